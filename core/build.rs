@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets the plugin's version; compiles the kernels for one GPU architecture where asked to.
+//! Compiles the kernels for one GPU architecture where asked to.
 //!
 //! `NMSFILTER_CUDA_ARCH` is such an architecture as nvcc takes, `sm_87` or `native` (this machine's
-//! own). `NVCC` names the compiler. Without it the plugin has the PTX alone, which is in the
+//! own). `NVCC` names the compiler. Without it the crate has the PTX alone, which is in the
 //! sources and runs on every GPU.
 
 use std::env;
@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    gst_plugin_version_helper::info();
     println!("cargo::rustc-check-cfg=cfg(nmsfilter_native)");
     println!("cargo::rerun-if-env-changed=NMSFILTER_CUDA_ARCH");
     println!("cargo::rerun-if-env-changed=NVCC");

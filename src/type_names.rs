@@ -10,7 +10,7 @@
 /// a `&'static str` (a few bytes per type are leaked); all other calls are those of the standard
 /// library.
 #[doc(hidden)]
-#[cfg_attr(feature = "internals", macro_export)]
+#[macro_export]
 macro_rules! format_type_name {
     ("{}-{}", $name:literal, $i:ident) => {
         &*::std::format!("{}-{}", $name, $i).leak()

@@ -2,7 +2,7 @@
 //! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::internals::output::{
+use gstnmsfilter::output::{
     self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
 };
 

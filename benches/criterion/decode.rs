@@ -2,8 +2,8 @@
 //! Decoding only: `method=none`, with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::internals::engine::{Cpu, Engine, Method, Params};
 use nmsbench::workload::{Workload, greedy_params, windows};
+use nmsfilter_core::engine::{Cpu, Engine, Method, Params};
 
 fn decode(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");

@@ -3,8 +3,8 @@
 //! it.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::internals::engine::{Cpu, Engine};
 use nmsbench::workload::{Spread, Workload, greedy_params, windows};
+use nmsfilter_core::engine::{Cpu, Engine};
 
 fn suppression(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");

@@ -6,9 +6,9 @@ use anyhow::Result;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::device::DeviceError;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, DeviceWork, Engine, ImageOutcome};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::device::DeviceError;
+use nmsfilter_core::engine::{Cpu, Cuda, DeviceWork, Engine, ImageOutcome};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::measure::{Times, measure};
 use crate::workload::Workload;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use cudarc::driver::sys;
-use gstnmsfilter::internals::device::{self, Device, DeviceBuffer, PinnedBuffer, Stream};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 
 use crate::measure::{Times, measure};
 use crate::workload::Window;
@@ -44,7 +44,7 @@ impl PaperKernels {
         let n = capacity as usize;
         let (windows, matrix, survives) = (buffer(n * 16)?, buffer(n * n)?, buffer(n)?);
         let image = CString::new(include_str!("../../kernels/ptx/paper.sm_60.ptx"))?;
-        let driver = device::enter(&device)?;
+        let driver = device.enter()?;
         let mut module = null_mut();
         let (mut map, mut reduce) = (null_mut(), null_mut());
         // SAFETY: the handles are valid for writes during the calls; `image` and the names end with
@@ -128,7 +128,7 @@ impl PaperKernels {
 
     /// Sets every byte of the matrix to 1.
     fn preset(&self) -> Result<()> {
-        let driver = device::enter(self.stream.device())?;
+        let driver = self.stream.device().enter()?;
         // SAFETY: `matrix` has `len` bytes and is freed after the stream has finished.
         unsafe {
             driver.cuMemsetD8Async(
@@ -150,7 +150,7 @@ impl PaperKernels {
         parameters: &mut [*mut c_void],
     ) -> Result<Graph> {
         let mut made = Graph { device: device.clone(), graph: null_mut(), exec: null_mut() };
-        let driver = device::enter(device)?;
+        let driver = device.enter()?;
         let node = sys::CUDA_KERNEL_NODE_PARAMS {
             func: function,
             gridDimX: blocks[0],
@@ -188,7 +188,7 @@ fn pointer<T>(value: &T) -> *mut c_void {
 
 impl Drop for PaperKernels {
     fn drop(&mut self) {
-        if let Ok(driver) = device::enter(self.stream.device()) {
+        if let Ok(driver) = self.stream.device().enter() {
             // SAFETY: no kernel is running, because `Graph::run` synchronizes the stream.
             let _ = unsafe { driver.cuModuleUnload(self.module) };
         }
@@ -205,14 +205,14 @@ impl Graph {
     fn run(&self, stream: &Stream) -> Result<()> {
         // SAFETY: `exec` is valid until `self` is dropped; the requirements of its kernel are
         // stated in `PaperKernels::graph`.
-        unsafe { device::enter(&self.device)?.cuGraphLaunch(self.exec, stream.as_raw().cast()) }?;
+        unsafe { self.device.enter()?.cuGraphLaunch(self.exec, stream.as_raw().cast()) }?;
         Ok(stream.synchronize()?)
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        if let Ok(driver) = device::enter(&self.device) {
+        if let Ok(driver) = self.device.enter() {
             // SAFETY: the graph is not running, because `run` synchronizes the stream. The handles
             // are valid unless they are null, which is checked.
             unsafe {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::decoder::{self, BoxFormat, Layout, Options};
-use gstnmsfilter::internals::detail::Details;
-use gstnmsfilter::internals::engine::{ClassThresholds, Params};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
+use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::{ClassThresholds, Params};
+use nmsfilter_core::tensor::TensorView;
 
 /// Tensors, and the parameters of decode and suppression.
 #[derive(Clone, Debug)]

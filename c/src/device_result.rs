@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 
-use gstnmsfilter::nms;
+use nmsfilter_core::nms;
 
 use crate::border::sized_struct;
 

@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
 use std::sync::LazyLock;
 
-use gstnmsfilter::cuda::ForeignStream;
-use gstnmsfilter::nms::{self, Interface, Nms};
+use nmsfilter_core::cuda::ForeignStream;
+use nmsfilter_core::nms::{self, Interface, Nms};
 
 use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;

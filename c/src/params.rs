@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What detections are made of, and how they are suppressed.
 
-use gstnmsfilter::nms::{
+use nmsfilter_core::nms::{
     self, Bounds, ClassThresholds, FrameMap, MAX_CLASSES, ParamError, Parameter, SizeLimits,
 };
 

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::null;
 
-use gstnmsfilter::nms::{self, DetailedOutcome};
+use nmsfilter_core::nms::{self, DetailedOutcome};
 
 use crate::border::{Failure, sized_struct};
 

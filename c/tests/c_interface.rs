@@ -9,9 +9,9 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use gstnmsfilter::nms::{self, Nms};
-use gstnmsfilter::tensor::TensorView;
 use nmsfilter::*;
+use nmsfilter_core::nms::{self, Nms};
+use nmsfilter_core::tensor::TensorView;
 
 /// A handle that is freed when this is dropped.
 struct Handle(*mut Filter);

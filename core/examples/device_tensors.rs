@@ -9,9 +9,9 @@
 
 use std::error::Error;
 
-use gstnmsfilter::cuda::{Device, DeviceBuffer, OwnedEvent, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::nms::{Backend, Detection, Nms};
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::cuda::{Device, DeviceBuffer, OwnedEvent, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::nms::{Backend, Detection, Nms};
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Shape, Storage, TensorView};
 
 /// Four windows of x, y, side and score: the second and the fourth are objects of the others once more.
 const OUTPUT: [[f32; 4]; 4] = [

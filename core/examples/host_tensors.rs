@@ -7,8 +7,8 @@
 
 use std::error::Error;
 
-use gstnmsfilter::nms::{Backend, Detection, Nms};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::nms::{Backend, Detection, Nms};
+use nmsfilter_core::tensor::TensorView;
 
 /// What a YOLOv8 model with two classes returns: rows of x, y, width, height and the score of each class, of four
 /// anchors. Anchor 1 is the object of anchor 0 once more; the scores of anchor 3 are below the threshold.

@@ -30,17 +30,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{Field, PlainLayout};
-use gstnmsfilter::internals::engine::{
-    Detection, Engine, ImageOutcome, Params, Reference, SizeLimits,
-};
-use gstnmsfilter::tensor::{Elements, TensorView};
 use half::f16;
+use nmsfilter_core::decoder::{Field, PlainLayout};
+use nmsfilter_core::engine::{Detection, Engine, ImageOutcome, Params, Reference, SizeLimits};
+use nmsfilter_core::tensor::{Elements, TensorView};
 
 use scene::Scene;
 
 #[allow(dead_code, reason = "tests use the rest")]
-#[path = "../tests/support/scene.rs"]
+#[path = "../../tests/support/scene.rs"]
 mod scene;
 
 /// What scene.rs uses of the test programs.

@@ -6,17 +6,15 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::internals::decoder::layout::{Group, Reference as BoxReference};
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
-};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::layout::{Group, Reference as BoxReference};
+use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, FrameMap, MAX_IMAGES,
     Mask, MaskSize, Method, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::internals::plan::{Place, Plan};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::geometry::Bounds;
+use nmsfilter_core::plan::{Place, Plan};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::Bytes;

@@ -5,8 +5,8 @@
 //! a description, or an error that names a line of the text. Tensors whose shapes follow those of the text are read by
 //! it as by every engine.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};

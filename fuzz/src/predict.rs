@@ -6,18 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores,
-};
-use gstnmsfilter::internals::deepstream::layout::StructureLayout;
-use gstnmsfilter::internals::engine::{
+use gstnmsfilter::output::{HAS_ANALYTICS, Region};
+use nmsfilter_core::decoder::{self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores};
+use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::internals::geometry::{Bounds, Letterbox, Mapping};
-use gstnmsfilter::internals::output::{HAS_ANALYTICS, Region};
-use gstnmsfilter::internals::plan;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::geometry::{Bounds, Letterbox, Mapping};
+use nmsfilter_core::plan;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;
 use crate::snapshot::Snapshot;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use gstnmsfilter::cuda::{DeviceRows, Stream};
-use gstnmsfilter::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
+use nmsfilter_core::cuda::{DeviceRows, Stream};
+use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 

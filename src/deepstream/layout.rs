@@ -15,7 +15,7 @@ use std::ffi::CStr;
 
 use super::structures::{StructureLayoutError, StructureSizes};
 pub use super::version::Version;
-use crate::tensor::ElementType;
+use nmsfilter_core::tensor::ElementType;
 
 /// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
 pub const META_TAG: &CStr = c"nvdsmeta";
@@ -48,7 +48,6 @@ pub const LAYER_SIZE: usize = 72;
 pub const MAX_DIMS: usize = 8;
 
 /// A field of a structure, by its names in DeepStream's headers.
-#[cfg(any(test, feature = "internals"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructureField {
     /// The structure.
@@ -69,7 +68,6 @@ macro_rules! fields {
         })+
 
         /// The fields that are at the same offset in all versions.
-        #[cfg(any(test, feature = "internals"))]
         pub const FIELDS: &[StructureField] = &[
             $($(StructureField { structure: $structure, name: $name, offset: $offset },)+)+
         ];
@@ -431,7 +429,6 @@ impl StructureLayout {
     }
 
     /// All fields that this layout has, those of [`FIELDS`] included.
-    #[cfg(any(test, feature = "internals"))]
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
         let of = |structure, name, offset: Option<usize>| {
             offset.map(|offset| StructureField { structure, name, offset })

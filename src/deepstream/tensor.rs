@@ -17,7 +17,7 @@ use super::layout::{
     tensor, user,
 };
 use super::record::Record;
-use crate::tensor::ElementType;
+use nmsfilter_core::tensor::ElementType;
 
 /// The greatest number of output layers that is read: more than any model has.
 const MAX_LAYERS: usize = 1024;

@@ -14,8 +14,6 @@ pub mod detectionjson;
 pub mod nmsfilter;
 #[cfg(feature = "v1_26")]
 pub mod nmstensordec;
-#[cfg(feature = "onnxruntime")]
-pub mod ortinference;
 pub mod property;
 
 /// Raw video of any format in any memory, for filters that do not access pixels.

@@ -121,18 +121,10 @@ pub struct Extent {
     pub len: usize,
     /// The bytes behind them that GstVideoConverter reads, and that the memory may not have: for some formats and sizes,
     /// GStreamer's own layout is too small.
-    #[cfg_attr(
-        not(feature = "onnxruntime"),
-        expect(dead_code, reason = "other elements do not convert frames")
-    )]
     pub missing: usize,
     /// Bytes from row to row.
     pub stride: usize,
     /// Bytes from row to row, or from tile to tile.
-    #[cfg_attr(
-        not(feature = "onnxruntime"),
-        expect(dead_code, reason = "other elements do not convert frames")
-    )]
     pub period: usize,
 }
 
@@ -243,7 +235,6 @@ impl FrameLayout {
     ///
     /// # Errors
     /// If the plane exceeds the memory.
-    #[cfg(feature = "onnxruntime")]
     pub fn plane_at(
         &self,
         meta: Option<&gst_video::ffi::GstVideoMeta>,

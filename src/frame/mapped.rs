@@ -12,7 +12,6 @@ use gst_video::{VideoFrameFlags, VideoFrameRef};
 use super::layout::{Extent, FrameError, FrameLayout, PLANES, UNKNOWN};
 
 /// Distance of planes in a copy, so that samples of several bytes are where they are in GStreamer's own layout.
-#[cfg(feature = "onnxruntime")]
 const ALIGNMENT: usize = 16;
 
 /// A frame that is mapped until this is dropped.
@@ -22,7 +21,6 @@ pub struct Frame<B> {
 }
 
 /// The rows of a plane, for reading.
-#[cfg(feature = "onnxruntime")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plane<'a> {
     /// Begins with the first row, and ends with the last sample of the last row.
@@ -32,7 +30,6 @@ pub struct Plane<'a> {
 }
 
 /// The rows of a plane, for writing.
-#[cfg(feature = "internals")]
 #[derive(Debug)]
 pub struct PlaneMut<'a> {
     /// Begins with the first row, and ends with the last sample of the last row.
@@ -41,7 +38,6 @@ pub struct PlaneMut<'a> {
     pub stride: usize,
 }
 
-#[cfg(feature = "onnxruntime")]
 impl<'a> Frame<&'a gst::BufferRef> {
     /// Maps `buffer` for reading.
     ///
@@ -102,7 +98,6 @@ impl<'a> Frame<&'a gst::BufferRef> {
     }
 }
 
-#[cfg(feature = "internals")]
 impl<'a> Frame<&'a mut gst::BufferRef> {
     /// Maps `buffer` for reading and writing.
     ///

@@ -15,7 +15,5 @@ mod mapped;
 pub use component::{COLORS, Component, components};
 pub use layout::{FrameError, FrameLayout};
 pub use mapped::Frame;
-#[cfg(feature = "onnxruntime")]
 pub use mapped::Plane;
-#[cfg(feature = "internals")]
 pub use mapped::PlaneMut;

@@ -15,7 +15,7 @@ use arrayvec::ArrayVec;
 use gst_analytics::{AnalyticsBatchMeta, CAPS_FEATURE_META_ANALYTICS_BATCH_META};
 
 use super::{MAX_TENSORS, TensorViews};
-use crate::tensor::{self, Shape, Storage, TensorView};
+use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 
 /// The media type of buffers whose frames are those of a batch.
 const MEDIA_TYPE: &str = "multistream/x-analytics-batch";
@@ -43,10 +43,6 @@ pub struct StreamFrame<'a> {
     /// The number of its stream.
     pub stream: u32,
     /// The caps of the stream; `None` if the batch has none.
-    #[cfg_attr(
-        not(feature = "onnxruntime"),
-        expect(dead_code, reason = "ortinference needs them")
-    )]
     pub caps: Option<&'a gst::CapsRef>,
     buffer: Place<'a>,
 }
@@ -160,7 +156,6 @@ impl<F> fmt::Debug for ImagesOfFrames<'_, F> {
 }
 
 /// The number of frames of the batch on `buffer`.
-#[cfg(feature = "onnxruntime")]
 pub fn frame_count(buffer: &gst::BufferRef) -> usize {
     buffer.meta::<AnalyticsBatchMeta>().map_or(0, |batch| frames(&batch).count())
 }

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use super::cuda_memory::{self, DeviceMapping};
-use crate::tensor::{DeviceSlice, Mappable};
+use nmsfilter_core::tensor::{DeviceSlice, Mappable};
 
 /// A buffer that holds a tensor's elements. The host mapping and the device mapping are each made
 /// on first use, and end when this is dropped.

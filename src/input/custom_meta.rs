@@ -35,8 +35,10 @@ use std::sync::OnceLock;
 use gst::glib::prelude::StaticType;
 
 use super::{AttachedTensor, InputError, Tensors};
-use crate::tensor::{Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError};
 use crate::text;
+use nmsfilter_core::tensor::{
+    Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError,
+};
 
 /// The metadata's registered name.
 pub const META_NAME: &str = "NmsFilterTensor";
@@ -69,7 +71,7 @@ fn api() -> gst::glib::Type {
 
 /// A tensor to attach. It owns a reference to its memory.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub struct NewTensor {
     /// The name of the model's output, by which a decoder is chosen.
     pub id: String,

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "v1_20")]
 use super::custom_meta;
-use crate::tensor::TensorError;
+use nmsfilter_core::tensor::TensorError;
 
 /// Why tensors cannot be attached to a buffer or read from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -25,9 +25,9 @@ pub(crate) mod tensor_meta;
 
 use arrayvec::ArrayVec;
 
-use crate::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use buffer_memory::BufferMemory;
 pub use error::InputError;
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
 /// The greatest number of tensors that are read from a buffer; further tensors are only counted.
 pub const MAX_TENSORS: usize = 16;
@@ -155,7 +155,7 @@ impl<'a> Tensors<'a> {
     }
 
     /// The number of tensors that were not read: those after [`MAX_TENSORS`], and those of more than
-    /// [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) dimensions.
+    /// [`MAX_DIMENSIONS`](nmsfilter_core::tensor::MAX_DIMENSIONS) dimensions.
     pub fn unread(&self) -> usize {
         self.unread
     }

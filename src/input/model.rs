@@ -44,10 +44,10 @@
 //! ```
 
 use super::InputError;
-use crate::decoder;
 use crate::text;
+use nmsfilter_core::decoder;
 
-pub use crate::geometry::{Fit, FitRule, Letterbox, Rounding};
+pub use nmsfilter_core::geometry::{Fit, FitRule, Letterbox, Rounding};
 
 /// The name of the caps' structure.
 pub const MEDIA_TYPE: &str = "application/x-nmsfilter-model";
@@ -72,7 +72,7 @@ pub const MAX_KEYPOINTS: u32 = decoder::MAX_KEYPOINTS as u32;
 
 /// What is known of a model; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub struct ModelInfo {
     /// Width and height of the model's input in pixels, each from 1 to [`MAX_MODEL_SIDE`].
     pub size: Option<[u32; 2]>,

@@ -3,17 +3,17 @@
 //!
 //! In: a buffer. Out: its tensors. `dims_order` is not read, because producers set it differently
 //! for the same bytes; decoders use ids and shapes. The metadata does not guarantee that the size
-//! of the memory matches the shape; [`TensorView`](crate::tensor::TensorView) checks it.
+//! of the memory matches the shape; [`TensorView`](nmsfilter_core::tensor::TensorView) checks it.
 
 use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
 
 use super::{AttachedTensor, Tensors};
-use crate::tensor::{ElementType, Shape};
 use crate::text;
+use nmsfilter_core::tensor::{ElementType, Shape};
 
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`. Tensors beyond its
-/// capacity, or with more than [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) dimensions, are only counted.
+/// capacity, or with more than [`MAX_DIMENSIONS`](nmsfilter_core::tensor::MAX_DIMENSIONS) dimensions, are only counted.
 pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     buffer.iter_meta::<TensorMeta>().for_each(|meta| add(&meta, tensors));
 }

@@ -13,9 +13,9 @@ use super::merge::Merger;
 use super::object::{self, Number, Object, edges, normalized};
 #[cfg(feature = "v1_26")]
 use super::segmentation::{self, AnalyticsSegmentationMtd};
-#[cfg(feature = "v1_26")]
-use crate::geometry::OrientedBox;
 use crate::text;
+#[cfg(feature = "v1_26")]
+use nmsfilter_core::geometry::OrientedBox;
 
 /// Elements differ in the relation of an object to its track and its mask.
 const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);

@@ -9,8 +9,8 @@ use super::{FrameCaps, Stream};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
 };
-use crate::geometry::OrientedBox;
 use crate::output::oriented_pixels;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// Adds the frames of the batch of `buffer`.
 ///

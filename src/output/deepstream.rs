@@ -16,7 +16,7 @@ use super::{DetailedRegion, DetailedRegions, Labels, Mask};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
-use crate::geometry::OrientedBox;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// What to do with the frames of a batch.
 #[derive(Clone, Copy, Debug)]

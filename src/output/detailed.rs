@@ -2,8 +2,8 @@
 //! Regions with what belongs to them, as the writers read them.
 
 use super::region::{Region, RegionDetail, RegionMask};
-use crate::detail::Point;
-use crate::geometry::OrientedBox;
+use nmsfilter_core::detail::Point;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// Regions of one frame, or of all frames of a buffer, with their details.
 #[derive(Clone, Copy, Debug, Default)]

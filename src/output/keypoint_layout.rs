@@ -15,7 +15,6 @@ pub enum KeypointLayout {
 
 impl KeypointLayout {
     /// All layouts.
-    #[cfg(feature = "internals")]
     pub const ALL: [Self; 3] = [Self::Coco17, Self::Face5, Self::Points];
 
     /// The layout of `count` points of a region, which is of the class `face` of its decoder if `is_face`.
@@ -37,7 +36,6 @@ impl KeypointLayout {
     }
 
     /// The pairs of points that lines connect, by their indices from 0.
-    #[cfg(any(test, feature = "internals", feature = "v1_30"))]
     pub fn skeleton(self) -> &'static [[usize; 2]] {
         match self {
             // The pairs of the category `person` in COCO's annotations.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::roi;
-use crate::decoder::{Choice, Decoder};
 use crate::file::{self, FileError, TextError};
+use nmsfilter_core::decoder::{Choice, Decoder};
 
 /// The maximum size of a label file in bytes: 64 for each of
-/// [`MAX_CLASSES`](crate::decoder::MAX_CLASSES) classes.
+/// [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES) classes.
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
 /// Why labels cannot be read: the file is missing, is not a regular file, is too large, or is not
@@ -138,7 +138,6 @@ impl Labels {
     }
 
     /// The names, the first for class 0.
-    #[cfg(feature = "onnxruntime")]
     pub fn into_names(self) -> Vec<String> {
         self.names
     }
@@ -160,7 +159,7 @@ impl Labels {
         self.of(class).quark
     }
 
-    /// The label of `class`, which is below [`MAX_CLASSES`](crate::decoder::MAX_CLASSES).
+    /// The label of `class`, which is below [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
     pub(super) fn of(&mut self, class: u32) -> &Label {
         let index = class as usize;
         if index >= self.cached.len() {
@@ -207,8 +206,8 @@ fn name<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::{self, Options};
-    use crate::tensor::TensorView;
+    use nmsfilter_core::decoder::{self, Options};
+    use nmsfilter_core::tensor::TensorView;
 
     /// Writes a label file with this content and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {

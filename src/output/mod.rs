@@ -26,16 +26,13 @@ use gst::glib;
 
 pub use detailed::{DetailedRegion, DetailedRegions, Mask};
 pub use keypoint_layout::KeypointLayout;
-#[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;
 pub use label::Labels;
 pub(crate) use mask_area::MaskPixels;
 pub use mask_buffers::MaskBuffers;
 pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameRegions, Region};
-#[cfg(feature = "internals")]
 pub use region::{RegionDetail, RegionMask};
-#[cfg(feature = "internals")]
 pub use roi::roi_type;
 
 /// The kinds of metadata to write.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An oriented box as `GstAnalyticsODMtd` has it.
 
-use crate::geometry::OrientedBox;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// An oriented box in whole pixels: left, top, width and height before it is rotated about its center, and the angle
 /// in radians, clockwise, from 0 to 2 pi.

@@ -6,9 +6,9 @@
 use std::ops::Range;
 
 use super::detailed::{DetailedRegion, DetailedRegions};
-use crate::detail::{Detail, Point};
-use crate::engine::{Detection, Mask};
-use crate::geometry::{Corners, Mapping, OrientedBox};
+use nmsfilter_core::detail::{Detail, Point};
+use nmsfilter_core::engine::{Detection, Mask};
+use nmsfilter_core::geometry::{Corners, Mapping, OrientedBox};
 
 /// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -214,6 +214,10 @@ impl FrameRegions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nmsfilter_core::decoder::{self, Options};
+    use nmsfilter_core::engine::{Cpu, Engine, MaskSize, Method, Params};
+    use nmsfilter_core::geometry::Letterbox;
+    use nmsfilter_core::tensor::TensorView;
 
     const SIZE: [u32; 2] = [640, 480];
 
@@ -242,5 +246,49 @@ mod tests {
     fn a_region_covers_at_least_one_pixel_inside_the_frame() {
         let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
         assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
+    }
+
+    /// The mask of a box has the pixels of the region of interest.
+    #[test]
+    fn a_mask_of_the_frame_has_the_whole_pixels_of_the_region() {
+        const BOXES: usize = 1_000;
+        let mut rng = fastrand::Rng::with_seed(4);
+        let rows: Vec<f32> = (0..BOXES)
+            .flat_map(|_| {
+                let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
+                let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
+                [x, y, x + w, y + h, 0.5, 0.0, 1.0]
+            })
+            .collect();
+        let prototypes = [0.0f32; 120 * 160];
+        let tensors = [
+            TensorView::from_slice("output0", &[1, BOXES, 7], &rows),
+            TensorView::from_slice("output1", &[1, 1, 120, 160], &prototypes),
+        ];
+        let decoder = decoder::by_name("end2end-seg");
+        let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
+        for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
+            for frame in [[1920, 1080], [333, 517], [1, 1]] {
+                let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
+                let params = Params {
+                    method: Method::None,
+                    mask_size: MaskSize::Frame,
+                    model_size: mapping.model(),
+                    frame: Some(mapping.frame_map()),
+                    ..Params::default()
+                };
+                let mut engine = Cpu::default();
+                let outcome = engine.run(&tensors, &layout, &params).unwrap().image(0);
+                let mut compared = 0;
+                for (index, detection) in outcome.survivors.iter().enumerate() {
+                    let Some(region) = Region::of(detection, &mapping) else { continue };
+                    let mask = outcome.masks.get(index).expect("all masks together are small");
+                    let area = [mask.left, mask.top, mask.width, mask.height];
+                    assert_eq!(area, region.pixels(frame), "{detection:?}");
+                    compared += 1;
+                }
+                assert!(compared > BOXES / 2, "{compared} regions in a frame of {frame:?}");
+            }
+        }
     }
 }

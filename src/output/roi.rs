@@ -43,9 +43,9 @@ use gst_video::VideoRegionOfInterestMeta;
 
 use super::detailed::{DetailedRegion, DetailedRegions, Mask};
 use super::{KeypointLayout, Labels};
-use crate::decoder::layout::MAX_COLUMN_COMPONENTS;
-use crate::detail::Point;
-use crate::geometry::OrientedBox;
+use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
+use nmsfilter_core::detail::Point;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// The fields of `detection` that differ from region to region, all of type double.
 static NUMBERS: LazyLock<[glib::Quark; 5]> =

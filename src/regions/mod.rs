@@ -33,11 +33,11 @@ use std::ptr::null_mut;
 
 use gst_video::ffi::GstVideoRegionOfInterestMeta;
 
-use crate::geometry::OrientedBox;
 use crate::text;
 use field::{Structure, quark};
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// A region of interest of a buffer.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After the first run an engine allocates nothing for runs of the same size.
 
-use gstnmsfilter::internals::decoder;
-use gstnmsfilter::internals::engine::{Method, Params};
-use gstnmsfilter::nms::{Backend, FrameMap, MaskSize, Nms};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Method, Params};
+use nmsfilter_core::nms::{Backend, FrameMap, MaskSize, Nms};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
 use crate::support::engines;

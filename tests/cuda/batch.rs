@@ -3,9 +3,9 @@
 //! only for larger batches.
 
 use gstnmsfilter::input::cuda_memory::Uploader;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
 use crate::outcome::{OnGpu, bytes_downloaded, scenes};

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
+use gstnmsfilter::input::cuda_memory::from_buffer;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::cuda_memory::from_buffer;
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, Stream};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::device::{Device, DeviceBuffer, Stream};
+use nmsfilter_core::engine::{
     ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::tensor::{Storage, TensorView};
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::foreign_memory;
 use crate::outcome::{OnGpu, bytes_downloaded, layout, scenes, tensor_in};

@@ -3,8 +3,8 @@
 //!
 //! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
 
-use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::outcome::{bytes_downloaded, layout, scenes};
 use crate::support::engines::{self, bits};

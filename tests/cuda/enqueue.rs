@@ -4,11 +4,11 @@
 use std::ffi::c_void;
 
 use fastrand::Rng;
-use gstnmsfilter::cuda::{ForeignStream, Stream};
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
-use gstnmsfilter::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::cuda::{ForeignStream, Stream};
+use nmsfilter_core::device::Device;
+use nmsfilter_core::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
+use nmsfilter_core::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 use crate::support::layout_scene::LayoutScene;

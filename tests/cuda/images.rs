@@ -4,12 +4,10 @@
 
 use std::sync::Arc;
 
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::device::{
-    Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream,
-};
-use gstnmsfilter::internals::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::device::{Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
 
 use crate::support::emulated::Emulated;
 use crate::support::{engines, skip};
@@ -71,7 +69,7 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
     let outcome = engine.run(&tensors, &layout(&tensors), &Params::default())?;
-    let anchors = |detections: &[gstnmsfilter::internals::engine::Detection]| {
+    let anchors = |detections: &[nmsfilter_core::engine::Detection]| {
         detections.iter().map(|detection| detection.anchor).collect()
     };
     let survivors = outcome.images().map(|image| anchors(image.survivors)).collect();

@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::layout::{
+use nmsfilter_core::decoder::layout::{
     Activation, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
     Reference as BoxReference, ScoreRule,
 };
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{
     Auto, ClassThresholds, Cuda, Engine, Mask, Outcome, Params, Reference,
 };
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
 use crate::outcome::OnGpu;
 use crate::support::engines::{self, bits, masks};

@@ -4,14 +4,12 @@
 //! launches in turn with upright boxes.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::MAX_INPUTS;
-use gstnmsfilter::internals::decoder::layout::{
+use nmsfilter_core::decoder::MAX_INPUTS;
+use nmsfilter_core::decoder::layout::{
     BoxFormat, BoxRule, Field, Group, Layout, Reference as BoxReference, ScoreRule,
 };
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference,
-};
-use gstnmsfilter::tensor::{Storage, TensorView};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::layouts::assert_equal;
 use crate::support::engines::{self, bits};

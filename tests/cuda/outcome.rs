@@ -2,9 +2,9 @@
 //! Helpers of the tests in this program.
 
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::decoder::{self, Layout};
-use gstnmsfilter::internals::engine::{Outcome, Params, SizeLimits};
-use gstnmsfilter::tensor::{ElementType, TensorView};
+use nmsfilter_core::decoder::{self, Layout};
+use nmsfilter_core::engine::{Outcome, Params, SizeLimits};
+use nmsfilter_core::tensor::{ElementType, TensorView};
 
 /// The number of random scenes.
 pub fn scenes() -> u64 {

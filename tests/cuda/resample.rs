@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modules, kernels and events of `gstnmsfilter::cuda`, and the kernels of kernels/resample.cu, compared
+//! Modules, kernels and events of `nmsfilter_core::cuda`, and the kernels of kernels/resample.cu, compared
 //! with the CPU.
 
 use std::ffi::CStr;
@@ -7,16 +7,14 @@ use std::sync::Arc;
 
 use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
-use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
+use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
-use gstnmsfilter::internals::cuda_memory;
-use gstnmsfilter::internals::inference::model::{
-    ChannelOrder, InputLayout, InputSpec, PixelElement,
-};
-use gstnmsfilter::internals::inference::picture::{
+use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec, PixelElement};
+use gstonnxruntime::inference::picture::{
     DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
 };
-use gstnmsfilter::internals::inference::provider::GpuStream;
+use gstonnxruntime::inference::provider::GpuStream;
+use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;

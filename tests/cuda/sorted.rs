@@ -3,11 +3,11 @@
 //! and chunks are small.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{
     ClassThresholds, Cpu, Cuda, Engine, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::outcome::layout;
 use crate::support::emulated::Emulated;

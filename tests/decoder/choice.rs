@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder that is chosen for tensors, the reason, and the errors.
 
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason,
-};
-use gstnmsfilter::internals::engine::Params;
-use gstnmsfilter::tensor::{ElementType, TensorView};
+use nmsfilter_core::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
+use nmsfilter_core::engine::Params;
+use nmsfilter_core::tensor::{ElementType, TensorView};
 
 use crate::support::engines;
 

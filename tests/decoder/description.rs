@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Texts that are no description of a layout: the line and the reason.
 
-use gstnmsfilter::internals::decoder::description::{Description, MAX_LENGTH};
+use nmsfilter_core::decoder::description::{Description, MAX_LENGTH};
 
 const TEXT: &str = "name = yolox-raw
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layout files as users write them, and decoders of grids, against formulas that are written out here.
 
-use gstnmsfilter::internals::decoder::layout::{Activation, Reference as BoxReference};
-use gstnmsfilter::internals::decoder::{
+use nmsfilter_core::decoder::layout::{Activation, Reference as BoxReference};
+use nmsfilter_core::decoder::{
     self, BoxFormat, Choice, ChoiceError, Coordinates, Decoder, LayoutError, Options, Reason,
 };
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Params, Reference,
-};
-use gstnmsfilter::nms::{Backend, Nms};
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, TensorView};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Method, Params, Reference};
+use nmsfilter_core::nms::{Backend, Nms};
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, TensorView};
 
 /// Random numbers of a tensor.
 fn random(random: &mut fastrand::Rng, count: usize, range: f32) -> Vec<f32> {

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use gstnmsfilter::internals::decoder::Layout;
-use gstnmsfilter::internals::engine::{Engine, Mask, MaskSize, Params, Reference};
-use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
-use gstnmsfilter::internals::plan::Place;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::Layout;
+use nmsfilter_core::engine::{Engine, Mask, MaskSize, Params, Reference};
+use nmsfilter_core::geometry::{Letterbox, Mapping};
+use nmsfilter_core::plan::Place;
+use nmsfilter_core::tensor::TensorView;
 
 use super::models2026::{CASES, Case};
 use crate::support::{data, engines};

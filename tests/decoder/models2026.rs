@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Layout, Options};
-use gstnmsfilter::internals::detail::Details;
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Coordinates, Layout, Options};
+use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::{
     ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::internals::geometry::OrientedBox;
-use gstnmsfilter::internals::plan::Place;
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
+use nmsfilter_core::geometry::OrientedBox;
+use nmsfilter_core::plan::Place;
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use serde_json::Value;
 
 use crate::support::{data, engines};

@@ -2,8 +2,8 @@
 //! Which dimension of the prototypes of masks is their number: with models of every size, in both orders of the
 //! dimensions, and with what users know.
 
-use gstnmsfilter::internals::decoder::{self, ChoiceError, Layout, LayoutError, Options};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, ChoiceError, Layout, LayoutError, Options};
+use nmsfilter_core::tensor::TensorView;
 
 const CHANNELS: usize = 32;
 

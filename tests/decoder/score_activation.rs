@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The option `score_activation` with every decoder: scores against formulas that are written out here.
 
-use gstnmsfilter::internals::decoder::layout::Activation;
-use gstnmsfilter::internals::decoder::{self, Layout, LayoutError, Options, decoders};
-use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Method, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::decoder::{self, Layout, LayoutError, Options, decoders};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Method, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolox`: its id, its shapes and its layout.
 
-use gstnmsfilter::internals::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
-use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::{data, engines};
 

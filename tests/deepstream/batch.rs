@@ -9,14 +9,14 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
-use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::internals::geometry::{FitRule, Letterbox, Mapping, Rounding};
-use gstnmsfilter::internals::output::Region;
-use gstnmsfilter::tensor::TensorView;
+use gstnmsfilter::deepstream::layout::Version;
+use gstnmsfilter::output::Region;
 use half::f16;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use nmsfilter_core::geometry::{FitRule, Letterbox, Mapping, Rounding};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::libraries;
 use crate::object::{Object, object};

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use gstnmsfilter::internals::deepstream::layout::{
+use gstnmsfilter::deepstream::layout::{
     DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
     TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };

@@ -3,8 +3,8 @@
 //! seeks; buffer pools.
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::internals::decoder;
-use gstnmsfilter::internals::engine::{Detection, Method, Params};
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Detection, Method, Params};
 
 use crate::pool;
 use crate::support::engines;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 use crate::support::data;
 use crate::support::pipeline::{Ended, parse, run, watch};

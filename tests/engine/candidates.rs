@@ -2,13 +2,13 @@
 //! Candidate lists of real detectors. The expected survivors are those of NumPy, ONNX Runtime and
 //! OpenCV at an IoU threshold of 0.45.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
-#[cfg(feature = "gstreamer")]
-use crate::support::frame;
+use crate::settings::Settings;
 use crate::support::{data, engines};
+use crate::through_pipeline;
 
 /// A list: boxes, scores by anchor and class, and the survivors without and with regard to class.
 struct List {
@@ -78,14 +78,11 @@ fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
                 found.sort_unstable();
                 assert_eq!(&found, keep, "{file}: {name}");
             }
-            #[cfg(feature = "gstreamer")]
-            {
-                let corners = decoder::BoxFormat::Corners;
-                let found = frame::decode_boxes(&list.boxes, &list.scores, corners, &params);
-                let survivors = keep.len() as u64;
-                let expected = frame::Counts { candidates: n as u64, survivors };
-                assert_eq!(found, expected, "{file} through a pipeline");
-            }
+            through_pipeline::expect_counts(
+                &[("boxes", &[n, 4], &list.boxes), ("scores", &[n, list.classes], &list.scores)],
+                Settings::Params(&params, decoder::BoxFormat::Corners),
+                [n, keep.len()],
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gstnmsfilter::nms`, the interface for programs without GStreamer.
+//! `nmsfilter_core::nms`, the interface for programs without GStreamer.
 
-use gstnmsfilter::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
-use gstnmsfilter::tensor::{Quantization, TensorView};
+use nmsfilter_core::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
+use nmsfilter_core::tensor::{Quantization, TensorView};
 
 use crate::support::engines;
 

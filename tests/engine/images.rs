@@ -3,10 +3,10 @@
 //! memory, bit for bit.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Field, Options, PlainLayout};
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
-use gstnmsfilter::tensor::{
+use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
+use nmsfilter_core::tensor::{
     DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
     Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 

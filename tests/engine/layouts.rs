@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random layouts of every kind: the engine under test and the reference return the same bits.
 
-use gstnmsfilter::internals::engine::{Engine, Reference};
-use gstnmsfilter::tensor::{Storage, TensorView};
+use nmsfilter_core::engine::{Engine, Reference};
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;

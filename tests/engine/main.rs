@@ -19,4 +19,7 @@ mod oriented_vectors;
 mod paper;
 mod properties;
 mod recorded;
+#[allow(dead_code, reason = "this program has no element to set them")]
+mod settings;
+mod through_pipeline;
 mod vectors;

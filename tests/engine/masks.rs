@@ -2,13 +2,13 @@
 //! Masks: random scenes, prototypes that do not fit, types that cannot be read, the limit of their bytes, and the
 //! interface for programs without GStreamer.
 
-use gstnmsfilter::internals::decoder::layout::Prototypes;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::layout::Prototypes;
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{
     Engine, EngineError, FrameMap, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
 };
-use gstnmsfilter::nms::{Backend, Nms, NmsError};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorError, TensorView};
+use nmsfilter_core::nms::{Backend, Nms, NmsError};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorError, TensorView};
 
 use super::layout::every_engine;
 use super::layouts::{Sums, compare};
@@ -43,7 +43,7 @@ fn params() -> Params {
     Params { method: Method::None, model_size: [32.0, 16.0], ..Params::default() }
 }
 
-fn mask_of(outcome: &gstnmsfilter::nms::ImageOutcome<'_>, survivor: usize) -> [u32; 4] {
+fn mask_of(outcome: &nmsfilter_core::nms::ImageOutcome<'_>, survivor: usize) -> [u32; 4] {
     let Mask { left, top, width, height, .. } = outcome.masks.get(survivor).unwrap();
     [left, top, width, height]
 }

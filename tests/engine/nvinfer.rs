@@ -5,11 +5,11 @@
 
 use std::sync::OnceLock;
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Coordinates, Options};
+use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::library::{self, LoadedLibrary};
 use crate::support::{data, engines};

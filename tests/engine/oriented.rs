@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Oriented boxes: random scenes, on the engine under test and on the reference.
 
-use gstnmsfilter::internals::engine::{Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{Engine, Method, Overlap, Params, Reference};
 
 use crate::support::engines::{self, bits};
 use crate::support::oriented_scene::OrientedScene;
@@ -59,6 +59,6 @@ fn greedy_suppression_keeps_what_no_candidate_suppresses() {
     }
 }
 
-fn anchors(image: &gstnmsfilter::internals::engine::ImageOutcome<'_>) -> Vec<u32> {
+fn anchors(image: &nmsfilter_core::engine::ImageOutcome<'_>) -> Vec<u32> {
     image.survivors.iter().map(|survivor| survivor.anchor).collect()
 }

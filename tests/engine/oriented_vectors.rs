@@ -9,9 +9,9 @@
 //!
 //! Which of equal scores comes first is not defined there; here it is the first anchor.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::engine::{Detection, Engine, Method, Overlap, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::engine::{Detection, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
 use crate::support::engines;

@@ -3,12 +3,12 @@
 //!
 //! A scene is generated from a seed, which is part of every failure message.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::geometry::Bounds;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;

@@ -19,9 +19,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::inference::model::{InputSpec, PixelElement};
-use gstnmsfilter::internals::inference::picture::{Resampler, Rows, Scratch, Table, resample};
+use gstonnxruntime::inference::model::{InputSpec, PixelElement};
+use gstonnxruntime::inference::picture::{Resampler, Rows, Scratch, Table, resample};
+use nmsfilter_core::geometry::Letterbox;
 
 use random_frame::RandomFrame;
 

@@ -443,7 +443,7 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
             format!("provider={provider}: this build of ONNX Runtime has no such provider");
         // For a library that has the provider, which misses others that it needs.
         let installation = format!("provider={provider} cannot be used: Failed to load library");
-        let expected = match gstnmsfilter::internals::device::Device::open(0) {
+        let expected = match nmsfilter_core::device::Device::open(0) {
             Err(_) => [&machine; 2],
             Ok(_) => [&library, &installation],
         };

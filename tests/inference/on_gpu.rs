@@ -8,9 +8,9 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use gst::prelude::*;
-use gstnmsfilter::cuda::{Device, Module, Stream};
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
+use nmsfilter_core::cuda::{Device, Module, Stream};
 
 use crate::alone;
 use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};

@@ -6,8 +6,8 @@ use std::ffi::{CStr, CString};
 use gst::glib;
 use gst::glib::translate::ToGlibPtr;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::nms::OrientedBox;
 use gstnmsfilter::regions::{self, AttachedRegion};
+use nmsfilter_core::nms::OrientedBox;
 
 use crate::support::pipeline::init;
 

@@ -465,9 +465,9 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
     assert_warns("letterbox=none", &same_shape, &[]);
     // Fractions of the whole frame do not depend on the size.
     let stretched = of(&info.with_letterbox(Letterbox::None));
-    let [stretched] = stretched.map(|tensor| {
-        let whole = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
-        NewTensor { data: whole.data, ..tensor }
+    let [stretched] = stretched.map(|mut tensor| {
+        tensor.data = yolov8(YOLOV8, 80, &normalized(&OBJECTS)).data;
+        tensor
     });
     let size = "coordinates=normalized model-width=320 model-height=320";
     assert_warns(size, &[stretched], &[]);

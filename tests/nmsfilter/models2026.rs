@@ -8,8 +8,8 @@ use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
-use gstnmsfilter::nms::Nms;
-use gstnmsfilter::tensor::{ElementType, Quantization};
+use nmsfilter_core::nms::Nms;
+use nmsfilter_core::tensor::{ElementType, Quantization};
 use serde_json::Value;
 
 use crate::support::data;

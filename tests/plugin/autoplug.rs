@@ -8,8 +8,8 @@ use gst_analytics::{
 };
 use gst_video::VideoRegionOfInterestMeta;
 
-use gstnmsfilter::internals::decoder::decoders;
-use gstnmsfilter::internals::elements::nmstensordec::groups::GROUPS;
+use gstnmsfilter::elements::nmstensordec::groups::GROUPS;
+use nmsfilter_core::decoder::decoders;
 
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};

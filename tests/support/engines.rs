@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
+use nmsfilter_core::device::Device;
+use nmsfilter_core::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::engine::{FrameMap, MaskSize, Overlap, Params};
+use nmsfilter_core::engine::{FrameMap, MaskSize, Overlap, Params};
 
 use super::random_layout::RandomLayout;
 use super::scene::any_params;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::layout::{
+use half::f16;
+use nmsfilter_core::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
     Grid, Group, Layout, Prototypes, Reference, ScoreRule,
 };
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
-use half::f16;
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
 /// A layout and its tensors.
 pub struct RandomLayout {

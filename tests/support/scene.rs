@@ -2,15 +2,11 @@
 //! Random scenes: plausible outputs of detectors, and invalid ones.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
-};
-use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits,
-};
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::tensor::TensorView;
 use half::f16;
+use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits};
+use nmsfilter_core::geometry::Bounds;
+use nmsfilter_core::tensor::TensorView;
 
 use super::engines;
 
@@ -492,7 +488,7 @@ fn anchor(
         BoxFormat::Corners => vec![x1, y1, x2, y2],
         BoxFormat::Center => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
-        BoxFormat::Distances => unreachable!("of no format of scenes"),
+        other => unreachable!("no scene has boxes of the format {other:?}"),
     };
     if matches!(format, TensorFormat::Yolov5 | TensorFormat::Yolov5Columns) {
         anchor.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });

@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
-use gstnmsfilter::internals::engine::{Cpu, Engine, FrameMap, MaskSize, Params};
+use nmsfilter_core::engine::{Cpu, Engine, FrameMap, MaskSize, Params};
 
 use super::{Bench, Section, format_us};
 use crate::report::Table;

@@ -3,7 +3,7 @@
 //! `peers/oriented.py` reads what it measures with OpenCV.
 
 use anyhow::Result;
-use gstnmsfilter::internals::engine::{Method, Overlap, Params};
+use nmsfilter_core::engine::{Method, Overlap, Params};
 
 use super::growth::exponent;
 use super::{Bench, Section, format_us};

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use gstnmsfilter::internals::engine::{Cpu, Detection, Engine};
+use nmsfilter_core::engine::{Cpu, Detection, Engine};
 
 use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;

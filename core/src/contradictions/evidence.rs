@@ -84,7 +84,7 @@ pub(crate) struct Evidence {
 
 /// Sums over the points of survivors, and the angles of oriented boxes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DetailEvidence {
+pub struct DetailEvidence {
     all: usize,
     /// Points that are farther from the survivor's box than a quarter of its size.
     far: usize,

@@ -18,17 +18,16 @@ use std::mem::discriminant;
 
 use crate::engine::Outcome;
 
-pub(crate) use evidence::DetailEvidence;
+pub use evidence::DetailEvidence;
 pub use names::Interface;
 pub(crate) use names::Name;
-pub(crate) use plan::{PlanFacts, of_plan};
-pub(crate) use reading::Reading;
-pub(crate) use silence::{Quiet, Run};
+pub use plan::{PlanFacts, of_plan};
+pub use reading::Reading;
+pub use silence::{Quiet, Run, Silence};
 
 use evidence::Evidence;
 use numbers::NumberContradiction;
 use plan::PlanContradiction;
-use silence::Silence;
 
 /// Tensors, settings or results that are probably not as intended. Displayed with the names of the Rust interface.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +47,7 @@ impl Warning {
     }
 
     /// Whether both are of one kind, whatever their numbers are.
-    pub(crate) fn has_kind_of(&self, other: &Self) -> bool {
+    pub fn has_kind_of(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Contradiction::Plan(one), Contradiction::Plan(other)) => {
                 discriminant(one) == discriminant(other)
@@ -62,20 +61,18 @@ impl Warning {
     }
 
     /// Whether the decoder and the settings contradict the tensors, rather than numbers in the tensors the decoder.
-    #[cfg(feature = "gstreamer")]
-    pub(crate) fn is_of_plan(&self) -> bool {
+    pub fn is_of_plan(&self) -> bool {
         matches!(self.0, Contradiction::Plan(_))
     }
 
     /// Whether nothing is detected, or nothing right, as long as the decoder or the thresholds are not corrected.
-    pub(crate) fn explains_silence(&self) -> bool {
+    pub fn explains_silence(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction)
             if contradiction.is_of_decoder() || contradiction.is_of_thresholds())
     }
 
     /// Whether the decoder, and so the number of classes, is probably wrong.
-    #[cfg(feature = "gstreamer")]
-    pub(crate) fn is_of_decoder(&self) -> bool {
+    pub fn is_of_decoder(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.is_of_decoder())
     }
 }
@@ -121,7 +118,7 @@ impl fmt::Display for Text<'_> {
 
 /// The numbers of one reading, from its first frame until they are judged.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
+pub struct Numbers {
     /// How the tensors are read; `None` before the first plan, and when the numbers have been judged.
     reading: Option<Reading>,
     evidence: Evidence,
@@ -143,7 +140,6 @@ impl Numbers {
     }
 
     /// Whether no frame had a candidate or a rejected anchor.
-    #[cfg(feature = "gstreamer")]
     pub fn are_empty(&self) -> bool {
         self.evidence.is_empty()
     }

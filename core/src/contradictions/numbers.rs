@@ -109,7 +109,7 @@ impl NumberContradiction {
 
 /// How boxes and classes are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct ReadBoxes {
+pub struct ReadBoxes {
     /// Whether coordinates are read as normalized.
     pub normalized: bool,
     /// Width and height of the model's input in pixels; `None` if unknown.

@@ -16,11 +16,14 @@ use crate::tensor::{ElementType, TensorView};
 
 /// The facts of a plan.
 #[derive(Clone, Copy)]
-pub(crate) struct PlanFacts<'a> {
+pub struct PlanFacts<'a> {
+    /// The decoder and the layout.
     pub choice: &'a Choice,
     /// The tensors, with their quantization.
     pub tensors: &'a [TensorView<'a>],
+    /// The options with which the decoder was chosen.
     pub options: Options,
+    /// The score thresholds.
     pub thresholds: &'a ClassThresholds,
     /// Whether classes have score thresholds in addition to the one for all.
     pub has_class_thresholds: bool,
@@ -236,7 +239,7 @@ const MANY_CLASSES: usize = 4000;
 const COARSE_STEP: f32 = 0.05;
 
 /// The contradictions of a plan.
-pub(crate) fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
+pub fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
     [
         of_decoder(facts),
         of_thresholds(facts),

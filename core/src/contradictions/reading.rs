@@ -12,7 +12,8 @@ use crate::geometry::Bounds;
 
 /// How the tensors are read.
 #[derive(Clone, Copy)]
-pub(crate) struct Reading {
+pub struct Reading {
+    /// The decoder.
     pub decoder: &'static dyn Decoder,
     /// Whether rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
@@ -22,6 +23,7 @@ pub(crate) struct Reading {
     pub first_class: u32,
     /// The lowest score threshold of any class.
     pub threshold: f32,
+    /// How boxes are read.
     pub boxes: ReadBoxes,
 }
 

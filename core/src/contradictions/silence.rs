@@ -18,15 +18,18 @@ use crate::tensor::TensorView;
 
 /// What an engine has read in a run.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
+    /// The tensors.
     pub tensors: &'a [TensorView<'a>],
+    /// Their layout.
     pub layout: &'a Layout,
+    /// The parameters.
     pub params: &'a Params,
 }
 
 /// Images without a candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Silence {
+pub struct Silence {
     images: usize,
     decoder: &'static str,
     cause: Option<Cause>,
@@ -47,7 +50,7 @@ enum Cause {
 
 impl Silence {
     /// Writes the text, with the names of an interface.
-    pub fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
         let &Self { images, decoder, cause } = self;
         let word = names.name(Name::Decoder);
         let noun = match (names, images) {
@@ -90,7 +93,7 @@ impl Silence {
 
 /// The images since the beginning of a reading, until one has a candidate or a rejected anchor.
 #[derive(Debug, Default)]
-pub(crate) struct Quiet {
+pub struct Quiet {
     images: usize,
     /// The best of the runs that were examined.
     cause: Option<Cause>,
@@ -101,7 +104,6 @@ pub(crate) struct Quiet {
 
 impl Quiet {
     /// Whether following images count, and there was one before.
-    #[cfg(feature = "gstreamer")]
     pub fn has_begun(&self) -> bool {
         self.images > 0 && !self.is_over
     }

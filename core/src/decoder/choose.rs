@@ -422,7 +422,7 @@ fn has_id(decoder: &dyn Decoder, id: &str) -> bool {
 }
 
 /// Whether the id is an id of any decoder.
-pub(crate) fn is_known(id: &str) -> bool {
+pub fn is_known(id: &str) -> bool {
     decoders().iter().any(|decoder| has_id(*decoder, id))
 }
 

@@ -16,7 +16,7 @@ pub mod description;
 mod families;
 pub mod layout;
 mod matrix;
-pub(crate) mod model_family;
+pub mod model_family;
 mod prototypes;
 mod ultraface;
 mod windows;
@@ -25,19 +25,15 @@ mod yolov5;
 mod yolov8;
 mod yolox;
 
-#[cfg(feature = "internals")]
 pub use assign::ONNX_PREFIX;
-#[cfg(feature = "v1_28")]
-pub(crate) use choose::is_known;
+pub use choose::is_known;
 pub use choose::{Advice, Choice, ChoiceError, choose};
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
-#[cfg(feature = "internals")]
 pub use families::TEXTS;
 pub use families::from_text;
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 pub use yolo_tasks::KeypointShape;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use yolo_tasks::MAX_KEYPOINTS;
 
 use std::sync::LazyLock;
@@ -67,10 +63,6 @@ pub trait Decoder: Send + Sync {
     }
 
     /// The name of a class, if it is known without labels.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -123,10 +115,6 @@ pub enum Scores {
 #[derive(Debug)]
 pub struct Role {
     /// The name of the role.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub name: &'static str,
     /// The tensor ids that producers use for it.
     pub ids: &'static [&'static str],
@@ -146,7 +134,6 @@ impl Role {
 
 /// Properties of the model's output that ids and shapes do not determine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Options {
     /// The box format of the decoder `boxes`; other decoders have a fixed one.
     pub box_format: BoxFormat,

@@ -10,23 +10,15 @@ use std::fmt;
 
 /// A model family other than that of plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ModelFamily {
+pub struct ModelFamily {
     name: &'static str,
     decoders: &'static [&'static str],
 }
 
 /// The families of a task.
 struct Task {
-    #[cfg_attr(
-        not(any(test, feature = "gstreamer")),
-        expect(dead_code, reason = "for the element")
-    )]
     task: &'static str,
     /// What models of the task are.
-    #[cfg_attr(
-        not(any(test, feature = "gstreamer")),
-        expect(dead_code, reason = "for the element")
-    )]
     name: &'static str,
     /// The decoders of models that do not select the detections themselves.
     one_to_many: &'static [&'static str],
@@ -69,7 +61,6 @@ pub(crate) fn end_to_end(decoder: &str) -> Option<&'static str> {
 
 impl ModelFamily {
     /// The family of models of `task`; `None` if the task is unknown, or `detect`.
-    #[cfg(any(test, feature = "gstreamer"))]
     pub fn of(task: &str, is_end2end: bool) -> Option<Self> {
         let Task { name, one_to_many, end2end, .. } = TASKS.iter().find(|of| of.task == task)?;
         Some(Self { name, decoders: if is_end2end { end2end } else { one_to_many } })

@@ -79,10 +79,6 @@ impl Details {
     }
 
     /// Whether survivors have any.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub fn is_empty(&self) -> bool {
         self.points.is_none() && self.oriented.is_none() && !self.has_masks
     }

@@ -21,7 +21,7 @@ pub fn compile(program: &str) {
 pub fn run(file: &str, arguments: &[&str]) -> Option<String> {
     in_folder(|folder| {
         let program = folder.join("program");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let mut command = Command::new(name());
         // Multiplications and additions are not contracted, as in the kernels.
         command.args(["-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]);
@@ -55,7 +55,7 @@ fn test_name() -> String {
 
 /// Runs the compiler; false if there is none.
 fn compiler(command: &mut Command) -> bool {
-    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
+    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels");
     match command.args(["-std=c++17", "-I", kernels]).output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -154,7 +154,7 @@ impl Device {
     ///
     /// # Errors
     /// If the call fails. An unknown address is not an error.
-    pub(crate) fn locate(&self, address: u64) -> Result<Location, DriverError> {
+    pub fn locate(&self, address: u64) -> Result<Location, DriverError> {
         let (mut memory_type, mut ordinal, mut pointer) = (0u32, 0i32, 0u64);
         let attributes = [
             Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,

@@ -194,7 +194,8 @@ impl Device {
     ///
     /// # Errors
     /// If the context cannot be made current.
-    pub(crate) fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
+    #[doc(hidden)]
+    pub fn enter(&self) -> Result<ContextGuard<'_>, DriverError> {
         // SAFETY: the context is valid, because `self` retains it. The guard pops it.
         unsafe { self.driver.cuCtxPushCurrent_v2(self.context) }?;
         let mode = exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -203,15 +204,13 @@ impl Device {
 
     /// Makes the calling thread's capture mode relaxed, as [`enter`](Self::enter) does, from now on: for libraries that call
     /// the driver by themselves.
-    #[cfg(feature = "onnxruntime")]
-    pub(crate) fn relax_capture_mode(&self) {
+    pub fn relax_capture_mode(&self) {
         exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED);
     }
 
     /// Calls `capture` in a thread with a relaxed mode, in global mode: calls that a graph cannot have are then errors,
     /// which a library relies on.
-    #[cfg(feature = "onnxruntime")]
-    pub(crate) fn in_global_capture_mode<R>(&self, capture: impl FnOnce() -> R) -> R {
+    pub fn in_global_capture_mode<R>(&self, capture: impl FnOnce() -> R) -> R {
         exchange_capture_mode(self.driver, CaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL);
         let result = capture();
         self.relax_capture_mode();
@@ -224,15 +223,6 @@ fn exchange_capture_mode(driver: &Driver, mut mode: CaptureMode) -> Option<Captu
     // SAFETY: `mode` is valid for reads and writes.
     let result = unsafe { driver.cuThreadExchangeStreamCaptureMode(&mut mode) };
     result.is_some_and(|result| result.is_ok()).then_some(mode)
-}
-
-/// [`Device::enter`] for this repository's benchmarks.
-///
-/// # Errors
-/// As there.
-#[cfg(feature = "internals")]
-pub fn enter(device: &Device) -> Result<ContextGuard<'_>, DriverError> {
-    device.enter()
 }
 
 impl Drop for Device {

@@ -203,11 +203,7 @@ impl Stream {
     ///
     /// # Errors
     /// If a call fails.
-    pub(crate) fn wait_for_producer(
-        &self,
-        ready: Ready,
-        address: u64,
-    ) -> Result<bool, DriverError> {
+    pub fn wait_for_producer(&self, ready: Ready, address: u64) -> Result<bool, DriverError> {
         match ready {
             Ready::Now => {}
             Ready::After(event) => self.wait_for(event)?,

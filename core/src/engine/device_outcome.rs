@@ -64,7 +64,7 @@ impl DeviceOutcome<'_> {
 /// The counts of an image, as the GPU writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub struct DeviceCounts {
     /// Not zero once the image's result is complete, of a run that is waited for.
     pub(super) sequence: u32,

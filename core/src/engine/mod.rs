@@ -103,13 +103,11 @@ pub(crate) mod formula;
 mod masks;
 mod param_check;
 mod params;
-#[cfg(any(test, feature = "internals"))]
 mod reference;
 mod select;
 mod validate;
 
 pub use crate::geometry::Overlap;
-#[cfg(feature = "internals")]
 pub use auto::Auto;
 pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
@@ -119,9 +117,7 @@ pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
 pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
-#[cfg(any(test, feature = "internals"))]
 pub use reference::Reference;
-#[cfg(feature = "internals")]
 pub use select::Selection;
 pub use select::{Backend, select};
 pub(crate) use validate::check_overlap;
@@ -145,7 +141,6 @@ pub const MAX_IMAGES: usize = 65_535;
 /// A candidate or survivor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Detection {
     /// Left edge, in pixels of the model's input.
     pub x1: f32,
@@ -166,7 +161,7 @@ pub struct Detection {
 impl Detection {
     /// The box.
     #[inline(always)]
-    pub(crate) fn corners(&self) -> Corners {
+    pub fn corners(&self) -> Corners {
         let &Self { x1, y1, x2, y2, .. } = self;
         Corners { x1, y1, x2, y2 }
     }
@@ -269,7 +264,7 @@ impl<'a> Outcome<'a> {
 
 /// The work of a run on a GPU; all fields are zero if the run was on the CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
     /// for each class), and tables of the addresses of images (8 for each image).
@@ -539,10 +534,6 @@ pub trait Engine: Send {
     /// # Errors
     /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of overlap is not one of
     /// the layout's boxes.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         check_overlap(layout.is_oriented(), params.overlap)
     }
@@ -577,19 +568,11 @@ pub trait Engine: Send {
     }
 
     /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn take_failure(&mut self) -> Option<&EngineError> {
         None
     }
 
     /// What the engine runs on, for a log, if that has changed since the last call.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn take_description(&mut self) -> Option<String> {
         None
     }

@@ -83,7 +83,6 @@ impl SizeLimits {
 
 /// What applies to the candidates of a class in place of what applies to those of all classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct ClassRule {
     /// In place of [`Params::iou_threshold`]; 0 to 1.
     pub iou_threshold: Option<f32>,
@@ -118,7 +117,6 @@ pub struct FrameMap {
 
 /// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
 pub struct Params {
     /// The method of suppression.
     pub method: Method,

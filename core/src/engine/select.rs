@@ -26,10 +26,6 @@ pub struct Selection {
     pub engine: Box<dyn Engine>,
     /// What the engine runs on, for a log. If that becomes known later,
     /// [`take_description`](Engine::take_description) returns it.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     pub description: String,
 }
 

@@ -65,7 +65,7 @@ fn checksums(set: &Set) -> String {
 
 /// The expected lines.
 fn expected() -> String {
-    let path = "tests/fixtures/functions/checksums.txt";
+    let path = "../tests/fixtures/functions/checksums.txt";
     std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 

@@ -7,17 +7,13 @@
 //! which a frame is scaled to the model's input, and [`Mapping`] maps boxes back to the frame.
 
 mod bounds;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod letterbox;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
 pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;
 pub use overlap::Overlap;

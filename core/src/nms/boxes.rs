@@ -37,8 +37,8 @@ use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage
 /// Suppresses duplicates among boxes.
 ///
 /// ```
-/// use gstnmsfilter::nms::{Backend, BoxNms};
-/// use gstnmsfilter::tensor::TensorView;
+/// use nmsfilter_core::nms::{Backend, BoxNms};
+/// use nmsfilter_core::tensor::TensorView;
 ///
 /// let boxes = [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 11.0, 11.0, 20.0, 20.0, 30.0, 30.0f32];
 /// let boxes = TensorView::from_slice("boxes", &[3, 4], &boxes);
@@ -47,7 +47,7 @@ use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage
 /// let mut nms = BoxNms::new(Backend::Cpu, None)?;
 /// nms.iou_threshold = 0.5;
 /// assert_eq!(nms.run(&boxes, &scores, None)?, [1, 2]);
-/// # Ok::<(), gstnmsfilter::nms::NmsError>(())
+/// # Ok::<(), nmsfilter_core::nms::NmsError>(())
 /// ```
 #[derive(Debug)]
 pub struct BoxNms {

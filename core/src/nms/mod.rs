@@ -5,8 +5,8 @@
 //! image, best first. [`Nms`] chooses the decoder by tensor id, by name or by shape, and runs the engine.
 //!
 //! ```
-//! use gstnmsfilter::nms::{Backend, Nms};
-//! use gstnmsfilter::tensor::TensorView;
+//! use nmsfilter_core::nms::{Backend, Nms};
+//! use nmsfilter_core::tensor::TensorView;
 //!
 //! // Three windows of x, y, side and score: the second covers the first, the third is apart.
 //! let output = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
@@ -16,14 +16,14 @@
 //! let outcome = nms.run(&tensors)?;
 //! let survivors = outcome.image(0).survivors;
 //! assert_eq!(survivors.iter().map(|d| d.anchor).collect::<Vec<_>>(), [0, 2]);
-//! # Ok::<(), gstnmsfilter::nms::NmsError>(())
+//! # Ok::<(), nmsfilter_core::nms::NmsError>(())
 //! ```
 //!
 //! A tensor can hold several images. They are decoded and suppressed in one call, each by itself:
 //!
 //! ```
-//! # use gstnmsfilter::nms::{Backend, Nms};
-//! # use gstnmsfilter::tensor::TensorView;
+//! # use nmsfilter_core::nms::{Backend, Nms};
+//! # use nmsfilter_core::tensor::TensorView;
 //! let image = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6f32];
 //! let output = [image, image].concat();
 //! let tensors = [TensorView::from_slice("windows", &[2, 2, 4], &output)];
@@ -32,7 +32,7 @@
 //! nms.options.batch = true;
 //! let outcome = nms.run(&tensors)?;
 //! assert!(outcome.images().all(|image| image.survivors.len() == 1));
-//! # Ok::<(), gstnmsfilter::nms::NmsError>(())
+//! # Ok::<(), nmsfilter_core::nms::NmsError>(())
 //! ```
 //!
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
@@ -240,8 +240,8 @@ impl Nms {
     /// Setting a decoder or a layout empties the list.
     ///
     /// ```
-    /// # use gstnmsfilter::nms::{Backend, Interface, Nms};
-    /// # use gstnmsfilter::tensor::TensorView;
+    /// # use nmsfilter_core::nms::{Backend, Interface, Nms};
+    /// # use nmsfilter_core::tensor::TensorView;
     /// // Rows of x1, y1, x2, y2, score and class, as end-to-end models have them.
     /// let row = [40.0, 50.0, 340.0, 250.0, 0.9, 5.0f32];
     /// let output = row.repeat(8);
@@ -255,7 +255,7 @@ impl Nms {
     /// assert!(warnings[1].starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
     /// let in_python = nms.warnings()[0].text(Interface::Python).to_string();
     /// assert!(in_python.contains("set decoder=\"end2end\""));
-    /// # Ok::<(), gstnmsfilter::nms::NmsError>(())
+    /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
     /// ```
     pub fn warnings(&self) -> &[Warning] {
         self.watch.warnings()

@@ -75,7 +75,6 @@ impl Plan {
     }
 
     /// Whether both plans were made for tensors with the same ids, element types and shapes.
-    #[cfg(feature = "v1_28")]
     pub fn has_tensors_of(&self, other: &Self) -> bool {
         self.tensors == other.tensors
     }

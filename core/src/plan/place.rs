@@ -5,9 +5,7 @@
 
 use crate::decoder::Layout;
 use crate::engine::Params;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 use crate::engine::SizeLimits;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 use crate::geometry::Mapping;
 
 /// Pixels of the model's input per pixel of the prototypes, where the size of the model's input is unknown: as all
@@ -20,7 +18,6 @@ pub enum Place {
     /// In no frame: boxes remain in pixels of the model's input, which has this width and height.
     Input([f32; 2]),
     /// In a frame, with this mapping to its pixels.
-    #[cfg(any(feature = "gstreamer", feature = "internals"))]
     Frame(Mapping),
 }
 
@@ -29,7 +26,6 @@ impl Place {
     fn model(&self) -> [f32; 2] {
         match self {
             Self::Input(size) => *size,
-            #[cfg(any(feature = "gstreamer", feature = "internals"))]
             Self::Frame(mapping) => mapping.model(),
         }
     }
@@ -47,12 +43,10 @@ impl Place {
                 }
                 _ => self.model(),
             };
-            #[cfg(any(feature = "gstreamer", feature = "internals"))]
             if let Self::Frame(mapping) = self {
                 params.frame = Some(mapping.frame_map());
             }
         }
-        #[cfg(any(feature = "gstreamer", feature = "internals"))]
         if let Self::Frame(mapping) = self {
             let of_classes = params.class_rules.iter_mut().filter_map(|rule| rule.sizes.as_mut());
             for SizeLimits { min, max } in of_classes.chain([&mut params.sizes]) {

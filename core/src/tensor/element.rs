@@ -63,7 +63,7 @@ impl ElementType {
     }
 
     /// The zero points that a quantized tensor of this type can have: the elements. `None` if the type is not quantized.
-    pub(crate) fn zero_points(self) -> Option<RangeInclusive<i32>> {
+    pub fn zero_points(self) -> Option<RangeInclusive<i32>> {
         match self {
             Self::I8 => Some(i8::MIN.into()..=i8::MAX.into()),
             Self::U8 => Some(u8::MIN.into()..=u8::MAX.into()),

@@ -170,7 +170,10 @@ impl<'a> TensorView<'a> {
     }
 
     /// The first `needed` bytes, in host memory.
-    pub(crate) fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
+    ///
+    /// # Errors
+    /// As [`elements`](Self::elements).
+    pub fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
         let tensor = || self.to_string();
         let bytes = match self.storage {
             Storage::Images(_) => return Err(self.separate_images_error()),

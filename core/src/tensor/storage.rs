@@ -74,8 +74,8 @@ pub trait Mappable: fmt::Debug {
 /// first dimension is the number of images.
 ///
 /// ```
-/// use gstnmsfilter::nms::{Backend, Nms};
-/// use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+/// use nmsfilter_core::nms::{Backend, Nms};
+/// use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 ///
 /// // Two images of two windows each: x, y, side and score.
 /// let first = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6f32];
@@ -89,7 +89,7 @@ pub trait Mappable: fmt::Debug {
 /// let outcome = nms.run(&tensors)?;
 /// let survivors: Vec<usize> = outcome.images().map(|image| image.survivors.len()).collect();
 /// assert_eq!(survivors, [1, 2]);
-/// # Ok::<(), gstnmsfilter::nms::NmsError>(())
+/// # Ok::<(), nmsfilter_core::nms::NmsError>(())
 /// ```
 pub trait Images: fmt::Debug {
     /// The number of images.

@@ -22,10 +22,10 @@ use super::timeline::{Cursor, time_of};
 use super::window_generator::WindowGenerator;
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
+use gstnmsfilter::elements::{lock, property};
+use gstnmsfilter::frame::{Frame, FrameError, FrameLayout, PlaneMut};
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
-use gstnmsfilter::internals::elements::{lock, property};
-use gstnmsfilter::internals::frame::{Frame, FrameError, FrameLayout, PlaneMut};
 use gstnmsfilter::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {

@@ -6,8 +6,8 @@
 //! in `src/output/roi.rs`.
 
 use gst::glib;
-use gstnmsfilter::internals::output::KeypointLayout;
-use gstnmsfilter::internals::text;
+use gstnmsfilter::output::KeypointLayout;
+use gstnmsfilter::text;
 
 use super::shapes::Position;
 

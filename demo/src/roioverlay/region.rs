@@ -18,8 +18,8 @@ use super::font;
 use super::label_placement::Caption;
 use super::shapes::Position;
 use super::surface::Rect;
-use gstnmsfilter::internals::output::roi_type;
-use gstnmsfilter::internals::text;
+use gstnmsfilter::output::roi_type;
+use gstnmsfilter::text;
 
 /// A region with its caption, shapes and color.
 pub(super) struct StyledRegion {

@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use gst_video::VideoInfo;
 
 use super::color::{Converter, Rgb};
-use gstnmsfilter::internals::frame::{
+use gstnmsfilter::frame::{
     COLORS, Component, Frame, FrameError, FrameLayout, PlaneMut, components,
 };
 

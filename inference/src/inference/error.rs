@@ -8,10 +8,10 @@ use gst::glib;
 use super::library::OnnxRuntimeError;
 use super::model::ModelError;
 use super::provider::Provider;
-use crate::device::{DeviceError, DriverError};
-use crate::frame::FrameError;
-use crate::input::InputError;
-use crate::tensor::TensorError;
+use gstnmsfilter::frame::FrameError;
+use gstnmsfilter::input::InputError;
+use nmsfilter_core::device::{DeviceError, DriverError};
+use nmsfilter_core::tensor::TensorError;
 
 /// Why there is no inference.
 #[derive(Clone, Debug, thiserror::Error)]

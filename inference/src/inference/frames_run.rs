@@ -8,8 +8,8 @@ use gst_video::VideoInfo;
 use super::error::InferenceError;
 use super::instance::{Entry, Run};
 use super::pictures::Pictures;
-use crate::device::Event;
-use crate::input::custom_meta::NewTensor;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use nmsfilter_core::device::Event;
 
 /// A run that takes frames. Dropped before [`run`](Self::run), it leaves their places empty.
 pub struct FramesRun<'i> {

@@ -32,13 +32,13 @@ mod trial;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::geometry::Letterbox;
-use crate::input::custom_meta::NewTensor;
 use error::InferenceError;
 #[cfg(feature = "v1_28")]
 use frames_run::FramesRun;
+use gstnmsfilter::input::custom_meta::NewTensor;
 use instance::{Instance, Member, Run};
 use model::Overrides;
+use nmsfilter_core::geometry::Letterbox;
 use pictures::Pictures;
 use provider::Provider;
 use session::{InputMemory, OpenModel};

@@ -16,9 +16,9 @@ use ort::value::DynTensor;
 use super::error::InferenceError;
 use super::model::OutputSpec;
 use super::provider::GpuStream;
-use crate::device::{DeviceBuffer, OwnedEvent};
-use crate::input::cuda_memory;
-use crate::input::custom_meta::NewTensor;
+use gstnmsfilter::input::cuda_memory;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use nmsfilter_core::device::{DeviceBuffer, OwnedEvent};
 
 /// An output with the dimensions that it has in every run.
 pub struct FixedOutput {

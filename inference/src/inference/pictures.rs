@@ -14,9 +14,9 @@ use super::picture::{
     self, DeviceFrame, Formats, GpuResampler, Resampler, Rows, Scratch, Staged, Staging, Table,
 };
 use super::provider::GpuStream;
-use crate::device::{Device, Event, OwnedEvent, Stream};
-use crate::geometry::{FitRule, Letterbox};
-use crate::input::model::ModelInfo;
+use gstnmsfilter::input::model::ModelInfo;
+use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
+use nmsfilter_core::geometry::{FitRule, Letterbox};
 
 /// Makes pictures of frames.
 pub struct Pictures {

@@ -23,7 +23,7 @@ use ort::sys::OrtMemoryInfoDeviceType;
 
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
-use crate::device::{Device, Stream};
+use nmsfilter_core::device::{Device, Stream};
 
 /// The processor that runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

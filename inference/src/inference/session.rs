@@ -32,8 +32,8 @@ use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
 use super::provider::{self, GpuStream, ModelFile, Provider};
 use super::trial::{GRAPH_ID, Sample, Trial, run_error};
-use crate::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
-use crate::input::model::ModelInfo;
+use gstnmsfilter::input::model::ModelInfo;
+use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
 /// What is known of an open model.
 #[derive(Clone)]
@@ -169,15 +169,13 @@ impl ModelSession {
                 buffers.on_gpu = Some(on_gpu);
             }
         }
-        let info = ModelInfo {
-            task: model.task.clone(),
-            end2end: model.end2end,
-            keypoints: model.keypoints,
-            ..ModelInfo::default()
-                .with_size(model.input.size)
-                .with_letterbox(options.letterbox)
-                .with_labels(model.labels.iter().cloned())
-        };
+        let mut info = ModelInfo::default()
+            .with_size(model.input.size)
+            .with_letterbox(options.letterbox)
+            .with_labels(model.labels.iter().cloned());
+        info.task = model.task.clone();
+        info.end2end = model.end2end;
+        info.keypoints = model.keypoints;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
         let library = library.path;
         let mut session = Self {

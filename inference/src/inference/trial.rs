@@ -13,7 +13,7 @@ use super::error::InferenceError;
 use super::model::{self, Model, ModelError, OutputSpec, PixelElement};
 use super::outputs::FixedOutput;
 use super::provider::Provider;
-use crate::tensor::ElementType;
+use nmsfilter_core::tensor::ElementType;
 
 /// A session to try.
 pub struct Trial<'s> {

@@ -6,11 +6,11 @@ use super::class_rules::ClassRuleError;
 use super::layout_file::LayoutFileError;
 use super::quantization::QuantizationError;
 use super::settings::SettingsError;
-use crate::decoder::ChoiceError;
-use crate::decoder::model_family::ModelFamily;
-use crate::engine::EngineError;
 use crate::input::InputError;
 use crate::output::sink::OutputError;
+use nmsfilter_core::decoder::ChoiceError;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::EngineError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]

@@ -25,14 +25,14 @@ use super::frame_counter::FrameCounter;
 use super::nvinfer_config::NvinferConfig;
 use super::session::{FrameResult, Session};
 use super::settings::{Settings, SettingsError};
-use crate::decoder::MAX_CLASSES;
 use crate::elements::{any_video, filter_templates, frame_size, is_nvmm, lock, property};
-use crate::engine;
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
 use crate::output::Labels;
+use nmsfilter_core::decoder::MAX_CLASSES;
+use nmsfilter_core::engine;
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]

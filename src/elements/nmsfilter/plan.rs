@@ -9,17 +9,17 @@ use super::error::FrameError;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
 use super::settings::Settings;
-use crate::contradictions::Reading;
-use crate::decoder::layout::Reference;
-use crate::decoder::model_family::ModelFamily;
-use crate::decoder::{self, Choice, Decoder, Layout, Reason};
-use crate::detail::Details;
-use crate::engine::{Engine, Params};
-use crate::geometry::Mapping;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
-use crate::plan::{Place, Plan};
-use crate::tensor::TensorView;
+use nmsfilter_core::contradictions::Reading;
+use nmsfilter_core::decoder::layout::Reference;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::decoder::{self, Choice, Decoder, Layout, Reason};
+use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::{Engine, Params};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::plan::{Place, Plan};
+use nmsfilter_core::tensor::TensorView;
 
 /// The plan, until the tensors, their model, the settings or the caps change.
 pub(super) struct StreamPlan {

@@ -15,13 +15,13 @@ use super::pending_settings::PendingSettings;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
-use crate::decoder::model_family::ModelFamily;
-use crate::engine::Engine;
-use crate::geometry::Mapping;
 use crate::input::InputError;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
-use crate::tensor::TensorView;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::Engine;
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::tensor::TensorView;
 
 /// The plan, and what it is made of.
 pub(super) struct Planner {

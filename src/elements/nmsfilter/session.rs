@@ -23,9 +23,6 @@ use super::settings::Settings;
 use super::stats::FrameCounts;
 use super::timeout::Timeout;
 use super::warnings::Warnings;
-use crate::contradictions::{DetailEvidence, Run};
-use crate::engine::{Engine, EngineError, Outcome};
-use crate::geometry::Mapping;
 use crate::input::InputError;
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
@@ -33,7 +30,10 @@ use crate::input::source::{Images, Sources};
 use crate::output::deepstream::ClassColors;
 use crate::output::sink::{Sink, Target};
 use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, MaskPixels, Region};
-use crate::tensor::TensorError;
+use nmsfilter_core::contradictions::{DetailEvidence, Run};
+use nmsfilter_core::engine::{Engine, EngineError, Outcome};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::tensor::TensorError;
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {

@@ -14,13 +14,13 @@ use super::enums::{
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
-use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
-use crate::engine::{Params, SizeLimits};
-use crate::geometry::{self, Bounds, Mapping, MappingError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Params, SizeLimits};
+use nmsfilter_core::geometry::{self, Bounds, Mapping, MappingError};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
@@ -340,7 +340,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ClassThresholds;
+    use nmsfilter_core::engine::ClassThresholds;
 
     /// The exception is `max_detections`: the engine returns all survivors by default. The element
     /// has a finite default, since every region costs time in every element downstream.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gst::glib;
 use hdrhistogram::Histogram;
 
-use crate::engine::{DeviceWork, Outcome};
+use nmsfilter_core::engine::{DeviceWork, Outcome};
 
 /// The most labels in the structure; a model can have 65536.
 const MAX_LABELS: usize = 100;

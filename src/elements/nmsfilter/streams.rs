@@ -13,17 +13,17 @@ use super::error::FrameError;
 use super::plan::PlanInput;
 use super::session::{FrameResult, Session, add_outcome};
 use super::stats::FrameCounts;
-use crate::contradictions::Run;
 use crate::elements::{frame_size, is_nvmm};
-use crate::engine::Outcome;
-use crate::geometry::Mapping;
 use crate::input::Tensors;
 use crate::input::analytics_batch::{self, FrameToRead, HasTensors, StreamFrame};
 use crate::input::deepstream::BatchCaps;
 use crate::input::model::ModelInput;
 use crate::output::sink::OutputError;
 use crate::output::{self, Kinds};
-use crate::tensor::TensorView;
+use nmsfilter_core::contradictions::Run;
+use nmsfilter_core::engine::Outcome;
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::tensor::TensorView;
 
 /// The greatest number of frames of one run.
 const MAX_FRAMES: usize = 16;

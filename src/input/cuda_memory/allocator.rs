@@ -19,7 +19,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
-use crate::device::{Device, DriverError, Event, Stream};
+use nmsfilter_core::device::{Device, DriverError, Event, Stream};
 
 /// The function that releases device memory; it is called once, from any thread.
 pub type Release = Box<dyn FnOnce() + Send + Sync>;

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use once_cell::sync::OnceCell;
 
-use crate::device::ForeignStream;
+use nmsfilter_core::device::ForeignStream;
 
 /// `gst_is_cuda_memory`: whether the memory is of an allocator of the library.
 type IsCudaMemory = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> c_int;

@@ -12,7 +12,7 @@
 mod allocator;
 mod gst_cuda;
 #[cfg(feature = "v1_20")]
-pub(crate) mod upload;
+mod upload;
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -22,12 +22,12 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::glib::translate::{IntoGlib, from_glib};
 
-pub use crate::device::READY_EVENT;
-use crate::device::{Event, Ready};
-use crate::tensor::DeviceSlice;
 pub use allocator::{Release, renew, wrap};
+pub use nmsfilter_core::device::READY_EVENT;
+use nmsfilter_core::device::{Event, Ready};
+use nmsfilter_core::tensor::DeviceSlice;
 #[cfg(feature = "v1_20")]
-pub use upload::{UploadError, Uploader};
+pub use upload::{UploadError, Uploader, from_buffer};
 
 /// The type of the memory that [`wrap`] creates.
 pub const MEMORY_TYPE: &CStr = c"nmsfilter.cuda.memory";
@@ -95,7 +95,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
 }
 
 /// A buffer that is mapped to its device address until this is dropped.
-pub(crate) struct DeviceMapping<'a> {
+pub struct DeviceMapping<'a> {
     memory: *mut gst::ffi::GstMemory,
     info: gst::ffi::GstMapInfo,
     slice: DeviceSlice,

@@ -7,9 +7,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::wrap;
-use crate::device::{Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream};
 use crate::input::custom_meta::NewTensor;
-use crate::tensor::TensorError;
+use nmsfilter_core::device::{
+    Device, DeviceBuffer, DeviceError, DriverError, PinnedBuffer, Stream,
+};
+use nmsfilter_core::tensor::TensorError;
 
 /// Why a tensor cannot be copied to a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

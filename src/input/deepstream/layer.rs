@@ -11,7 +11,7 @@ use super::Frame;
 use super::memory::LayerMemory;
 use crate::deepstream::LayerMeta;
 use crate::input::InputError;
-use crate::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
+use nmsfilter_core::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage, TensorView};
 
 /// An output layer of the model.
 #[derive(Debug, Default)]

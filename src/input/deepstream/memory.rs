@@ -8,8 +8,8 @@ use std::cell::RefCell;
 
 use once_cell::unsync::OnceCell;
 
-use crate::device::{Device, Ready, Stream};
-use crate::tensor::{DeviceSlice, Mappable, Storage};
+use nmsfilter_core::device::{Device, Ready, Stream};
+use nmsfilter_core::tensor::{DeviceSlice, Mappable, Storage};
 
 /// Where the elements of a layer of one frame are.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,9 +5,9 @@ mod nvinfer;
 mod throughput;
 mod times;
 
-use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version};
-use gstnmsfilter::internals::deepstream::structures::StructureSizes;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::{StructureLayout, Version};
+use gstnmsfilter::deepstream::structures::StructureSizes;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use super::structures::{assert_error, damaged, set_sizes};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `detectionjson` on batches: an entry of `streams` for each frame, with the objects that the stand-in reads.
 
-use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version, object};
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::{StructureLayout, Version, object};
+use nmsfilter_core::geometry::Letterbox;
 use serde_json::{Value, json};
 
 use crate::batch::{Producer, Scene};
@@ -187,7 +187,7 @@ fn masks_cover_the_rectangles_of_their_objects() {
     let layout = StructureLayout::of(version()).unwrap();
     for (bytes, runs) in [(24, Some(json!([1, 2, 1, 2]))), (20, None)] {
         let (lines, ended) = lines(1, "detectionjson", move |buffer| {
-            use gstnmsfilter::internals::deepstream::layout::mask;
+            use gstnmsfilter::deepstream::layout::mask;
 
             let frame = Frame { pipeline: [200, 100], ..Frame::default() };
             let object = Batch::attach(buffer, 1).add_frame(&frame).add_object(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The objects on each frame are those of `Reference` and `Mapping`, with all that nvinfer gives an object.
 
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use crate::batch::{Format, FrameSpec, Scene, TestModel};
 use crate::libraries::is_inside;

@@ -2,7 +2,7 @@
 //! Pipelines with queues and tees, labels, objects of other elements, and the other metadata.
 
 use gst::prelude::*;
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Structures are read only if the pools of the first batch have the sizes of the version's layout.
 
-use gstnmsfilter::internals::deepstream::layout::{
+use gstnmsfilter::deepstream::layout::{
     FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META,
 };
-use gstnmsfilter::internals::deepstream::structures::StructureSizes;
+use gstnmsfilter::deepstream::structures::StructureSizes;
 
 use crate::batch::{Producer, Scene};
 use crate::libraries::{is_inside, version};

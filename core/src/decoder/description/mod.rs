@@ -89,7 +89,6 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use error::DescriptionError;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};

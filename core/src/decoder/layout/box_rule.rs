@@ -25,7 +25,7 @@ use super::Field;
 /// The components of a box.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub enum BoxFormat {
     /// Left, upper, right and lower edge.
     #[default]

@@ -6,7 +6,7 @@ use crate::tensor::TensorView;
 /// The unit of a tensor's coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[cfg_attr(not(feature = "internals"), non_exhaustive)]
+#[non_exhaustive]
 pub enum Coordinates {
     /// As the decoder defines it. If it does not: normalized if the tensor's id ends in `-normalized`, pixels
     /// otherwise.

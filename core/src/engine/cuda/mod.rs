@@ -102,13 +102,11 @@ impl Cuda {
     }
 
     /// The GPU that it runs on.
-    #[cfg(feature = "internals")]
     pub fn device(&self) -> &Arc<crate::device::Device> {
         self.on.kernels.device()
     }
 
     /// Sorts the candidates of images with more than `limit`, in chunks of which the first has about `first_chunk`.
-    #[cfg(feature = "internals")]
     pub fn sort_above(&mut self, limit: u32, first_chunk: u32) {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }

@@ -111,7 +111,7 @@ fn checksums(kind: u32) -> String {
 /// `tests/fixtures/oriented/checksums.txt` has the lines of the header.
 #[test]
 fn kernels_compute_the_same_bits() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/oriented/checksums.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/oriented/checksums.txt");
     let expected = std::fs::read_to_string(path).unwrap();
     let ours: String = (0..KINDS).map(checksums).collect();
     assert_eq!(ours, expected);
@@ -194,7 +194,7 @@ fn numbers_that_are_not_finite_do_not_give_nan() {
 
 /// The pairs of tests/fixtures/oriented/pairs.csv: boxes, area of the intersection, probabilistic IoU.
 fn recorded() -> Vec<(String, [OrientedBox; 2], f64, f64)> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/oriented/pairs.csv");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/oriented/pairs.csv");
     let text = std::fs::read_to_string(path).unwrap();
     let pairs = text.lines().map(|line| {
         let (_, numbers) = line.split_once(',').unwrap();

@@ -4,10 +4,10 @@
 
 use gst::glib;
 
-use crate::geometry;
 use crate::inference::provider;
 use crate::inference::{self, model};
-use crate::type_names::format;
+use gstnmsfilter::format_type_name as format;
+use nmsfilter_core::geometry;
 
 /// The processor that runs the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]

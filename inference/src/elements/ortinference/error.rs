@@ -4,7 +4,7 @@
 
 use crate::inference::error::InferenceError;
 use crate::inference::model::ModelError;
-use crate::output::LabelError;
+use gstnmsfilter::output::LabelError;
 
 /// Why the element does not start.
 #[derive(Debug, thiserror::Error)]

@@ -18,14 +18,14 @@ use super::error::StartError;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
-use crate::elements::{filter_templates, lock, property};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::provider;
 use crate::inference::session::OpenModel;
 use crate::inference::{Inference, InferenceOptions};
+use gstnmsfilter::elements::{filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
-use crate::input::analytics_batch;
+use gstnmsfilter::input::analytics_batch;
 
 /// More pictures at a time than streams whose models a CPU runs.
 const MANY_PICTURES: usize = 32;

@@ -10,7 +10,7 @@ use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, 
 use super::error::StartError;
 use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
-use crate::output::Labels;
+use gstnmsfilter::output::Labels;
 
 /// The values of the properties.
 #[derive(Clone, Debug, PartialEq)]

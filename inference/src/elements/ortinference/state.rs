@@ -12,8 +12,8 @@ use gst_video::VideoInfo;
 use crate::inference::error::InferenceError;
 use crate::inference::{Inference, InferenceOptions, provider};
 #[cfg(feature = "v1_28")]
-use crate::input::analytics_batch::{self, StreamFrame};
-use crate::input::custom_meta;
+use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
+use gstnmsfilter::input::custom_meta;
 
 /// What exists from start to stop.
 pub struct State {

@@ -29,8 +29,8 @@ use super::error::InferenceError;
 use super::outputs::Slot;
 use super::provider::Provider;
 use super::session::{InputMemory, OpenModel};
-use crate::device::Event;
-use crate::input::custom_meta::NewTensor;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use nmsfilter_core::device::Event;
 
 /// A model that elements share.
 pub struct Instance {

@@ -11,7 +11,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Batch, MemberState, Run, SetState, Shared, State, lock, wait};
-use crate::device::Event;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::model::varying_nodes::varying_node;
@@ -19,6 +18,7 @@ use crate::inference::outputs::OutputSet;
 use crate::inference::provider::Provider;
 use crate::inference::session::{InputMemory, ModelSession, OpenModel};
 use crate::inference::{CudaGraph, InferenceOptions};
+use nmsfilter_core::device::Event;
 
 /// Held while a session is opened or closed: ONNX Runtime can crash if that happens in several threads
 /// (microsoft/onnxruntime#26610, #27089).

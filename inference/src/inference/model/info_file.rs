@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use crate::file::{self, FileError};
+use gstnmsfilter::file::{self, FileError};
 
 /// The maximum size of the file in bytes.
 const MAX_SIZE: u64 = 1 << 20;

@@ -146,7 +146,6 @@ impl InputSpec {
     }
 
     /// An input of RGB in planes, from 0 to 1.
-    #[cfg(any(test, feature = "internals"))]
     pub fn of_size(size: [u32; 2], element: PixelElement) -> Self {
         Self {
             name: "images".to_owned(),

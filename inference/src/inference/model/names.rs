@@ -6,7 +6,7 @@
 
 use std::str::Chars;
 
-use crate::decoder::MAX_CLASSES;
+use nmsfilter_core::decoder::MAX_CLASSES;
 
 /// The names, the first for class 0; `None` if `text` has another form. Classes without a name have an empty one.
 pub fn parse(text: &str) -> Option<Vec<String>> {

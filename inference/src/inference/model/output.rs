@@ -11,7 +11,7 @@ use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, ModelError, type_text};
 use crate::inference::debug_category::CAT;
-use crate::tensor::{ElementType, MAX_DIMENSIONS};
+use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 /// What precedes the name of an output in the id of its tensor, if no source has an id. Names like `boxes` are
 /// ids of other models' tensors, whose numbers have another meaning.
@@ -39,7 +39,8 @@ impl OutputSpec {
             ElementType::U8 => TensorElementType::Uint8,
             ElementType::I32 => TensorElementType::Int32,
             ElementType::I64 => TensorElementType::Int64,
-            ElementType::F32 | ElementType::Other(_) => TensorElementType::Float32,
+            // Also the types that no decoder reads.
+            _ => TensorElementType::Float32,
         }
     }
 

@@ -8,9 +8,9 @@ use gst::glib;
 
 use super::frame_format::CHANNELS;
 use super::resampler::Resampler;
-use crate::device::{Location, Stream};
 use crate::inference::error::InferenceError;
-use crate::input::cuda_memory::DeviceMapping;
+use gstnmsfilter::input::cuda_memory::DeviceMapping;
+use nmsfilter_core::device::{Location, Stream};
 
 /// A frame in device memory, mapped until this is dropped.
 pub struct DeviceFrame<'a> {

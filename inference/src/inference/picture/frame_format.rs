@@ -7,8 +7,8 @@
 use arrayvec::ArrayVec;
 use gst_video::{VideoColorRange, VideoInfo};
 
-use crate::frame::{COLORS, Component, components};
 use crate::inference::model::{ChannelOrder, InputSpec};
+use gstnmsfilter::frame::{COLORS, Component, components};
 
 /// The greatest number of components, and of channels.
 pub const CHANNELS: usize = COLORS;

@@ -12,13 +12,13 @@ use super::frame_format::CHANNELS;
 use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
 use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
-use crate::device::{DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer};
 use crate::inference::model::{InputLayout, InputSpec};
 use crate::inference::provider::GpuStream;
+use nmsfilter_core::device::{DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer};
 
 /// PTX with the terminating zero that the driver expects.
 const PTX: &CStr = match CStr::from_bytes_with_nul(
-    concat!(include_str!("../../../kernels/ptx/resample.sm_60.ptx"), "\0").as_bytes(),
+    concat!(include_str!("../../../../kernels/ptx/resample.sm_60.ptx"), "\0").as_bytes(),
 ) {
     Ok(ptx) => ptx,
     Err(_) => panic!("PTX is text"),

@@ -32,7 +32,6 @@ pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
 pub use formats::Formats;
 pub use gpu::{GpuResampler, Staged, Staging};
-#[cfg(feature = "internals")]
 pub use resampler::{BORDER, Plane};
 pub use resampler::{Resampler, Scratch};
 pub use table::Table;

@@ -54,9 +54,9 @@ mod tests {
     use std::mem::offset_of;
 
     use super::*;
-    use crate::device::kernel_headers;
     use crate::inference::picture::frame_format::MATRIX_BITS;
     use crate::inference::picture::positions::POSITION_BITS;
+    use crate::kernel_headers;
 
     /// Compiles Rust's values as assertions in C++.
     #[test]

@@ -9,10 +9,10 @@ use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef
 
 use super::frame_format::{CHANNELS, FrameFormat};
 use super::positions::positions;
-use crate::frame::{self, Frame, FrameLayout};
-use crate::geometry::{Fit, FitRule};
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
+use gstnmsfilter::frame::{self, Frame, FrameLayout};
+use nmsfilter_core::geometry::{Fit, FitRule};
 
 /// The value of letterbox borders in all channels, with which models of the YOLO family are trained.
 pub const BORDER: u8 = 114;

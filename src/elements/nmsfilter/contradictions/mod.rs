@@ -16,13 +16,13 @@ use super::NmsFilter;
 use super::plan::{PlanInput, StreamPlan};
 use super::settings::Settings;
 use super::timeout::Timeout;
-use crate::contradictions::{
+use crate::elements::lock;
+use crate::output::Labels;
+use nmsfilter_core::contradictions::{
     self, DetailEvidence, Interface, Numbers, PlanFacts, Quiet, Run, Warning,
 };
-use crate::elements::lock;
-use crate::engine::Outcome;
-use crate::geometry::Mapping;
-use crate::output::Labels;
+use nmsfilter_core::engine::Outcome;
+use nmsfilter_core::geometry::Mapping;
 
 use settings::SettingContradiction;
 

@@ -7,11 +7,11 @@
 use super::super::enums::Decoder;
 use super::super::plan::{PlanInput, StreamPlan};
 use super::super::settings::Settings;
-use crate::decoder::{Choice, MAX_CLASSES};
-use crate::engine::ClassThresholds;
-use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
 use crate::output::Labels;
+use nmsfilter_core::decoder::{Choice, MAX_CLASSES};
+use nmsfilter_core::engine::ClassThresholds;
+use nmsfilter_core::geometry::{Letterbox, Mapping};
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

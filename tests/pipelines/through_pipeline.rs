@@ -1,38 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tensors attached to a frame and decoded by `nmsfilter` in a pipeline.
-//!
-//! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
-use gstnmsfilter::internals::decoder::BoxFormat;
-use gstnmsfilter::internals::engine::Params;
 
-use super::pipeline::{init, intercept, parse, run};
+use crate::settings::Settings;
+use crate::support::pipeline::{intercept, parse, run};
 
-/// The numbers of candidates and survivors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counts {
-    pub candidates: u64,
-    pub survivors: u64,
-}
-
-/// How the properties of `nmsfilter` are set.
-#[derive(Clone, Copy)]
-pub enum Settings<'a> {
-    /// With the parameters of an engine and a format of boxes.
-    Params(&'a Params, BoxFormat),
-    /// With these properties: name and value.
-    Properties(&'a [(&'a str, &'a str)]),
-}
-
-/// Runs one frame of 4096x4096 with these tensors through `nmsfilter`.
-pub fn decode(tensors: Vec<NewTensor>, settings: Settings<'_>) -> Counts {
+/// Runs one frame of 4096x4096 with these `f32` tensors (id, shape and elements) through `nmsfilter`, and compares the
+/// numbers of candidates and survivors with `expected`.
+pub fn expect_counts(
+    tensors: &[(&str, &[usize], &[f32])],
+    settings: Settings<'_>,
+    expected: [usize; 2],
+) {
     let pipeline = parse(
         "videotestsrc name=source num-buffers=1 ! video/x-raw,format=GRAY8,width=4096,height=4096
            ! nmsfilter name=nms ! fakesink",
     );
     set_up(&pipeline.by_name("nms").unwrap(), settings);
+    let tensors: Vec<NewTensor> = tensors
+        .iter()
+        .map(|(id, shape, elements)| NewTensor::from_vec(id, shape, elements.to_vec()).unwrap())
+        .collect();
     intercept(&pipeline, "source", move |buffer| {
         for tensor in &tensors {
             attach(buffer, tensor).unwrap();
@@ -42,13 +32,8 @@ pub fn decode(tensors: Vec<NewTensor>, settings: Settings<'_>) -> Counts {
     assert_eq!(ended.error, None);
     let count = |name| ended.stats[0].get::<u64>(name).unwrap();
     assert_eq!(count("rejected"), 0, "these inputs are valid");
-    Counts { candidates: count("candidates"), survivors: count("survivors") }
-}
-
-/// A tensor of these elements.
-pub fn tensor(id: &str, shape: &[usize], elements: &[f32]) -> NewTensor {
-    init();
-    NewTensor::from_vec(id, shape, elements.to_vec()).unwrap()
+    let found = [count("candidates"), count("survivors")];
+    assert_eq!(found, expected.map(|count| count as u64), "candidates and survivors");
 }
 
 fn set_up(nms: &gst::Element, settings: Settings<'_>) {
@@ -70,16 +55,4 @@ fn set_up(nms: &gst::Element, settings: Settings<'_>) {
     nms.set_property("score-threshold", params.thresholds.default);
     nms.set_property("max-detections", u32::try_from(params.max_detections).unwrap_or(0));
     nms.set_property_from_str("box-format", format.name());
-}
-
-/// Boxes and their scores by class.
-pub fn decode_boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
-    let numbers = format.components();
-    let anchors = boxes.len() / numbers;
-    let classes = scores.len().checked_div(anchors).unwrap_or(1);
-    let tensors = vec![
-        tensor("boxes", &[anchors, numbers], boxes),
-        tensor("scores", &[anchors, classes], scores),
-    ];
-    decode(tensors, Settings::Params(params, format))
 }
