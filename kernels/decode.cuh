@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Decode: candidates from tensors. In: the tensors of an image and the parameters. Out: the
 // candidates in any order, their number, and the number of rejected anchors. Rules are those of
-// src/engine/mod.rs.
+// core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"

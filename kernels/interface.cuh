@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The interface of the kernels: what the host passes, what it receives, and how much memory it
-// provides. src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
+// provides. core/src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
 // constant.
 //
 // One launch of each of four kernels, in one stream, handles a batch of `images`:
@@ -101,12 +101,12 @@
 #define SORT_LIMIT 16384u
 #define FIRST_CHUNK 32768u
 
-// The greatest length of a box's side, in pixels (src/engine/mod.rs).
+// The greatest length of a box's side, in pixels (core/src/engine/mod.rs).
 #define MAX_BOX_SIDE 1.0e9f
 
 // KernelParams::box_format: the numbers of a box.
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
-// KernelParams::method: which candidates survive (src/engine/params.rs).
+// KernelParams::method: which candidates survive (core/src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 // KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
 // candidate that outranks the other, or of the smaller box; or it is the probabilistic IoU of two
@@ -174,7 +174,7 @@ struct ClassRule {
     float max_size[2];
 };
 
-// src/engine/mod.rs: Detection
+// core/src/engine/mod.rs: Detection
 struct Detection {
     float x1, y1, x2, y2;
     float score;
@@ -196,9 +196,9 @@ struct ResultHeader {
 
 static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 264 &&
                   sizeof(ClassRule) == 20,
-              "src/engine/cuda/interface.rs");
+              "core/src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
-              "src/engine/cuda/interface.rs");
+              "core/src/engine/cuda/interface.rs");
 
 // Threads that share an anchor's classes. More threads have more loads in flight, which a small
 // launch needs. One thread per anchor has less overhead; it is used for few classes, and for a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The numbers of a layout, and the formulas from them to a score and to corners. The formulas are
-// those of src/engine/formula.rs, in the same order of operations; the rules are those of
-// src/engine/mod.rs.
+// those of core/src/engine/formula.rs, in the same order of operations; the rules are those of
+// core/src/engine/mod.rs.
 #pragma once
 
 #include "decode.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The parameters of the kernels for layouts: a layout (src/decoder/layout) with the device addresses
-// of its tensors. src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
+// The parameters of the kernels for layouts: a layout (core/src/decoder/layout) with the device addresses
+// of its tensors. core/src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
 // offset and constant.
 //
 //   kernel                                  blocks per image       parameters
@@ -26,7 +26,7 @@
 
 #include "interface.cuh"
 
-// src/decoder/layout
+// core/src/decoder/layout
 #define MAX_GROUPS 8
 #define MAX_SIZES 6
 #define MAX_COLUMNS 4
@@ -89,7 +89,7 @@ struct LayoutGroup {
     uint32_t first_block; // the number of blocks of the groups before
     uint32_t lanes;       // threads that share an anchor's classes: 1 or 8
     uint32_t reference;
-    // Of REFERENCE_GRID: src/decoder/layout/box_rule.rs
+    // Of REFERENCE_GRID: core/src/decoder/layout/box_rule.rs
     uint32_t columns;
     uint32_t per_cell;
     uint32_t by_cell; // 0 or 1
@@ -133,7 +133,7 @@ struct ColumnParams {
 
 static_assert(sizeof(LayoutField) == 56 && sizeof(LayoutGroup) == 432 &&
                   sizeof(LayoutParams) == 3584 && sizeof(ColumnParams) == 1856,
-              "src/engine/cuda/layout_params.rs");
+              "core/src/engine/cuda/layout_params.rs");
 static_assert(sizeof(KernelParams) + 16 + sizeof(LayoutParams) <= 4096,
               "the parameters of a kernel before CUDA 12.1");
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The parameters of the kernels for masks. src/engine/cuda/mask_params.rs has the same in Rust; its
+// The parameters of the kernels for masks. core/src/engine/cuda/mask_params.rs has the same in Rust; its
 // test compares every offset and constant.
 //
 //   kernel              blocks per image                     parameters
@@ -38,7 +38,7 @@ struct MaskParams {
     uint32_t limit;    // the most words of an image, less than 2^26
 };
 
-static_assert(sizeof(MaskParams) == 624, "src/engine/cuda/mask_params.rs");
+static_assert(sizeof(MaskParams) == 624, "core/src/engine/cuda/mask_params.rs");
 
 // All images together: a block per multiprocessor.
 NMSFILTER_HOST_DEVICE constexpr uint32_t mask_blocks(uint32_t multiprocessors, uint32_t images) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Masks: coefficients x prototypes > 0 (mask_params.cuh). In: the candidates and their decisions by
 // rank, the tensors of coefficients and prototypes. Out: the bits of the masks of survivors, in
-// memory that the host reads. The rules are those of src/engine/mod.rs; src/engine/masks has the
+// memory that the host reads. The rules are those of core/src/engine/mod.rs; core/src/engine/masks has the
 // same areas.
 //
 // Every block finds the survivors among MASK_THREADS ranks at a time, and the position of the words

@@ -136,14 +136,14 @@ on_emulated_gpu() {
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
     # Tests that are ignored without a GPU run, too, except those that other tests run in a process of their own
-    # (tests/deepstream) and those over all f32, which need no GPU (src/functions). The emulated GPU is slow,
+    # (tests/deepstream) and those over all f32, which need no GPU (core/src/functions). The emulated GPU is slow,
     # so there are fewer random scenes, and one version of DeepStream; with a real one nothing is left out (tests/gpu).
     local harness=("${harness[@]}" --include-ignored --skip inside:: --skip all_numbers)
     local version
     for version in 6 7 8 9_0; do harness+=(--skip "versions::deepstream_$version"); done
     # Of the programs those that use a GPU, from the build of all.
     local program packages=(--workspace --lib)
-    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
+    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter pipelines; do
         packages+=(--test "$program")
     done
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
@@ -155,7 +155,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
+        build.rs src core c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -165,8 +165,8 @@ lints() {
     step "$where: cargo clippy" "$@" cargo clippy --locked --workspace --all-targets "${features[@]}" -- -D warnings || true
 }
 
-# The plugins; --workspace would add benchmarks, fuzzer and tests.
-plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+# What is published; --workspace would add benchmarks, fuzzer and tests.
+plugins=(--package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
 
 on_host() {
     step "cargo fmt" cargo fmt --all --check || true
@@ -181,9 +181,7 @@ more_on_host() {
         "${plugins[@]}" "${features[@]}" || true
     # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
-        --features gstreamer --lib --target-dir "$target/check" || true
-    step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
-        --no-default-features --lib --target-dir "$target/check" || true
+        --package gst-plugin-nmsfilter --lib --target-dir "$target/check" || true
     # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
     # of the tests' dependencies, so that what was compiled for them is used.
     step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests "${features[@]}" || true

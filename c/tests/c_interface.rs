@@ -357,7 +357,8 @@ fn a_layout_is_set_by_its_text() {
     assert!(text.starts_with("line "), "{text}");
     assert_eq!(unsafe { nmsfilter_set_layout(handle.0, null()) }, Status::InvalidArgument);
 
-    let families = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/decoder/families");
+    let families =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/decoder/families");
     let mut text = std::fs::read(families.join("nanodet.layout")).unwrap();
     text.push(0);
     let text = CStr::from_bytes_with_nul(&text).unwrap();

@@ -2,7 +2,7 @@
 //! Decodes the output of a detector in the memory of an NVIDIA GPU, without GStreamer and without a copy to the host:
 //!
 //! ```sh
-//! cargo run --no-default-features --example device_tensors
+//! cargo run -p nmsfilter-core --example device_tensors
 //! ```
 //!
 //! It needs a GPU and its driver, but no CUDA toolkit.

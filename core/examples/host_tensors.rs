@@ -2,7 +2,7 @@
 //! Decodes the output of a detector in host memory, without GStreamer:
 //!
 //! ```sh
-//! cargo run --no-default-features --example host_tensors
+//! cargo run -p nmsfilter-core --example host_tensors
 //! ```
 
 use std::error::Error;

@@ -3,7 +3,7 @@
 //! kernels: `kernels/emulate/check.cpp` and `tests/gpu/bench.cu`.
 //!
 //! ```sh
-//! cargo run --no-default-features --example scenes -- FILE SEED COUNT [ANCHORS]
+//! cargo run -p nmsfilter-core --example scenes -- FILE SEED COUNT [ANCHORS]
 //! ```
 //!
 //! In: the first seed, how many seeds, and for large scenes the maximum number of anchors. Out: a file with

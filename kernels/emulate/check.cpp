@@ -5,7 +5,7 @@
 // AddressSanitizer reports accesses beyond it. Prints the first difference, or the counts of all
 // scenes.
 //
-//   cargo run --no-default-features --example scenes -- SCENES 1 300
+//   cargo run -p nmsfilter-core --example scenes -- SCENES 1 300
 //   g++ -std=c++17 -O1 -g -fsanitize=address,undefined -ffp-contract=off check.cpp -o check
 //   ./check SCENES
 #include "scenes.h"

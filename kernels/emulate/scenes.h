@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Scenes with expected results, for programs that check the kernels: check.cpp and
-// tests/gpu/bench.cu. In: a file that examples/scenes.rs has written; its first comment documents
+// tests/gpu/bench.cu. In: a file that core/examples/scenes.rs has written; its first comment documents
 // the format. Out: tensors, parameters, and the results of engine::Reference for each image.
 #pragma once
 
@@ -161,7 +161,7 @@ class File {
         }
         read(magic, sizeof magic);
         if (memcmp(magic, "nmsscene", sizeof magic) != 0) {
-            fail("was not written by examples/scenes.rs");
+            fail("was not written by core/examples/scenes.rs");
         }
         left = number<uint32_t>();
     }

@@ -238,7 +238,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(classes(score_threshold=0.6, multi_label=True, class_agnostic=True), [0, 1])
 
     def test_a_layout_as_text(self):
-        text = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        text = (ROOT / "core/src/decoder/families/end2end.layout").read_text()
         rows = numpy.array([[[1, 2, 11, 12, 0.9, 3], [1, 2, 11, 12, 0.1, 3]]], numpy.float32)
         by_name, by_text = nmsfilter.decode(rows, "end2end"), nmsfilter.decode(rows, layout=text)
         self.assertEqual(by_name.boxes[0, 0].tolist(), [1, 2, 11, 12])
@@ -274,7 +274,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(list(_decode._of_thread.decoders.values()), known)
 
     def test_a_decoder_is_pickled_with_its_arguments(self):
-        layout = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        layout = (ROOT / "core/src/decoder/families/end2end.layout").read_text()
         chosen = [
             {"decoder": "yolov8", "score_threshold": [0.875, 0.5, 0.25], "quantization": {"a": (0.5, -3), "b": (0.25, 0)}},
             {

@@ -15,15 +15,14 @@ use gstonnxruntime::inference::picture::{
 };
 use gstonnxruntime::inference::provider::GpuStream;
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
+use nmsfilter_core::device::RESAMPLE;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline;
 
-const PTX: &str = concat!(include_str!("../../kernels/ptx/resample.sm_60.ptx"), "\0");
-
 fn resample_module(device: &Arc<Device>) -> Module {
-    Module::load(device, CStr::from_bytes_with_nul(PTX.as_bytes()).unwrap()).unwrap()
+    Module::load(device, RESAMPLE.ptx()).unwrap()
 }
 
 /// Formats of 8 bits: planes, subsampled or not, packed, gray.

@@ -6,7 +6,7 @@
 //
 // It runs the PTX that the plugin embeds. `check` skips all measurements, `batch` all but those of
 // batches, `counts` all but those of counts.h. WINDOWS.csv has a line `x,y,side,score` for each of the
-// paper's windows. SCENES is a file that examples/scenes.rs has written. Prints what differs from the expected results, then
+// paper's windows. SCENES is a file that core/examples/scenes.rs has written. Prints what differs from the expected results, then
 // tables.
 //
 // Scenes are compared with the results of engine::Reference that the file has, every other one with
@@ -315,7 +315,7 @@ static KernelParams default_params(uint32_t anchors, uint32_t classes, uint32_t 
     params.scale[0] = params.scale[1] = 1.0f;
     params.max_size[0] = params.max_size[1] = INFINITY;
     params.iou_threshold = params.lowest_iou_threshold = 0.45f;
-    params.class_agnostic = classes == 1; // as src/engine/cuda has it
+    params.class_agnostic = classes == 1; // as core/src/engine/cuda has it
     params.sequence = 1;
     params.capacity = anchors;
     params.sort_limit = SORT_LIMIT;

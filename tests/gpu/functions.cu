@@ -7,7 +7,7 @@
 //
 // Prints a line `SET EXP SIGMOID SQRT SIN COS LN` for each set of inputs: every f16 and a sample of
 // f32, then, with `all`, the 32 blocks of 2^27 consecutive f32, by their bits. The tests of
-// src/functions print the same lines. tests/fixtures/functions has the expected ones.
+// core/src/functions print the same lines. tests/fixtures/functions has the expected ones.
 //
 // A checksum is the sum, modulo 2^64, of a hash of each input's index and result. Different results
 // have different hashes, so any single wrong result changes it.

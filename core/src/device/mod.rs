@@ -4,6 +4,7 @@
 //! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that
 //! failed. The driver's library is loaded at run time; without it, [`Device::open`] returns an error.
 
+mod compressed;
 mod copy;
 mod driver;
 #[cfg(feature = "fault-injection")]
@@ -23,6 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use sys::{CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMode};
 
+pub(crate) use compressed::compressed_kernels;
+pub use compressed::{CompressedKernels, RESAMPLE};
 pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};

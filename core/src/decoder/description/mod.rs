@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Descriptions: layouts of model families as text.
 //!
-//! In: a text such as the files in src/decoder/families, or a user's file. Out: a [`Description`], which finds the
+//! In: a text such as the files in core/src/decoder/families, or a user's file. Out: a [`Description`], which finds the
 //! [`Layout`](super::Layout) for tensors of given shapes. No element is read.
 //!
 //! # Format

@@ -9,14 +9,14 @@ use cudarc::driver::sys;
 
 use super::interface::Precision;
 use super::mask_params::MaskKernel;
-use crate::device::{Device, DeviceError, DriverError};
+use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed_kernels};
 
 /// The kernels for GPUs from a compute capability on.
 struct KernelBinary {
     name: &'static str,
     from: (i32, i32),
-    /// Machine code, or PTX with a terminating zero.
-    bytes: &'static [u8],
+    /// Machine code or PTX.
+    kernels: CompressedKernels,
     /// Whether it is compiled for one architecture, instead of for all from `from` on.
     is_native: bool,
 }
@@ -25,27 +25,34 @@ struct KernelBinary {
 /// (`grid_dependency_wait`, kernels/portable.cuh).
 const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
-/// PTX with the terminating zero that the driver expects.
-macro_rules! ptx {
-    ($name:literal) => {
-        concat!(include_str!(concat!("../../../kernels/ptx/nmsfilter.", $name, ".ptx")), "\0")
-            .as_bytes()
-    };
-}
-
 /// In the order of preference: machine code from build.rs, then the checked-in PTX
 /// (kernels/build.sh).
-const KERNEL_BINARIES: &[KernelBinary] = &[
+static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     #[cfg(nmsfilter_native)]
     KernelBinary {
         name: "machine code",
         from: (6, 0),
-        bytes: include_bytes!(concat!(env!("OUT_DIR"), "/nmsfilter.cubin")),
+        kernels: compressed_kernels!("nmsfilter.cubin"),
         is_native: true,
     },
-    KernelBinary { name: "PTX sm_90", from: (9, 0), bytes: ptx!("sm_90"), is_native: false },
-    KernelBinary { name: "PTX sm_80", from: (8, 0), bytes: ptx!("sm_80"), is_native: false },
-    KernelBinary { name: "PTX sm_60", from: (6, 0), bytes: ptx!("sm_60"), is_native: false },
+    KernelBinary {
+        name: "PTX sm_90",
+        from: (9, 0),
+        kernels: compressed_kernels!("nmsfilter.sm_90.ptx"),
+        is_native: false,
+    },
+    KernelBinary {
+        name: "PTX sm_80",
+        from: (8, 0),
+        kernels: compressed_kernels!("nmsfilter.sm_80.ptx"),
+        is_native: false,
+    },
+    KernelBinary {
+        name: "PTX sm_60",
+        from: (6, 0),
+        kernels: compressed_kernels!("nmsfilter.sm_60.ptx"),
+        is_native: false,
+    },
 ];
 
 /// Errors of loading machine code on another GPU than it was compiled for.
@@ -145,8 +152,9 @@ impl Kernels {
                 return Err(refused.expect("a device is from 6.0 on, and so is the last binary"));
             };
             let mut module = null_mut();
+            let bytes = binary.kernels.bytes();
             // SAFETY: the address is that of a handle, and the binary is whole; `drop` unloads.
-            match unsafe { driver.cuModuleLoadData(&mut module, binary.bytes.as_ptr().cast()) } {
+            match unsafe { driver.cuModuleLoadData(&mut module, bytes.as_ptr().cast()) } {
                 Ok(()) => break (binary, module),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
                 Err(error) => refused = Some(error),

@@ -4,7 +4,7 @@
 //! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The bytes of
 //! a frame in host memory are copied to [`Staging`] memory; a frame in device memory is read where it is.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::device_frame::DeviceFrame;
@@ -14,14 +14,8 @@ use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 use crate::inference::provider::GpuStream;
-use nmsfilter_core::device::{DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer};
-
-/// PTX with the terminating zero that the driver expects.
-const PTX: &CStr = match CStr::from_bytes_with_nul(
-    concat!(include_str!("../../../../kernels/ptx/resample.sm_60.ptx"), "\0").as_bytes(),
-) {
-    Ok(ptx) => ptx,
-    Err(_) => panic!("PTX is text"),
+use nmsfilter_core::device::{
+    DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE,
 };
 
 /// A frame's bytes where the GPU can read them: in pinned memory, and on a discrete GPU also in device memory. A copy
@@ -76,7 +70,7 @@ impl GpuResampler {
             Table::F16(_) => c"resample_16",
             Table::U8(_) => c"resample_8",
         };
-        let kernel = Module::load(&gpu.device, PTX)?.kernel(name)?;
+        let kernel = Module::load(&gpu.device, RESAMPLE.ptx())?.kernel(name)?;
         let mut constants = Constants::default();
         let table_at = constants.push(table.bytes());
         let positions_at = resampler.positions.each_ref().map(|positions| {

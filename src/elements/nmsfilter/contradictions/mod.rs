@@ -2,7 +2,7 @@
 //! Posts warnings of tensors that are misread.
 //!
 //! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
-//! (`src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
+//! (`core/src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
 //! score that contradicts the decoder with the first frame that has one, and other numbers after one second of frames
 //! with candidates or rejected anchors. Ten seconds without any are reported with the best score. At the end of a shorter
 //! stream both are judged.
