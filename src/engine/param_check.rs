@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{MAX_FRAME_SIDE, Params, SizeLimits};
+use super::{ImagePlace, MAX_FRAME_SIDE, Params, SizeLimits};
 
 /// A parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub enum Parameter {
     MinSize,
     /// [`SizeLimits::max`].
     MaxSize,
-    /// [`Params::visible`].
+    /// [`ImagePlace::visible`].
     Visible,
-    /// [`FrameMap::size`](super::FrameMap::size).
+    /// [`FrameMap::size`](crate::geometry::FrameMap::size).
     FrameSize,
-    /// [`FrameMap::ratio`](super::FrameMap::ratio).
+    /// [`FrameMap::ratio`](crate::geometry::FrameMap::ratio).
     FrameRatio,
-    /// [`FrameMap::offset`](super::FrameMap::offset).
+    /// [`FrameMap::offset`](crate::geometry::FrameMap::offset).
     FrameOffset,
     /// [`Nms::model_size`](crate::nms::Nms::model_size).
     ModelSize,
@@ -104,17 +104,7 @@ impl Params {
             };
             check().map_err(|error| error.of_class(class))?;
         }
-        let visible = &self.visible;
-        // A comparison with NaN is false.
-        if !(visible.left < visible.right && visible.top < visible.bottom) {
-            let edges = [visible.left, visible.top, visible.right, visible.bottom];
-            return Err(ParamError::new(
-                Parameter::Visible,
-                "a left edge before the right one and an upper edge above the lower one",
-                format_args!("{edges:?}"),
-            ));
-        }
-        self.check_frame()
+        Ok(())
     }
 
     fn check_thresholds(&self) -> Result<(), ParamError> {
@@ -136,6 +126,27 @@ impl Params {
             );
         }
         Ok(())
+    }
+}
+
+impl ImagePlace {
+    /// Checks that the place can work: no number is NaN or outside of its range.
+    ///
+    /// # Errors
+    /// If a field cannot work.
+    pub fn check(&self) -> Result<(), ParamError> {
+        check_model_size(self.model_size)?;
+        let visible = &self.visible;
+        // A comparison with NaN is false.
+        if !(visible.left < visible.right && visible.top < visible.bottom) {
+            let edges = [visible.left, visible.top, visible.right, visible.bottom];
+            return Err(ParamError::new(
+                Parameter::Visible,
+                "a left edge before the right one and an upper edge above the lower one",
+                format_args!("{edges:?}"),
+            ));
+        }
+        self.check_frame()
     }
 
     fn check_frame(&self) -> Result<(), ParamError> {
@@ -202,8 +213,8 @@ fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{ClassRule, ClassThresholds, FrameMap};
-    use crate::geometry::Bounds;
+    use crate::engine::{ClassRule, ClassThresholds};
+    use crate::geometry::{Bounds, FrameMap};
 
     fn text(change: impl FnOnce(&mut Params)) -> String {
         let mut params = Params::default();

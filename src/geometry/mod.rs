@@ -7,6 +7,7 @@
 //! which a frame is scaled to the model's input, and [`Mapping`] maps boxes back to the frame.
 
 mod bounds;
+mod frame_map;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod letterbox;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
@@ -15,6 +16,7 @@ pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
+pub use frame_map::FrameMap;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
 #[cfg(any(feature = "gstreamer", feature = "internals"))]

@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pixels of masks.
 //!
-//! In: prototypes, parameters, and a survivor's box in pixels of the model's input. Out: the pixels that its mask
-//! covers, and for pixels of the frame, the pixels of the prototypes that each is interpolated from.
+//! In: prototypes, parameters, the place of an image, and a survivor's box. Out: the pixels that its mask covers, and for
+//! pixels of the frame, the pixels of the prototypes that each is interpolated from.
 //! kernels/masks.cuh has the same.
 
 use super::{MaskArea, MaskMemory, MaskPlace};
-use crate::decoder::layout::Prototypes;
-use crate::engine::{Detection, FrameMap, MaskSize, Params};
+use crate::decoder::layout::{Layout, Prototypes};
+use crate::engine::{BoxPixels, Detection, ImagePlace, MaskSize, Params};
 
-/// The pixels of the masks of a run.
+/// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MaskGrid {
     /// Those of the prototypes.
     Prototypes {
         /// Columns and rows.
         size: [u32; 2],
+        /// Pixels of the model's input: `box * ratio + offset`.
+        edges: EdgeMap,
         /// Prototype pixels per pixel of the model's input.
         factor: [f32; 2],
     },
     /// Those of the frame.
-    Frame { frame: FrameMap, samples: [FrameSamples; 2] },
+    Frame {
+        /// Columns and rows.
+        size: [u32; 2],
+        /// Pixels of the frame: `(box - offset) / ratio`.
+        edges: EdgeMap,
+        samples: [FrameSamples; 2],
+    },
+}
+
+/// The numbers that map edges of boxes to the model's input or to the frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EdgeMap {
+    pub ratio: [f64; 2],
+    pub offset: [f64; 2],
+}
+
+impl EdgeMap {
+    const IDENTITY: Self = Self { ratio: [1.0; 2], offset: [0.0; 2] };
 }
 
 /// The positions of the pixels of the frame among those of the prototypes, along an axis: `(pixel + 0.5) * step +
@@ -43,24 +62,35 @@ pub(crate) struct Sample {
 }
 
 impl MaskGrid {
-    /// The pixels of the masks from `prototypes`.
-    pub fn new(prototypes: &Prototypes, params: &Params) -> Self {
+    /// The pixels of the masks from `prototypes` of an image at `place`.
+    pub fn new(
+        layout: &Layout,
+        prototypes: &Prototypes,
+        params: &Params,
+        place: &ImagePlace,
+    ) -> Self {
         let size = [prototypes.width as u32, prototypes.height as u32];
-        match (params.mask_size, params.frame) {
+        let model_size = place.mask_model_size(layout, prototypes);
+        let is_in_frame = place.boxes == BoxPixels::Frame;
+        let frame_edges =
+            place.frame.map(|frame| EdgeMap { ratio: frame.ratio, offset: frame.offset });
+        match (params.mask_size, place.frame) {
             (MaskSize::Frame, Some(frame)) => {
                 let samples = [0, 1].map(|axis| {
-                    let factor = f64::from(size[axis]) / f64::from(params.model_size[axis]);
+                    let factor = f64::from(size[axis]) / f64::from(model_size[axis]);
                     FrameSamples {
                         size: size[axis],
                         step: (frame.ratio[axis] * factor) as f32,
                         origin: (frame.offset[axis] * factor - 0.5) as f32,
                     }
                 });
-                Self::Frame { frame, samples }
+                let edges = frame_edges.filter(|_| !is_in_frame).unwrap_or(EdgeMap::IDENTITY);
+                Self::Frame { size: frame.size, edges, samples }
             }
             _ => {
-                let factor = [0, 1].map(|axis| size[axis] as f32 / params.model_size[axis]);
-                Self::Prototypes { size, factor }
+                let factor = [0, 1].map(|axis| size[axis] as f32 / model_size[axis]);
+                let edges = frame_edges.filter(|_| is_in_frame).unwrap_or(EdgeMap::IDENTITY);
+                Self::Prototypes { size, edges, factor }
             }
         }
     }
@@ -76,15 +106,18 @@ impl MaskGrid {
     /// The first pixel, and the number of pixels, of a box along an axis.
     fn span(&self, axis: usize, [low, high]: [f32; 2]) -> [u32; 2] {
         let (first, end) = match self {
-            Self::Prototypes { size, factor } => {
-                // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
-                let edge = |edge: f32| ((edge * factor[axis]).ceil() as u32).min(size[axis]);
+            Self::Prototypes { size, edges, factor } => {
+                let edge = |edge: f32| {
+                    let edge = (f64::from(edge) * edges.ratio[axis] + edges.offset[axis]) as f32;
+                    // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
+                    ((edge * factor[axis]).ceil() as u32).min(size[axis])
+                };
                 (edge(low), edge(high))
             }
-            Self::Frame { frame, .. } => {
-                let size = frame.size[axis];
+            Self::Frame { size, edges, .. } => {
+                let size = size[axis];
                 let edge = |edge: f32| {
-                    let edge = (f64::from(edge) - frame.offset[axis]) / frame.ratio[axis];
+                    let edge = (f64::from(edge) - edges.offset[axis]) / edges.ratio[axis];
                     (edge.clamp(0.0, f64::from(size)) as f32).round() as u32
                 };
                 let first = edge(low).min(size - 1);
@@ -92,20 +125,6 @@ impl MaskGrid {
             }
         };
         [first, end.saturating_sub(first)]
-    }
-
-    /// The places of the masks of the survivors of an image, appended to `places`; their bytes begin at `first`.
-    /// Returns the number of words.
-    pub fn place(&self, survivors: &[Detection], first: usize, places: &mut Vec<MaskPlace>) -> u32 {
-        let mut memory = MaskMemory::default();
-        let mut words = 0;
-        places.extend(survivors.iter().map(|survivor| {
-            let place = memory.place(self.area(survivor), first);
-            words += place.area.words();
-            place
-        }));
-        // At most `MaskMemory::LIMIT`.
-        words as u32
     }
 }
 
