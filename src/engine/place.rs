@@ -45,7 +45,7 @@ pub struct ImagePlace {
 
 impl ImagePlace {
     /// An image in no frame, whose boxes are in pixels of a model's input of this size, and the only image of group 0.
-    pub fn in_model(model_size: [f32; 2]) -> Self {
+    pub const fn in_model(model_size: [f32; 2]) -> Self {
         Self { model_size, frame: None, boxes: BoxPixels::Model, visible: Bounds::ANY, group: 0 }
     }
 

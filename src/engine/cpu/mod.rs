@@ -38,7 +38,7 @@ use crate::tensor::{Elements, HostImages, TensorView};
 use by_class::ByClass;
 use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found, ImageRules};
-use general::HostTensors;
+use general::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use ranking::Ranking;
 use suppressors::Suppressors;
@@ -171,7 +171,14 @@ impl Cpu {
             }
             let first = self.suppress_group(params);
             if !layout.columns.is_empty() {
-                self.add_columns(&host, layout, params, &images[group.clone()], group.start, first)?;
+                self.add_columns(
+                    &host,
+                    layout,
+                    params,
+                    &images[group.clone()],
+                    group.start,
+                    first,
+                )?;
             }
             self.apply_limits(params, first);
         }
@@ -191,7 +198,7 @@ impl Cpu {
     ) -> Result<(), EngineError> {
         self.masks.begin_group();
         let width = layout.column_components();
-        let mut current = None;
+        let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
         for survivor in &self.survivors[first..] {
             let index = survivor.anchor as usize / layout.anchors();
             // Survivors of one image mostly follow one another, or all are of one image.
@@ -203,7 +210,8 @@ impl Cpu {
                 });
                 current = Some((index, tensors, masks));
             }
-            let (_, tensors, masks) = current.as_ref().expect("the image's tensors were just found");
+            let (_, tensors, masks) =
+                current.as_ref().expect("the image's tensors were just found");
             tensors.append_columns(layout, survivor, &mut self.columns);
             if let Some(masks) = masks {
                 let row = &self.columns[self.columns.len() - width..];
