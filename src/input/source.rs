@@ -66,7 +66,8 @@ pub(crate) enum ImageTensors<'i, 'a> {
     Layers(BatchTensors<'i>),
 }
 
-impl<'a> FrameTensors<'a> {
+#[cfg(feature = "v1_28")]
+impl FrameTensors<'_> {
     /// Whether the tensors of both frames have the same ids, element types and shapes.
     pub fn are_like(&self, other: &Self) -> bool {
         let (views, others) = (self.tensors.views(), other.tensors.views());

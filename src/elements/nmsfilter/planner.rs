@@ -62,6 +62,7 @@ impl Planner {
     }
 
     /// A planner for another model of the same element.
+    #[cfg(feature = "v1_28")]
     pub fn for_other_model(&self) -> Self {
         let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
         let contradictions = self.contradictions.of_other_model();
@@ -69,6 +70,7 @@ impl Planner {
     }
 
     /// Whether these caps describe the model.
+    #[cfg(feature = "v1_28")]
     pub fn has_model(&self, caps: Option<&gst::Caps>) -> bool {
         self.model.is_described_by(caps)
     }

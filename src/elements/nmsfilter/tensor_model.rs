@@ -39,6 +39,7 @@ impl TensorModel {
     }
 
     /// Whether these caps of a frame's tensors describe the model.
+    #[cfg(feature = "v1_28")]
     pub fn is_described_by(&self, caps: Option<&gst::Caps>) -> bool {
         let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());
         address(self.caps.as_ref()) == address(caps) || self.caps.as_ref() == caps

@@ -218,7 +218,7 @@ impl<'a> Batch<'a> {
     pub fn tensors(&self, frames: Range<usize>) -> BatchTensors<'a> {
         let (frames, memories) = (&self.frames[frames], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, frames, memories };
-        BatchTensors { frames, layers: self.layers.iter().enumerate().map(of_layer).collect() }
+        BatchTensors { layers: self.layers.iter().enumerate().map(of_layer).collect() }
     }
 
     /// The number of layers that are read.
@@ -300,7 +300,6 @@ fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
 
 /// The tensors of some frames of a batch, one per layer.
 pub(crate) struct BatchTensors<'a> {
-    frames: &'a [Frame],
     layers: ArrayVec<LayerImages<'a>, MAX_TENSORS>,
 }
 

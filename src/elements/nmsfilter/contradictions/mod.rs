@@ -51,6 +51,7 @@ struct Posted {
 
 impl Contradictions {
     /// For another model of the same element.
+    #[cfg(feature = "v1_28")]
     pub fn of_other_model(&self) -> Self {
         Self { posted: self.posted.clone(), ..Self::default() }
     }
