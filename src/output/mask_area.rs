@@ -4,10 +4,10 @@
 //! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
 
 use nmsfilter_core::decoder::Layout;
-use nmsfilter_core::engine::{Mask, MaskSize, Params};
+use nmsfilter_core::engine::{ImagePlace, Mask, MaskSize, Params};
 use nmsfilter_core::geometry::Mapping;
 
-/// The pixels of the masks of a run.
+/// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskPixels {
     /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
@@ -15,12 +15,13 @@ pub(crate) struct MaskPixels {
 }
 
 impl MaskPixels {
-    /// Those of a run with `params`, which are for images in a frame.
-    pub fn of(layout: &Layout, params: &Params) -> Self {
+    /// The pixels of the masks of an image at `place`, which is in a frame.
+    pub fn new(layout: &Layout, params: &Params, place: &ImagePlace) -> Self {
         let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
-        let in_model = prototypes.map(|of| {
-            let size = [of.width, of.height];
-            [0, 1].map(|axis| params.model_size[axis] / size[axis] as f32)
+        let in_model = prototypes.map(|prototypes| {
+            let model = place.mask_model_size(layout, &prototypes);
+            let size = [prototypes.width, prototypes.height];
+            [0, 1].map(|axis| model[axis] / size[axis] as f32)
         });
         Self { in_model }
     }
@@ -72,21 +73,10 @@ mod tests {
                 [40.0, 34.0, 120.0, 124.0],
             ),
         ] {
-            let [x1, y1, x2, y2] = corners;
-            let row = [x1, y1, x2, y2, 0.9f32, 0.0, 1.0];
-            let tensors = [
-                TensorView::from_slice("output0", &[1, 1, 7], &row),
-                TensorView::from_slice("output1", &[1, 1, 160, 160], &prototypes),
-            ];
-            let decoder = decoder::by_name("end2end-seg");
-            let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
-            let mut params = Params { mask_size, ..Params::default() };
-            Place::Frame(mapping).apply(&layout, &mut params);
-            let mut engine = Cpu::default();
-            let outcome = engine.run(&tensors, &layout, &params).unwrap().image(0);
-            let mask = outcome.masks.get(0).expect("the survivor has a mask");
-            assert_eq!([mask.left, mask.top, mask.width, mask.height], pixels);
-            assert_eq!(MaskPixels::of(&layout, &params).area(&mask, &mapping), expected);
+            let params = Params { mask_size, ..Params::default() };
+            let place = ImagePlace::in_frame(&mapping, 0);
+            let pixels = MaskPixels::new(&layout, &params, &place);
+            assert_eq!(pixels.area(&mask, &mapping), expected);
         }
     }
 }

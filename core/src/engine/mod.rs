@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression: the rules, and the engines that implement them.
 //!
-//! In: tensors, the [`Layout`], which describes the elements of each anchor, and [`Params`].
-//! Out: an [`Outcome`], which has the surviving detections of each image of the batch in descending rank.
+//! In: tensors of one or more images, the [`Layout`], which describes the elements of each anchor, [`Params`], and the
+//! [`ImagePlace`] of each image. Out: an [`Outcome`], which has the surviving detections of each group of images in
+//! descending rank.
 //!
 //! The rules below are the specification. Every engine returns the same survivors, in the same order, with
 //! the same bits. [`Reference`] implements the rules one by one, without optimization; tests compare [`Cpu`]
 //! and [`Cuda`] with it. [`select`] creates the engine of a [`Backend`].
+//!
+//! # Images, places and groups
+//! A run has one or more images, and each image has a place: its position in a frame, and the number of its group.
+//! Candidates are suppressed within their group. A frame that is scaled to the model's input is one image in a group by
+//! itself. Tiles of a frame, or regions of interest, are images of one group, each with its position in the frame.
+//!
+//! The anchors of a group are the anchors of its images, one image after the other: anchor `a` of image `i` of a group
+//! has the index `i * n + a`, with `n` anchors per image. Limits and counts "per group" apply to the anchors of all of
+//! its images.
+//!
+//! Boxes are in pixels of the model's input, or with [`BoxPixels::Frame`] in pixels of the frame, so that boxes of
+//! different images can be compared. The *scale* of an image is `unit` in pixels of the model's input, where `unit` is
+//! [`ImagePlace::model_size`] for normalized coordinates and 1 for others; and its *offset* is 0. In pixels of the
+//! frame, the scale is `unit / ratio` and the offset `-offset / ratio`, with the numbers of [`ImagePlace::frame`],
+//! computed in double precision and rounded once. Size limits are in pixels of the frame: they are multiplied by the
+//! ratio if boxes are in pixels of the model's input and the image is in a frame, in double precision and rounded once.
 //!
 //! # From anchor to candidate
 //! An anchor becomes a candidate, or it is *rejected* (invalid, and counted) or *dropped* (not counted). All
@@ -32,18 +49,18 @@
 //!    rejected if the class is not a whole number from 0 to [`Layout::classes`] - 1. The anchor is dropped if its
 //!    score, or objectness that is a factor of the score, is below the threshold of the class.
 //! 5. The box is computed from its components ([`BoxRule`](crate::decoder::layout::BoxRule)). Positions and sizes, of
-//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by [`Params::scale`],
-//!    then converted to corners. The anchor is
+//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by the image's scale,
+//!    then converted to corners. The image's offset is added to each corner, unless it is zero. The anchor is
 //!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
 //!    if a side is zero (an empty slot) or outside [`Params::sizes`], or the [sizes of its class](ClassRule::sizes).
 //!
 //!    If boxes have an angle, the box is oriented: center and size are computed as those of an upright box of
 //!    [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number of its field times
 //!    [`BoxRule::angle_factor`](crate::decoder::layout::BoxRule::angle_factor). The anchor is rejected if the angle is not
-//!    finite or more than [`MAX_ANGLE`] in magnitude. "A side" in the rule is one of the oriented box. The corners are
+//!    finite or more than [`MAX_ANGLE`] in magnitude. The offset is added to the center. "A side" in the rule is one of the oriented box. The corners are
 //!    those of its bounds, which take its place in rule 6; the anchor is rejected if one of them is not finite, and
 //!    dropped if the bounds are empty.
-//! 6. The anchor is rejected if its box does not intersect [`Params::visible`], that is, if the right edge is
+//! 6. The anchor is rejected if its box does not intersect [`ImagePlace::visible`], that is, if the right edge is
 //!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
 //!    is not below the upper bound, or the upper edge is not above the lower bound. So a box that is outside
 //!    the visible part suppresses no other box and does not count toward [`Params::max_candidates`].
@@ -60,11 +77,13 @@
 //! their order; each product and each sum is rounded by itself.
 //!
 //! With [`MaskSize::Prototypes`] the pixels of the mask are those of the prototypes from the edge `x1` to before the
-//! edge `x2`: `x1 * f <= column < x2 * f`, with `f` the quotient of the width of the prototypes and that of
-//! [`Params::model_size`]; rows likewise. A pixel is set if its logit is greater than 0 (NaN is not).
+//! edge `x2`: `x1 * f <= column < x2 * f`, with `f` the width of the prototypes divided by the width of
+//! [`ImagePlace::model_size`]; rows likewise. Edges in pixels of the frame are first mapped to the model's input, in
+//! double precision and rounded once. A model size of 1 by 1 for coordinates that are not normalized is unknown: it is
+//! 4 pixels per pixel of the prototypes then. A pixel is set if its logit is greater than 0 (NaN is not).
 //!
 //! With [`MaskSize::Frame`] they are the pixels of the frame from the rounded left edge of the box to before its
-//! rounded right edge, at least one, where edges are mapped to the frame by [`Params::frame`] and limited to it; rows
+//! rounded right edge, at least one, where edges are mapped to the frame by [`ImagePlace::frame`] and limited to it; rows
 //! likewise. The logit of a pixel of the frame is interpolated between the four nearest pixels of the prototypes,
 //! from center to center. The position along an axis is `(pixel + 0.5) * step + origin`, limited to the first and the
 //! last pixel; `step` is `ratio * n / m` and `origin` is `offset * n / m - 0.5` in double precision, rounded once, with
@@ -72,7 +91,7 @@
 //! lower row, and the fractions `u` and `v` of the position, it is `p + (q - p) * v` with `p = a + (b - a) * u` and
 //! `q = c + (d - c) * u`.
 //!
-//! The masks of an image have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
+//! The masks of a group have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
 //! With a [`ClassRule::max_detections`], survivors that it does not keep count, too.
 //!
 //! # Order and suppression
@@ -103,6 +122,7 @@ pub(crate) mod formula;
 mod masks;
 mod param_check;
 mod params;
+mod place;
 mod reference;
 mod select;
 mod validate;
@@ -116,7 +136,9 @@ pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
-pub use params::{ClassRule, ClassThresholds, FrameMap, MaskSize, Method, Params, SizeLimits};
+pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimits};
+pub(crate) use place::DecodePlace;
+pub use place::{BoxPixels, ImagePlace};
 pub use reference::Reference;
 pub use select::Selection;
 pub use select::{Backend, select};
@@ -142,9 +164,9 @@ pub const MAX_IMAGES: usize = 65_535;
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Detection {
-    /// Left edge, in pixels of the model's input.
+    /// Left edge, in the pixels of [`ImagePlace::boxes`].
     pub x1: f32,
-    /// Upper edge, in pixels of the model's input.
+    /// Upper edge, in the same pixels.
     pub y1: f32,
     /// Right edge; `x2 > x1`.
     pub x2: f32,
@@ -154,7 +176,8 @@ pub struct Detection {
     pub score: f32,
     /// Index of the class, from 0.
     pub class: u32,
-    /// Index of the anchor, from 0, within the image.
+    /// Index of the anchor, from 0, within the image; in a group of several images, the anchors of an image follow
+    /// the anchors of the image before it.
     pub anchor: u32,
 }
 
@@ -167,27 +190,29 @@ impl Detection {
     }
 }
 
-/// The result of a run: one [`ImageOutcome`] per image of the batch.
+/// The result of a run: one [`GroupOutcome`] per group of images, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
     engine: &'static str,
-    images: &'a [ImageCounts],
-    /// The survivors of all images; [`ImageCounts::first`] is an index into them.
+    groups: &'a [GroupCounts],
+    /// The survivors of all groups; [`GroupCounts::first`] is an index into them.
     detections: &'a [Detection],
     /// The rows of columns of all detections, each of `column_components` numbers.
     columns: &'a [f32],
     column_components: usize,
-    /// The masks of all survivors; [`ImageCounts::first_mask`] is an index into them.
+    /// The masks of all survivors; [`GroupCounts::first_mask`] is an index into them.
     mask_places: &'a [MaskPlace],
     /// The memory of all masks.
     mask_bytes: &'a [u8],
+    /// The number of anchors of an image.
+    anchors: usize,
     device: DeviceWork,
 }
 
-/// The result for one image.
+/// The result for the images of a group.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct ImageOutcome<'a> {
+pub struct GroupOutcome<'a> {
     /// The surviving detections, in descending rank.
     pub survivors: &'a [Detection],
     /// The components of the layout's columns, a row for each survivor; empty without columns.
@@ -198,13 +223,13 @@ pub struct ImageOutcome<'a> {
     /// [`Params::max_candidates`] was applied.
     pub candidates: usize,
     /// The number of anchors, or of pairs, that were rejected for invalid values or for a box outside
-    /// [`Params::visible`].
+    /// [`ImagePlace::visible`].
     pub rejected: usize,
 }
 
-/// The counts of an image, and the index of its first survivor.
+/// The counts of a group, and the index of its first survivor.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ImageCounts {
+pub(crate) struct GroupCounts {
     /// The index of the first survivor in [`Outcome::detections`].
     pub first: usize,
     /// The index of the first survivor in [`Outcome::mask_places`].
@@ -225,18 +250,23 @@ impl<'a> Outcome<'a> {
         self.device
     }
 
-    /// The images, in the order of the batch.
-    pub fn images(&self) -> impl ExactSizeIterator<Item = ImageOutcome<'a>> {
+    /// The groups, in their order.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupOutcome<'a>> {
         let outcome = *self;
-        self.images.iter().map(move |counts| outcome.of(counts))
+        self.groups.iter().map(move |counts| outcome.group_of(counts))
     }
 
-    /// The image of this index.
+    /// The group with this number.
     ///
     /// # Panics
-    /// If the batch has no such image.
-    pub fn image(&self, index: usize) -> ImageOutcome<'a> {
-        self.of(&self.images[index])
+    /// If the run had no such group.
+    pub fn group(&self, index: usize) -> GroupOutcome<'a> {
+        self.group_of(&self.groups[index])
+    }
+
+    /// The index of a survivor's image among the images of its group.
+    pub fn image_of(&self, survivor: &Detection) -> usize {
+        survivor.anchor as usize / self.anchors
     }
 
     /// The number of columns' components of each survivor.
@@ -244,15 +274,15 @@ impl<'a> Outcome<'a> {
         self.column_components
     }
 
-    fn of(&self, counts: &ImageCounts) -> ImageOutcome<'a> {
-        let &ImageCounts { first, first_mask, survivors, candidates, rejected } = counts;
+    fn group_of(&self, counts: &GroupCounts) -> GroupOutcome<'a> {
+        let &GroupCounts { first, first_mask, survivors, candidates, rejected } = counts;
         let end = first + survivors;
         let width = self.column_components;
         let places = match self.mask_places {
             [] => &[],
             places => &places[first_mask..first_mask + survivors],
         };
-        ImageOutcome {
+        GroupOutcome {
             survivors: &self.detections[first..end],
             columns: &self.columns[first * width..end * width],
             masks: Masks::new(places, self.mask_bytes),
@@ -310,6 +340,24 @@ pub enum EngineError {
     Anchors {
         /// The number of anchors.
         anchors: usize,
+    },
+    /// There are more or fewer places than images.
+    #[error(
+        "there are {places} places for {images} images; pass one place per image of the layout"
+    )]
+    Places {
+        /// The number of places.
+        places: usize,
+        /// The number of images of the layout.
+        images: usize,
+    },
+    /// The place of an image cannot be used.
+    #[error("the place of image {image}: expected {expected}; correct the place")]
+    Place {
+        /// The index of the image.
+        image: usize,
+        /// What was expected.
+        expected: &'static str,
     },
     /// The layout has no class, or more than 65536.
     #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
@@ -538,16 +586,18 @@ pub trait Engine: Send {
         check_overlap(layout.is_oriented(), params.overlap)
     }
 
-    /// Decodes `tensors` by `layout` and suppresses by `params`, each image of the batch separately.
+    /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each image of the layout;
+    /// the candidates of a group of images are suppressed together.
     ///
     /// # Errors
     /// If a tensor's memory cannot be read, if `layout` addresses a tensor or an element that does not
-    /// exist, if the engine does not support the layout or the parameters, or if the GPU fails.
+    /// exist, if the engine does not support the layout, the parameters or the places, or if the GPU fails.
     fn run(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError>;
 
     /// The same in the order of `stream`, without waiting for it, with the result in device memory.
@@ -559,6 +609,7 @@ pub trait Engine: Send {
         _tensors: &[TensorView<'_>],
         _layout: &Layout,
         _params: &Params,
+        _images: &[ImagePlace],
         _stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         Err(EngineError::NeedsHost {

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{MAX_FRAME_SIDE, Params, SizeLimits};
+use super::{ImagePlace, MAX_FRAME_SIDE, Params, SizeLimits};
 
 /// A parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub enum Parameter {
     MinSize,
     /// [`SizeLimits::max`].
     MaxSize,
-    /// [`Params::visible`].
+    /// [`ImagePlace::visible`].
     Visible,
-    /// [`FrameMap::size`](super::FrameMap::size).
+    /// [`FrameMap::size`](crate::geometry::FrameMap::size).
     FrameSize,
-    /// [`FrameMap::ratio`](super::FrameMap::ratio).
+    /// [`FrameMap::ratio`](crate::geometry::FrameMap::ratio).
     FrameRatio,
-    /// [`FrameMap::offset`](super::FrameMap::offset).
+    /// [`FrameMap::offset`](crate::geometry::FrameMap::offset).
     FrameOffset,
     /// [`Nms::model_size`](crate::nms::Nms::model_size).
     ModelSize,
@@ -104,17 +104,7 @@ impl Params {
             };
             check().map_err(|error| error.of_class(class))?;
         }
-        let visible = &self.visible;
-        // A comparison with NaN is false.
-        if !(visible.left < visible.right && visible.top < visible.bottom) {
-            let edges = [visible.left, visible.top, visible.right, visible.bottom];
-            return Err(ParamError::new(
-                Parameter::Visible,
-                "a left edge before the right one and an upper edge above the lower one",
-                format_args!("{edges:?}"),
-            ));
-        }
-        self.check_frame()
+        Ok(())
     }
 
     fn check_thresholds(&self) -> Result<(), ParamError> {
@@ -136,6 +126,27 @@ impl Params {
             );
         }
         Ok(())
+    }
+}
+
+impl ImagePlace {
+    /// Checks that the place can work: no number is NaN or outside of its range.
+    ///
+    /// # Errors
+    /// If a field cannot work.
+    pub fn check(&self) -> Result<(), ParamError> {
+        check_model_size(self.model_size)?;
+        let visible = &self.visible;
+        // A comparison with NaN is false.
+        if !(visible.left < visible.right && visible.top < visible.bottom) {
+            let edges = [visible.left, visible.top, visible.right, visible.bottom];
+            return Err(ParamError::new(
+                Parameter::Visible,
+                "a left edge before the right one and an upper edge above the lower one",
+                format_args!("{edges:?}"),
+            ));
+        }
+        self.check_frame()
     }
 
     fn check_frame(&self) -> Result<(), ParamError> {
@@ -202,13 +213,19 @@ fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{ClassRule, ClassThresholds, FrameMap};
-    use crate::geometry::Bounds;
+    use crate::engine::{ClassRule, ClassThresholds};
+    use crate::geometry::{Bounds, FrameMap};
 
     fn text(change: impl FnOnce(&mut Params)) -> String {
         let mut params = Params::default();
         change(&mut params);
         params.check().expect_err("the value cannot work").to_string()
+    }
+
+    fn place_text(change: impl FnOnce(&mut ImagePlace)) -> String {
+        let mut place = ImagePlace::in_model([1.0; 2]);
+        change(&mut place);
+        place.check().expect_err("the value cannot work").to_string()
     }
 
     #[test]
@@ -263,23 +280,23 @@ mod tests {
             "class_rules[1].sizes.min: expected numbers of at most the greatest size, got [9.0, 9.0]"
         );
         assert_eq!(
-            text(|params| {
-                params.visible = Bounds { left: 0.0, top: 0.0, right: 0.0, bottom: 9.0 };
+            place_text(|place| {
+                place.visible = Bounds { left: 0.0, top: 0.0, right: 0.0, bottom: 9.0 };
             }),
             "visible: expected a left edge before the right one and an upper edge above the lower one, \
              got [0.0, 0.0, 0.0, 9.0]"
         );
         let frame = FrameMap { size: [640, 480], ratio: [1.0; 2], offset: [0.0; 2] };
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { size: [0, 480], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { size: [0, 480], ..frame })),
             "frame.size: expected sides from 1 to 65536, got [0, 480]"
         );
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { ratio: [0.0, 1.0], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { ratio: [0.0, 1.0], ..frame })),
             "frame.ratio: expected finite numbers above 0, got [0.0, 1.0]"
         );
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { offset: [f64::NAN, 0.0], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { offset: [f64::NAN, 0.0], ..frame })),
             "frame.offset: expected finite numbers, got [NaN, 0.0]"
         );
     }
@@ -291,8 +308,10 @@ mod tests {
         params.thresholds = ClassThresholds { default: f32::INFINITY, per_class: vec![0.5] };
         params.sizes = SizeLimits { min: [5.0; 2], max: [5.0, f32::INFINITY] };
         (params.iou_threshold, params.pixel_offset) = (1.0, 1.0);
-        params.frame = Some(FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] });
         assert_eq!(params.check(), Ok(()));
+        let frame = FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] };
+        let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([1.0; 2]) };
+        assert_eq!(place.check(), Ok(()));
         // Every score passes, as boxes alone need it.
         params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         assert_eq!(params.check(), Ok(()));

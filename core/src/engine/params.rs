@@ -2,9 +2,9 @@
 //! The parameters of engines.
 //!
 //! In: the element's properties or a program's settings. Out: [`Params`], which every engine takes.
-//! Lengths are in pixels of the model's input.
+//! Lengths are in pixels of the frame, or of the model's input if images are in no frame.
 
-use crate::geometry::{Bounds, Overlap};
+use crate::geometry::Overlap;
 
 /// The method of suppression: which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -67,7 +67,8 @@ impl ClassThresholds {
     }
 }
 
-/// The limits of a box's sides, inclusive, in pixels of the model's input. A limit of NaN has no effect.
+/// The limits of a box's sides, inclusive, in pixels of the frame, or of the model's input if the image is in no frame.
+/// A limit of NaN has no effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeLimits {
     /// Minimum width and height.
@@ -88,7 +89,7 @@ pub struct ClassRule {
     pub iou_threshold: Option<f32>,
     /// In place of [`Params::sizes`].
     pub sizes: Option<SizeLimits>,
-    /// The greatest number of survivors of the class per image; 0 for all.
+    /// The greatest number of survivors of the class per group; 0 for all.
     pub max_detections: usize,
 }
 
@@ -102,17 +103,6 @@ pub enum MaskSize {
     Prototypes = 0,
     /// Those of the frame; of the prototypes if images are in no frame.
     Frame = 1,
-}
-
-/// Where the pixels of a frame are in the model's input: `model = frame * ratio + offset`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FrameMap {
-    /// Width and height of the frame in pixels; 1 to 65536 for masks with [`MaskSize::Frame`].
-    pub size: [u32; 2],
-    /// Pixels of the model's input per pixel of the frame.
-    pub ratio: [f64; 2],
-    /// The left and upper edge of the frame in pixels of the model's input.
-    pub offset: [f64; 2],
 }
 
 /// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
@@ -137,26 +127,17 @@ pub struct Params {
     pub sizes: SizeLimits,
     /// The rules of single classes, by class. Classes beyond the end have none.
     pub class_rules: Vec<ClassRule>,
-    /// The visible part of the model's input. Boxes that do not intersect it are rejected.
-    pub visible: Bounds,
     /// Whether every class of an anchor that reaches its threshold becomes a candidate, rather than the best
     /// class alone.
     pub multi_label: bool,
-    /// Pixels of the model's input per unit of the tensor, horizontally and vertically: 1 if coordinates are
-    /// pixels, the size of the model's input if they are normalized.
-    pub scale: [f32; 2],
-    /// The greatest number of candidates per image that are compared; 0 for all.
+    /// The greatest number of candidates per group that are compared; 0 for all.
     pub max_candidates: usize,
-    /// The greatest number of survivors per image; 0 for all.
+    /// The greatest number of survivors per group; 0 for all.
     pub max_detections: usize,
     /// Whether the masks of survivors are computed, if the model gives masks. If not, prototypes are not read.
     pub masks: bool,
     /// The pixels of masks.
     pub mask_size: MaskSize,
-    /// Width and height of the model's input, in the unit of boxes after [`scale`](Self::scale). Masks need it.
-    pub model_size: [f32; 2],
-    /// The frame whose pixels masks have with [`MaskSize::Frame`].
-    pub frame: Option<FrameMap>,
 }
 
 impl Default for Params {
@@ -171,15 +152,11 @@ impl Default for Params {
             thresholds: ClassThresholds::uniform(0.25),
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),
-            visible: Bounds::ANY,
             multi_label: false,
-            scale: [1.0; 2],
             max_candidates: 0,
             max_detections: 0,
             masks: true,
             mask_size: MaskSize::Prototypes,
-            model_size: [1.0; 2],
-            frame: None,
         }
     }
 }
@@ -191,10 +168,10 @@ impl Params {
         self.rule_of(class).and_then(|rule| rule.iou_threshold).unwrap_or(self.iou_threshold)
     }
 
-    /// The limits of the sides of boxes of `class`.
+    /// The limits of the sides of boxes of `class`, if the class has its own.
     #[inline]
-    pub fn sizes_of(&self, class: u32) -> &SizeLimits {
-        self.rule_of(class).and_then(|rule| rule.sizes.as_ref()).unwrap_or(&self.sizes)
+    pub(crate) fn class_sizes(&self, class: u32) -> Option<&SizeLimits> {
+        self.rule_of(class).and_then(|rule| rule.sizes.as_ref())
     }
 
     #[inline]

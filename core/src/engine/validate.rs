@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks that every engine makes before it reads an element.
 //!
-//! In: tensors, layout, parameters. Out: an error if the layout addresses anything that does not exist. The
+//! In: tensors, layout, parameters, places of images. Out: an error if the layout addresses anything that does not exist. The
 //! fields of [`Layout`] are public, so a program can pass any values.
 
-use super::{EngineError, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize, Params};
+use super::{
+    BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
+    Params,
+};
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
     BoxFormat, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
@@ -19,13 +22,15 @@ pub(super) fn validate(
     tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
+    places: &[ImagePlace],
 ) -> Result<(), EngineError> {
     let &Layout { images, classes, .. } = layout;
     if images == 0 || images > MAX_IMAGES {
         return Err(EngineError::Images { images });
     }
-    // The index of an anchor, and with multi_label of a pair of anchor and class, is a u32.
-    let anchors = layout.anchors();
+    check_places(layout, params, places)?;
+    // The index of an anchor in its group, and with multi_label of a pair of anchor and class, is a u32.
+    let anchors = layout.anchors().saturating_mul(greatest_group(places));
     if u32::try_from(anchors).is_err() {
         return Err(EngineError::Anchors { anchors });
     }
@@ -45,7 +50,7 @@ pub(super) fn validate(
     }
     check_structure(layout)?;
     check_overlap(layout.is_oriented(), params.overlap)?;
-    check_masks(layout, params)?;
+    check_masks(layout)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }
@@ -127,8 +132,8 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Checks the prototypes, and the frame whose pixels masks have.
-fn check_masks(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+/// Checks the prototypes.
+fn check_masks(layout: &Layout) -> Result<(), EngineError> {
     let Some(prototypes) = &layout.prototypes else { return Ok(()) };
     let sides = 1..=MAX_PROTOTYPE_SIDE;
     let expected = if layout.columns.get(prototypes.column).is_none() {
@@ -136,14 +141,78 @@ fn check_masks(layout: &Layout, params: &Params) -> Result<(), EngineError> {
     } else if !sides.contains(&prototypes.width) || !sides.contains(&prototypes.height) {
         "prototypes of 1 to 16384 columns and rows"
     } else {
-        match params.frame.filter(|_| params.mask_size == MaskSize::Frame) {
-            Some(frame) if !frame.size.iter().all(|side| (1..=MAX_FRAME_SIDE).contains(side)) => {
-                "a frame of 1 to 65536 columns and rows for masks of its size (mask-size=frame)"
-            }
-            _ => return Ok(()),
-        }
+        return Ok(());
     };
     Err(EngineError::Layout { expected })
+}
+
+/// Checks the places of images: their number, their groups, and the frame that boxes or masks need.
+fn check_places(
+    layout: &Layout,
+    params: &Params,
+    places: &[ImagePlace],
+) -> Result<(), EngineError> {
+    if places.len() != layout.images {
+        return Err(EngineError::Places { places: places.len(), images: layout.images });
+    }
+    let has_masks_of_frames = layout.prototypes.is_some() && params.mask_size == MaskSize::Frame;
+    let mut group = 0;
+    for (image, place) in places.iter().enumerate() {
+        let is_next = place.group == group || (image > 0 && place.group == group.wrapping_add(1));
+        group = place.group;
+        let expected = if !is_next {
+            Some("the images of a group one after the other, and groups numbered from 0")
+        } else {
+            place_needs(layout, has_masks_of_frames, place, &places[0])
+        };
+        if let Some(expected) = expected {
+            return Err(EngineError::Place { image, expected });
+        }
+    }
+    Ok(())
+}
+
+/// The reason for which an engine cannot use `place`, in a run whose first image is at `first`.
+fn place_needs(
+    layout: &Layout,
+    has_masks_of_frames: bool,
+    place: &ImagePlace,
+    first: &ImagePlace,
+) -> Option<&'static str> {
+    let Some(frame) = &place.frame else {
+        return if place.boxes == BoxPixels::Frame {
+            Some("a frame for boxes in pixels of the frame")
+        } else if has_masks_of_frames && first.frame.is_some() {
+            Some("a frame for every image or for none, with masks in pixels of the frame")
+        } else {
+            None
+        };
+    };
+    if has_masks_of_frames && first.frame.is_none() {
+        return Some("a frame for every image or for none, with masks in pixels of the frame");
+    }
+    let is_size = |side: &u32| (1..=MAX_FRAME_SIDE).contains(side);
+    if has_masks_of_frames && !frame.size.iter().all(is_size) {
+        return Some("a frame of 1 to 65536 columns and rows for masks in its pixels");
+    }
+    if place.boxes == BoxPixels::Frame {
+        let are_finite = frame.ratio.iter().chain(&frame.offset).all(|number| number.is_finite());
+        if !are_finite || frame.ratio.iter().any(|&ratio| ratio <= 0.0) {
+            return Some(
+                "a finite position of the frame in the model's input, and a ratio above 0",
+            );
+        }
+        if layout.is_oriented() && frame.ratio[0] != frame.ratio[1] {
+            return Some("one ratio for both axes for oriented boxes in pixels of the frame");
+        }
+    }
+    None
+}
+
+/// The number of images of the group with most images.
+fn greatest_group(places: &[ImagePlace]) -> usize {
+    let groups = places.chunk_by(|before, next| before.group == next.group);
+    groups.map(<[ImagePlace]>::len).max().unwrap_or(0)
 }
 
 /// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`

@@ -4,8 +4,7 @@
 //! In: the sizes of the video frame and of the model's input, and how the frame was scaled. Out: boxes in pixels of
 //! the frame; and for engines, the visible part of the model's input.
 
-use super::{Bounds, Corners, FitRule, Letterbox, OrientedBox};
-use crate::engine::FrameMap;
+use super::{Bounds, Corners, FitRule, FrameMap, Letterbox, OrientedBox};
 
 /// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

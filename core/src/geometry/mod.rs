@@ -7,12 +7,14 @@
 //! which a frame is scaled to the model's input, and [`Mapping`] maps boxes back to the frame.
 
 mod bounds;
+mod frame_map;
 mod letterbox;
 mod mapping;
 pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
+pub use frame_map::FrameMap;
 pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;

@@ -35,7 +35,7 @@ use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
 use super::validate::{check_overlap, validate};
 use super::{
-    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, ImageCounts, Outcome, Overlap, Params,
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, Outcome, Overlap, Params,
 };
 use crate::decoder::{Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, ForeignStream, Stream};
@@ -66,7 +66,7 @@ struct OnDevice {
     // Dropped in this order: first what the stream may still use.
     graphs: Graphs,
     /// The counts of the last run.
-    images: Vec<ImageCounts>,
+    images: Vec<GroupCounts>,
     /// The masks of the survivors of all images of the last run.
     mask_places: Vec<MaskPlace>,
     results: Results,
@@ -477,7 +477,7 @@ impl OnDevice {
         let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
         for image in 0..images {
             let header = self.results.header(image);
-            self.images.push(ImageCounts {
+            self.images.push(GroupCounts {
                 first: self.results.first(image),
                 first_mask: 0,
                 survivors: header.survivors as usize,

@@ -1,26 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pixels of masks.
 //!
-//! In: prototypes, parameters, and a survivor's box in pixels of the model's input. Out: the pixels that its mask
-//! covers, and for pixels of the frame, the pixels of the prototypes that each is interpolated from.
+//! In: prototypes, parameters, the place of an image, and a survivor's box. Out: the pixels that its mask covers, and for
+//! pixels of the frame, the pixels of the prototypes that each is interpolated from.
 //! kernels/masks.cuh has the same.
 
-use super::{MaskArea, MaskMemory, MaskPlace};
-use crate::decoder::layout::Prototypes;
-use crate::engine::{Detection, FrameMap, MaskSize, Params};
+use super::MaskArea;
+use crate::decoder::layout::{Layout, Prototypes};
+use crate::engine::{BoxPixels, Detection, ImagePlace, MaskSize, Params};
 
-/// The pixels of the masks of a run.
+/// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MaskGrid {
     /// Those of the prototypes.
     Prototypes {
         /// Columns and rows.
         size: [u32; 2],
+        /// Pixels of the model's input: `box * ratio + offset`.
+        edges: EdgeMap,
         /// Prototype pixels per pixel of the model's input.
         factor: [f32; 2],
     },
     /// Those of the frame.
-    Frame { frame: FrameMap, samples: [FrameSamples; 2] },
+    Frame {
+        /// Columns and rows.
+        size: [u32; 2],
+        /// Pixels of the frame: `(box - offset) / ratio`.
+        edges: EdgeMap,
+        samples: [FrameSamples; 2],
+    },
+}
+
+/// The numbers that map edges of boxes to the model's input or to the frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct EdgeMap {
+    pub ratio: [f64; 2],
+    pub offset: [f64; 2],
+}
+
+impl EdgeMap {
+    const IDENTITY: Self = Self { ratio: [1.0; 2], offset: [0.0; 2] };
 }
 
 /// The positions of the pixels of the frame among those of the prototypes, along an axis: `(pixel + 0.5) * step +
@@ -43,24 +62,35 @@ pub(crate) struct Sample {
 }
 
 impl MaskGrid {
-    /// The pixels of the masks from `prototypes`.
-    pub fn new(prototypes: &Prototypes, params: &Params) -> Self {
+    /// The pixels of the masks from `prototypes` of an image at `place`.
+    pub fn new(
+        layout: &Layout,
+        prototypes: &Prototypes,
+        params: &Params,
+        place: &ImagePlace,
+    ) -> Self {
         let size = [prototypes.width as u32, prototypes.height as u32];
-        match (params.mask_size, params.frame) {
+        let model_size = place.mask_model_size(layout, prototypes);
+        let is_in_frame = place.boxes == BoxPixels::Frame;
+        let frame_edges =
+            place.frame.map(|frame| EdgeMap { ratio: frame.ratio, offset: frame.offset });
+        match (params.mask_size, place.frame) {
             (MaskSize::Frame, Some(frame)) => {
                 let samples = [0, 1].map(|axis| {
-                    let factor = f64::from(size[axis]) / f64::from(params.model_size[axis]);
+                    let factor = f64::from(size[axis]) / f64::from(model_size[axis]);
                     FrameSamples {
                         size: size[axis],
                         step: (frame.ratio[axis] * factor) as f32,
                         origin: (frame.offset[axis] * factor - 0.5) as f32,
                     }
                 });
-                Self::Frame { frame, samples }
+                let edges = frame_edges.filter(|_| !is_in_frame).unwrap_or(EdgeMap::IDENTITY);
+                Self::Frame { size: frame.size, edges, samples }
             }
             _ => {
-                let factor = [0, 1].map(|axis| size[axis] as f32 / params.model_size[axis]);
-                Self::Prototypes { size, factor }
+                let factor = [0, 1].map(|axis| size[axis] as f32 / model_size[axis]);
+                let edges = frame_edges.filter(|_| is_in_frame).unwrap_or(EdgeMap::IDENTITY);
+                Self::Prototypes { size, edges, factor }
             }
         }
     }
@@ -76,15 +106,18 @@ impl MaskGrid {
     /// The first pixel, and the number of pixels, of a box along an axis.
     fn span(&self, axis: usize, [low, high]: [f32; 2]) -> [u32; 2] {
         let (first, end) = match self {
-            Self::Prototypes { size, factor } => {
-                // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
-                let edge = |edge: f32| ((edge * factor[axis]).ceil() as u32).min(size[axis]);
+            Self::Prototypes { size, edges, factor } => {
+                let edge = |edge: f32| {
+                    let edge = (f64::from(edge) * edges.ratio[axis] + edges.offset[axis]) as f32;
+                    // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
+                    ((edge * factor[axis]).ceil() as u32).min(size[axis])
+                };
                 (edge(low), edge(high))
             }
-            Self::Frame { frame, .. } => {
-                let size = frame.size[axis];
+            Self::Frame { size, edges, .. } => {
+                let size = size[axis];
                 let edge = |edge: f32| {
-                    let edge = (f64::from(edge) - frame.offset[axis]) / frame.ratio[axis];
+                    let edge = (f64::from(edge) - edges.offset[axis]) / edges.ratio[axis];
                     (edge.clamp(0.0, f64::from(size)) as f32).round() as u32
                 };
                 let first = edge(low).min(size - 1);
@@ -92,20 +125,6 @@ impl MaskGrid {
             }
         };
         [first, end.saturating_sub(first)]
-    }
-
-    /// The places of the masks of the survivors of an image, appended to `places`; their bytes begin at `first`.
-    /// Returns the number of words.
-    pub fn place(&self, survivors: &[Detection], first: usize, places: &mut Vec<MaskPlace>) -> u32 {
-        let mut memory = MaskMemory::default();
-        let mut words = 0;
-        places.extend(survivors.iter().map(|survivor| {
-            let place = memory.place(self.area(survivor), first);
-            words += place.area.words();
-            place
-        }));
-        // At most `MaskMemory::LIMIT`.
-        words as u32
     }
 }
 
@@ -125,13 +144,23 @@ impl FrameSamples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Field;
-    use crate::geometry::{Letterbox, Mapping};
+    use crate::decoder::{self, Field};
+    use crate::geometry::{FrameMap, Letterbox, Mapping};
+    use crate::tensor::TensorView;
 
     fn prototypes(width: usize, height: usize) -> Prototypes {
         let field =
             Field { tensor: 0, offset: 0, image_stride: 0, anchor_stride: 1, component_stride: 1 };
         Prototypes { field, width, height, column: 0 }
+    }
+
+    /// The pixels of masks of an image at `place`, by a layout whose coordinates are pixels.
+    fn grid(prototypes: &Prototypes, mask_size: MaskSize, place: &ImagePlace) -> MaskGrid {
+        let boxes = TensorView::from_slice("boxes", &[0, 4], &[0.0f32; 0]);
+        let scores = TensorView::from_slice("scores", &[0], &[0.0f32; 0]);
+        let choice = decoder::choose(&[boxes, scores], None, decoder::Options::default());
+        let params = Params { mask_size, ..Params::default() };
+        MaskGrid::new(&choice.unwrap().layout, prototypes, &params, place)
     }
 
     fn detection([x1, y1, x2, y2]: [f32; 4]) -> Detection {
@@ -140,8 +169,8 @@ mod tests {
 
     #[test]
     fn a_mask_has_the_columns_from_the_left_edge_to_before_the_right_edge() {
-        let params = Params { model_size: [640.0, 320.0], ..Params::default() };
-        let grid = MaskGrid::new(&prototypes(160, 80), &params);
+        let place = ImagePlace::in_model([640.0, 320.0]);
+        let grid = grid(&prototypes(160, 80), MaskSize::Prototypes, &place);
         let area = |left, top, width, height| MaskArea { left, top, width, height };
         for (corners, expected) in [
             ([0.0, 0.0, 640.0, 320.0], area(0, 0, 160, 80)),
@@ -157,17 +186,52 @@ mod tests {
         }
     }
 
+    /// Boxes of a part of a frame are in pixels of the frame.
+    #[test]
+    fn boxes_in_pixels_of_the_frame_have_the_masks_of_boxes_in_the_models_input() {
+        // A part of 320x160 pixels from (100, 50) on is the model's input of 640x320.
+        let frame = FrameMap { size: [500, 300], ratio: [2.0; 2], offset: [-200.0, -100.0] };
+        let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([640.0, 320.0]) };
+        let in_frame = ImagePlace { boxes: BoxPixels::Frame, ..place };
+        for mask_size in [MaskSize::Prototypes, MaskSize::Frame] {
+            let area = |place, corners| {
+                grid(&prototypes(160, 80), mask_size, place).area(&detection(corners))
+            };
+            let expected = area(&place, [8.0, 4.0, 120.0, 60.0]);
+            assert!(expected.bytes() > 0);
+            assert_eq!(area(&in_frame, [104.0, 52.0, 160.0, 80.0]), expected, "{mask_size:?}");
+        }
+    }
+
+    /// The mask of a box has the pixels of the region of interest.
+    #[cfg(feature = "gstreamer")]
+    #[test]
+    fn a_mask_of_the_frame_has_the_whole_pixels_of_the_region() {
+        use crate::output::Region;
+        let mut rng = fastrand::Rng::with_seed(4);
+        for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
+            for frame in [[1920, 1080], [333, 517], [1, 1]] {
+                let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
+                let place = ImagePlace::in_frame(&mapping, 0);
+                let grid = grid(&prototypes(160, 120), MaskSize::Frame, &place);
+                for _ in 0..2_000 {
+                    let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
+                    let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
+                    let detection = detection([x, y, x + w, y + h]);
+                    let Some(region) = Region::of(&detection, &mapping) else { continue };
+                    let MaskArea { left, top, width, height } = grid.area(&detection);
+                    assert_eq!([left, top, width, height], region.pixels(frame), "{detection:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn pixels_of_the_frame_are_between_the_centers_of_prototype_pixels() {
         let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
-        let params = Params {
-            mask_size: MaskSize::Frame,
-            model_size: mapping.model(),
-            frame: Some(mapping.frame_map()),
-            ..Params::default()
-        };
-        let MaskGrid::Frame { samples: [x, y], .. } = MaskGrid::new(&prototypes(160, 160), &params)
-        else {
+        let place = ImagePlace::in_frame(&mapping, 0);
+        let grid = grid(&prototypes(160, 160), MaskSize::Frame, &place);
+        let MaskGrid::Frame { samples: [x, y], .. } = grid else {
             panic!("expected pixels of the frame")
         };
         // A pixel of the prototypes is 8 pixels of the frame: the centers are at 4, 12, 20 ...
