@@ -267,7 +267,7 @@ template <typename Boxes, typename Scores>
 DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BestOfWarps, partial);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     const Image<Boxes, Scores> image(params);
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -350,7 +350,7 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
 template <typename Boxes, typename Scores>
 DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t stride) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     const Image<Boxes, Scores> image(params);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {

@@ -190,7 +190,7 @@ template <typename Box>
 DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params, void *workspaces,
                           uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         store_params(params, header);
@@ -264,7 +264,7 @@ template <typename Box>
 DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, void *workspaces,
                                 uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, params.capacity);
     if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
         store_params(params, header);

@@ -223,7 +223,7 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t decode_multi_blocks(uint32_t anchors, u
 }
 
 // An image's share of `blocks`, between 1 and `wanted`.
-NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_image(uint32_t blocks, uint32_t wanted,
+NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_group(uint32_t blocks, uint32_t wanted,
                                                           uint32_t images) {
     const uint32_t share = images == 0 ? blocks : blocks / images;
     const uint32_t limited = wanted < share ? wanted : share;
@@ -233,14 +233,14 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_image(uint32_t blocks, uint3
 // All images together: a block per multiprocessor, so that each loads all candidates once.
 NMSFILTER_HOST_DEVICE constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                     uint32_t images) {
-    return blocks_per_image(multiprocessors, capacity, images);
+    return blocks_per_group(multiprocessors, capacity, images);
 }
 
 // A warp per candidate, but no more blocks than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                        uint32_t images) {
     const uint32_t warps = REDUCE_THREADS / 32;
-    return blocks_per_image(2 * multiprocessors, (capacity + warps - 1) / warps, images);
+    return blocks_per_group(2 * multiprocessors, (capacity + warps - 1) / warps, images);
 }
 
 // An image's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
@@ -293,19 +293,19 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_count(uint32_t capacity, uint32_t
 // A thread per candidate, but no more blocks than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                      uint32_t images) {
-    return blocks_per_image(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, images);
+    return blocks_per_group(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, images);
 }
 
 // A thread per two candidates and per two positions.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_rank_blocks(uint32_t multiprocessors,
                                                           uint32_t capacity, uint32_t images) {
-    return blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images);
+    return blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images);
 }
 
 // A block per leaf, but no more than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                       uint32_t images) {
-    return blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, images);
+    return blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, images);
 }
 
 // Headers of all images, then detections.

@@ -42,5 +42,5 @@ static_assert(sizeof(MaskParams) == 624, "src/engine/cuda/mask_params.rs");
 
 // All images together: a block per multiprocessor.
 NMSFILTER_HOST_DEVICE constexpr uint32_t mask_blocks(uint32_t multiprocessors, uint32_t images) {
-    return blocks_per_image(multiprocessors, multiprocessors, images);
+    return blocks_per_group(multiprocessors, multiprocessors, images);
 }

@@ -28,7 +28,7 @@ struct MaskArea {
 
 // The survivors among MASK_THREADS ranks. Without words there is no mask.
 struct MaskList {
-    uint64_t end[MASK_THREADS]; // the words of the image up to and including this mask
+    uint64_t end[MASK_THREADS]; // the words of the group up to and including this mask
     MaskArea area[MASK_THREADS];
     uint32_t warp_words[MASK_WARPS];
     uint32_t warp_survivors[MASK_WARPS];
@@ -212,7 +212,7 @@ DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &p
     return __ballot_sync(ALL_LANES, is_pixel && logit > 0.0f);
 }
 
-// Computes this warp's share of the words from `begin` to before `end` of an image: those of the
+// Computes this warp's share of the words from `begin` to before `end` of a group: those of the
 // masks in `list`, whose first rank is `first_rank`.
 template <bool IsFrame, typename Element>
 DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
@@ -275,17 +275,17 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
 
 template <bool IsFrame>
 DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &params,
-                        uint32_t *words_of_images) {
+                        uint32_t *words_of_groups) {
     BLOCK_SHARED(MaskList, list);
     grid_dependency_wait();
-    const Header *const header = image_header<true>(workspaces, stride);
+    const Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
     // The divisor of a pair's index; 0 where candidates are anchors.
     const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
     const Workspace workspace((Header *)header, header->params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const words = words_of_images + uint64_t(blockIdx.y) * params.capacity;
+    uint32_t *const words = words_of_groups + uint64_t(blockIdx.y) * params.capacity;
 
     uint32_t survivors = 0; // among the ranks before
     uint64_t total = 0;     // the words of their masks

@@ -48,7 +48,7 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
                               Detection *detections, const Columns &columns) {
     BLOCK_SHARED(SurvivorList, list);
     grid_dependency_wait();
-    Header *const header = image_header<IsBatch>(workspaces, stride);
+    Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
     // The divisor of a pair's index; 0 where candidates are anchors.
@@ -56,7 +56,7 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
     const uint32_t capacity = header->params.capacity;
     const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const words = (uint32_t *)(detections + uint64_t(image_index<IsBatch>()) * capacity);
+    uint32_t *const words = (uint32_t *)(detections + uint64_t(group_index<IsBatch>()) * capacity);
 
     uint32_t total = 0; // survivors written
     for (uint64_t from = 0; from < candidates && (max_detections == 0 || total < max_detections);
@@ -103,14 +103,14 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
             write_survivors<true>(workspace, list, written, classes, to);
         }
         columns.write(workspace, list, written, classes,
-                      uint64_t(image_index<IsBatch>()) * capacity + total);
+                      uint64_t(group_index<IsBatch>()) * capacity + total);
         total += written;
         __syncthreads();
     }
 
     __syncthreads();
     if (threadIdx.x == 0) {
-        ResultHeader *const result = &results[image_index<IsBatch>()];
+        ResultHeader *const result = &results[group_index<IsBatch>()];
         result->candidates = header->candidates;
         result->rejected = header->rejected;
         result->survivors = total;

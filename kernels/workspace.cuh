@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The workspace: what the kernels pass to one another in device memory. In: the address of all
-// images' workspaces and their stride. Out: the typed arrays of one image, and the packed words in
+// groups' workspaces and their stride. Out: the typed arrays of one group, and the packed words in
 // them.
 //
-// An image's header comes first. Behind it are these arrays, each of padded(capacity) elements:
+// A group's header comes first. Behind it are these arrays, each of padded(capacity) elements:
 //
 //   array              element          indexed by  written by    read by           bytes
 //   conflicts          ConflictList     rank        map           reduce            256
@@ -131,7 +131,7 @@ struct alignas(16) SortEntry {
     uint32_t slot, bucket;
 };
 
-// Counts of an image whose candidates are sorted.
+// Counts of a group whose candidates are sorted.
 struct SortState {
     uint32_t count[2][SORT_BUCKETS];     // entries of each bucket; reset by chunk_filter
     uint32_t first[2][SORT_BUCKETS + 1]; // the entries before each bucket
@@ -141,15 +141,16 @@ struct SortState {
 static_assert(sizeof(SortState) <= SORT_STATE_BYTES && SORT_STATE_BYTES % 256 == 0,
               "the memory of the state");
 
-// The block's image. Kernels for a single image have no instructions for it.
-template <bool IsBatch> DEVICE uint32_t image_index() { return IsBatch ? blockIdx.y : 0; }
+// The image group of a block of map or a later kernel. Kernels for a single group have no instructions
+// for it.
+template <bool IsBatch> DEVICE uint32_t group_index() { return IsBatch ? blockIdx.y : 0; }
 
-// The header of the block's image, with which its workspace begins.
-template <bool IsBatch> DEVICE Header *image_header(void *workspaces, uint64_t stride) {
-    return (Header *)((char *)workspaces + image_index<IsBatch>() * stride);
+// The header of the block's group, with which its workspace begins.
+template <bool IsBatch> DEVICE Header *group_header(void *workspaces, uint64_t stride) {
+    return (Header *)((char *)workspaces + group_index<IsBatch>() * stride);
 }
 
-// The workspace of one image.
+// The workspace of one group of images.
 struct Workspace {
     Header *header;
     ConflictList *conflicts;

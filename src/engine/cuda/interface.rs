@@ -354,34 +354,34 @@ pub(super) fn lanes_per_anchor(
     if classes < 8 || (is_large && anchor_stride == 1) { 1 } else { 8 }
 }
 
-/// `blocks_per_image`
-pub(super) fn blocks_per_image(blocks: u32, wanted: u32, images: u32) -> u32 {
+/// `blocks_per_group`
+pub(super) fn blocks_per_group(blocks: u32, wanted: u32, images: u32) -> u32 {
     (blocks / images.max(1)).min(wanted).max(1)
 }
 
 /// `map_blocks`
 pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(multiprocessors, capacity, images)
+    blocks_per_group(multiprocessors, capacity, images)
 }
 
 /// `reduce_blocks`
 pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), images)
+    blocks_per_group(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), images)
 }
 
 /// `sort_blocks`
 pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(multiprocessors, capacity.div_ceil(SORT_THREADS), images)
+    blocks_per_group(multiprocessors, capacity.div_ceil(SORT_THREADS), images)
 }
 
 /// `sort_rank_blocks`
 pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images)
+    blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images)
 }
 
 /// `chunk_blocks`
 pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, images)
+    blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, images)
 }
 
 const CHUNK_GROWTH: u64 = 8;

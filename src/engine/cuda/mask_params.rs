@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::interface::{Source, blocks_per_image};
+use super::interface::{Source, blocks_per_group};
 use super::layout_params::LayoutField;
 use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
 use crate::engine::Params;
@@ -96,7 +96,7 @@ impl MaskParams {
 
 /// `mask_blocks`
 pub(super) fn mask_blocks(multiprocessors: u32, images: u32) -> u32 {
-    blocks_per_image(multiprocessors, multiprocessors, images)
+    blocks_per_group(multiprocessors, multiprocessors, images)
 }
 
 /// The words per image that there is to be memory for, where `needed` are needed.
