@@ -38,8 +38,8 @@ DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list
 
 // For layouts without columns.
 struct NoColumns {
-    DEVICE void write(const Workspace &, const SurvivorList &, uint32_t, uint32_t, uint64_t) const {
-    }
+    DEVICE void write(const Workspace &, const SurvivorList &, uint32_t, const GroupIndices &,
+                      uint64_t) const {}
 };
 
 // `columns` writes what survivors carry along (publish_columns.cuh).
@@ -51,8 +51,7 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
     Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
-    // The divisor of a pair's index; 0 where candidates are anchors.
-    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const GroupIndices indices(header);
     const uint32_t capacity = header->params.capacity;
     const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -97,12 +96,12 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
         __syncthreads();
         const uint32_t written = max_detections == 0 ? count : min(count, max_detections - total);
         uint32_t *const to = words + uint64_t(total) * DETECTION_WORDS;
-        if (classes == 0) {
-            write_survivors<false>(workspace, list, written, classes, to);
+        if (indices.classes == 0) {
+            write_survivors<false>(workspace, list, written, indices.classes, to);
         } else {
-            write_survivors<true>(workspace, list, written, classes, to);
+            write_survivors<true>(workspace, list, written, indices.classes, to);
         }
-        columns.write(workspace, list, written, classes,
+        columns.write(workspace, list, written, indices,
                       uint64_t(group_index<IsBatch>()) * capacity + total);
         total += written;
         __syncthreads();

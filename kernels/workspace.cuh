@@ -46,14 +46,15 @@ struct Header {
     uint32_t candidates; // counted by decode, also beyond params.capacity; reset by publish
     uint32_t rejected;   // likewise
     uint32_t rounds;     // the greatest depth of a decision; likewise
+    uint32_t first_image; // of the group
     uint64_t start_time; // device_clock at the start of decode
     KernelParams params; // decode's argument
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 
 // The order of candidates as one number. A greater key outranks: score descending, then `index`
-// ascending. The index is the anchor, or with multi_label anchor * classes + class. Scores are
-// finite and never minus zero.
+// ascending. The index is the anchor, or with multi_label anchor * classes + class; the anchors of an
+// image follow those of the group's images before it. Scores are finite and never minus zero.
 struct RankKey {
     uint64_t bits;
 
@@ -149,6 +150,32 @@ template <bool IsBatch> DEVICE uint32_t group_index() { return IsBatch ? blockId
 template <bool IsBatch> DEVICE Header *group_header(void *workspaces, uint64_t stride) {
     return (Header *)((char *)workspaces + group_index<IsBatch>() * stride);
 }
+
+// What the index of a candidate of a group stands for (RankKey::index).
+struct GroupIndices {
+    uint32_t classes;     // the divisor of a pair's index; 0 where candidates are anchors
+    uint32_t anchors;     // of an image; 0 where every image is a group
+    uint32_t first_image; // of the group
+
+    DEVICE explicit GroupIndices(const Header *header)
+        : classes(header->params.multi_label != 0 ? header->params.classes : 0),
+          anchors(header->params.placed_images != 0 ? header->params.anchors : 0),
+          first_image(header->first_image) {}
+};
+
+// An anchor of an image.
+struct ImageAnchor {
+    uint32_t image, anchor;
+
+    DEVICE ImageAnchor(const GroupIndices &of, uint32_t index)
+        : image(of.first_image), anchor(of.classes == 0 ? index : index / of.classes) {
+        if (of.anchors != 0) {
+            const uint32_t images_before = anchor / of.anchors;
+            image += images_before;
+            anchor -= images_before * of.anchors;
+        }
+    }
+};
 
 // The workspace of one group of images.
 struct Workspace {
