@@ -13,7 +13,7 @@ use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
 use crate::decoder::Scores;
 use crate::detail::{Detail, Point};
-use crate::engine::{Detection, ImageOutcome};
+use crate::engine::{Detection, GroupOutcome};
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
 /// which is at most 1/128.
@@ -111,7 +111,7 @@ impl DetailEvidence {
 
 impl Evidence {
     /// Adds a frame of `anchors` anchors, or with multi-label, pairs of anchor and class.
-    pub fn add(&mut self, frame: &ImageOutcome<'_>, anchors: usize, model: Option<[f32; 2]>) {
+    pub fn add(&mut self, frame: &GroupOutcome<'_>, anchors: usize, model: Option<[f32; 2]>) {
         self.frames += 1;
         self.anchors += anchors;
         self.candidates += frame.candidates;
@@ -299,7 +299,7 @@ mod tests {
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
             evidence.add(
-                &ImageOutcome {
+                &GroupOutcome {
                     survivors,
                     columns: &[],
                     masks: Masks::default(),
@@ -323,7 +323,7 @@ mod tests {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        let frame = ImageOutcome {
+        let frame = GroupOutcome {
             survivors: &survivors,
             columns: &[],
             masks: Masks::default(),
@@ -400,7 +400,7 @@ mod tests {
         let reading = Reading { boxes: ReadBoxes { model: None, ..BOXES }, ..reading("yolov8") };
         let survivors = [survivor([0.1, 0.2, 0.5, 0.9], 0.9)];
         let mut evidence = Evidence::default();
-        let frame = ImageOutcome {
+        let frame = GroupOutcome {
             survivors: &survivors,
             columns: &[],
             masks: Masks::default(),
@@ -438,7 +438,7 @@ mod tests {
         let model = Some([16.0, 16.0]);
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
-        let frame = ImageOutcome {
+        let frame = GroupOutcome {
             survivors: &survivors,
             columns: &[],
             masks: Masks::default(),
@@ -474,7 +474,7 @@ mod tests {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            let frame = ImageOutcome {
+            let frame = GroupOutcome {
                 survivors: &survivors,
                 columns: &[],
                 masks: Masks::default(),

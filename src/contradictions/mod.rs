@@ -158,7 +158,7 @@ impl Numbers {
     ) -> Option<Warning> {
         let reading = self.reading?;
         self.evidence.add_details(details);
-        for frame in outcome.images() {
+        for frame in outcome.groups() {
             self.evidence.add(&frame, anchors, reading.boxes.model);
         }
         self.evidence.of_scores(&reading).map(Warning::from)

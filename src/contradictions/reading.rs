@@ -8,7 +8,6 @@ use std::fmt;
 use super::numbers::ReadBoxes;
 use crate::decoder::{Choice, Decoder};
 use crate::engine::Params;
-use crate::geometry::Bounds;
 
 /// How the tensors are read.
 #[derive(Clone, Copy)]
@@ -27,7 +26,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
-    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>) -> Self {
+    /// `in_frame` is whether boxes outside of a frame are rejected.
+    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>, in_frame: bool) -> Self {
         let layout = &choice.layout;
         Self {
             decoder: choice.decoder,
@@ -38,7 +38,7 @@ impl Reading {
             boxes: ReadBoxes {
                 normalized: layout.normalized,
                 model,
-                in_frame: params.visible != Bounds::ANY,
+                in_frame,
                 class_field: layout.has_class_field(),
             },
         }

@@ -12,7 +12,9 @@ use std::fmt;
 
 use super::names::{Interface, Name};
 use crate::decoder::Layout;
-use crate::engine::{ClassThresholds, Cpu, Detection, Engine, Method, Outcome, Params, SizeLimits};
+use crate::engine::{
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, SizeLimits,
+};
 use crate::geometry::Bounds;
 use crate::tensor::TensorView;
 
@@ -22,6 +24,8 @@ pub(crate) struct Run<'a> {
     pub tensors: &'a [TensorView<'a>],
     pub layout: &'a Layout,
     pub params: &'a Params,
+    /// The place of each image.
+    pub images: &'a [ImagePlace],
 }
 
 /// Images without a candidate.
@@ -122,11 +126,11 @@ impl Quiet {
         if self.is_over || run.layout.anchors() == 0 {
             return;
         }
-        self.is_over = outcome.images().any(|image| image.candidates + image.rejected > 0);
+        self.is_over = outcome.groups().any(|image| image.candidates + image.rejected > 0);
         if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
             self.examine(run);
         }
-        self.images += outcome.images().len();
+        self.images += run.images.len();
         self.decoder = run.layout.decoder;
     }
 
@@ -156,8 +160,10 @@ impl Quiet {
 }
 
 /// Why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
-fn cause(Run { tensors, layout, params }: Run<'_>) -> Option<Cause> {
+fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
     let mut engine = Cpu::default();
+    let images: Vec<ImagePlace> =
+        images.iter().map(|place| ImagePlace { visible: Bounds::ANY, ..*place }).collect();
     let mut decode = |thresholds: ClassThresholds| {
         let params = Params {
             thresholds,
@@ -168,12 +174,11 @@ fn cause(Run { tensors, layout, params }: Run<'_>) -> Option<Cause> {
             multi_label: false,
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),
-            visible: Bounds::ANY,
             ..params.clone()
         };
-        let outcome = engine.run(tensors, layout, &params).ok()?;
-        let candidates: usize = outcome.images().map(|image| image.candidates).sum();
-        let all = outcome.images().filter_map(|image| image.survivors.first().copied());
+        let outcome = engine.run(tensors, layout, &params, &images).ok()?;
+        let candidates: usize = outcome.groups().map(|image| image.candidates).sum();
+        let all = outcome.groups().filter_map(|image| image.survivors.first().copied());
         Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))
     };
     let thresholds = &params.thresholds;

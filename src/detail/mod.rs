@@ -12,8 +12,8 @@ mod points;
 
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
+use crate::engine::Detection;
 use crate::engine::formula::{self, Prior};
-use crate::engine::{Detection, Params};
 use crate::geometry::OrientedBox;
 
 use points::PointColumn;
@@ -97,21 +97,21 @@ impl Details {
         self.oriented.is_some()
     }
 
-    /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `params`
-    /// those of the run.
+    /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `unit` the
+    /// pixels of the model's input per unit of the tensor.
     pub fn of<'a>(
         &'a self,
         layout: &Layout,
-        params: &Params,
+        unit: [f32; 2],
         survivor: &Detection,
         row: &'a [f32],
     ) -> Detail<'a> {
         let prior = self.needs_prior().then(|| self.prior(layout, survivor, row)).flatten();
         let oriented = self.oriented.map(|[first, angle]| {
             let number = |index: usize| row[first + index];
-            formula::oriented_box(&layout.boxes, prior, params.scale, number, row[angle])
+            formula::oriented_box(&layout.boxes, prior, unit, number, row[angle])
         });
-        Detail { details: self, row, oriented, prior, scale: params.scale }
+        Detail { details: self, row, oriented, prior, unit }
     }
 
     /// Whether details are computed from what anchors are relative to.
@@ -122,7 +122,7 @@ impl Details {
 
     /// What the survivor's anchor is relative to.
     fn prior(&self, layout: &Layout, survivor: &Detection, row: &[f32]) -> Option<Prior> {
-        let (group, anchor) = layout.locate(survivor.anchor as usize)?;
+        let (group, anchor) = layout.locate(survivor.anchor as usize % layout.anchors())?;
         Prior::of(layout, group, anchor, |_| {
             let first = self.prior.expect("`prepare` has added the column of priors");
             std::array::from_fn(|index| row[first + index])
@@ -137,7 +137,7 @@ pub struct Detail<'a> {
     row: &'a [f32],
     oriented: Option<OrientedBox>,
     prior: Option<Prior>,
-    scale: [f32; 2],
+    unit: [f32; 2],
 }
 
 impl<'a> Detail<'a> {
@@ -149,7 +149,7 @@ impl<'a> Detail<'a> {
     /// The points, in pixels of the model's input.
     pub fn points(&self) -> Points<'a> {
         match &self.details.points {
-            Some(column) => column.points(self.row, self.prior, self.scale),
+            Some(column) => column.points(self.row, self.prior, self.unit),
             None => Points::default(),
         }
     }

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, Outcome, Params, cuda};
+use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, cuda};
 use crate::decoder::Layout;
 use crate::device::ForeignStream;
 use crate::tensor::TensorView;
@@ -81,6 +81,7 @@ impl Engine for Auto {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError> {
         let on_device = layout
             .tensors()
@@ -90,7 +91,7 @@ impl Engine for Auto {
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
-        match cuda.map(|cuda| cuda.run_batch(tensors, layout, params)) {
+        match cuda.map(|cuda| cuda.run_batch(tensors, layout, params, images)) {
             Some(Ok(work)) => {
                 if !on_device {
                     self.trial.record(true, began.elapsed());
@@ -104,7 +105,7 @@ impl Engine for Auto {
             Some(Err(error)) => return Err(error),
             None => {}
         }
-        let outcome = self.cpu.run(tensors, layout, params)?;
+        let outcome = self.cpu.run(tensors, layout, params, images)?;
         if !on_device && is_supported {
             self.trial.record(false, began.elapsed());
         }
@@ -116,13 +117,14 @@ impl Engine for Auto {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         if !self.has_cuda() {
             return Err(self.failure.clone().expect("there is a reason"));
         }
         let cuda = self.cuda.as_mut().expect("the GPU can be used");
-        cuda.enqueue(tensors, layout, params, stream)
+        cuda.enqueue(tensors, layout, params, images, stream)
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

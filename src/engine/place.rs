@@ -12,7 +12,7 @@
 use super::params::{Params, SizeLimits};
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
-use crate::geometry::{Bounds, FrameMap};
+use crate::geometry::{Bounds, FrameMap, Mapping};
 
 /// The pixels in which an image's boxes are compared and returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,8 +45,19 @@ pub struct ImagePlace {
 
 impl ImagePlace {
     /// An image in no frame, whose boxes are in pixels of a model's input of this size, and the only image of group 0.
-    pub fn in_model(model_size: [f32; 2]) -> Self {
+    pub const fn in_model(model_size: [f32; 2]) -> Self {
         Self { model_size, frame: None, boxes: BoxPixels::Model, visible: Bounds::ANY, group: 0 }
+    }
+
+    /// An image that is a whole frame, in a group by itself. Boxes stay in pixels of the model's input.
+    pub fn in_frame(mapping: &Mapping, group: u32) -> Self {
+        Self {
+            model_size: mapping.model(),
+            frame: Some(mapping.frame_map()),
+            boxes: BoxPixels::Model,
+            visible: mapping.visible(),
+            group,
+        }
     }
 
     /// Pixels of the model's input per unit of the tensor.

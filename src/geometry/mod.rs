@@ -8,18 +8,14 @@
 
 mod bounds;
 mod frame_map;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod letterbox;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 mod mapping;
 pub mod oriented;
 pub mod overlap;
 
 pub use bounds::Bounds;
 pub use frame_map::FrameMap;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;
 pub use overlap::Overlap;

@@ -86,8 +86,8 @@ impl AttachedTensor<'_> {
     }
 }
 
-/// Views of the tensors of one buffer.
-#[derive(Clone, Debug)]
+/// Views of the tensors of one run.
+#[derive(Clone, Debug, Default)]
 pub struct TensorViews<'t>(ArrayVec<TensorView<'t>, MAX_TENSORS>);
 
 impl<'t> std::ops::Deref for TensorViews<'t> {
@@ -133,7 +133,6 @@ impl<'a> Tensors<'a> {
     }
 
     /// A view of the tensor with this index.
-    #[cfg(feature = "v1_28")]
     pub(crate) fn view(&self, index: usize) -> TensorView<'_> {
         self.read[index].view()
     }

@@ -28,8 +28,8 @@ use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference, ScoreRule};
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
-    self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, MAX_ANGLE,
-    MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_overlap,
+    self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
+    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_overlap,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -82,6 +82,9 @@ const BOXES: usize = 0;
 const SCORES: usize = 1;
 const GROUPS: usize = 2;
 
+/// Boxes are in no frame.
+const PLACE: ImagePlace = ImagePlace::in_model([1.0; 2]);
+
 impl BoxNms {
     /// One that runs on `backend`, on GPU number `ordinal` if on any; without a number on the first GPU, or on the one
     /// that holds the tensors.
@@ -133,8 +136,8 @@ impl BoxNms {
         if is_on_device.clone().any(TensorView::is_on_device) {
             lay_out(&mut self.layout, &input, input.count);
             let tensors: ArrayVec<TensorView<'_>, 3> = is_on_device.cloned().collect();
-            let outcome = self.engine.0.run(&tensors, &self.layout, &self.params)?;
-            let image = outcome.image(0);
+            let outcome = self.engine.0.run(&tensors, &self.layout, &self.params, &[PLACE])?;
+            let image = outcome.group(0);
             if image.candidates == input.count {
                 self.kept.clear();
                 self.kept.extend(image.survivors.iter().map(|survivor| survivor.anchor));
@@ -166,7 +169,7 @@ impl BoxNms {
         lay_out(&mut self.layout, &input, input.count);
         let tensors: ArrayVec<TensorView<'_>, 3> =
             [Some(boxes), Some(scores), groups].into_iter().flatten().cloned().collect();
-        Ok(self.engine.0.enqueue(&tensors, &self.layout, &self.params, stream)?)
+        Ok(self.engine.0.enqueue(&tensors, &self.layout, &self.params, &[PLACE], stream)?)
     }
 
     fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
@@ -197,8 +200,8 @@ impl BoxNms {
                 if input.groups.is_some() {
                     tensors.push(TensorView::from_slice("groups", &[count], classes));
                 }
-                let outcome = self.engine.0.run(&tensors, &self.layout, &self.params)?;
-                let image = outcome.image(0);
+                let outcome = self.engine.0.run(&tensors, &self.layout, &self.params, &[PLACE])?;
+                let image = outcome.group(0);
                 debug_assert_eq!(
                     image.candidates, count,
                     "boxes that engines reject were taken out"

@@ -45,7 +45,7 @@ use crate::cuda::ForeignStream;
 use crate::decoder;
 use crate::detail::Details;
 use crate::engine;
-use crate::plan::{Place, Plan};
+use crate::plan::Plan;
 use crate::tensor::{Quantization, TensorView};
 
 use watch::Watch;
@@ -61,10 +61,11 @@ pub use crate::decoder::{
 pub use crate::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
-    EngineError, FrameMap, ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method,
-    Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold, check_model_size,
+    EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
+    Method, Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold,
+    check_model_size,
 };
-pub use crate::geometry::{Bounds, OrientedBox, Overlap};
+pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {
@@ -72,12 +73,19 @@ pub struct Nms {
     decoder: Option<&'static dyn decoder::Decoder>,
     /// The plan for the tensors of the last run, and the options with which it was made.
     plan: Option<(Options, Plan)>,
+    /// The place of each image of the last run.
+    places: Vec<ImagePlace>,
     watch: Watch,
     /// What tensors do not contain.
     pub options: Options,
-    /// What to make candidates of and how to suppress them; [`run`](Self::run) takes the scale from
-    /// [`model_size`](Self::model_size), and [`Params::scale`] has no effect.
+    /// What to make candidates of and how to suppress them.
     pub params: Params,
+    /// The visible part of the model's input, in pixels, such as the part between the borders of a letterbox. Boxes that
+    /// do not intersect it are rejected.
+    pub visible: Bounds,
+    /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]); with a frame,
+    /// [`Params::sizes`] are in pixels of the frame.
+    pub frame: Option<FrameMap>,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
     /// times the size of the prototypes, as that of models of YOLO is.
@@ -145,7 +153,8 @@ pub struct DetailedOutcome<'a> {
     pub outcome: Outcome<'a>,
     details: &'a Details,
     layout: &'a decoder::Layout,
-    params: &'a Params,
+    /// Pixels of the model's input per unit of the tensors.
+    unit: [f32; 2],
 }
 
 impl DetailedOutcome<'_> {
@@ -169,10 +178,10 @@ impl DetailedOutcome<'_> {
     /// # Panics
     /// If there is no such image, or no such survivor.
     pub fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
-        let image = self.outcome.image(image);
+        let image = self.outcome.group(image);
         let width = self.outcome.column_components();
         let row = &image.columns[survivor * width..][..width];
-        self.details.of(self.layout, self.params, &image.survivors[survivor], row)
+        self.details.of(self.layout, self.unit, &image.survivors[survivor], row)
     }
 }
 
@@ -188,9 +197,12 @@ impl Nms {
             engine,
             decoder: None,
             plan: None,
+            places: Vec::new(),
             watch: Watch::default(),
             options: Options::default(),
             params: Params::default(),
+            visible: Bounds::ANY,
+            frame: None,
             model_size: [1.0; 2],
         })
     }
@@ -279,12 +291,13 @@ impl Nms {
         &mut self,
         tensors: &[TensorView<'_>],
     ) -> Result<DetailedOutcome<'_>, NmsError> {
-        let place = self.prepare(tensors)?;
-        let (plan, params) = prepared(&self.plan, &place);
-        let layout = &plan.choice().layout;
-        let outcome = self.engine.run(tensors, layout, params)?;
-        self.watch.add(&outcome, tensors, plan, params);
-        Ok(DetailedOutcome { outcome, details: plan.details(), layout, params })
+        self.prepare(tensors)?;
+        let plan = prepared(&self.plan);
+        let (layout, places) = (&plan.choice().layout, &self.places[..]);
+        let outcome = self.engine.run(tensors, layout, plan.params(), places)?;
+        self.watch.add(&outcome, tensors, plan, places);
+        let unit = places[0].unit(layout);
+        Ok(DetailedOutcome { outcome, details: plan.details(), layout, unit })
     }
 
     /// The same on a GPU, in the order of `stream`, without waiting for it: reads what work that was submitted to
@@ -305,15 +318,21 @@ impl Nms {
         tensors: &[TensorView<'_>],
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, NmsError> {
-        let place = self.prepare(tensors)?;
-        let (plan, params) = prepared(&self.plan, &place);
-        Ok(self.engine.enqueue(tensors, &plan.choice().layout, params, stream)?)
+        self.prepare(tensors)?;
+        let plan = prepared(&self.plan);
+        let layout = &plan.choice().layout;
+        Ok(self.engine.enqueue(tensors, layout, plan.params(), &self.places, stream)?)
     }
 
-    /// Makes the plan for `tensors`, with the parameters for the place that is returned.
-    fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<Place, NmsError> {
+    /// Makes the plan for `tensors`, and the places of their images.
+    fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<(), NmsError> {
         self.params.check()?;
-        check_model_size(self.model_size)?;
+        let place = ImagePlace {
+            visible: self.visible,
+            frame: self.frame,
+            ..ImagePlace::in_model(self.model_size)
+        };
+        place.check()?;
         for tensor in tensors {
             let zero_point = tensor.quantization.map(Quantization::zero_point);
             if let (Some(zero_point), Some(zero_points)) =
@@ -339,27 +358,31 @@ impl Nms {
         }
         let (_, plan) = self.plan.as_mut().expect("it was made");
         let has_changed = plan.set_params(&self.params);
-        let place = Place::Input(self.model_size);
-        plan.at(place);
+        let images = 0..plan.choice().layout.images as u32;
+        self.places.clear();
+        self.places.extend(images.map(|group| ImagePlace { group, ..place }));
         if !is_usable || has_changed {
-            let (plan, params) = prepared(&self.plan, &place);
+            let plan = prepared(&self.plan);
+            let thresholds = &plan.params().thresholds;
             let facts = PlanFacts {
                 choice: plan.choice(),
                 tensors,
                 options,
-                thresholds: &params.thresholds,
-                has_class_thresholds: !params.thresholds.per_class.is_empty(),
+                thresholds,
+                has_class_thresholds: !thresholds.per_class.is_empty(),
                 classes: None,
                 family: None,
             };
-            self.watch.begin(facts, Reading::new(plan.choice(), params, options.model_size));
+            let in_frame = self.visible != Bounds::ANY;
+            let reading = Reading::new(plan.choice(), plan.params(), options.model_size, in_frame);
+            self.watch.begin(facts, reading);
         }
-        Ok(place)
+        Ok(())
     }
 }
 
-/// What `prepare` has made.
-fn prepared<'a>(plan: &'a Option<(Options, Plan)>, place: &Place) -> (&'a Plan, &'a Params) {
+/// The plan that `prepare` has made.
+fn prepared(plan: &Option<(Options, Plan)>) -> &Plan {
     let (_, plan) = plan.as_ref().expect("`prepare` has made it");
-    (plan, plan.params(place).expect("`at` has computed them"))
+    plan
 }

@@ -6,7 +6,7 @@
 use crate::contradictions::{
     DetailEvidence, Numbers, PlanFacts, Quiet, Reading, Run, Warning, of_plan,
 };
-use crate::engine::{ImageOutcome, Outcome, Params};
+use crate::engine::{GroupOutcome, ImagePlace, Outcome};
 use crate::plan::Plan;
 use crate::tensor::TensorView;
 
@@ -48,9 +48,10 @@ impl Watch {
         outcome: &Outcome<'_>,
         tensors: &[TensorView<'_>],
         plan: &Plan,
-        params: &Params,
+        images: &[ImagePlace],
     ) {
-        let run = Run { tensors, layout: &plan.choice().layout, params };
+        let layout = &plan.choice().layout;
+        let run = Run { tensors, layout, params: plan.params(), images };
         self.quiet.add(outcome, run);
         if self.quiet.images() >= IMAGES
             && let Some(silence) = self.quiet.end(Some(run))
@@ -60,12 +61,12 @@ impl Watch {
         if !self.numbers.are_open() {
             return;
         }
-        let details = details(outcome, plan, params);
-        if let Some(warning) = self.numbers.add(outcome, details, plan.anchors(params)) {
+        let details = details(outcome, plan, images);
+        if let Some(warning) = self.numbers.add(outcome, details, plan.anchors()) {
             self.push(warning);
         }
-        let has_any = |image: &ImageOutcome<'_>| image.candidates + image.rejected > 0;
-        self.images += outcome.images().filter(has_any).count();
+        let has_any = |image: &GroupOutcome<'_>| image.candidates + image.rejected > 0;
+        self.images += outcome.groups().filter(has_any).count();
         if self.images >= IMAGES
             && let Some(warning) = self.numbers.judge()
         {
@@ -81,16 +82,17 @@ impl Watch {
 }
 
 /// The evidence of the details of all survivors.
-fn details(outcome: &Outcome<'_>, plan: &Plan, params: &Params) -> DetailEvidence {
+fn details(outcome: &Outcome<'_>, plan: &Plan, images: &[ImagePlace]) -> DetailEvidence {
     let mut evidence = DetailEvidence::default();
     let details = plan.details();
     if details.points().is_none() && !details.is_oriented() {
         return evidence;
     }
-    for image in outcome.images() {
+    let layout = &plan.choice().layout;
+    for (image, place) in outcome.groups().zip(images) {
         let rows = image.columns.chunks(outcome.column_components());
         for (survivor, row) in image.survivors.iter().zip(rows) {
-            let detail = details.of(&plan.choice().layout, params, survivor, row);
+            let detail = details.of(layout, place.unit(layout), survivor, row);
             evidence.add(survivor, &detail);
         }
     }

@@ -12,7 +12,7 @@
 //! Keypoints are not attached. `NvDsObjectMeta` has no place for them; programs that put them into `mask_params`, as
 //! DeepStream-Yolo-Pose does, let nvdsosd read them as a mask of `width` x `height` pixels, which they are not.
 
-use super::{DetailedRegion, DetailedRegions, Labels, Mask};
+use super::{DetailedRegion, DetailedRegions, FrameId, Labels, Mask};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
@@ -45,13 +45,13 @@ impl ClassColors {
 }
 
 /// Adds the objects of each frame, in the order of its regions, and removes tensors, all while the batch's
-/// lock is held. `frames` have the index of each frame in the batch's list, in ascending order, and its size.
+/// lock is held. `frames` are in the order of the batch's list.
 ///
 /// # Errors
 /// If the metadata is damaged, or DeepStream provides no object.
 pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
-    frames: impl IntoIterator<Item = (usize, [u32; 2], DetailedRegions<'r>)>,
+    frames: impl IntoIterator<Item = (FrameId, DetailedRegions<'r>)>,
     labels: &mut Labels,
     colors: &ClassColors,
     task: Task,
@@ -59,7 +59,7 @@ pub(crate) fn attach<'r>(
     let batch = batch.lock();
     let mut frames = frames.into_iter().peekable();
     for (index, frame) in batch.frames()?.enumerate() {
-        let Some((_, size, regions)) = frames.next_if(|(next, ..)| *next == index) else {
+        let Some((id, regions)) = frames.next_if(|(next, _)| next.index == index) else {
             continue;
         };
         let frame = frame?;
@@ -67,7 +67,7 @@ pub(crate) fn attach<'r>(
             batch.set_infer_done(frame);
             for region in regions.iter() {
                 let colors = *colors.of(region.region.class);
-                let object = object(&batch, size, region, labels, task.unique_id);
+                let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
                     None => batch.add_object(frame, &object, None)?,
@@ -87,17 +87,17 @@ pub(crate) fn attach<'r>(
     Ok(())
 }
 
-/// Whether the frame of this index, which has this size, already has an object for `region`.
+/// Whether the frame already has an object for `region`.
 pub(crate) fn is_attached(
     batch: BatchMeta<'_>,
-    (index, size): (usize, [u32; 2]),
+    frame: FrameId,
     region: DetailedRegion<'_>,
     labels: &mut Labels,
     unique_id: u32,
 ) -> bool {
     let batch = batch.lock();
-    let frame = batch.frames().ok().and_then(|mut frames| frames.nth(index)?.ok());
-    let object = object(&batch, size, region, labels, unique_id);
+    let object = object(&batch, frame.size, region, labels, unique_id);
+    let frame = batch.frames().ok().and_then(|mut frames| frames.nth(frame.index)?.ok());
     frame.is_some_and(|frame| batch.has_object(frame, &object))
 }
 

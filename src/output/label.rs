@@ -103,7 +103,8 @@ impl Labels {
         }
     }
 
-    /// Those of the label file, for tensors of another model.
+    /// The labels of the label file, for tensors of another model.
+    #[cfg(feature = "v1_28")]
     pub fn of_file(&self) -> Self {
         let names = if self.from_file { self.names.clone() } else { Vec::new() };
         Self { names, from_file: self.from_file, ..Self::default() }

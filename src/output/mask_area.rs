@@ -4,10 +4,10 @@
 //! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
 
 use crate::decoder::Layout;
-use crate::engine::{Mask, MaskSize, Params};
+use crate::engine::{ImagePlace, Mask, MaskSize, Params};
 use crate::geometry::Mapping;
 
-/// The pixels of the masks of a run.
+/// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskPixels {
     /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
@@ -15,12 +15,13 @@ pub(crate) struct MaskPixels {
 }
 
 impl MaskPixels {
-    /// Those of a run with `params`, which are for images in a frame.
-    pub fn of(layout: &Layout, params: &Params) -> Self {
+    /// The pixels of the masks of an image at `place`, which is in a frame.
+    pub fn new(layout: &Layout, params: &Params, place: &ImagePlace) -> Self {
         let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
-        let in_model = prototypes.map(|of| {
-            let size = [of.width, of.height];
-            [0, 1].map(|axis| params.model_size[axis] / size[axis] as f32)
+        let in_model = prototypes.map(|prototypes| {
+            let model = place.mask_model_size(layout, &prototypes);
+            let size = [prototypes.width, prototypes.height];
+            [0, 1].map(|axis| model[axis] / size[axis] as f32)
         });
         Self { in_model }
     }
@@ -49,7 +50,6 @@ mod tests {
     use super::*;
     use crate::decoder::{self, Options};
     use crate::geometry::Letterbox;
-    use crate::plan::Place;
     use crate::tensor::TensorView;
 
     #[test]
@@ -68,9 +68,10 @@ mod tests {
             (MaskSize::Prototypes, [320.0, -8.0, 960.0, 712.0]),
             (MaskSize::Frame, [40.0, 34.0, 120.0, 124.0]),
         ] {
-            let mut params = Params { mask_size, ..Params::default() };
-            Place::Frame(mapping).apply(&layout, &mut params);
-            assert_eq!(MaskPixels::of(&layout, &params).area(&mask, &mapping), expected);
+            let params = Params { mask_size, ..Params::default() };
+            let place = ImagePlace::in_frame(&mapping, 0);
+            let pixels = MaskPixels::new(&layout, &params, &place);
+            assert_eq!(pixels.area(&mask, &mapping), expected);
         }
     }
 }

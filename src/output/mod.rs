@@ -32,7 +32,7 @@ pub use label::Labels;
 pub(crate) use mask_area::MaskPixels;
 pub use mask_buffers::MaskBuffers;
 pub(crate) use oriented_pixels::oriented_pixels;
-pub use region::{FrameRegions, Region};
+pub use region::{FrameId, FrameRegions, Region};
 #[cfg(feature = "internals")]
 pub use region::{RegionDetail, RegionMask};
 #[cfg(feature = "internals")]

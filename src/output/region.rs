@@ -79,6 +79,17 @@ impl RegionMask {
     }
 }
 
+/// A frame of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameId {
+    /// The index of the frame in the buffer.
+    pub index: usize,
+    /// Width and height in pixels.
+    pub size: [u32; 2],
+    /// The index of the model of the frame's tensors among the models of the element.
+    pub model: usize,
+}
+
 /// The regions of the frames of a buffer.
 #[derive(Clone, Debug, Default)]
 pub struct FrameRegions {
@@ -93,12 +104,10 @@ pub struct FrameRegions {
     frames: Vec<Frame>,
 }
 
-/// A frame of a buffer.
+/// A frame of a buffer, and the ranges of what it has.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Its index in the buffer.
-    index: usize,
-    size: [u32; 2],
+    id: FrameId,
     /// Which of the regions are its regions.
     regions: Range<usize>,
     /// Which of the details are those of its regions: as many, or none.
@@ -117,13 +126,12 @@ impl FrameRegions {
         self.frames.clear();
     }
 
-    /// Adds a frame of this size with its regions, in descending rank. Frames can be added in any order.
-    pub fn add(&mut self, frame: usize, size: [u32; 2], regions: impl Iterator<Item = Region>) {
+    /// Adds a frame with its regions, in descending rank. Frames can be added in any order.
+    pub fn add(&mut self, id: FrameId, regions: impl Iterator<Item = Region>) {
         let (first, first_detail) = (self.regions.len(), self.details.len());
         self.regions.extend(regions);
         self.frames.push(Frame {
-            index: frame,
-            size,
+            id,
             regions: first..self.regions.len(),
             details: first_detail..first_detail,
             has_visibility: false,
@@ -164,7 +172,7 @@ impl FrameRegions {
 
     /// Puts the frames in ascending order of their indices.
     pub fn sort_frames(&mut self) {
-        self.frames.sort_unstable_by_key(|frame| frame.index);
+        self.frames.sort_unstable_by_key(|frame| frame.id.index);
     }
 
     /// The regions of all frames, which have the same model.
@@ -173,20 +181,12 @@ impl FrameRegions {
         self.range(0..self.regions.len(), 0..self.details.len(), has_visibility)
     }
 
-    /// The index, the size and the regions of each frame, also of those without a region.
-    pub fn frames(&self) -> impl Iterator<Item = (usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.iter().map(|frame| self.of_frame(frame))
-    }
-
-    /// The same of the frame with this position among them.
-    #[cfg(feature = "v1_28")]
-    pub fn frame(&self, position: usize) -> Option<(usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.get(position).map(|frame| self.of_frame(frame))
-    }
-
-    fn of_frame(&self, frame: &Frame) -> (usize, [u32; 2], DetailedRegions<'_>) {
-        let Frame { index, size, regions, details, has_visibility } = frame;
-        (*index, *size, self.range(regions.clone(), details.clone(), *has_visibility))
+    /// Each frame and its regions, also frames without a region.
+    pub fn frames(&self) -> impl Iterator<Item = (FrameId, DetailedRegions<'_>)> {
+        self.frames.iter().map(|frame| {
+            let Frame { id, regions, details, has_visibility } = frame;
+            (*id, self.range(regions.clone(), details.clone(), *has_visibility))
+        })
     }
 
     fn range(
@@ -204,10 +204,9 @@ impl FrameRegions {
         }
     }
 
-    /// The best region of the first frame that has any, and the index and the size of that frame.
-    pub fn first(&self) -> Option<((usize, [u32; 2]), DetailedRegion<'_>)> {
-        self.frames()
-            .find_map(|(frame, size, regions)| Some(((frame, size), regions.iter().next()?)))
+    /// The best region of the first frame that has any, and that frame.
+    pub fn first(&self) -> Option<(FrameId, DetailedRegion<'_>)> {
+        self.frames().find_map(|(frame, regions)| Some((frame, regions.iter().next()?)))
     }
 }
 
@@ -215,23 +214,22 @@ impl FrameRegions {
 mod tests {
     use super::*;
 
-    const SIZE: [u32; 2] = [640, 480];
-
     #[test]
     fn regions_are_those_of_their_frames_in_the_order_of_the_frames() {
         let region = |class| Region { x1: 0.0, y1: 0.0, x2: 1.0, y2: 1.0, confidence: 0.5, class };
         let mut regions = FrameRegions::default();
         assert!(regions.first().is_none());
-        regions.add(4, SIZE, [region(1), region(2)].into_iter());
-        regions.add(0, SIZE, std::iter::empty());
-        regions.add(2, SIZE, [region(3)].into_iter());
+        let frame = |index| FrameId { index, size: [640, 480], model: 0 };
+        regions.add(frame(4), [region(1), region(2)].into_iter());
+        regions.add(frame(0), std::iter::empty());
+        regions.add(frame(2), [region(3)].into_iter());
         regions.sort_frames();
         let expected: [(usize, &[Region]); 3] =
             [(0, &[]), (2, &[region(3)]), (4, &[region(1), region(2)])];
-        assert!(regions.frames().map(|(frame, _, found)| (frame, found.regions)).eq(expected));
+        assert!(regions.frames().map(|(frame, found)| (frame.index, found.regions)).eq(expected));
         assert_eq!(
             regions.first().map(|(frame, found)| (frame, *found.region)),
-            Some(((2, SIZE), region(3)))
+            Some((frame(2), region(3)))
         );
         assert_eq!(regions.all().regions.len(), 3);
         regions.clear();

@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is computed once for many runs of an engine.
 //!
-//! In: the ids, element types and shapes of tensors, the choice of a decoder for them, parameters, and the [`Place`]s
-//! of images. Out: a [`Plan`], which has the layout, and the engine's parameters for each place.
+//! In: the ids, element types and shapes of tensors, the choice of a decoder for them, and parameters. Out: a [`Plan`],
+//! which has the layout and the parameters of a run. The places of images are not part of it.
 
-mod place;
-
-pub use place::Place;
-
-use crate::decoder::{Choice, Layout};
+use crate::decoder::Choice;
 use crate::detail::Details;
 use crate::engine::{ClassThresholds, Params};
 use crate::tensor::{ElementType, Quantization, Shape, TensorView};
-
-/// The greatest number of places whose parameters are kept.
-const MAX_PLACES: usize = 64;
 
 /// How tensors are decoded and suppressed, until their ids, types or shapes or the settings change.
 pub struct Plan {
     tensors: Vec<Signature>,
     choice: Choice,
     details: Details,
-    /// The parameters before [`Place::apply`].
     params: Params,
-    places: Vec<(Place, Params)>,
 }
 
 /// What the choice of a decoder depends on, for one tensor.
@@ -44,11 +35,10 @@ impl PartialEq<TensorView<'_>> for Signature {
 }
 
 impl Plan {
-    /// A plan for `tensors`, for which `choice` was made. Lengths in `params` are in pixels of the frames, or of the
-    /// model's input if images are in no frame; what depends on the place is set by [`at`](Self::at).
+    /// A plan for `tensors`, for which `choice` was made.
     pub fn new(tensors: &[TensorView<'_>], mut choice: Choice, params: Params) -> Self {
         let details = Details::prepare(&mut choice.layout, params.masks);
-        let mut plan = Self { tensors: Vec::new(), choice, details, params, places: Vec::new() };
+        let mut plan = Self { tensors: Vec::new(), choice, details, params };
         plan.set_signatures(tensors);
         plan
     }
@@ -72,12 +62,6 @@ impl Plan {
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
-    }
-
-    /// Whether both plans were made for tensors with the same ids, element types and shapes.
-    #[cfg(feature = "v1_28")]
-    pub fn has_tensors_of(&self, other: &Self) -> bool {
-        self.tensors == other.tensors
     }
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame. `choose`
@@ -104,46 +88,26 @@ impl Plan {
         Ok(true)
     }
 
-    /// The engine's parameters for images at `place`, if they are known.
-    pub fn params(&self, place: &Place) -> Option<&Params> {
-        self.places.iter().find_map(|(known, params)| (known == place).then_some(params))
+    /// The parameters.
+    pub fn params(&self) -> &Params {
+        &self.params
     }
 
-    /// The layout, and the engine's parameters for images at `place`. They are computed once; does not allocate if they
-    /// are known.
-    pub fn at(&mut self, place: Place) -> (&Layout, &Params) {
-        let position = self.places.iter().position(|(known, _)| *known == place);
-        let index = position.unwrap_or_else(|| {
-            if self.places.len() == MAX_PLACES {
-                self.places.clear();
-            }
-            let mut params = self.params.clone();
-            place.apply(&self.choice.layout, &mut params);
-            self.places.push((place, params));
-            self.places.len() - 1
-        });
-        (&self.choice.layout, &self.places[index].1)
-    }
-
-    /// Replaces the parameters with which the plan was made, at all places, if they differ. Returns whether they do. Does
-    /// not allocate if it has had as many thresholds and rules of classes.
+    /// Replaces the parameters if they differ. Returns whether they do. Does not allocate if the plan has had as many
+    /// thresholds and rules of classes.
     pub fn set_params(&mut self, params: &Params) -> bool {
-        if self.params == *params {
-            return false;
+        let differs = self.params != *params;
+        if differs {
+            copy(params, &mut self.params);
         }
-        copy(params, &mut self.params);
-        for (place, at_place) in &mut self.places {
-            copy(params, at_place);
-            place.apply(&self.choice.layout, at_place);
-        }
-        true
+        differs
     }
 
     /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
-    pub fn anchors(&self, params: &Params) -> usize {
+    pub fn anchors(&self) -> usize {
         let layout = &self.choice.layout;
         let anchors = layout.anchors();
-        if params.multi_label && !layout.has_class_field() {
+        if self.params.multi_label && !layout.has_class_field() {
             anchors.saturating_mul(layout.score.components)
         } else {
             anchors
@@ -219,47 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn normalized_coordinates_are_multiplied_by_the_size_of_the_models_input() {
-        let place = Place::Input([640.0, 480.0]);
-        assert_eq!(*plan(&windows(3)).at(place).1, Params::default());
-        let options =
-            Options { coordinates: decoder::Coordinates::Normalized, ..Options::default() };
-        let tensors = [windows(3)];
-        let choice = decoder::choose(&tensors, None, options).unwrap();
-        let mut plan = Plan::new(&tensors, choice, Params::default());
-        let expected = Params { scale: [640.0, 480.0], ..Params::default() };
-        assert_eq!(*plan.at(place).1, expected);
-        assert_eq!(plan.params(&place), Some(&expected));
-        assert_eq!(plan.params(&Place::Input([1.0; 2])), None);
-    }
-
-    #[test]
-    fn places_beyond_the_maximum_replace_earlier_ones() {
+    fn parameters_are_replaced_if_they_differ() {
         let mut plan = plan(&windows(3));
-        for width in 0..3 * MAX_PLACES {
-            let place = Place::Input([width as f32, 1.0]);
-            plan.at(place);
-            assert!(plan.params(&place).is_some());
-            assert!(plan.places.len() <= MAX_PLACES);
-        }
-    }
-
-    #[test]
-    fn other_parameters_apply_at_every_place() {
-        let mut plan = plan(&windows(3));
-        let places = [[1.0; 2], [2.0; 2]].map(Place::Input);
-        for place in places {
-            plan.at(place);
-        }
         let thresholds = ClassThresholds { default: 0.5, per_class: vec![0.25, 0.75] };
         let rule =
             ClassRule { iou_threshold: Some(0.7), max_detections: 3, ..ClassRule::default() };
         let class_rules = vec![ClassRule::default(), rule];
         let params = Params { thresholds, class_rules, max_candidates: 7, ..Params::default() };
-        plan.set_params(&params);
-        assert_eq!(
-            places.map(|place| plan.params(&place).cloned()),
-            [Some(params.clone()), Some(params)]
-        );
+        assert!(plan.set_params(&params));
+        assert_eq!(plan.params(), &params);
+        assert!(!plan.set_params(&params));
     }
 }

@@ -35,7 +35,6 @@ pub use plain::PlainLayout;
 pub use score_rule::{Activation, Combination, ScoreRule};
 
 use super::MAX_INPUTS;
-#[cfg(feature = "v1_28")]
 use crate::tensor::TensorView;
 
 /// The greatest number of groups of a layout.
@@ -205,7 +204,6 @@ impl Layout {
 
     /// Makes the layout of one image that of the images of `tensors`, which are in separate allocations, each as the layout
     /// has it. Does not allocate.
-    #[cfg(feature = "v1_28")]
     pub(crate) fn set_separate_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
         self.images = images;
         self.for_each_field(|field| {

@@ -18,7 +18,7 @@ use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
 use crate::engine::{Params, SizeLimits};
-use crate::geometry::{self, Bounds, Mapping, MappingError};
+use crate::geometry::{self, Mapping, MappingError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
 
@@ -307,8 +307,7 @@ impl Settings {
         nvinfer.map_or_else(|| self.clone(), |config| config.apply(self))
     }
 
-    /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
-    /// frame.
+    /// The engine's parameters. Lengths are in pixels of the frame.
     pub fn params(&self, class_rules: ClassRules) -> Params {
         let ClassRules { thresholds, rules: class_rules } = class_rules;
         let max = match self.max_size {
@@ -325,9 +324,7 @@ impl Settings {
             thresholds,
             sizes: SizeLimits { min: [self.min_size; 2], max },
             class_rules,
-            visible: Bounds::ANY,
             multi_label: self.multi_label,
-            scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
             masks: self.masks,

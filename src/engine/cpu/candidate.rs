@@ -4,8 +4,8 @@
 //! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
 //! dropped or rejected.
 
-use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, Params, SizeLimits};
-use super::decode::Found;
+use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, SizeLimits};
+use super::decode::{Found, ImageRules};
 use crate::decoder::BoxFormat;
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::{Corners, OrientedBox};
@@ -31,7 +31,7 @@ pub(super) struct Rejected;
 #[inline(always)]
 pub(super) fn make_candidate(
     scored: Scored,
-    params: &Params,
+    rules: &ImageRules<'_>,
     format: BoxFormat,
     components: impl FnOnce() -> [f32; 4],
     candidates: &mut Vec<Detection>,
@@ -45,17 +45,17 @@ pub(super) fn make_candidate(
     if !score.is_finite() {
         return Err(Rejected);
     }
-    let threshold = params.thresholds.of(scored.class);
+    let threshold = rules.params.thresholds.of(scored.class);
     if score < threshold || scored.objectness.is_some_and(|objectness| objectness < threshold) {
         return Ok(());
     }
 
     let Scored { anchor, class, .. } = scored;
-    let corners = corners(components(), format, params.scale);
-    add_box(corners, score, class, anchor, params, candidates)
+    let corners = corners(components(), format, rules.place.scale);
+    add_box(corners, score, class, anchor, rules, candidates)
 }
 
-/// Applies the rest of rule 5, and rule 6, to the corners of a box.
+/// Applies the rest of rule 5, and rule 6, to the scaled corners of a box. `anchor` is the anchor's index in the image.
 ///
 /// # Errors
 /// If the anchor is rejected; a dropped anchor is not an error.
@@ -65,19 +65,22 @@ pub(super) fn add_box(
     score: f32,
     class: u32,
     anchor: u32,
-    params: &Params,
+    rules: &ImageRules<'_>,
     candidates: &mut Vec<Detection>,
 ) -> Result<(), Rejected> {
+    let ImageRules { params, place, first_anchor } = rules;
+    let ([x1, y1], [x2, y2]) = (place.moved([x1, y1]), place.moved([x2, y2]));
     let (width, height) = (x2 - x1, y2 - y1);
     // If a corner is not finite, neither is a side.
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
-    let sizes = params.sizes_of(class);
-    if !(is_outside_limits(width, 0, sizes) | is_outside_limits(height, 1, sizes)) {
-        if !params.visible.intersects([x1, y1, x2, y2]) {
+    let sizes = place.sizes(params, class);
+    if !(is_outside_limits(width, 0, &sizes) | is_outside_limits(height, 1, &sizes)) {
+        if !place.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
+        let anchor = first_anchor + anchor;
         candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     }
     Ok(())
@@ -95,7 +98,8 @@ fn is_outside_limits(side: f32, axis: usize, sizes: &SizeLimits) -> bool {
     (side == 0.0) | (side < sizes.min[axis]) | (side > sizes.max[axis])
 }
 
-/// Applies the rest of rule 5, and rule 6, to an oriented box. Its rectangle is added, too.
+/// Applies the rest of rule 5, and rule 6, to a scaled oriented box. Its rectangle is added, too. `anchor` is the
+/// anchor's index in the image.
 ///
 /// # Errors
 /// If the anchor is rejected; a dropped anchor is not an error.
@@ -105,28 +109,30 @@ pub(super) fn add_oriented_box(
     score: f32,
     class: u32,
     anchor: u32,
-    params: &Params,
+    rules: &ImageRules<'_>,
     found: &mut Found,
 ) -> Result<(), Rejected> {
-    let OrientedBox { size: [width, height], angle, .. } = *oriented;
+    let ImageRules { params, place, first_anchor } = rules;
+    let OrientedBox { center, size: [width, height], angle } = *oriented;
     let is_valid_angle = angle.abs() <= MAX_ANGLE;
     if !(is_valid_side(width) & is_valid_side(height) & is_valid_angle) {
         return Err(Rejected);
     }
-    let rectangle = Rectangle::new(oriented);
+    let rectangle = Rectangle::new(&OrientedBox { center: place.moved(center), ..*oriented });
     let Corners { x1, y1, x2, y2 } = rectangle.bounds();
     // If a number of the box is not finite, neither is an edge.
     if ![x1, y1, x2, y2].iter().all(|edge| edge.is_finite()) {
         return Err(Rejected);
     }
     let is_empty = (x1 == x2) | (y1 == y2);
-    let sizes = params.sizes_of(class);
-    if is_empty | is_outside_limits(width, 0, sizes) | is_outside_limits(height, 1, sizes) {
+    let sizes = place.sizes(params, class);
+    if is_empty | is_outside_limits(width, 0, &sizes) | is_outside_limits(height, 1, &sizes) {
         return Ok(());
     }
-    if !params.visible.intersects([x1, y1, x2, y2]) {
+    if !place.visible.intersects([x1, y1, x2, y2]) {
         return Err(Rejected);
     }
+    let anchor = first_anchor + anchor;
     found.candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
     found.rectangles.push(rectangle);
     Ok(())

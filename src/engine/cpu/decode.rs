@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decode: from anchors to candidates.
 //!
-//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of their
+//! In: boxes and scores in host memory, layout, parameters and place. Out: candidates in the order of their
 //! anchors, and the number of rejected anchors. Scores are read in the order of memory, several at
 //! a time; the rules of the engines are then applied one by one to anchors whose greatest score
 //! reaches the lowest threshold.
 
-use super::super::{Detection, Params};
+use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, PlainLayout};
@@ -21,7 +21,16 @@ pub(super) const WIDTH: usize = 32;
 /// Classes that are compared before the greatest scores are written back.
 const CLASS_GROUP: usize = 16;
 
-/// Decodes an image; its buffers are reused.
+/// The parameters and the place with which the anchors of an image become candidates.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ImageRules<'a> {
+    pub params: &'a Params,
+    pub place: DecodePlace,
+    /// The number of anchors of the group's images before this one.
+    pub first_anchor: u32,
+}
+
+/// Decodes the images of a group; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub found: Found,
@@ -33,7 +42,7 @@ pub(super) struct CandidateDecoder {
     pub is_oriented: bool,
 }
 
-/// What anchors have become.
+/// The candidates of a group of images.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub candidates: Vec<Detection>,
@@ -51,20 +60,21 @@ impl Found {
 }
 
 impl CandidateDecoder {
+    /// Adds the candidates of an image to those of the group's images before it.
     pub fn decode<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.decode_with_avx2(layout, params, boxes, scores) };
+            unsafe { self.decode_with_avx2(layout, rules, boxes, scores) };
             return;
         }
-        self.decode_portable(layout, params, boxes, scores);
+        self.decode_portable(layout, rules, boxes, scores);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -72,26 +82,26 @@ impl CandidateDecoder {
     fn decode_with_avx2<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
-        self.decode_portable(layout, params, boxes, scores);
+        self.decode_portable(layout, rules, boxes, scores);
     }
 
     #[inline(always)]
     pub fn decode_portable<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
-        self.found.clear();
         self.classes = layout.classes;
         self.is_oriented = false;
+        let params = rules.params;
         if params.multi_label {
-            self.decode_pairs(layout, params, boxes, scores);
+            self.decode_pairs(layout, rules, boxes, scores);
             return;
         }
         let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
@@ -107,7 +117,7 @@ impl CandidateDecoder {
             None => scan.without_objectness(|Best { anchor, key, class }| {
                 let (anchor, class) = (anchor as u32, class as u32);
                 let scored = Scored { anchor, objectness: None, best: S::from_key(key), class };
-                found.add_if_candidate(scored, layout, params, boxes);
+                found.add_if_candidate(scored, layout, rules, boxes);
             }),
             Some(field) => {
                 for anchor in 0..layout.anchors {
@@ -124,7 +134,7 @@ impl CandidateDecoder {
                     let (anchor, class) = (anchor as u32, class as u32);
                     let objectness = Some(objectness);
                     let scored = Scored { anchor, objectness, best: S::from_key(key), class };
-                    found.add_if_candidate(scored, layout, params, boxes);
+                    found.add_if_candidate(scored, layout, rules, boxes);
                 }
             }
         }
@@ -278,13 +288,13 @@ impl Found {
         &mut self,
         scored: Scored,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
     ) {
         let anchor = scored.anchor as usize;
         let components = || components(&layout.boxes, layout.box_format, boxes, anchor);
         let verdict =
-            make_candidate(scored, params, layout.box_format, components, &mut self.candidates);
+            make_candidate(scored, rules, layout.box_format, components, &mut self.candidates);
         self.rejected += usize::from(verdict.is_err());
     }
 }

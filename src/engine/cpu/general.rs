@@ -9,9 +9,9 @@
 use arrayvec::ArrayVec;
 
 use super::super::formula::{self, Prior};
-use super::super::{Detection, EngineError, Params};
+use super::super::{Detection, EngineError};
 use super::candidate::{add_box, add_oriented_box};
-use super::decode::{Best, CandidateDecoder, Found, Scan};
+use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
 use super::score::Score;
 use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
@@ -70,9 +70,9 @@ impl<'a> ImageTensors<'_, 'a> {
         Numbers { elements: *elements, quantization: tensor.quantization, field }
     }
 
-    /// Appends the columns of a survivor.
+    /// Appends the columns of a survivor of the image.
     pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
-        let anchor = survivor.anchor as usize;
+        let anchor = survivor.anchor as usize % layout.anchors();
         let (group, anchor) = layout.locate(anchor).expect("an anchor is in a group");
         for (field, column) in group.columns.iter().zip(&layout.columns) {
             let numbers = self.numbers(field);
@@ -100,9 +100,9 @@ impl Numbers<'_> {
 /// The numbers of a group of anchors of an image, and what is the same for all of them.
 struct GroupDecoder<'a> {
     layout: &'a Layout,
-    params: &'a Params,
+    rules: &'a ImageRules<'a>,
     group: &'a Group,
-    /// The number of the group's first anchor.
+    /// The index of the group's first anchor in the image.
     first_anchor: usize,
     boxes: Numbers<'a>,
     scores: Numbers<'a>,
@@ -115,20 +115,20 @@ struct GroupDecoder<'a> {
 }
 
 impl CandidateDecoder {
-    /// Decodes an image by any layout.
+    /// Adds the candidates of an image to those of the group's images before it, by any layout.
     pub fn decode_general(
         &mut self,
         layout: &Layout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         tensors: &ImageTensors<'_, '_>,
     ) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.decode_general_with_avx2(layout, params, tensors) };
+            unsafe { self.decode_general_with_avx2(layout, rules, tensors) };
             return;
         }
-        self.decode_general_portable(layout, params, tensors);
+        self.decode_general_portable(layout, rules, tensors);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -136,22 +136,22 @@ impl CandidateDecoder {
     fn decode_general_with_avx2(
         &mut self,
         layout: &Layout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         tensors: &ImageTensors<'_, '_>,
     ) {
-        self.decode_general_portable(layout, params, tensors);
+        self.decode_general_portable(layout, rules, tensors);
     }
 
     #[inline(always)]
     fn decode_general_portable(
         &mut self,
         layout: &Layout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         tensors: &ImageTensors<'_, '_>,
     ) {
-        self.found.clear();
         self.classes = layout.classes;
         self.is_oriented = layout.is_oriented();
+        let params = rules.params;
         // Without anchors no element is read: `validate` does not check offsets and strides then.
         let count = layout.count.as_ref().filter(|_| layout.anchors() > 0);
         // The conversion saturates; NaN becomes 0.
@@ -165,7 +165,7 @@ impl CandidateDecoder {
                 let of = |field: &Option<Field>| field.as_ref().map(|field| tensors.numbers(field));
                 let decoder = GroupDecoder {
                     layout,
-                    params,
+                    rules,
                     group,
                     first_anchor,
                     boxes: tensors.numbers(&group.boxes),
@@ -198,7 +198,7 @@ impl GroupDecoder<'_> {
     #[inline(always)]
     fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
-        let is_multi = self.params.multi_label && self.class.is_none();
+        let is_multi = self.rules.params.multi_label && self.class.is_none();
         if is_multi {
             self.decode_one_by_one(anchors, found);
             return;
@@ -239,12 +239,12 @@ impl GroupDecoder<'_> {
     fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
         let first = usize::from(rule.background);
-        let is_multi = self.params.multi_label && self.class.is_none();
+        let is_multi = self.rules.params.multi_label && self.class.is_none();
         let pairs = if is_multi { rule.components } else { 1 };
         for anchor in 0..anchors {
             for pair in 0..pairs {
                 let lowest = match is_multi {
-                    true => self.params.thresholds.of(rule.first_class + pair as u32),
+                    true => self.rules.params.thresholds.of(rule.first_class + pair as u32),
                     false => self.lowest,
                 };
                 let mut objectness = None;
@@ -297,7 +297,8 @@ impl GroupDecoder<'_> {
         objectness: Option<f32>,
         found: &mut Found,
     ) {
-        let Self { layout, params, group, .. } = *self;
+        let Self { layout, rules, group, .. } = *self;
+        let (params, scale) = (rules.params, rules.place.scale);
         let rule = &layout.score;
         if !best.is_finite() {
             found.rejected += 1;
@@ -334,13 +335,13 @@ impl GroupDecoder<'_> {
         let index = (self.first_anchor + anchor) as u32;
         let added = match &self.angle {
             None => {
-                let corners = formula::corners(&layout.boxes, prior, params.scale, number);
-                add_box(corners, score, class, index, params, &mut found.candidates)
+                let corners = formula::corners(&layout.boxes, prior, scale, number);
+                add_box(corners, score, class, index, rules, &mut found.candidates)
             }
             Some(angle) => {
                 let (rule, angle) = (&layout.boxes, angle.at(anchor, 0));
-                let oriented = formula::oriented_box(rule, prior, params.scale, number, angle);
-                add_oriented_box(&oriented, score, class, index, params, found)
+                let oriented = formula::oriented_box(rule, prior, scale, number, angle);
+                add_oriented_box(&oriented, score, class, index, rules, found)
             }
         };
         found.rejected += usize::from(added.is_err());

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The masks of survivors.
 //!
-//! In: the survivors of an image with their columns, and the prototypes. Out: the places and the bits of masks.
+//! In: the survivors of a group of images with their columns, and the prototypes of each image. Out: the places and the bits of masks.
 //!
 //! Logits are computed for the pixels of a survivor's box only, several pixels at a time, channel after channel: the
 //! order of additions of each pixel is that of the rules. A block of pixels can reach beyond the box, never beyond the
 //! memory.
 
+use std::ops::Range;
+
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::super::masks::{MaskGrid, MaskPlace, Sample, WORD_BYTES};
-use super::super::{Detection, Params};
+use super::super::masks::{
+    FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
+};
+use super::super::{Detection, ImagePlace, Params};
 use super::general::Numbers;
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
@@ -22,6 +26,9 @@ use crate::tensor::{Element, Elements, Quantization};
 pub(super) struct MaskBuffers {
     pub places: Vec<MaskPlace>,
     pub bytes: Vec<u8>,
+    /// The memory of the current group, which begins at `first_byte`.
+    memory: MaskMemory,
+    first_byte: usize,
     scratch: Scratch,
 }
 
@@ -35,12 +42,34 @@ struct Scratch {
     columns: Vec<Sample>,
 }
 
-/// The survivors of an image.
-#[derive(Clone, Copy)]
-pub(super) struct Survivors<'a> {
-    pub detections: &'a [Detection],
-    /// Their rows of columns.
-    pub columns: &'a [f32],
+/// The prototypes of an image, and the positions of the numbers that its masks are computed from.
+pub(super) struct ImageMasks<'a> {
+    pub grid: MaskGrid,
+    pub numbers: Numbers<'a>,
+    /// The pixels of a row of prototypes.
+    width: usize,
+    /// The coefficients in a survivor's row of columns.
+    coefficients: Range<usize>,
+}
+
+impl<'a> ImageMasks<'a> {
+    pub fn new(
+        layout: &Layout,
+        prototypes: &Prototypes,
+        params: &Params,
+        place: &ImagePlace,
+        numbers: Numbers<'a>,
+    ) -> Self {
+        let before = layout.columns[..prototypes.column].iter().map(|column| column.components);
+        let first: usize = before.sum();
+        let channels = layout.columns[prototypes.column].components;
+        Self {
+            grid: MaskGrid::new(layout, prototypes, params, place),
+            numbers,
+            width: prototypes.width,
+            coefficients: first..first + channels,
+        }
+    }
 }
 
 impl MaskBuffers {
@@ -49,30 +78,29 @@ impl MaskBuffers {
         self.bytes.clear();
     }
 
-    /// Adds the masks of the survivors of an image. `numbers` are those of the prototypes.
-    pub fn add(
-        &mut self,
-        layout: &Layout,
-        prototypes: &Prototypes,
-        params: &Params,
-        survivors: Survivors<'_>,
-        numbers: &Numbers<'_>,
-    ) {
-        let grid = MaskGrid::new(prototypes, params);
-        let (first, end) = (self.places.len(), self.bytes.len());
-        let words = grid.place(survivors.detections, end, &mut self.places);
-        self.bytes.resize(end + words as usize * WORD_BYTES as usize, 0);
-        let before = layout.columns[..prototypes.column].iter().map(|column| column.components);
+    /// Begins the masks of the next group of images.
+    pub fn begin_group(&mut self) {
+        (self.memory, self.first_byte) = (MaskMemory::default(), self.bytes.len());
+    }
+
+    /// Adds the mask of a survivor of `image`, with the survivor's row of columns.
+    pub fn add(&mut self, image: &ImageMasks<'_>, survivor: &Detection, row: &[f32]) {
+        let place = self.memory.place(image.grid.area(survivor), self.first_byte);
+        self.places.push(place);
+        if place.area.bytes() == 0 {
+            return;
+        }
+        let words = place.area.words() as usize;
+        self.bytes.resize(place.first + words * WORD_BYTES as usize, 0);
+        let (bytes, scratch) =
+            (&mut self.bytes[place.first..][..place.area.bytes()], &mut self.scratch);
         let work = Work {
-            width: prototypes.width,
-            grid,
-            rows: survivors.columns,
-            components: layout.column_components(),
-            first_coefficient: before.sum(),
-            channels: layout.columns[prototypes.column].components,
-            places: &self.places[first..],
+            grid: &image.grid,
+            width: image.width,
+            coefficients: &row[image.coefficients.clone()],
+            area: place.area,
         };
-        let (bytes, scratch) = (&mut self.bytes[..], &mut self.scratch);
+        let numbers = &image.numbers;
         match numbers.elements {
             Elements::F32(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
             Elements::F16(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
@@ -203,18 +231,13 @@ impl<'a, T: Stored> Source<'a, T> {
 /// The pixels beyond the last that [`Source::logits`] can write.
 const BEYOND: usize = 31;
 
-/// The masks of an image to compute.
+/// The mask of a survivor to compute.
 struct Work<'a> {
-    grid: MaskGrid,
+    grid: &'a MaskGrid,
     /// The pixels of a row of prototypes.
     width: usize,
-    /// The rows of columns.
-    rows: &'a [f32],
-    /// The numbers of a row.
-    components: usize,
-    first_coefficient: usize,
-    channels: usize,
-    places: &'a [MaskPlace],
+    coefficients: &'a [f32],
+    area: MaskArea,
 }
 
 impl Work<'_> {
@@ -246,32 +269,20 @@ impl Work<'_> {
         bytes: &mut [u8],
         scratch: &mut Scratch,
     ) {
-        for (place, row) in self.places.iter().zip(self.rows.chunks_exact(self.components)) {
-            if place.area.bytes() > 0 {
-                let coefficients = &row[self.first_coefficient..][..self.channels];
-                let bytes = &mut bytes[place.first..][..place.area.bytes()];
-                match self.grid {
-                    MaskGrid::Prototypes { .. } => {
-                        self.of_prototypes(source, coefficients, place, bytes, scratch);
-                    }
-                    MaskGrid::Frame { .. } => {
-                        self.of_frame(source, coefficients, place, bytes, scratch);
-                    }
-                }
-            }
+        match self.grid {
+            MaskGrid::Prototypes { .. } => self.prototype_pixels(source, bytes, scratch),
+            MaskGrid::Frame { samples, .. } => self.frame_pixels(source, samples, bytes, scratch),
         }
     }
 
     #[inline(always)]
-    fn of_prototypes<T: Stored>(
+    fn prototype_pixels<T: Stored>(
         &self,
         source: &Source<'_, T>,
-        coefficients: &[f32],
-        place: &MaskPlace,
         bytes: &mut [u8],
         scratch: &mut Scratch,
     ) {
-        let area = place.area;
+        let &Self { area, coefficients, .. } = self;
         let (left, top, width) = (area.left as usize, area.top as usize, area.width as usize);
         let logits = row_of(&mut scratch.logits, width);
         for (y, bytes) in bytes.chunks_exact_mut(area.stride()).enumerate() {
@@ -281,15 +292,14 @@ impl Work<'_> {
     }
 
     #[inline(always)]
-    fn of_frame<T: Stored>(
+    fn frame_pixels<T: Stored>(
         &self,
         source: &Source<'_, T>,
-        coefficients: &[f32],
-        place: &MaskPlace,
+        samples: &[FrameSamples; 2],
         bytes: &mut [u8],
         scratch: &mut Scratch,
     ) {
-        let (area, MaskGrid::Frame { samples, .. }) = (place.area, self.grid) else { return };
+        let &Self { area, coefficients, .. } = self;
         let width = area.width as usize;
         let Scratch { logits, rows, columns } = scratch;
         columns.clear();

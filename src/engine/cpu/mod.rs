@@ -23,19 +23,23 @@ mod score;
 mod spatial_grid;
 mod suppressors;
 
+use std::ops::Range;
+
 use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
 use super::validate::validate;
-use super::{Detection, DeviceWork, Engine, EngineError, ImageCounts, Method, Outcome, Params};
+use super::{
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
+};
 use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
 use crate::tensor::{Elements, HostImages, TensorView};
 use by_class::ByClass;
 use conflict::{Conflict, Entry, Test};
-use decode::{CandidateDecoder, Found};
-use general::HostTensors;
-use masks::{MaskBuffers, Survivors};
+use decode::{CandidateDecoder, Found, ImageRules};
+use general::{HostTensors, ImageTensors};
+use masks::{ImageMasks, MaskBuffers};
 use ranking::Ranking;
 use suppressors::Suppressors;
 
@@ -47,8 +51,8 @@ pub struct Cpu {
     by_class: ByClass,
     suppressors: Suppressors,
     oriented_suppressors: Suppressors<Rectangle>,
-    images: Vec<ImageCounts>,
-    /// The survivors of all images.
+    groups: Vec<GroupCounts>,
+    /// The survivors of all groups.
     survivors: Vec<Detection>,
     /// The columns of all survivors.
     columns: Vec<f32>,
@@ -75,24 +79,26 @@ impl Engine for Cpu {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError> {
-        validate(tensors, layout, params)?;
-        self.images.clear();
+        validate(tensors, layout, params, images)?;
+        self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
         self.masks.clear();
         match layout.plain(tensors) {
-            Some(plain) => self.run_plain(tensors, &plain, params)?,
-            None => self.run_general(tensors, layout, params)?,
+            Some(plain) => self.run_plain(tensors, layout, &plain, params, images)?,
+            None => self.run_general(tensors, layout, params, images)?,
         }
         Ok(Outcome {
             engine: self.name(),
-            images: &self.images,
+            groups: &self.groups,
             detections: &self.survivors,
             columns: &self.columns,
             column_components: layout.column_components(),
             mask_places: &self.masks.places,
             mask_bytes: &self.masks.bytes,
+            anchors: layout.anchors(),
             device: DeviceWork::default(),
         })
     }
@@ -114,30 +120,36 @@ impl Cpu {
         };
         let all = corners.iter().zip(scores).enumerate();
         found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
-        self.images.clear();
+        self.groups.clear();
         self.survivors.clear();
-        self.suppress_image(params);
+        self.suppress_group(params);
         &self.survivors
     }
 
     fn run_plain(
         &mut self,
         tensors: &[TensorView<'_>],
-        layout: &PlainLayout,
+        layout: &Layout,
+        plain: &PlainLayout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<(), EngineError> {
-        let boxes = HostImages::new(&tensors[layout.boxes.tensor])?;
-        let scores = HostImages::new(&tensors[layout.scores.tensor])?;
-        for image in 0..layout.images {
-            let (layout, decoder) = (&layout.of_image(image, tensors), &mut self.decoder);
-            match (boxes.holding(image)?, scores.holding(image)?) {
-                (Elements::F32(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
-                (Elements::F16(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),
-                (Elements::F32(b), Elements::F16(s)) => decoder.decode(layout, params, b, s),
-                (Elements::F16(b), Elements::F32(s)) => decoder.decode(layout, params, b, s),
-                _ => unreachable!("tensors of a plain layout have floating-point numbers"),
+        let boxes = HostImages::new(&tensors[plain.boxes.tensor])?;
+        let scores = HostImages::new(&tensors[plain.scores.tensor])?;
+        for group in groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                let (plain, decoder) = (&plain.of_image(image, tensors), &mut self.decoder);
+                match (boxes.holding(image)?, scores.holding(image)?) {
+                    (Elements::F32(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F16(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F32(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F16(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
+                    _ => unreachable!("tensors of a plain layout have floating-point numbers"),
+                }
             }
-            let first = self.suppress_image(params);
+            let first = self.suppress_group(params);
             self.apply_limits(params, first);
         }
         Ok(())
@@ -148,36 +160,73 @@ impl Cpu {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<(), EngineError> {
         let host = HostTensors::new(tensors, layout)?;
-        for image in 0..layout.images {
-            let tensors = host.image(image)?;
-            self.decoder.decode_general(layout, params, &tensors);
-            let first = self.suppress_image(params);
-            if !layout.columns.is_empty() {
-                for survivor in &self.survivors[first..] {
-                    tensors.append_columns(layout, survivor, &mut self.columns);
-                }
+        for group in groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                self.decoder.decode_general(layout, &rules, &host.image(image)?);
             }
-            if let Some(prototypes) = &layout.prototypes {
-                let survivors = Survivors {
-                    detections: &self.survivors[first..],
-                    columns: &self.columns[first * layout.column_components()..],
-                };
-                let numbers = tensors.numbers(&prototypes.field);
-                self.masks.add(layout, prototypes, params, survivors, &numbers);
+            let first = self.suppress_group(params);
+            if !layout.columns.is_empty() {
+                self.add_columns(
+                    &host,
+                    layout,
+                    params,
+                    &images[group.clone()],
+                    group.start,
+                    first,
+                )?;
             }
             self.apply_limits(params, first);
         }
         Ok(())
     }
 
-    /// Suppresses the candidates of an image. Returns the index of its first survivor.
-    fn suppress_image(&mut self, params: &Params) -> usize {
+    /// Adds the columns and the masks of the survivors of a group, which begin at `first`. The group's images are from
+    /// `first_image` on.
+    fn add_columns(
+        &mut self,
+        host: &HostTensors<'_, '_>,
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        first_image: usize,
+        first: usize,
+    ) -> Result<(), EngineError> {
+        self.masks.begin_group();
+        let width = layout.column_components();
+        let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
+        for survivor in &self.survivors[first..] {
+            let index = survivor.anchor as usize / layout.anchors();
+            // Survivors of one image mostly follow one another, or all are of one image.
+            if current.as_ref().is_none_or(|(of, ..)| *of != index) {
+                let tensors = host.image(first_image + index)?;
+                let masks = layout.prototypes.as_ref().map(|prototypes| {
+                    let numbers = tensors.numbers(&prototypes.field);
+                    ImageMasks::new(layout, prototypes, params, &images[index], numbers)
+                });
+                current = Some((index, tensors, masks));
+            }
+            let (_, tensors, masks) =
+                current.as_ref().expect("the image's tensors were just found");
+            tensors.append_columns(layout, survivor, &mut self.columns);
+            if let Some(masks) = masks {
+                let row = &self.columns[self.columns.len() - width..];
+                self.masks.add(masks, survivor, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Suppresses the candidates of a group. Returns the index of its first survivor.
+    fn suppress_group(&mut self, params: &Params) -> usize {
         let first = self.survivors.len();
         self.suppress(params);
         let Found { candidates, rejected, .. } = &self.decoder.found;
-        self.images.push(ImageCounts {
+        self.groups.push(GroupCounts {
             first,
             first_mask: first,
             survivors: self.survivors.len() - first,
@@ -187,7 +236,7 @@ impl Cpu {
         first
     }
 
-    /// Applies the limits of classes to the last image, whose survivors begin at `first`.
+    /// Applies the limits of classes to the last group, whose survivors begin at `first`.
     fn apply_limits(&mut self, params: &Params, first: usize) {
         if !params.has_class_limits() {
             return;
@@ -203,7 +252,7 @@ impl Cpu {
         self.survivors.truncate(first + kept);
         self.columns.truncate((first + kept) * width);
         places.truncate(first + kept);
-        self.images.last_mut().expect("the image has been added").survivors = kept;
+        self.groups.last_mut().expect("the group has been added").survivors = kept;
     }
 
     fn suppress(&mut self, params: &Params) {
@@ -288,12 +337,36 @@ impl Cpu {
     }
 }
 
+/// The indices of the images of each group.
+fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    images.chunk_by(|before, next| before.group == next.group).map(move |group| {
+        let first = end;
+        end += group.len();
+        first..end
+    })
+}
+
+/// The rules for the image with this index, which is one of `group`.
+fn image_rules<'a>(
+    layout: &Layout,
+    params: &'a Params,
+    images: &[ImagePlace],
+    group: &Range<usize>,
+    image: usize,
+) -> ImageRules<'a> {
+    let place = images[image].decode_place(layout, params);
+    // `validate` has bounded the anchors of a group by 32 bits.
+    let first_anchor = ((image - group.start) * layout.anchors()) as u32;
+    ImageRules { params, place, first_anchor }
+}
+
 /// Whether classes must be compared: not if there is a single one.
 fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
     !params.class_agnostic && decoder.classes > 1
 }
 
-/// The suppression of the candidates of an image.
+/// The suppression of the candidates of a group.
 struct Suppression<'a> {
     found: &'a Found,
     ranking: &'a mut Ranking,
@@ -464,9 +537,12 @@ mod tests {
         let plain = layout.plain(&tensors).unwrap();
         let params = Params { class_agnostic: true, ..Params::default() };
         let mut dispatched = Cpu::default();
-        dispatched.run(&tensors, &layout, &params).unwrap();
+        let place = ImagePlace::in_model([1.0; 2]);
+        dispatched.run(&tensors, &layout, &params, &[place]).unwrap();
         let mut portable = Cpu::default();
-        portable.decoder.decode_portable(&plain, &params, &columns, &columns);
+        let place = place.decode_place(&layout, &params);
+        let rules = ImageRules { params: &params, place, first_anchor: 0 };
+        portable.decoder.decode_portable(&plain, &rules, &columns, &columns);
         portable.suppress_portable(&params);
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);

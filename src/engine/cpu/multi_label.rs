@@ -5,9 +5,8 @@
 //! then class. Scores are compared several at a time with the lowest threshold of any class, below
 //! which most of them are; the rules are then applied one by one to the remaining pairs.
 
-use super::super::Params;
 use super::candidate::Scored;
-use super::decode::{BLOCK, CandidateDecoder, WIDTH};
+use super::decode::{BLOCK, CandidateDecoder, ImageRules, WIDTH};
 use super::score::Score;
 use crate::decoder::PlainLayout;
 use crate::tensor::Element;
@@ -54,14 +53,14 @@ impl CandidateDecoder {
     pub(super) fn decode_pairs<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
         if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
-            self.pairs_by_class(layout, params, boxes, scores);
+            self.pairs_by_class(layout, rules, boxes, scores);
         } else {
-            self.pairs_by_anchor(layout, params, boxes, scores);
+            self.pairs_by_anchor(layout, rules, boxes, scores);
         }
     }
 
@@ -70,11 +69,11 @@ impl CandidateDecoder {
     fn pairs_by_anchor<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
             let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
@@ -102,7 +101,7 @@ impl CandidateDecoder {
                             objectness,
                             score,
                             layout,
-                            params,
+                            rules,
                             boxes,
                         );
                     }
@@ -116,11 +115,11 @@ impl CandidateDecoder {
     fn pairs_by_class<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
         scores: &[S],
     ) {
-        let lowest = LowestThreshold::<S>::new(params.thresholds.lowest(layout.classes));
+        let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
         let mut pairs = std::mem::take(&mut self.pairs);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
@@ -146,7 +145,7 @@ impl CandidateDecoder {
                 let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
                 let anchor = start + (pair >> CLASS_BITS) as usize;
                 let score = scores[layout.scores.index(anchor, class)];
-                self.add_pair_if_candidate([anchor, class], None, score, layout, params, boxes);
+                self.add_pair_if_candidate([anchor, class], None, score, layout, rules, boxes);
             }
         }
         self.pairs = pairs;
@@ -159,15 +158,15 @@ impl CandidateDecoder {
         objectness: Option<f32>,
         score: S,
         layout: &PlainLayout,
-        params: &Params,
+        rules: &ImageRules<'_>,
         boxes: &[B],
     ) {
         let (anchor, class) = (anchor as u32, class as u32);
         // Rule 4 for objectness; a pair whose objectness is too low is dropped whatever its score.
-        if objectness.is_some_and(|objectness| objectness < params.thresholds.of(class)) {
+        if objectness.is_some_and(|objectness| objectness < rules.params.thresholds.of(class)) {
             return;
         }
         let pair = Scored { anchor, objectness, best: score.to_f32(), class };
-        self.found.add_if_candidate(pair, layout, params, boxes);
+        self.found.add_if_candidate(pair, layout, rules, boxes);
     }
 }

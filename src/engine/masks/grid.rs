@@ -5,7 +5,7 @@
 //! pixels of the frame, the pixels of the prototypes that each is interpolated from.
 //! kernels/masks.cuh has the same.
 
-use super::{MaskArea, MaskMemory, MaskPlace};
+use super::MaskArea;
 use crate::decoder::layout::{Layout, Prototypes};
 use crate::engine::{BoxPixels, Detection, ImagePlace, MaskSize, Params};
 

@@ -6,7 +6,7 @@
 
 mod grid;
 
-pub(super) use grid::{MaskGrid, Sample};
+pub(super) use grid::{FrameSamples, MaskGrid, Sample};
 
 /// The greatest number of columns and of rows of prototypes.
 pub(crate) const MAX_PROTOTYPE_SIDE: usize = 16_384;
@@ -17,7 +17,7 @@ pub(crate) const MAX_FRAME_SIDE: u32 = 65_536;
 /// The bytes of a word, to which the bytes of a mask are padded.
 pub(super) const WORD_BYTES: u64 = 4;
 
-/// The greatest number of bytes of the masks of an image.
+/// The greatest number of bytes of the masks of a group of images.
 pub const MAX_MASK_BYTES: u64 = 32 << 20;
 
 /// The mask of a survivor: bits in rows, each padded to whole bytes, the most significant bit first. It has the pixels
@@ -37,7 +37,7 @@ pub struct Mask<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The masks of the survivors of an image.
+/// The masks of the survivors of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masks<'a> {
     /// One for each survivor; none if the model gives no masks.
@@ -95,7 +95,7 @@ impl MaskArea {
     }
 }
 
-/// The memory for the masks of an image: each mask begins at a word. There is no mask from the first survivor on whose
+/// The memory for the masks of a group: each mask begins at a word. There is no mask from the first survivor on whose
 /// mask would exceed [`MAX_MASK_BYTES`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaskMemory {
@@ -107,13 +107,14 @@ impl MaskMemory {
     /// The greatest number of words.
     pub const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
 
-    /// The place of the mask of the next survivor. `first` is the index of the image's first byte.
+    /// The place of the mask of the next survivor. `first` is the index of the group's first byte.
     pub fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
         let before = self.used;
         self.used = before.saturating_add(area.words());
-        match self.used <= u64::from(Self::LIMIT) {
-            true => MaskPlace { area, first: first + (before * WORD_BYTES) as usize },
-            false => MaskPlace { area: MaskArea::default(), first },
+        if self.used <= u64::from(Self::LIMIT) {
+            MaskPlace { area, first: first + (before * WORD_BYTES) as usize }
+        } else {
+            MaskPlace { area: MaskArea::default(), first }
         }
     }
 }

@@ -54,8 +54,8 @@ impl Collector<'_> {
         if self.frames.is_empty() && search_elsewhere {
             self.found.elsewhere = elsewhere(batch)?;
         }
-        // Frames that are mapped alike follow each other, in the order of the batch.
-        self.frames.sort_unstable_by_key(|frame| (frame.group(), frame.index));
+        // Frames of one run follow each other, in the order of the batch.
+        self.frames.sort_unstable_by_key(|frame| (frame.run(), frame.index));
         Ok(self.found)
     }
 

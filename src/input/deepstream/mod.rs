@@ -24,6 +24,7 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
+use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::{Assumption, Structures};
@@ -74,9 +75,9 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// What is equal for the frames that boxes are mapped to alike.
-    fn group(&self) -> ([u32; 2], NetworkInfo) {
-        (self.size, self.model)
+    /// The key of frames that one run can decode: their model, and its input, which is the frame if its size is unknown.
+    fn run(&self) -> (NetworkInfo, Option<[u32; 2]>) {
+        (self.model, (!has_size(self.model)).then_some(self.size))
     }
 }
 
@@ -198,16 +199,16 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The frames with tensors. Those of one group follow each other.
+    /// The frames with tensors. Those of one run follow each other.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
 
-    /// The ranges of [`frames`](Self::frames) that have the same size and the same [`model_input`](Self::model_input).
-    pub fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+    /// The ranges of [`frames`](Self::frames) that one run can decode.
+    pub fn runs(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut first = 0;
-        self.frames().chunk_by(|a, b| a.group() == b.group()).map(move |group| {
-            let range = first..first + group.len();
+        self.frames().chunk_by(|a, b| a.run() == b.run()).map(move |frames| {
+            let range = first..first + frames.len();
             first = range.end;
             range
         })
@@ -217,7 +218,7 @@ impl<'a> Batch<'a> {
     pub fn tensors(&self, frames: Range<usize>) -> BatchTensors<'a> {
         let (frames, memories) = (&self.frames[frames], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, frames, memories };
-        BatchTensors { frames, layers: self.layers.iter().enumerate().map(of_layer).collect() }
+        BatchTensors { layers: self.layers.iter().enumerate().map(of_layer).collect() }
     }
 
     /// The number of layers that are read.
@@ -225,11 +226,17 @@ impl<'a> Batch<'a> {
         self.layers.len()
     }
 
-    /// The model's input, as the tensors of `frame` have it.
-    pub fn model_input(&self, frame: &Frame) -> ModelInput {
-        let (fit, assumption) = letterbox(frame.model);
+    /// The frame with this index among those with tensors.
+    pub fn frame(&self, index: usize) -> ImageFrame {
+        let Frame { index, size, model, .. } = self.frames[index];
+        ImageFrame { index, stream: None, size: Some(size), model: Self::model_input(model) }
+    }
+
+    /// The model's input, as far as tensors have it.
+    fn model_input(model: NetworkInfo) -> ModelInput {
+        let (fit, assumption) = letterbox(model);
         ModelInput {
-            size: has_size(frame.model).then_some(frame.model.size),
+            size: has_size(model).then_some(model.size),
             letterbox: Some(fit),
             rounding: Rounding::EvenSides,
             pixel_aspect_ratio: None,
@@ -293,16 +300,10 @@ fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
 
 /// The tensors of some frames of a batch, one per layer.
 pub(crate) struct BatchTensors<'a> {
-    frames: &'a [Frame],
     layers: ArrayVec<LayerImages<'a>, MAX_TENSORS>,
 }
 
 impl<'a> BatchTensors<'a> {
-    /// The frames, one per image.
-    pub fn frames(&self) -> &'a [Frame] {
-        self.frames
-    }
-
     /// Views of the tensors. The first dimension is the number of frames.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.layers.iter().map(LayerImages::view).collect())

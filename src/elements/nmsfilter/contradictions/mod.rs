@@ -13,7 +13,7 @@ use std::mem::{self, Discriminant};
 use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
-use super::plan::{PlanInput, StreamPlan};
+use super::plan::{PlanInput, FramePlan};
 use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::contradictions::{
@@ -50,8 +50,9 @@ struct Posted {
 }
 
 impl Contradictions {
-    /// For another stream of the same element.
-    pub fn of_other_stream(&self) -> Self {
+    /// For another model of the same element.
+    #[cfg(feature = "v1_28")]
+    pub fn of_other_model(&self) -> Self {
         Self { posted: self.posted.clone(), ..Self::default() }
     }
 
@@ -59,7 +60,7 @@ impl Contradictions {
     pub fn begin(
         &mut self,
         element: &NmsFilter,
-        plan: &StreamPlan,
+        plan: &FramePlan,
         input: PlanInput<'_>,
         mapping: &Mapping,
         settings: &Settings,
@@ -74,7 +75,7 @@ impl Contradictions {
             choice: plan.choice(),
             tensors: &plan.quantization().applied(input.tensors),
             options: input.decoder_options(settings, labels),
-            thresholds: &plan.params(mapping).thresholds,
+            thresholds: &plan.params().thresholds,
             has_class_thresholds: settings.class_thresholds.is_some(),
             classes: settings.classes.as_deref(),
             family: input.family,
