@@ -3,25 +3,25 @@
 // of its tensors. core/src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
 // offset and constant.
 //
-//   kernel                                  blocks per image       parameters
-//   decode_layout, decode_layout_multi      layout_blocks(layout)  params, workspace, stride, layout
-//   decode_oriented, decode_oriented_multi  layout_blocks(layout)  the same
-//   map_oriented, reduce_oriented           as map and reduce      workspace, stride
-//   publish_columns, publish_columns_batch  1                      workspace, stride, results,
-//                                                                  detections, columns, rows
+//   kernel                                  blocks (interface.cuh)  parameters
+//   decode_layout, decode_layout_multi      layout_blocks(layout)   params, workspace, stride, layout
+//   decode_oriented, decode_oriented_multi  layout_blocks(layout)   the same
+//   map_oriented, reduce_oriented           as map and reduce       workspace, stride
+//   publish_columns, publish_columns_batch  1                       workspace, stride, results,
+//                                                                   detections, columns, rows
 //
 // `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *. All
 // other parameters, threads and memory are those of interface.cuh. decode_layout takes the place of
 // decode_<B>_<S>, and decode_layout_multi that of decode_multi_<B>_<S>. KernelParams then has no
-// fields, box format and objectness; `anchors` are those of all groups, and `classes` is
-// LayoutParams::components.
+// fields, box format and objectness; `anchors` are those of all groups of the
+// layout, and `classes` is LayoutParams::components.
 //
 // The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
-// reduce_batch where groups have angles. They are for any number of images, and need a workspace with
+// reduce_batch where groups have angles. They are for any number of image groups, and need a workspace with
 // rectangles (workspace_bytes). The box format is CENTER, and KernelParams::pixel_offset is not read.
 //
 // publish_columns takes the place of publish where survivors carry columns along: row i of an image
-// belongs to its survivor i. The rows of image n begin at rows[n * capacity * components].
+// group belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
 #pragma once
 
 #include "interface.cuh"
@@ -153,7 +153,7 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t layout_blocks(const LayoutParams &layou
 
 // Floats behind the detections (interface.cuh), for a host that keeps all results in one block of
 // memory.
-NMSFILTER_HOST_DEVICE constexpr uint64_t columns_bytes(uint32_t capacity, uint32_t images,
+NMSFILTER_HOST_DEVICE constexpr uint64_t columns_bytes(uint32_t capacity, uint32_t groups,
                                                        uint32_t components) {
-    return uint64_t(images) * capacity * components * sizeof(float);
+    return uint64_t(groups) * capacity * components * sizeof(float);
 }

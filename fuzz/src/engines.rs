@@ -16,13 +16,12 @@ use nmsfilter_core::geometry::{Bounds, FrameMap};
 use nmsfilter_core::plan::Plan;
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
-use crate::Failure;
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::layout_texts;
 use crate::predict::kind;
 use crate::random_layout::RandomLayout;
 use crate::tensors::{self, Spec};
+use crate::{Failure, layout_texts};
 
 /// What the frames of a case hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use gstnmsfilter::deepstream::layout::StructureLayout;
-use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
 use nmsfilter_core::decoder::{self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores};

@@ -73,10 +73,22 @@ mod tests {
                 [40.0, 34.0, 120.0, 124.0],
             ),
         ] {
+            let [x1, y1, x2, y2] = corners;
+            let row = [x1, y1, x2, y2, 0.9f32, 0.0, 1.0];
+            let tensors = [
+                TensorView::from_slice("output0", &[1, 1, 7], &row),
+                TensorView::from_slice("output1", &[1, 1, 160, 160], &prototypes),
+            ];
+            let decoder = decoder::by_name("end2end-seg");
+            let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
             let params = Params { mask_size, ..Params::default() };
             let place = ImagePlace::in_frame(&mapping, 0);
-            let pixels = MaskPixels::new(&layout, &params, &place);
-            assert_eq!(pixels.area(&mask, &mapping), expected);
+            let mut engine = Cpu::default();
+            let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
+            let mask = outcome.masks.get(0).expect("the survivor has a mask");
+            assert_eq!([mask.left, mask.top, mask.width, mask.height], pixels);
+            let found = MaskPixels::new(&layout, &params, &place).area(&mask, &mapping);
+            assert_eq!(found, expected);
         }
     }
 }

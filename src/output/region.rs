@@ -271,12 +271,14 @@ mod tests {
                 let params = Params {
                     method: Method::None,
                     mask_size: MaskSize::Frame,
-                    model_size: mapping.model(),
-                    frame: Some(mapping.frame_map()),
                     ..Params::default()
                 };
+                let place = ImagePlace {
+                    visible: Bounds::ANY,
+                    ..ImagePlace::in_frame(&mapping, 0)
+                };
                 let mut engine = Cpu::default();
-                let outcome = engine.run(&tensors, &layout, &params).unwrap().image(0);
+                let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
                 let mut compared = 0;
                 for (index, detection) in outcome.survivors.iter().enumerate() {
                     let Some(region) = Region::of(detection, &mapping) else { continue };

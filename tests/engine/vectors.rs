@@ -15,10 +15,9 @@ use nmsfilter_core::engine::{
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
-use crate::oriented_vectors;
 use crate::settings::Settings;
 use crate::support::{data, engines};
-use crate::through_pipeline;
+use crate::{oriented_vectors, through_pipeline};
 
 /// Why a case is not run, or `None` where it is.
 fn not_covered(case: &Value) -> Option<&'static str> {
@@ -87,12 +86,9 @@ impl Run<'_> {
                 .group(0)
                 .survivors,
         );
-        let found: Vec<u32> = anchors(
-            fast.run(&tensors, &layout, &self.params, &engines::places(&layout))
-                .unwrap()
-                .group(0)
-                .survivors,
-        );
+        let outcome =
+            fast.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap().group(0);
+        let found: Vec<u32> = anchors(outcome.survivors);
         assert_eq!(expected, found, "reference and fast");
         through_pipeline::expect_counts(
             &[("boxes", &[n, 4], self.boxes), ("scores", &[n, classes], &scores)],

@@ -4,14 +4,10 @@
 use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
-use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, SizeLimits,
 };
-use nmsfilter_core::engine::{ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits};
 use nmsfilter_core::geometry::Bounds;
-use nmsfilter_core::geometry::Bounds;
-use nmsfilter_core::tensor::TensorView;
 use nmsfilter_core::tensor::TensorView;
 
 use super::engines;

@@ -210,7 +210,7 @@ fn place_needs(
 }
 
 /// The number of images of the group with most images.
-fn greatest_group(places: &[ImagePlace]) -> usize {
+pub(super) fn greatest_group(places: &[ImagePlace]) -> usize {
     let groups = places.chunk_by(|before, next| before.group == next.group);
     groups.map(<[ImagePlace]>::len).max().unwrap_or(0)
 }

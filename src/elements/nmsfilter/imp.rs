@@ -33,7 +33,6 @@ use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
 use crate::output::Labels;
 use nmsfilter_core::decoder::MAX_CLASSES;
-use nmsfilter_core::decoder::MAX_CLASSES;
 use nmsfilter_core::engine;
 
 /// The instance data of the element.

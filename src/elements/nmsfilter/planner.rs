@@ -21,10 +21,7 @@ use crate::input::model::ModelInput;
 use crate::input::source::ImageFrame;
 use crate::output::Labels;
 use nmsfilter_core::decoder::model_family::ModelFamily;
-use nmsfilter_core::decoder::model_family::ModelFamily;
-use nmsfilter_core::engine::Engine;
 use nmsfilter_core::engine::{Engine, ImagePlace};
-use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::tensor::TensorView;
 

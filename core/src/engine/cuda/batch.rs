@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run reads: tensors, layout and parameters, and the graph that it needs.
+//! What a run reads: tensors, layout, parameters and places of images, and the graph that it needs.
 
 use super::graph::{GraphConfig, LaunchParams};
 use super::interface::{KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
 use super::kernels::DecodeKernel;
-use super::mask_params::MaskParams;
+use super::mask_params::{MaskParams, MaskPlaceParams};
+use super::places::Placed;
 use crate::decoder::{Field, Layout, PlainLayout};
-use crate::engine::Params;
+use crate::engine::validate::greatest_group;
+use crate::engine::{ImagePlace, Params};
 
-/// The tensors and parameters of a run.
+/// The tensors, parameters and places of a run.
 pub(super) struct Batch<'b> {
     pub source: Source,
     pub layout: &'b Layout,
     /// The plain layout that is equal to `layout`.
     pub plain: Option<&'b PlainLayout>,
     pub params: &'b Params,
-    /// Which images have their candidates sorted.
+    /// The place of each image. The run has at least one.
+    pub images: &'b [ImagePlace],
+    /// The pixels of the masks of each image.
+    pub mask_places: Placed<MaskPlaceParams>,
+    /// Which groups have their candidates sorted.
     pub sort: SortLimits,
     pub launch: LaunchParams,
     /// The number of bytes that are uploaded.
@@ -23,28 +29,30 @@ pub(super) struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// `validate` has bounded the numbers of images and of anchors by 32 bits.
-    pub fn images(&self) -> u32 {
-        self.layout.images as u32
+    /// The number of groups of images.
+    pub fn groups(&self) -> u32 {
+        self.images.last().map_or(0, |last| last.group + 1)
     }
 
-    pub fn anchors(&self) -> u32 {
-        self.layout.anchors() as u32
+    /// The most anchors of a group. `validate` has bounded the number by 32 bits.
+    pub fn greatest_anchors(&self) -> u32 {
+        (self.layout.anchors() * greatest_group(self.images)) as u32
     }
 
-    /// The most candidates that an image can have. `validate` has bounded the number of pairs, too.
+    /// The most candidates that a group can have. `validate` has bounded the number of pairs, too.
     pub fn greatest_candidates(&self) -> u32 {
+        let anchors = self.greatest_anchors();
         match is_multi_label(self.layout, self.params) {
-            true => self.anchors() * self.layout.score.components as u32,
-            false => self.anchors(),
+            true => anchors * self.layout.score.components as u32,
+            false => anchors,
         }
     }
 
-    /// The graph for `capacity` candidates of an image, without masks.
+    /// The graph for `capacity` candidates of a group, without masks.
     pub fn config(&self, capacity: u32) -> GraphConfig {
         GraphConfig {
             capacity,
-            images: self.images(),
+            groups: self.groups(),
             sort: self.sort,
             decode: match self.plain {
                 Some(plain) => {
@@ -63,16 +71,18 @@ impl Batch<'_> {
         }
     }
 
-    /// The parameters for the memory of a graph per image: for candidates, and for words of masks.
+    /// The parameters for the memory of a graph per group: for candidates, and for words of masks.
     pub fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
-        let Self { source, layout, params, .. } = self;
+        let Self { source, layout, params, mask_places, .. } = self;
         self.launch.kernel = match self.plain {
             Some(plain) => KernelParams::new(source, plain, params, memory),
             None => KernelParams::of_layout(source, layout, params, memory),
         };
         if let Some(prototypes) = &layout.prototypes {
-            self.launch.masks = MaskParams::new(source, layout, prototypes, params, mask_words);
+            self.launch.masks =
+                MaskParams::new(source, layout, prototypes, mask_places, mask_words);
         }
+        self.launch.groups = self.groups();
         &self.launch
     }
 }

@@ -18,14 +18,15 @@ use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
 use super::results::ResultAddresses;
 use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
 
-/// What a graph is instantiated for. Launches with fewer images and less capacity run on it, too.
+/// What a graph is instantiated for. Launches with fewer groups and less capacity run on it, too. Images need no memory:
+/// any number of them runs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphConfig {
-    /// Candidates of an image that there is memory for.
+    /// Candidates of a group that there is memory for.
     pub capacity: u32,
-    /// Images that there is memory for.
-    pub images: u32,
-    /// Which images have their candidates sorted.
+    /// Groups of images that there is memory for.
+    pub groups: u32,
+    /// Which groups have their candidates sorted.
     pub sort: SortLimits,
     pub decode: DecodeKernel,
     pub multi_label: bool,
@@ -33,7 +34,7 @@ pub(super) struct GraphConfig {
     pub column_components: u32,
     /// The kernel for masks; `None`: the layout has no prototypes.
     pub masks: Option<MaskKernel>,
-    /// Words of the masks of an image that there is memory for.
+    /// Words of the masks of a group that there is memory for.
     pub mask_words: u32,
 }
 
@@ -41,6 +42,8 @@ pub(super) struct GraphConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct LaunchParams {
     pub kernel: KernelParams,
+    /// The number of groups of images.
+    pub groups: u32,
     /// Of all but [`DecodeKernel::Plain`].
     pub layout: LayoutParams,
     /// Of a layout with columns.
@@ -52,7 +55,7 @@ pub(super) struct LaunchParams {
 }
 
 impl GraphConfig {
-    /// The bytes of an image's workspace.
+    /// The bytes of a group's workspace.
     fn workspace_bytes(&self) -> usize {
         let is_oriented = self.decode == DecodeKernel::Oriented;
         workspace_bytes(self.capacity, is_oriented, self.sort.limit)
@@ -73,7 +76,7 @@ impl GraphConfig {
     /// Whether launches of `wanted` run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
-            && self.images >= wanted.images
+            && self.groups >= wanted.groups
             && self.sort == wanted.sort
             && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
             && self.column_components == wanted.column_components
@@ -93,8 +96,8 @@ pub(super) struct Graph {
     nodes: Vec<(KernelNode, sys::CUgraphNode)>,
     /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
-    /// The images that the nodes' grids are for.
-    images: u32,
+    /// The groups that the nodes' grids are for, but decode's grid, which is for the images of `params`.
+    groups: u32,
 }
 
 // SAFETY: handles may be used from any thread in whose context they are.
@@ -119,7 +122,7 @@ enum KernelNode {
 }
 
 impl KernelNode {
-    /// Whether nothing but its grid changes from launch to launch, with the number of images.
+    /// Whether nothing but its grid changes from launch to launch, with the number of groups.
     fn has_constant_params(self) -> bool {
         !matches!(self, Self::Decode | Self::Masks | Self::Publish)
     }
@@ -133,7 +136,7 @@ impl Graph {
         config: GraphConfig,
     ) -> Result<Self, DriverError> {
         let device = kernels.device();
-        let bytes = config.workspace_bytes() * config.images as usize;
+        let bytes = config.workspace_bytes() * config.groups as usize;
         let workspace = DeviceBuffer::new(device, bytes)?;
         // Headers must be zero. The rest is zeroed because some lanes load words of it that no
         // kernel has written, and do not use them: tools report such loads.
@@ -146,7 +149,7 @@ impl Graph {
             exec: null_mut(),
             nodes: Vec::new(),
             params: LaunchParams::default(),
-            images: config.images,
+            groups: config.groups,
         };
         let driver = device.enter()?;
         // SAFETY: the addresses are those of handles; `drop` destroys both.
@@ -172,7 +175,7 @@ impl Graph {
         let mut node = null_mut();
         let graph = self.graph;
         // The launch sets decode's parameters, and its grid with them.
-        self.with_node_params(kernel, &self.params, self.images, |params| {
+        self.with_node_params(kernel, &self.params, self.groups, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphAddKernelNode(&mut node, graph, dependencies, count, params) }
         })?;
@@ -187,19 +190,19 @@ impl Graph {
         Ok(())
     }
 
-    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many images.
+    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many groups.
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
         params: &LaunchParams,
-        images: u32,
+        groups: u32,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
         let (kernels, capacity) = (&*self.kernels, self.config.capacity);
-        let images = images.max(1);
-        // By the configuration, also for a launch with fewer images: not every driver can change the
+        let groups = groups.max(1);
+        // By the configuration, also for a launch with fewer groups: not every driver can change the
         // function of a node.
-        let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.images);
+        let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.groups);
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
             KernelNode::Decode => {
@@ -211,35 +214,35 @@ impl Graph {
                 (decode, blocks, DECODE_THREADS)
             }
             KernelNode::Map => {
-                (after_decode.map, map_blocks(multiprocessors, capacity, images), MAP_THREADS)
+                (after_decode.map, map_blocks(multiprocessors, capacity, groups), MAP_THREADS)
             }
             KernelNode::Reduce => (
                 after_decode.reduce,
-                reduce_blocks(multiprocessors, capacity, images),
+                reduce_blocks(multiprocessors, capacity, groups),
                 REDUCE_THREADS,
             ),
             KernelNode::SortCount | KernelNode::SortScatter => {
                 let is_count = kernel == KernelNode::SortCount;
                 let function = if is_count { kernels.sort.count } else { kernels.sort.scatter };
-                (function, sort_blocks(multiprocessors, capacity, images), SORT_THREADS)
+                (function, sort_blocks(multiprocessors, capacity, groups), SORT_THREADS)
             }
             KernelNode::SortRank => {
-                let blocks = sort_rank_blocks(multiprocessors, capacity, images);
+                let blocks = sort_rank_blocks(multiprocessors, capacity, groups);
                 (kernels.sort.rank, blocks, CHUNK_THREADS)
             }
             KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
                 let is_filter = matches!(kernel, KernelNode::ChunkFilter(_));
                 let function =
                     if is_filter { kernels.sort.chunk_filter } else { kernels.sort.chunk_map };
-                (function, chunk_blocks(multiprocessors, capacity, images), CHUNK_THREADS)
+                (function, chunk_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
             }
             KernelNode::ChunkReduce(_) => {
-                let blocks = reduce_blocks(multiprocessors, capacity, images);
+                let blocks = reduce_blocks(multiprocessors, capacity, groups);
                 (kernels.sort.chunk_reduce, blocks, REDUCE_THREADS)
             }
             KernelNode::Masks => {
                 let kernel = self.config.masks.expect("the graph has the node");
-                (kernels.masks(kernel), mask_blocks(multiprocessors, images), MASK_THREADS)
+                (kernels.masks(kernel), mask_blocks(multiprocessors, groups), MASK_THREADS)
             }
             KernelNode::Publish if self.has_columns() => {
                 (after_decode.publish_columns, 1, PUBLISH_THREADS)
@@ -278,10 +281,14 @@ impl Graph {
             KernelNode::Publish => &mut of_publish,
             _ => &mut of_others,
         };
+        let rows = match kernel {
+            KernelNode::Decode => params.kernel.images().max(1),
+            _ => groups,
+        };
         act(&sys::CUDA_KERNEL_NODE_PARAMS {
             func: function,
             gridDimX: blocks,
-            gridDimY: images,
+            gridDimY: rows,
             gridDimZ: 1,
             blockDimX: threads,
             blockDimY: 1,
@@ -301,7 +308,7 @@ impl Graph {
         self.config.column_components > 0
     }
 
-    /// Candidates of an image that there is memory for.
+    /// Candidates of a group that there is memory for.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
     }
@@ -311,31 +318,31 @@ impl Graph {
         Memory { capacity: self.config.capacity, sort: self.config.sort }
     }
 
-    /// Words of the masks of an image that there is memory for.
+    /// Words of the masks of a group that there is memory for.
     pub fn mask_words(&self) -> u32 {
         self.config.mask_words
     }
 
-    /// Images that there is memory for.
-    pub fn images(&self) -> u32 {
-        self.config.images
+    /// Groups that there is memory for.
+    pub fn groups(&self) -> u32 {
+        self.config.groups
     }
 
     /// Launches the kernels with `params`, asynchronously, in stream order.
     pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
-        let images = params.kernel.images();
-        debug_assert!(images <= self.config.images, "the graph holds the launch");
+        let groups = params.groups;
+        debug_assert!(groups <= self.config.groups, "the graph holds the launch");
         let driver = self.kernels.device().enter()?;
-        let has_other_images = self.images != images;
-        if has_other_images {
+        let has_other_groups = self.groups != groups;
+        if has_other_groups {
             // After a failure the engine drops the graph.
-            self.images = images;
+            self.groups = groups;
             for &(kernel, node) in self.nodes.iter().filter(|(of, _)| of.has_constant_params()) {
                 self.update_node(&driver, kernel, node, params)?;
             }
         }
         let has_other_columns = self.has_columns() && self.params.columns != params.columns;
-        let has_other_results = has_other_images || self.params.results != params.results;
+        let has_other_results = has_other_groups || self.params.results != params.results;
         if has_other_results || has_other_columns {
             self.update_kernel(&driver, KernelNode::Publish, params)?;
         }
@@ -365,7 +372,7 @@ impl Graph {
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
         for &(kernel, _) in &self.nodes {
-            self.with_node_params(kernel, params, params.kernel.images(), |node| {
+            self.with_node_params(kernel, params, params.groups, |node| {
                 // SAFETY: as in `launch`; the parameters are those that the kernel takes, and the driver copies them.
                 unsafe {
                     driver.cuLaunchKernel(
@@ -407,7 +414,7 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let exec = self.exec;
-        self.with_node_params(kernel, params, self.images, |params| {
+        self.with_node_params(kernel, params, self.groups, |params| {
             // SAFETY: the parameters are those that the kernel takes; the driver copies them.
             unsafe { driver.cuGraphExecKernelNodeSetParams(exec, node, params) }
         })
@@ -450,16 +457,16 @@ mod tests {
     }
 
     impl Fixture {
-        fn new(images: u32, capacity: u32) -> Self {
+        fn new(groups: u32, capacity: u32) -> Self {
             let kernels = Kernels::open(0).unwrap();
             let device = kernels.device();
             let stream = Stream::new(device).unwrap();
             let mut results = Results::new(device).unwrap();
-            let size = ResultSize { capacity, images, column_components: 0, mask_words: 0 };
+            let size = ResultSize { capacity, groups, column_components: 0, mask_words: 0 };
             results.make_room(size).unwrap();
             let config = GraphConfig {
                 capacity,
-                images,
+                groups,
                 sort: SortLimits::DEFAULT,
                 decode: DecodeKernel::Plain([Precision::F32; 2]),
                 multi_label: false,
@@ -470,7 +477,7 @@ mod tests {
             let graph = Graph::new(&kernels, &stream, config).unwrap();
 
             let mut random = fastrand::Rng::with_seed(7);
-            let numbers: Vec<f32> = (0..images * SQUARES)
+            let numbers: Vec<f32> = (0..groups * SQUARES)
                 .flat_map(|_| {
                     let (x, y, side) = (random.f32() * 90.0, random.f32() * 60.0, 20.0);
                     [x, y, side + random.f32() * 20.0, random.f32()]
@@ -500,7 +507,8 @@ mod tests {
             let memory = self.graph.memory();
             let kernel = KernelParams::of_squares(address, images, SQUARES, memory);
             let results = self.results.addresses();
-            let params = LaunchParams { kernel, results, ..LaunchParams::default() };
+            let params =
+                LaunchParams { kernel, groups: images, results, ..LaunchParams::default() };
             self.results.clear(images);
             launch(&mut self.graph, &self.stream, &params).unwrap();
             self.results.wait(&self.stream, images).unwrap();

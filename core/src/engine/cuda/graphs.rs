@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The graphs of an engine, and when they are replaced by larger ones.
 //!
-//! In: what a launch needs. Out: a graph that it runs on. There is one for up to as many candidates per image as the
+//! In: what a launch needs. Out: a graph that it runs on. There is one for up to as many candidates per group as the
 //! limit above which candidates are sorted, and one for more, each with a workspace.
 
 use std::sync::Arc;
@@ -20,30 +20,30 @@ pub(super) struct Graphs {
     all: [Option<Graph>; 2],
     /// That of the last launch.
     current: usize,
-    /// Whether the last run had an image with more candidates than the limit.
+    /// Whether the last run had a group with more candidates than the limit.
     pub had_sorted: bool,
 }
 
 impl Graphs {
-    /// The candidates per image that the graph of the last launch has memory for.
+    /// The candidates per group that the graph of the last launch has memory for.
     pub fn capacity(&self) -> u32 {
         self.all[self.current].as_ref().map_or(0, Graph::capacity)
     }
 
-    /// The words of masks per image that it has memory for.
+    /// The words of masks per group that it has memory for.
     pub fn mask_words(&self) -> u32 {
         self.all[self.current].as_ref().map_or(0, Graph::mask_words)
     }
 
-    /// Makes `wanted` the configuration for more candidates than the limit, if the last run had such an image, and as
-    /// many can come: at most `greatest` of an image.
+    /// Makes `wanted` the configuration for more candidates than the limit, if the last run had such a group, and as
+    /// many can come: at most `greatest` of a group.
     pub fn expect_as_before(&self, wanted: &mut GraphConfig, greatest: u32) {
         if self.had_sorted && greatest > wanted.sort.limit {
             wanted.capacity = wanted.capacity.max(wanted.sort.limit + 1);
         }
     }
 
-    /// A graph for `wanted`, whose memory is zero in the order of `stream`. An image has at most `greatest` candidates.
+    /// A graph for `wanted`, whose memory is zero in the order of `stream`. A group has at most `greatest` candidates.
     pub fn prepare(
         &mut self,
         wanted: GraphConfig,
@@ -82,14 +82,14 @@ fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<Graph>) -> 
             config.capacity = config.capacity.max(in_steps(grown.min(greatest)));
         }
         // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
-        // that multiplies the memory: few large images followed by many small ones.
-        let (capacity, images) =
-            (config.capacity.max(before.capacity()), config.images.max(before.images()));
-        let memory = |capacity: u32, images: u32| u64::from(capacity) * u64::from(images);
+        // that multiplies the memory: few large groups followed by many small ones.
+        let (capacity, groups) =
+            (config.capacity.max(before.capacity()), config.groups.max(before.groups()));
+        let memory = |capacity: u32, groups: u32| u64::from(capacity) * u64::from(groups);
         let needed =
-            memory(config.capacity, config.images).max(memory(before.capacity(), before.images()));
-        if capacity <= limit && memory(capacity, images) <= 2 * needed {
-            (config.capacity, config.images) = (capacity, images);
+            memory(config.capacity, config.groups).max(memory(before.capacity(), before.groups()));
+        if capacity <= limit && memory(capacity, groups) <= 2 * needed {
+            (config.capacity, config.groups) = (capacity, groups);
         }
     }
     config

@@ -5,10 +5,11 @@
 use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
+use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
-/// The counts of an image.
+/// The counts of a group of images.
 pub(super) use crate::engine::DeviceCounts as ResultHeader;
-use crate::engine::{Detection, Params};
+use crate::engine::{Detection, Params, SizeLimits};
 use crate::tensor::{ElementType, Quantization};
 
 pub(super) const DECODE_THREADS: u32 = 256;
@@ -18,10 +19,10 @@ pub(super) const PUBLISH_THREADS: u32 = 1024;
 pub(super) const SORT_THREADS: u32 = 1024;
 pub(super) const CHUNK_THREADS: u32 = 256;
 
-/// Which images have their candidates sorted, in place of comparing all pairs.
+/// Which groups of images have their candidates sorted, in place of comparing all pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SortLimits {
-    /// Images with more candidates have.
+    /// Groups with more candidates have.
     pub limit: u32,
     /// The candidates of the first chunk, about. Not 0.
     pub first_chunk: u32,
@@ -93,9 +94,6 @@ pub(super) struct KernelParams {
     classes: u32,
     lanes_per_anchor: u32,
     box_format: u32,
-    scale: [f32; 2],
-    min_size: [f32; 2],
-    max_size: [f32; 2],
     method: u32,
     overlap: u32,
     iou_threshold: f32,
@@ -105,7 +103,6 @@ pub(super) struct KernelParams {
     max_candidates: u32,
     max_detections: u32,
     sequence: u32,
-    visible: [f32; 4],
     multi_label: u32,
     capacity: u32,
     has_objectness: u32,
@@ -116,6 +113,8 @@ pub(super) struct KernelParams {
     lowest_iou_threshold: f32,
     sort_limit: u32,
     first_chunk: u32,
+    place: PlaceParams,
+    placed_images: u64,
 }
 
 /// The rules of a class.
@@ -131,12 +130,8 @@ impl ClassRule {
     /// The rules of the classes that have any in `params`, by class.
     pub fn all(params: &Params) -> impl Iterator<Item = Self> {
         (0..params.class_rules.len() as u32).map(|class| {
-            let sizes = params.sizes_of(class);
-            Self {
-                iou_threshold: params.iou_threshold_of(class),
-                min_size: sizes.min,
-                max_size: sizes.max,
-            }
+            let &SizeLimits { min, max } = params.class_sizes(class).unwrap_or(&params.sizes);
+            Self { iou_threshold: params.iou_threshold_of(class), min_size: min, max_size: max }
         })
     }
 }
@@ -175,7 +170,7 @@ pub(super) struct TensorSource {
 /// What a graph has been made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
-    /// Candidates of an image.
+    /// Candidates of a group.
     pub capacity: u32,
     pub sort: SortLimits,
 }
@@ -191,6 +186,8 @@ pub(super) struct Source {
     pub class_rules: u64,
     /// The device address of the table of priors.
     pub priors: u64,
+    /// How the boxes of images are decoded.
+    pub places: Placed<PlaceParams>,
 }
 
 impl Source {
@@ -252,7 +249,6 @@ impl KernelParams {
         memory: Memory,
     ) -> Self {
         let thresholds = &params.thresholds;
-        let visible = params.visible;
         // Candidates are counted by a u32: a greater limit cannot be reached.
         let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
         Self {
@@ -261,9 +257,6 @@ impl KernelParams {
             threshold: thresholds.default,
             lowest_threshold: thresholds.lowest(classes),
             images: images as u32,
-            scale: params.scale,
-            min_size: params.sizes.min,
-            max_size: params.sizes.max,
             method: params.method as u32,
             overlap: params.overlap as u32,
             iou_threshold: params.iou_threshold,
@@ -275,13 +268,14 @@ impl KernelParams {
             // Limits of classes are applied on the host.
             max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
-            visible: [visible.left, visible.top, visible.right, visible.bottom],
             capacity: memory.capacity,
             class_rules: if params.class_rules.is_empty() { 0 } else { source.class_rules },
             class_rule_count: params.class_rules.len() as u32,
             lowest_iou_threshold: params.lowest_iou_threshold(),
             sort_limit: memory.sort.limit,
             first_chunk: memory.sort.first_chunk,
+            place: source.places.same,
+            placed_images: source.places.table,
             ..Self::default()
         }
     }
@@ -292,7 +286,7 @@ impl KernelParams {
     }
 
     /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the
-    /// other.
+    /// other, in a group each.
     #[cfg(test)]
     pub fn of_squares(address: u64, images: u32, squares: u32, memory: Memory) -> Self {
         let image_stride = u64::from(squares) * 4;
@@ -305,16 +299,14 @@ impl KernelParams {
             classes: 1,
             lanes_per_anchor: 1,
             box_format: 2,
-            scale: [1.0; 2],
-            max_size: [f32::INFINITY; 2],
             iou_threshold: 0.3,
             lowest_iou_threshold: 0.3,
             class_agnostic: 1,
             sequence: COMPLETE,
-            visible: [f32::NEG_INFINITY, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY],
             capacity: memory.capacity,
             sort_limit: memory.sort.limit,
             first_chunk: memory.sort.first_chunk,
+            place: PlaceParams::of_pixels(),
             ..Self::default()
         }
     }
@@ -334,7 +326,7 @@ pub(super) fn is_multi_label(layout: &Layout, params: &Params) -> bool {
 }
 
 const _: () = assert!(
-    size_of::<KernelParams>() == 264
+    size_of::<KernelParams>() == 296
         && size_of::<ClassRule>() == 20
         && size_of::<ResultHeader>() == 32
         && size_of::<Detection>() == 28
@@ -354,34 +346,34 @@ pub(super) fn lanes_per_anchor(
     if classes < 8 || (is_large && anchor_stride == 1) { 1 } else { 8 }
 }
 
-/// `blocks_per_image`
-pub(super) fn blocks_per_image(blocks: u32, wanted: u32, images: u32) -> u32 {
-    (blocks / images.max(1)).min(wanted).max(1)
+/// `blocks_per_group`
+pub(super) fn blocks_per_group(blocks: u32, wanted: u32, groups: u32) -> u32 {
+    (blocks / groups.max(1)).min(wanted).max(1)
 }
 
 /// `map_blocks`
-pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(multiprocessors, capacity, images)
+pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    blocks_per_group(multiprocessors, capacity, groups)
 }
 
 /// `reduce_blocks`
-pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), images)
+pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    blocks_per_group(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), groups)
 }
 
 /// `sort_blocks`
-pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(multiprocessors, capacity.div_ceil(SORT_THREADS), images)
+pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    blocks_per_group(multiprocessors, capacity.div_ceil(SORT_THREADS), groups)
 }
 
 /// `sort_rank_blocks`
-pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images)
+pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups)
 }
 
 /// `chunk_blocks`
-pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, images: u32) -> u32 {
-    blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, images)
+pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, groups)
 }
 
 const CHUNK_GROWTH: u64 = 8;
@@ -401,7 +393,7 @@ const SORT_BYTES_PER_CANDIDATE: usize = 8;
 const LEAF_CANDIDATES: usize = 32;
 const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
 
-/// `workspace_bytes`: of one image.
+/// `workspace_bytes`: of one group.
 pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool, sort_limit: u32) -> usize {
     let rectangle = if is_oriented { RECTANGLE_BYTES } else { 0 };
     let padded = (capacity as usize).next_multiple_of(64);
@@ -413,14 +405,14 @@ pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool, sort_limit: u32)
 }
 
 /// `detections_offset`
-pub(super) fn detections_offset(images: u32) -> usize {
-    images as usize * size_of::<ResultHeader>()
+pub(super) fn detections_offset(groups: u32) -> usize {
+    groups as usize * size_of::<ResultHeader>()
 }
 
 /// `results_bytes`
-pub(super) fn results_bytes(capacity: u32, images: u32) -> usize {
-    let detections = images as usize * capacity as usize * size_of::<Detection>();
-    detections_offset(images) + detections.next_multiple_of(16)
+pub(super) fn results_bytes(capacity: u32, groups: u32) -> usize {
+    let detections = groups as usize * capacity as usize * size_of::<Detection>();
+    detections_offset(groups) + detections.next_multiple_of(16)
 }
 
 /// Assertions in C++ of values in Rust.
@@ -470,10 +462,11 @@ mod tests {
         fields!(
             program, KernelParams: boxes, scores, objectness, class_thresholds,
             class_threshold_count, threshold, lowest_threshold, images, anchors, classes,
-            lanes_per_anchor, box_format, scale, min_size, max_size, method, overlap,
+            lanes_per_anchor, box_format, method, overlap,
             iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
-            max_detections, sequence, visible, multi_label, capacity, has_objectness,
+            max_detections, sequence, multi_label, capacity, has_objectness,
             box_images, score_images, class_rules, class_rule_count, lowest_iou_threshold, sort_limit, first_chunk,
+            place, placed_images,
         );
         fields!(program, ClassRule: iou_threshold, min_size, max_size);
         fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
@@ -536,23 +529,23 @@ mod tests {
                 let chunks = chunk_count(capacity, first) as usize;
                 equal(&mut program, &format!("chunk_count({capacity}, {first}u)"), chunks);
             }
-            for images in [1, 2, 64, 300] {
-                let map = map_blocks(132, capacity, images) as usize;
-                equal(&mut program, &format!("map_blocks(132, {capacity}, {images})"), map);
-                let reduce = reduce_blocks(132, capacity, images) as usize;
-                equal(&mut program, &format!("reduce_blocks(132, {capacity}, {images})"), reduce);
+            for groups in [1, 2, 64, 300] {
+                let map = map_blocks(132, capacity, groups) as usize;
+                equal(&mut program, &format!("map_blocks(132, {capacity}, {groups})"), map);
+                let reduce = reduce_blocks(132, capacity, groups) as usize;
+                equal(&mut program, &format!("reduce_blocks(132, {capacity}, {groups})"), reduce);
                 for (name, ours) in [
-                    ("sort_blocks", sort_blocks(132, capacity, images)),
-                    ("sort_rank_blocks", sort_rank_blocks(132, capacity, images)),
-                    ("chunk_blocks", chunk_blocks(132, capacity, images)),
+                    ("sort_blocks", sort_blocks(132, capacity, groups)),
+                    ("sort_rank_blocks", sort_rank_blocks(132, capacity, groups)),
+                    ("chunk_blocks", chunk_blocks(132, capacity, groups)),
                 ] {
-                    let theirs = format!("{name}(132, {capacity}, {images})");
+                    let theirs = format!("{name}(132, {capacity}, {groups})");
                     equal(&mut program, &theirs, ours as usize);
                 }
-                let results = results_bytes(capacity, images);
-                equal(&mut program, &format!("results_bytes({capacity}, {images})"), results);
-                let offset = detections_offset(images);
-                equal(&mut program, &format!("detections_offset({images})"), offset);
+                let results = results_bytes(capacity, groups);
+                equal(&mut program, &format!("results_bytes({capacity}, {groups})"), results);
+                let offset = detections_offset(groups);
+                equal(&mut program, &format!("detections_offset({groups})"), offset);
             }
             for (theirs, classes, multi_label) in [("decode", 80, 0), ("decode_multi", 80, 1)] {
                 let anchors = capacity;

@@ -61,7 +61,7 @@ const OF_ANOTHER_GPU: [u32; 2] = [
     sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
 ];
 
-/// The kernels after decode, for a single image or for batches.
+/// The kernels after decode, for a single group of images or for batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MapReducePublish {
     pub map: sys::CUfunction,
@@ -71,7 +71,7 @@ pub(super) struct MapReducePublish {
     pub publish_columns: sys::CUfunction,
 }
 
-/// The kernels for images whose candidates are sorted, single ones and batches, in the order of their launches. Those
+/// The kernels for groups whose candidates are sorted, single ones and batches, in the order of their launches. Those
 /// of `chunk` are launched for each chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sort {
@@ -115,7 +115,7 @@ pub(super) struct Kernels {
     decode_oriented: [sys::CUfunction; 2],
     single: MapReducePublish,
     batch: MapReducePublish,
-    /// Map and reduce for oriented boxes, and for any number of images.
+    /// Map and reduce for oriented boxes, and for any number of groups.
     oriented: [sys::CUfunction; 2],
     pub sort: Sort,
 }
@@ -250,10 +250,10 @@ impl Kernels {
         self.masks[kernel as usize]
     }
 
-    /// The kernels after `decode` for graphs of up to `images`. Those for batches run a single image,
+    /// The kernels after `decode` for graphs of up to `groups`. Those for batches run a single group,
     /// too, and take a little longer for it.
-    pub fn map_reduce_publish(&self, decode: DecodeKernel, images: u32) -> MapReducePublish {
-        let of_upright = if images <= 1 { self.single } else { self.batch };
+    pub fn map_reduce_publish(&self, decode: DecodeKernel, groups: u32) -> MapReducePublish {
+        let of_upright = if groups <= 1 { self.single } else { self.batch };
         match decode {
             DecodeKernel::Plain(_) | DecodeKernel::Layout => of_upright,
             DecodeKernel::Oriented => {

@@ -293,8 +293,8 @@ impl ColumnParams {
 }
 
 /// `columns_bytes`
-pub(super) fn columns_bytes(capacity: u32, images: u32, components: u32) -> usize {
-    images as usize * capacity as usize * components as usize * size_of::<f32>()
+pub(super) fn columns_bytes(capacity: u32, groups: u32, components: u32) -> usize {
+    groups as usize * capacity as usize * components as usize * size_of::<f32>()
 }
 
 #[cfg(test)]
@@ -362,9 +362,9 @@ mod tests {
             let theirs = format!("group_blocks({anchors}, {lanes})");
             equal(&mut program, &theirs, group.blocks() as usize);
         }
-        for (capacity, images, components) in [(2_048, 1, 51), (4_096, 64, 32), (10_240, 3, 1)] {
-            let theirs = format!("columns_bytes({capacity}, {images}, {components})");
-            equal(&mut program, &theirs, columns_bytes(capacity, images, components));
+        for (capacity, groups, components) in [(2_048, 1, 51), (4_096, 64, 32), (10_240, 3, 1)] {
+            let theirs = format!("columns_bytes({capacity}, {groups}, {components})");
+            equal(&mut program, &theirs, columns_bytes(capacity, groups, components));
         }
         kernel_headers::compile(&program);
     }

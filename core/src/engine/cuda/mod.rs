@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine for NVIDIA GPUs: decode, map, reduce, masks and publication as one graph launch.
 //!
-//! In: tensors in host or device memory, a layout of one or more images, parameters. Out: the survivors
-//! of each image with their columns and masks, and counts. Tensors in device memory are read in place; others are
+//! In: tensors in host or device memory, a layout of one or more images, parameters, the places of the images. Out: the
+//! survivors of each group of images with their columns and masks, and counts. Tensors in device memory are read in place; others are
 //! uploaded from pinned memory. The last kernels write the survivors, their columns, the bits of their masks and 32
-//! bytes of counts per image to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
+//! bytes of counts per group to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
 //!
-//! At first there is memory for [`CAPACITY_STEP`] candidates per image, or for as many as anchors if those are fewer.
-//! An image can have more: the kernels then report how many, and the batch is run again with enough memory, which is
+//! At first there is memory for [`CAPACITY_STEP`] candidates per group, or for as many as anchors if those are fewer.
+//! A group can have more: the kernels then report how many, and the batch is run again with enough memory, which is
 //! kept. The same holds for masks, whose size follows from the survivors. Runs that are not waited for
 //! ([`Engine::enqueue`]) cannot be repeated, and have memory for all anchors.
 //!
-//! Images with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
-//! which is launched while the batch before had such an image, so that other images do not take longer.
+//! Groups with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
+//! which is launched while the batch before had such a group, so that other groups do not take longer.
 
 mod batch;
 mod enqueued;
@@ -23,6 +23,7 @@ mod interface;
 mod kernels;
 mod layout_params;
 mod mask_params;
+mod places;
 mod results;
 mod upload;
 
@@ -32,10 +33,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::class_limits::{ClassLimits, Survivors};
-use super::masks::{MaskGrid, MaskPlace, WORD_BYTES};
+use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use super::validate::{check_overlap, validate};
 use super::{
-    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, Outcome, Overlap, Params,
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
+    Params,
 };
 use crate::decoder::{Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, ForeignStream, Stream};
@@ -48,9 +50,10 @@ use inputs::{InputMemory, Inputs, Provided};
 use interface::{ClassRule, SortLimits, Source};
 use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
-use mask_params::{MaskKernel, mask_capacity};
+use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
+use places::{Placed, PlacedImage};
 use results::{DeviceResults, ResultSize, Results};
-use upload::{Cached, PriorTable, UploadStream};
+use upload::{Cached, PriorTable, Table, UploadStream};
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
@@ -66,8 +69,12 @@ struct OnDevice {
     // Dropped in this order: first what the stream may still use.
     graphs: Graphs,
     /// The counts of the last run.
-    images: Vec<GroupCounts>,
-    /// The masks of the survivors of all images of the last run.
+    groups: Vec<GroupCounts>,
+    /// The number of anchors of an image in the last run.
+    anchors: usize,
+    /// The pixels of the masks of each image of the last run.
+    mask_grids: Vec<MaskGrid>,
+    /// The masks of the survivors of all groups of the last run.
     mask_places: Vec<MaskPlace>,
     results: Results,
     /// The results of runs that are not waited for.
@@ -77,12 +84,15 @@ struct OnDevice {
     inputs: InputMemory,
     /// The thresholds by class.
     thresholds: Cached<f32>,
-    /// The rules of classes, and memory to make them in.
-    class_rules: (Cached<ClassRule>, Vec<ClassRule>),
+    class_rules: Table<ClassRule>,
+    /// The places of images, for boxes.
+    places: Table<PlacedImage>,
+    /// The places of images, for masks.
+    places_of_masks: Table<MaskPlaceParams>,
     /// Limits of classes are applied to the results.
     limits: ClassLimits,
     priors: PriorTable,
-    /// Which images have their candidates sorted.
+    /// Which groups have their candidates sorted.
     sort: SortLimits,
     stream: Stream,
     kernels: Arc<Kernels>,
@@ -106,7 +116,7 @@ impl Cuda {
         self.on.kernels.device()
     }
 
-    /// Sorts the candidates of images with more than `limit`, in chunks of which the first has about `first_chunk`.
+    /// Sorts the candidates of groups with more than `limit`, in chunks of which the first has about `first_chunk`.
     pub fn sort_above(&mut self, limit: u32, first_chunk: u32) {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
@@ -117,17 +127,19 @@ impl Cuda {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
-        validate(tensors, layout, params)?;
+        validate(tensors, layout, params, images)?;
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
-        let mut work = self.on.run_batch(&inputs, layout, plain.as_ref(), params);
+        let settings = Settings { layout, plain: plain.as_ref(), params, images };
+        let mut work = self.on.run_batch(&inputs, settings);
         if let Err(EngineError::OtherDevice { is, .. }) = work
             && !self.is_fixed
         {
             self.on = OnDevice::new(is)?;
-            work = self.on.run_batch(&inputs, layout, plain.as_ref(), params);
+            work = self.on.run_batch(&inputs, settings);
         }
         if work.is_err() {
             // Work of the failed launch may still use the memory; the next run gets its own.
@@ -142,10 +154,11 @@ impl Cuda {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         supports(params)?;
-        validate(tensors, layout, params)?;
+        validate(tensors, layout, params, images)?;
         if layout.prototypes.is_some() {
             return Err(EngineError::NeedsHost {
                 what: "the memory for masks follows from the survivors",
@@ -160,12 +173,13 @@ impl Cuda {
         }
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
-        let mut enqueued = self.on.enqueue_batch(&inputs, layout, plain.as_ref(), params, stream);
+        let settings = Settings { layout, plain: plain.as_ref(), params, images };
+        let mut enqueued = self.on.enqueue_batch(&inputs, settings, stream);
         if let Err(EngineError::OtherDevice { is, .. }) = enqueued
             && !self.is_fixed
         {
             self.on = OnDevice::new(is)?;
-            enqueued = self.on.enqueue_batch(&inputs, layout, plain.as_ref(), params, stream);
+            enqueued = self.on.enqueue_batch(&inputs, settings, stream);
         }
         if let Err(error) = enqueued {
             self.on.reset();
@@ -189,12 +203,13 @@ impl Cuda {
     pub(super) fn outcome(&self, work: DeviceWork) -> Outcome<'_> {
         Outcome {
             engine: self.name(),
-            images: &self.on.images,
+            groups: &self.on.groups,
             detections: self.on.results.detections(),
             columns: self.on.results.columns(),
             column_components: self.on.results.column_components(),
             mask_places: &self.on.mask_places,
             mask_bytes: self.on.results.masks(),
+            anchors: self.on.anchors,
             device: work,
         }
     }
@@ -231,8 +246,9 @@ impl Engine for Cuda {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError> {
-        let work = self.run_batch(tensors, layout, params)?;
+        let work = self.run_batch(tensors, layout, params, images)?;
         Ok(self.outcome(work))
     }
 
@@ -241,9 +257,10 @@ impl Engine for Cuda {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
+        images: &[ImagePlace],
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        self.enqueue_batch(tensors, layout, params, stream)
+        self.enqueue_batch(tensors, layout, params, images, stream)
     }
 }
 
@@ -257,20 +274,34 @@ impl fmt::Display for Cuda {
     }
 }
 
+/// What a run does with its tensors.
+#[derive(Clone, Copy)]
+struct Settings<'b> {
+    layout: &'b Layout,
+    /// The plain layout that is equal to `layout`, if there is any.
+    plain: Option<&'b PlainLayout>,
+    params: &'b Params,
+    images: &'b [ImagePlace],
+}
+
 impl OnDevice {
     fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let kernels = Kernels::open(ordinal)?;
         let device = kernels.device();
         Ok(Self {
             graphs: Graphs::default(),
-            images: Vec::new(),
+            groups: Vec::new(),
+            anchors: 0,
+            mask_grids: Vec::new(),
             mask_places: Vec::new(),
             results: Results::new(device)?,
             device_results: None,
             enqueued: Enqueued::default(),
             inputs: InputMemory::default(),
             thresholds: Cached::default(),
-            class_rules: Default::default(),
+            class_rules: Table::default(),
+            places: Table::default(),
+            places_of_masks: Table::default(),
             limits: ClassLimits::default(),
             priors: PriorTable::default(),
             sort: SortLimits::DEFAULT,
@@ -285,20 +316,21 @@ impl OnDevice {
         self.graphs = Graphs::default();
         self.inputs = InputMemory::default();
         self.thresholds = Cached::default();
-        self.class_rules.0 = Cached::default();
+        self.class_rules = Table::default();
+        self.places = Table::default();
+        self.places_of_masks = Table::default();
         self.priors = PriorTable::default();
     }
 
     /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
-    /// after this call. `plain` is the plain layout that is equal to `layout`, if there is any.
+    /// after this call.
     fn batch<'b>(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        layout: &'b Layout,
-        plain: Option<&'b PlainLayout>,
-        params: &'b Params,
+        settings: Settings<'b>,
         foreign: Option<&Stream>,
     ) -> Result<Batch<'b>, EngineError> {
+        let Settings { layout, plain, params, images } = settings;
         let on = UploadStream {
             stream: foreign.unwrap_or(&self.stream),
             enqueued: self.enqueued.pending(),
@@ -306,13 +338,21 @@ impl OnDevice {
         let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
         let (thresholds, bytes) = self.thresholds.provide(on, &params.thresholds.per_class)?;
         uploaded += bytes;
-        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0 };
+        let (places, bytes) = self.places.provide_places(on, layout, params, images)?;
+        uploaded += bytes;
+        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0, places };
         if !params.class_rules.is_empty() {
-            let (cached, rules) = &mut self.class_rules;
-            rules.clear();
-            rules.extend(ClassRule::all(params));
-            let (address, bytes) = cached.provide(on, rules)?;
+            let (address, bytes) = self.class_rules.provide(on, ClassRule::all(params))?;
             source.class_rules = address;
+            uploaded += bytes;
+        }
+        let mut mask_places = Placed::default();
+        self.mask_grids.clear();
+        if let Some(prototypes) = &layout.prototypes {
+            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
+            self.mask_grids.extend(grids);
+            let (places, bytes) = self.places_of_masks.provide_masks(on, &self.mask_grids)?;
+            mask_places = places;
             uploaded += bytes;
         }
         if let Some(priors) = &layout.priors {
@@ -326,48 +366,47 @@ impl OnDevice {
             launch.columns = ColumnParams::new(&source, layout);
         }
         let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
-        Ok(Batch { source, layout, plain, params, sort, launch, uploaded })
+        Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
     }
 
     /// Runs a batch, and waits for its result.
     fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        layout: &Layout,
-        plain: Option<&PlainLayout>,
-        params: &Params,
+        settings: Settings<'_>,
     ) -> Result<DeviceWork, EngineError> {
         // The runs have the workspace in common.
         self.enqueued.synchronize()?;
-        let mut batch = self.batch(inputs, layout, plain, params, None)?;
+        let mut batch = self.batch(inputs, settings, None)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
+        self.anchors = settings.layout.anchors();
         // Few anchors become candidates.
-        let mut config = batch.config(batch.anchors().min(CAPACITY_STEP));
+        let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
         self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
         self.mask_places.clear();
-        let mask_grid = layout.prototypes.as_ref().map(|of| MaskGrid::new(of, params));
-        if let Some(grid) = &mask_grid {
+        // `validate` has checked that the masks of all images have the same kind of pixels.
+        if let Some(grid) = self.mask_grids.first() {
             config.masks = Some(MaskKernel::of(grid));
-            config.mask_words = mask_capacity(0, config.images);
+            config.mask_words = mask_capacity(0, config.groups);
         }
         // Candidates are counted by the first launch, and the masks of survivors by the first with memory for all
         // candidates.
         for _ in 0..3 {
             let candidates = self.launch(&config, &mut batch, &mut work)?;
-            let words = match &mask_grid {
-                Some(grid) => self.place_masks(grid, config.images, &mut work),
+            let words = match config.masks {
+                Some(_) => self.place_masks(settings.images, &mut work),
                 None => 0,
             };
             self.graphs.had_sorted = candidates > config.sort.limit;
             let has_memory = candidates <= self.graphs.capacity();
             if has_memory && words <= self.graphs.mask_words() {
-                if params.has_class_limits() {
-                    self.apply_limits(params);
+                if settings.params.has_class_limits() {
+                    self.apply_limits(settings.params);
                 }
                 return Ok(work);
             }
             if has_memory {
-                config.mask_words = mask_capacity(words, config.images);
+                config.mask_words = mask_capacity(words, config.groups);
             } else {
                 config.capacity = candidates;
             }
@@ -379,9 +418,7 @@ impl OnDevice {
     fn enqueue_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        layout: &Layout,
-        plain: Option<&PlainLayout>,
-        params: &Params,
+        settings: Settings<'_>,
         stream: ForeignStream,
     ) -> Result<(), EngineError> {
         let device = self.kernels.device();
@@ -390,7 +427,7 @@ impl OnDevice {
         if !is_capturing {
             self.enqueued.hold_back(&stream)?;
         }
-        let mut batch = self.batch(inputs, layout, plain, params, Some(&stream))?;
+        let mut batch = self.batch(inputs, settings, Some(&stream))?;
         // The host does not see whether there are more candidates than memory: there is memory for all.
         let config = batch.config(batch.greatest_candidates());
         let greatest = batch.greatest_candidates();
@@ -398,7 +435,7 @@ impl OnDevice {
         let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
         let size = ResultSize {
             capacity: graph.capacity(),
-            images: graph.images(),
+            groups: graph.groups(),
             column_components: config.column_components,
             mask_words: 0,
         };
@@ -419,27 +456,39 @@ impl OnDevice {
         Ok(())
     }
 
-    /// Applies the limits of classes to the results of all images.
+    /// Applies the limits of classes to the results of all groups.
     fn apply_limits(&mut self, params: &Params) {
-        for (image, counts) in (0..).zip(&mut self.images) {
-            let (detections, columns) = self.results.survivors_mut(image);
-            let of_image = counts.first_mask..counts.first_mask + counts.survivors;
-            let places = self.mask_places.get_mut(of_image).unwrap_or_default();
+        for (group, counts) in (0..).zip(&mut self.groups) {
+            let (detections, columns) = self.results.survivors_mut(group);
+            let of_group = counts.first_mask..counts.first_mask + counts.survivors;
+            let places = self.mask_places.get_mut(of_group).unwrap_or_default();
             let survivors = Survivors { detections, columns, places };
             counts.survivors = self.limits.apply(params, survivors);
         }
     }
 
     /// Finds the places of the masks of all survivors, and adds the bytes that were written to `work`. Returns the
-    /// most words of the masks of an image; masks are valid if there was memory for as many.
-    fn place_masks(&mut self, grid: &MaskGrid, images: u32, work: &mut DeviceWork) -> u32 {
+    /// most words of the masks of a group; masks are valid if there was memory for as many.
+    fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
         self.mask_places.clear();
         let (mut most, mut written) = (0, 0);
-        for (image, counts) in (0..images).zip(&mut self.images) {
+        let mut grids = self.mask_grids.iter().as_slice();
+        let groups = images.chunk_by(|before, next| before.group == next.group);
+        for (group, (counts, images)) in (0..).zip(self.groups.iter_mut().zip(groups)) {
+            let (of_group, others) = grids.split_at(images.len());
+            grids = others;
             counts.first_mask = self.mask_places.len();
             let survivors = &self.results.detections()[counts.first..][..counts.survivors];
-            let (first, places) = (self.results.first_mask_byte(image), &mut self.mask_places);
-            let words = grid.place(survivors, first, places);
+            let (mut memory, mut words) = (MaskMemory::default(), 0);
+            let first = self.results.first_mask_byte(group);
+            self.mask_places.extend(survivors.iter().map(|survivor| {
+                let grid = &of_group[survivor.anchor as usize / self.anchors];
+                let place = memory.place(grid.area(survivor), first);
+                words += place.area.words();
+                place
+            }));
+            // At most `MaskMemory::LIMIT`.
+            let words = words as u32;
             most = most.max(words);
             written += words.min(self.graphs.mask_words());
         }
@@ -449,7 +498,7 @@ impl OnDevice {
         most
     }
 
-    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of an image;
+    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of a group;
     /// survivors are valid if there was memory for as many.
     fn launch(
         &mut self,
@@ -457,7 +506,7 @@ impl OnDevice {
         batch: &mut Batch<'_>,
         work: &mut DeviceWork,
     ) -> Result<u32, EngineError> {
-        let images = config.images;
+        let groups = config.groups;
         let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
         let graph =
             self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
@@ -465,20 +514,20 @@ impl OnDevice {
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
         let capacity = memory.capacity;
-        let size = ResultSize { capacity, images: graph.images(), column_components, mask_words };
+        let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
         self.results.make_room(size)?;
         batch.launch.results = self.results.addresses();
-        self.results.clear(images);
+        self.results.clear(groups);
         graph.launch(&self.stream, batch.with_memory(memory, mask_words))?;
-        self.results.wait(&self.stream, images)?;
+        self.results.wait(&self.stream, groups)?;
 
-        self.images.clear();
+        self.groups.clear();
         let mut survivors = 0;
         let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
-        for image in 0..images {
-            let header = self.results.header(image);
-            self.images.push(GroupCounts {
-                first: self.results.first(image),
+        for group in 0..groups {
+            let header = self.results.header(group);
+            self.groups.push(GroupCounts {
+                first: self.results.first(group),
                 first_mask: 0,
                 survivors: header.survivors as usize,
                 candidates: header.candidates as usize,
@@ -492,7 +541,7 @@ impl OnDevice {
         let row = (self.results.column_components() * size_of::<f32>()) as u64;
         *work += DeviceWork {
             bytes_uploaded: 0,
-            bytes_downloaded: self.results.bytes(images) + survivors * row,
+            bytes_downloaded: self.results.bytes(groups) + survivors * row,
             column_bytes_downloaded: survivors * row,
             // They follow from the survivors: `place_masks`.
             mask_bytes_downloaded: 0,

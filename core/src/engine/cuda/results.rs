@@ -22,12 +22,12 @@ const DRIVER_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which a launch counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// The size of results: a header per image, then `capacity` detections per image, of which the first are the image's
-/// survivors, then a row of columns for each detection, then `mask_words` words of masks per image.
+/// The size of results: a header per group, then `capacity` detections per group, of which the first are the group's
+/// survivors, then a row of columns for each detection, then `mask_words` words of masks per group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResultSize {
     pub capacity: u32,
-    pub images: u32,
+    pub groups: u32,
     /// The numbers of a row of columns.
     pub column_components: u32,
     pub mask_words: u32,
@@ -35,21 +35,21 @@ pub(super) struct ResultSize {
 
 impl ResultSize {
     fn bytes(&self) -> usize {
-        self.masks_offset() + self.images as usize * mask_bytes(self.mask_words)
+        self.masks_offset() + self.groups as usize * mask_bytes(self.mask_words)
     }
 
     /// The offset of the masks: a multiple of 4.
     fn masks_offset(&self) -> usize {
-        let Self { capacity, images, column_components, .. } = *self;
-        results_bytes(capacity, images) + columns_bytes(capacity, images, column_components)
+        let Self { capacity, groups, column_components, .. } = *self;
+        results_bytes(capacity, groups) + columns_bytes(capacity, groups, column_components)
     }
 
     /// The addresses of results that begin at `first`.
     fn addresses(&self, first: u64) -> ResultAddresses {
         ResultAddresses {
             headers: first,
-            detections: first + detections_offset(self.images) as u64,
-            rows: first + results_bytes(self.capacity, self.images) as u64,
+            detections: first + detections_offset(self.groups) as u64,
+            rows: first + results_bytes(self.capacity, self.groups) as u64,
             mask_words: first + self.masks_offset() as u64,
         }
     }
@@ -103,7 +103,7 @@ pub(super) struct Results {
 
 impl Results {
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
-        let size = ResultSize { capacity: 0, images: 1, column_components: 0, mask_words: 0 };
+        let size = ResultSize { capacity: 0, groups: 1, column_components: 0, mask_words: 0 };
         let buffer = PinnedBuffer::new(device, size.bytes())?;
         Ok(Self { device: device.clone(), size, buffer, mean_wait: Duration::ZERO })
     }
@@ -122,23 +122,23 @@ impl Results {
         self.size.addresses(self.buffer.address())
     }
 
-    /// Resets the headers of the first `images`, before a launch.
-    pub fn clear(&mut self, images: u32) {
-        for image in 0..images {
-            self.sequence(image).store(0, Ordering::Release);
+    /// Resets the headers of the first `groups`, before a launch.
+    pub fn clear(&mut self, groups: u32) {
+        for group in 0..groups {
+            self.sequence(group).store(0, Ordering::Release);
         }
     }
 
-    /// Waits for the results of a launch with `images`.
+    /// Waits for the results of a launch with `groups`.
     ///
     /// The wait ends with the work before the launch, with an error of the stream (a lost GPU, another kernel's fault), or
     /// after [`TIME_LIMIT`].
-    pub fn wait(&mut self, stream: &Stream, images: u32) -> Result<(), EngineError> {
+    pub fn wait(&mut self, stream: &Stream, groups: u32) -> Result<(), EngineError> {
         let began = Instant::now();
         let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
-        for image in 0..images {
-            poll(self.sequence(image), stream, began, spin_time)?;
-            let header = self.header(image);
+        for group in 0..groups {
+            poll(self.sequence(group), stream, began, spin_time)?;
+            let header = self.header(group);
             if header.sequence != COMPLETE || header.survivors > self.size.capacity {
                 return Err(EngineError::NoResult);
             }
@@ -147,29 +147,29 @@ impl Results {
         Ok(())
     }
 
-    /// The bytes of headers and detections that the GPU wrote for `images`, after `wait`.
-    pub fn bytes(&self, images: u32) -> u64 {
-        let detections = (0..images).map(|image| self.header(image).survivors as usize);
+    /// The bytes of headers and detections that the GPU wrote for `groups`, after `wait`.
+    pub fn bytes(&self, groups: u32) -> u64 {
+        let detections = (0..groups).map(|group| self.header(group).survivors as usize);
         let detections = detections.sum::<usize>() * size_of::<Detection>();
-        (detections_offset(images) + detections) as u64
+        (detections_offset(groups) + detections) as u64
     }
 
-    /// The counts of an image, after `wait`.
-    pub fn header(&self, image: u32) -> ResultHeader {
-        assert!(image < self.size.images, "there are {} images", self.size.images);
+    /// The counts of a group, after `wait`.
+    pub fn header(&self, group: u32) -> ResultHeader {
+        assert!(group < self.size.groups, "there are {} groups", self.size.groups);
         // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
         // it after its sequence number, for which `wait` has waited.
-        unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(image as usize).read() }
+        unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(group as usize).read() }
     }
 
-    /// The detections of all images. Those of an image begin at `first`; as many as its header
+    /// The detections of all groups. Those of a group begin at `first`; as many as its header
     /// counts are survivors, the rest has no meaning.
     pub fn detections(&self) -> &[Detection] {
-        let count = self.size.images as usize * self.size.capacity as usize;
+        let count = self.size.groups as usize * self.size.capacity as usize;
         // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
         // them only between `clear` and the end of `wait`, which borrow `self` mutably.
         unsafe {
-            let first = self.buffer.as_ptr().add(detections_offset(self.size.images)).cast();
+            let first = self.buffer.as_ptr().add(detections_offset(self.size.groups)).cast();
             std::slice::from_raw_parts(first, count)
         }
     }
@@ -177,24 +177,24 @@ impl Results {
     /// The rows of columns of all detections.
     pub fn columns(&self) -> &[f32] {
         let count =
-            self.size.images as usize * self.size.capacity as usize * self.column_components();
+            self.size.groups as usize * self.size.capacity as usize * self.column_components();
         // SAFETY: as of the detections; `results_bytes` is a multiple of 16.
         unsafe {
             let first = self
                 .buffer
                 .as_ptr()
-                .add(results_bytes(self.size.capacity, self.size.images))
+                .add(results_bytes(self.size.capacity, self.size.groups))
                 .cast();
             std::slice::from_raw_parts(first, count)
         }
     }
 
-    /// The survivors of an image and the rows of their columns, after `wait`, to be put in another order.
-    pub fn survivors_mut(&mut self, image: u32) -> (&mut [Detection], &mut [f32]) {
-        let (first, count) = (self.first(image), self.header(image).survivors as usize);
+    /// The survivors of a group and the rows of their columns, after `wait`, to be put in another order.
+    pub fn survivors_mut(&mut self, group: u32) -> (&mut [Detection], &mut [f32]) {
+        let (first, count) = (self.first(group), self.header(group).survivors as usize);
         let width = self.column_components();
-        let detections = detections_offset(self.size.images);
-        let rows = results_bytes(self.size.capacity, self.size.images);
+        let detections = detections_offset(self.size.groups);
+        let rows = results_bytes(self.size.capacity, self.size.groups);
         // SAFETY: as of the detections and the columns, which do not overlap; `wait` has checked that there are no more
         // survivors than the capacity.
         unsafe {
@@ -208,9 +208,9 @@ impl Results {
         }
     }
 
-    /// The masks of all images. Those of an image begin at `first_mask_byte`.
+    /// The masks of all groups. Those of a group begin at `first_mask_byte`.
     pub fn masks(&self) -> &[u8] {
-        let count = self.size.images as usize * mask_bytes(self.size.mask_words);
+        let count = self.size.groups as usize * mask_bytes(self.size.mask_words);
         // SAFETY: as of the detections.
         unsafe {
             std::slice::from_raw_parts(
@@ -220,9 +220,9 @@ impl Results {
         }
     }
 
-    /// The index of the first byte of an image's masks.
-    pub fn first_mask_byte(&self, image: u32) -> usize {
-        image as usize * mask_bytes(self.size.mask_words)
+    /// The index of the first byte of a group's masks.
+    pub fn first_mask_byte(&self, group: u32) -> usize {
+        group as usize * mask_bytes(self.size.mask_words)
     }
 
     /// The numbers of a row of columns.
@@ -230,23 +230,23 @@ impl Results {
         self.size.column_components as usize
     }
 
-    /// The index of an image's first detection.
-    pub fn first(&self, image: u32) -> usize {
-        image as usize * self.size.capacity as usize
+    /// The index of a group's first detection.
+    pub fn first(&self, group: u32) -> usize {
+        group as usize * self.size.capacity as usize
     }
 
-    /// The survivors of an image, after `wait`.
+    /// The survivors of a group, after `wait`.
     #[cfg(test)]
-    pub fn survivors(&self, image: u32) -> &[Detection] {
-        &self.detections()[self.first(image)..][..self.header(image).survivors as usize]
+    pub fn survivors(&self, group: u32) -> &[Detection] {
+        &self.detections()[self.first(group)..][..self.header(group).survivors as usize]
     }
 
-    /// The first word of an image's header, which the GPU writes last.
-    fn sequence(&self, image: u32) -> &AtomicU32 {
-        assert!(image < self.size.images, "there are {} images", self.size.images);
+    /// The first word of a group's header, which the GPU writes last.
+    fn sequence(&self, group: u32) -> &AtomicU32 {
+        assert!(group < self.size.groups, "there are {} groups", self.size.groups);
         // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
         // to it, this word is accessed atomically only.
-        unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(image)).cast()) }
+        unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(group)).cast()) }
     }
 }
 
@@ -255,7 +255,7 @@ fn mask_bytes(words: u32) -> usize {
     words as usize * size_of::<u32>()
 }
 
-/// Waits until the sequence number shows that the image's results are complete: polls without pause for `spin_time` since
+/// Waits until the sequence number shows that the group's results are complete: polls without pause for `spin_time` since
 /// `began`, then at intervals, for as long as the stream has work and reports no error.
 fn poll(
     sequence: &AtomicU32,

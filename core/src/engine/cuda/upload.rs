@@ -78,7 +78,7 @@ impl<T> Default for Cached<T> {
     }
 }
 
-impl<T: Pod + PartialEq> Cached<T> {
+impl<T: Pod> Cached<T> {
     /// The device address of `values`, which is 0 if there have been none yet, and the number of bytes that
     /// are uploaded. After an error the values on the GPU are unknown: drop this.
     pub fn provide(
@@ -86,14 +86,42 @@ impl<T: Pod + PartialEq> Cached<T> {
         stream: UploadStream<'_>,
         values: &[T],
     ) -> Result<(u64, u64), DriverError> {
-        if self.values == values {
+        // Bytes, since NaN differs from itself as a number.
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
             return Ok((self.upload.address(), 0));
         }
-        let bytes: &[u8] = bytemuck::cast_slice(values);
         let address = self.upload.copy(stream, bytes)?;
         self.values.clear();
         self.values.extend_from_slice(values);
         Ok((address, bytes.len() as u64))
+    }
+}
+
+/// Values on the GPU that are computed for each run.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    cached: Cached<T>,
+    /// Memory to compute them in.
+    computed: Vec<T>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { cached: Cached::default(), computed: Vec::new() }
+    }
+}
+
+impl<T: Pod> Table<T> {
+    /// As [`Cached::provide`].
+    pub fn provide(
+        &mut self,
+        stream: UploadStream<'_>,
+        values: impl Iterator<Item = T>,
+    ) -> Result<(u64, u64), DriverError> {
+        self.computed.clear();
+        self.computed.extend(values);
+        self.cached.provide(stream, &self.computed)
     }
 }
 
