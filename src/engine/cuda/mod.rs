@@ -24,6 +24,8 @@ mod kernels;
 mod layout_params;
 mod mask_params;
 mod results;
+#[cfg(feature = "internals")]
+mod run_kernels;
 mod upload;
 
 use std::fmt;
@@ -50,6 +52,8 @@ use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, mask_capacity};
 use results::{DeviceResults, ResultSize, Results};
+#[cfg(feature = "internals")]
+pub use run_kernels::RunKernels;
 use upload::{Cached, PriorTable, UploadStream};
 
 /// The engine that runs on an NVIDIA GPU.
