@@ -26,6 +26,8 @@ pub struct Workload {
     box_format: BoxFormat,
     /// The decoder, if ids do not select it.
     decoder: Option<&'static str>,
+    /// Whether the first dimension is the number of images.
+    batch: bool,
 }
 
 /// The numbers of a tensor.
@@ -82,7 +84,8 @@ impl Workload {
     /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
         let model_size = Some(MODEL_SIZE);
-        let options = Options { box_format: self.box_format, model_size, ..Options::default() };
+        let Self { box_format, batch, .. } = *self;
+        let options = Options { box_format, batch, model_size, ..Options::default() };
         let decoder = self.decoder.and_then(decoder::by_name);
         let choice = decoder::choose(&self.tensors(), decoder, options);
         let mut layout = choice.expect("a decoder reads these tensors").layout;
@@ -100,12 +103,28 @@ impl Workload {
         Self { name: name.into(), params, ..self.clone() }
     }
 
+    /// A batch of as many images as `images`, which are all this one.
+    pub fn in_batch(&self, images: usize) -> Self {
+        let mut batch = Self { batch: true, ..self.clone() };
+        for tensor in &mut batch.tensors {
+            tensor.shape[0] = images;
+            tensor.values = tensor.values.repeat(images);
+        }
+        batch
+    }
+
     /// The output of a family, read by `decoder`. Normalized coordinates are multiplied by the size of the model's
     /// input.
     pub fn family(decoder: &'static str, tensors: Vec<TensorData>) -> Self {
         let (params, box_format) = (greedy_params(0.45, 0.25), BoxFormat::Corners);
-        let mut workload =
-            Self { name: decoder.to_owned(), params, tensors, box_format, decoder: Some(decoder) };
+        let mut workload = Self {
+            name: decoder.to_owned(),
+            params,
+            tensors,
+            box_format,
+            decoder: Some(decoder),
+            batch: false,
+        };
         if workload.layout().normalized {
             workload.params.scale = MODEL_SIZE;
         }
@@ -133,6 +152,7 @@ impl Workload {
             tensors: vec![numbers],
             box_format: BoxFormat::Square,
             decoder: None,
+            batch: false,
         }
     }
 
@@ -144,7 +164,14 @@ impl Workload {
             TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
             TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
-        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners, decoder: None }
+        Self {
+            name: name.into(),
+            params,
+            tensors,
+            box_format: BoxFormat::Corners,
+            decoder: None,
+            batch: false,
+        }
     }
 
     /// One tensor, with an id of its decoder, whose boxes are centers and sizes.
@@ -155,6 +182,7 @@ impl Workload {
             tensors: vec![numbers],
             box_format: BoxFormat::Center,
             decoder: None,
+            batch: false,
         }
     }
 
