@@ -54,6 +54,11 @@ impl Engines {
         self.cuda.as_ref().map(|(cuda, _)| cuda)
     }
 
+    /// The CUDA engine, to run it.
+    pub fn cuda_mut(&mut self) -> Option<&mut Cuda> {
+        self.cuda.as_mut().map(|(cuda, _)| cuda)
+    }
+
     /// The names of the engines.
     pub fn names(&self) -> Vec<&'static str> {
         let cuda = self.cuda.iter().map(|(cuda, _)| cuda.name());

@@ -2,6 +2,7 @@
 //! Shared parts of `nmsbench` and the criterion benchmarks: workloads, measurement and reports.
 
 pub mod engines;
+pub mod gpu_time;
 pub mod harness;
 pub mod machine;
 pub mod measure;

@@ -29,6 +29,8 @@ pub struct Workload {
     box_format: BoxFormat,
     /// The decoder, if ids do not select it.
     decoder: Option<&'static str>,
+    /// Whether the first dimension is the number of images.
+    batch: bool,
 }
 
 /// The numbers of a tensor.
@@ -82,15 +84,17 @@ impl Workload {
             .collect()
     }
 
-    /// The place of the image.
-    pub fn places(&self) -> [ImagePlace; 1] {
-        [ImagePlace { frame: self.frame, ..ImagePlace::in_model(MODEL_SIZE) }]
+    /// The place of each image.
+    pub fn places(&self) -> Vec<ImagePlace> {
+        let place = ImagePlace { frame: self.frame, ..ImagePlace::in_model(MODEL_SIZE) };
+        place.repeated(if self.batch { self.tensors[0].shape[0] } else { 1 })
     }
 
     /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
         let model_size = Some(MODEL_SIZE);
-        let options = Options { box_format: self.box_format, model_size, ..Options::default() };
+        let Self { box_format, batch, .. } = *self;
+        let options = Options { box_format, batch, model_size, ..Options::default() };
         let decoder = self.decoder.and_then(decoder::by_name);
         let choice = decoder::choose(&self.tensors(), decoder, options);
         let mut layout = choice.expect("a decoder reads these tensors").layout;
@@ -108,6 +112,16 @@ impl Workload {
         Self { name: name.into(), params, ..self.clone() }
     }
 
+    /// A batch of as many images as `images`, which are all this one.
+    pub fn in_batch(&self, images: usize) -> Self {
+        let mut batch = Self { batch: true, ..self.clone() };
+        for tensor in &mut batch.tensors {
+            tensor.shape[0] = images;
+            tensor.values = tensor.values.repeat(images);
+        }
+        batch
+    }
+
     /// The output of a family, read by `decoder`.
     pub fn family(decoder: &'static str, tensors: Vec<TensorData>) -> Self {
         let (params, box_format) = (greedy_params(0.45, 0.25), BoxFormat::Corners);
@@ -118,6 +132,7 @@ impl Workload {
             tensors,
             box_format,
             decoder: Some(decoder),
+            batch: false,
         }
     }
 
@@ -143,6 +158,7 @@ impl Workload {
             tensors: vec![numbers],
             box_format: BoxFormat::Square,
             decoder: None,
+            batch: false,
         }
     }
 
@@ -161,6 +177,7 @@ impl Workload {
             tensors,
             box_format: BoxFormat::Corners,
             decoder: None,
+            batch: false,
         }
     }
 
@@ -173,6 +190,7 @@ impl Workload {
             tensors: vec![numbers],
             box_format: BoxFormat::Center,
             decoder: None,
+            batch: false,
         }
     }
 

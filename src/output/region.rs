@@ -214,8 +214,8 @@ impl FrameRegions {
 mod tests {
     use super::*;
     use nmsfilter_core::decoder::{self, Options};
-    use nmsfilter_core::engine::{Cpu, Engine, MaskSize, Method, Params};
-    use nmsfilter_core::geometry::Letterbox;
+    use nmsfilter_core::engine::{Cpu, Engine, ImagePlace, MaskSize, Method, Params};
+    use nmsfilter_core::geometry::{Bounds, Letterbox};
     use nmsfilter_core::tensor::TensorView;
 
     #[test]
@@ -273,10 +273,8 @@ mod tests {
                     mask_size: MaskSize::Frame,
                     ..Params::default()
                 };
-                let place = ImagePlace {
-                    visible: Bounds::ANY,
-                    ..ImagePlace::in_frame(&mapping, 0)
-                };
+                let place =
+                    ImagePlace { visible: Bounds::ANY, ..ImagePlace::in_frame(&mapping, 0) };
                 let mut engine = Cpu::default();
                 let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
                 let mut compared = 0;

@@ -17,4 +17,5 @@ mod memory;
 mod oriented;
 mod outcome;
 mod resample;
+mod run_kernels;
 mod sorted;

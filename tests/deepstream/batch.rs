@@ -13,14 +13,9 @@ use gstnmsfilter::deepstream::layout::Version;
 use gstnmsfilter::output::Region;
 use half::f16;
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, ImagePlace, Params, Reference};
-use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Params, Reference};
 use nmsfilter_core::geometry::{FitRule, Letterbox, Mapping, Rounding};
-use nmsfilter_core::geometry::{FitRule, Letterbox, Mapping, Rounding};
-use nmsfilter_core::tensor::TensorView;
 use nmsfilter_core::tensor::TensorView;
 
 use crate::libraries;

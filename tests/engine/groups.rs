@@ -5,12 +5,12 @@
 //! do not depend on its code for groups: to a single image with the anchors of all images of a group, and to boxes that
 //! were moved before they were passed.
 
-use gstnmsfilter::tensor::TensorView;
 use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
 use nmsfilter_core::engine::{
     BoxPixels, Engine, EngineError, ImagePlace, Method, Params, Reference, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap, Letterbox, Mapping};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's first workload: the windows of the first 1, 2, ... faces of the picture.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use nmsfilter_core::engine::{Cpu, Detection, Engine};
 
+use super::latency::{PAPER_CAPACITY, PARTITIONS};
 use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
@@ -21,7 +20,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let windows = windows()?;
     let faces = faces(&windows)?;
     let count = faces.iter().max().map_or(0, |last| last + 1);
-    let paper = bench.engines.cuda().is_some().then(|| PaperKernels::new(4096)).transpose()?;
+    let paper =
+        bench.engines.cuda().is_some().then(|| PaperKernels::new(PAPER_CAPACITY)).transpose()?;
     let budget = bench.budget / 4;
 
     let mut names = bench.engines.names();
@@ -45,7 +45,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         );
         let mut times: Vec<f64> = runs.iter().map(|run| run.times.median()).collect();
         if let Some(paper) = &paper {
-            times.push(paper_total(paper, &seen, budget)?);
+            times.push(paper.time(&seen, PARTITIONS, bench.repeats.at_most(5))?.all);
         }
         for (series, time) in series.iter_mut().zip(&times) {
             series.points.push((visible as f64, *time));
@@ -64,12 +64,6 @@ fn run(bench: &mut Bench) -> Result<()> {
         secondary: None,
     };
     bench.folder.plot("oscars", &chart)
-}
-
-/// The sum of memset, map and reduce with 32 partitions.
-fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Result<f64> {
-    let (_, times) = paper.time(windows, 32, budget / 3)?;
-    Ok(times.iter().map(|times| times.median()).sum())
 }
 
 /// The face of each window: the survivor of exact greedy suppression with which it has the largest

@@ -66,7 +66,7 @@ const NOT_READY: u32 = sys::CUresult::CUDA_ERROR_NOT_READY as u32;
 macro_rules! driver {
     (
         required { $($name:ident($($argument:ident: $type:ty),*);)* }
-        optional { $($optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
+        optional { $($(#[$attribute:meta])? $optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
     ) => {
         /// The driver's functions. Functions that old drivers do not have return an `Option`.
         #[allow(non_snake_case, reason = "fields have the names of the driver's functions")]
@@ -74,7 +74,7 @@ macro_rules! driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             error_string: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
             $($name: unsafe extern "C" fn($($type),*) -> c_uint,)*
-            $($optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
+            $($(#[$attribute])? $optional_name: Option<unsafe extern "C" fn($($optional_type),*) -> c_uint>,)*
         }
 
         impl Driver {
@@ -94,7 +94,7 @@ macro_rules! driver {
                         $($name: *library
                             .get(concat!(stringify!($name), "\0").as_bytes())
                             .map_err(missing(stringify!($name)))?,)*
-                        $($optional_name: library
+                        $($(#[$attribute])? $optional_name: library
                             .get(concat!(stringify!($optional_name), "\0").as_bytes())
                             .ok()
                             .map(|function| *function),)*
@@ -129,6 +129,7 @@ macro_rules! driver {
                 ///
                 /// # Safety
                 /// As in the documentation of the driver API: pointers and handles must be valid.
+                $(#[$attribute])?
                 #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
                 pub unsafe fn $optional_name(
                     &self,
@@ -222,6 +223,15 @@ required {
 optional {
     cuThreadExchangeStreamCaptureMode(mode: *mut sys::CUstreamCaptureMode);
     cuEventElapsedTime(milliseconds: *mut f32, from: sys::CUevent, to: sys::CUevent);
+    // For measurements.
+    cuGraphAddMemsetNode(
+        node: *mut sys::CUgraphNode,
+        graph: sys::CUgraph,
+        dependencies: *const sys::CUgraphNode,
+        count: usize,
+        memory: *const sys::CUDA_MEMSET_NODE_PARAMS,
+        context: sys::CUcontext
+    );
     // CUDA 12.3 and later; cudarc's types are those of CUDA 11.4.
     cuGraphAddDependencies_v2(
         graph: sys::CUgraph,

@@ -13,6 +13,7 @@ pub mod fault;
 pub(crate) mod kernel_headers;
 mod memory;
 mod module;
+mod node_sequence;
 mod ready;
 mod stream;
 
@@ -30,6 +31,7 @@ pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};
 pub use memory::{DeviceBuffer, Location, PinnedBuffer};
 pub use module::{Kernel, Module};
+pub use node_sequence::{NodeSequence, Start};
 pub use ready::{READY_EVENT, Ready};
 pub use stream::{Event, ForeignStream, OwnedEvent, Stream};
 

@@ -84,6 +84,28 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
+    /// The kernel as a node of a [`NodeSequence`](super::NodeSequence): `grid` blocks of `block` threads without dynamic
+    /// shared memory. `params` has the address of each parameter.
+    pub fn node(
+        &self,
+        [grid_x, grid_y, grid_z]: [u32; 3],
+        [block_x, block_y, block_z]: [u32; 3],
+        params: &mut [*mut c_void],
+    ) -> sys::CUDA_KERNEL_NODE_PARAMS {
+        sys::CUDA_KERNEL_NODE_PARAMS {
+            func: self.function,
+            gridDimX: grid_x,
+            gridDimY: grid_y,
+            gridDimZ: grid_z,
+            blockDimX: block_x,
+            blockDimY: block_y,
+            blockDimZ: block_z,
+            sharedMemBytes: 0,
+            kernelParams: params.as_mut_ptr(),
+            extra: null_mut(),
+        }
+    }
+
     /// Launches `grid` blocks of `block` threads without dynamic shared memory, asynchronously, in
     /// stream order. `params` has the address of each parameter; their values are copied before this
     /// returns.

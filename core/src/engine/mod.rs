@@ -132,6 +132,7 @@ pub use auto::Auto;
 pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+pub use cuda::RunKernels;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};

@@ -23,8 +23,6 @@ use super::nvinfer_config::NvinferConfig;
 use super::planner::Planner;
 use super::settings::Settings;
 use super::stats::FrameCounts;
-use super::timeout::Timeout;
-use super::warnings::Warnings;
 #[cfg(feature = "v1_28")]
 use crate::elements::frame_size;
 use crate::input::InputError;

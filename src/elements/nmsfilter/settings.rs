@@ -20,7 +20,7 @@ use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
 use nmsfilter_core::decoder;
 use nmsfilter_core::engine::{Params, SizeLimits};
-use nmsfilter_core::geometry::{self, Bounds, Mapping, MappingError};
+use nmsfilter_core::geometry::{self, Mapping, MappingError};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 //! The kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
@@ -12,11 +12,12 @@ use super::interface::{
     REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks, reduce_blocks,
     sort_blocks, sort_rank_blocks, workspace_bytes,
 };
+use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
 use super::results::ResultAddresses;
-use crate::device::{DeviceBuffer, Driver, DriverError, EdgeData, Stream};
+use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
 
 /// What a graph is instantiated for. Launches with fewer groups and less capacity run on it, too. Images need no memory:
 /// any number of them runs on it.
@@ -88,11 +89,11 @@ impl GraphConfig {
 /// An instantiated graph, with its kernels' workspace.
 #[derive(Debug)]
 pub(super) struct Graph {
+    // Dropped first: its nodes have the workspace and the kernels.
+    sequence: NodeSequence,
     kernels: Arc<Kernels>,
     config: GraphConfig,
     workspace: DeviceBuffer,
-    graph: sys::CUgraph,
-    exec: sys::CUgraphExec,
     nodes: Vec<(KernelNode, sys::CUgraphNode)>,
     /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
@@ -100,7 +101,7 @@ pub(super) struct Graph {
     groups: u32,
 }
 
-// SAFETY: handles may be used from any thread in whose context they are.
+// SAFETY: the nodes' handles may be used from any thread in whose context they are.
 unsafe impl Send for Graph {}
 
 /// The kernel of a node.
@@ -122,6 +123,23 @@ enum KernelNode {
 }
 
 impl KernelNode {
+    /// The kernel's name, with the number of its chunk.
+    fn name(self) -> String {
+        match self {
+            Self::Decode => "decode".to_owned(),
+            Self::Map => "map".to_owned(),
+            Self::Reduce => "reduce".to_owned(),
+            Self::SortCount => "sort_count".to_owned(),
+            Self::SortScatter => "sort_scatter".to_owned(),
+            Self::SortRank => "sort_rank".to_owned(),
+            Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
+            Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
+            Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
+            Self::Masks => "masks".to_owned(),
+            Self::Publish => "publish".to_owned(),
+        }
+    }
+
     /// Whether nothing but its grid changes from launch to launch, with the number of groups.
     fn has_constant_params(self) -> bool {
         !matches!(self, Self::Decode | Self::Masks | Self::Publish)
@@ -142,52 +160,70 @@ impl Graph {
         // kernel has written, and do not use them: tools report such loads.
         stream.zero(&workspace)?;
         let mut graph = Self {
+            sequence: NodeSequence::new(device)?,
             kernels: kernels.clone(),
             config,
             workspace,
-            graph: null_mut(),
-            exec: null_mut(),
             nodes: Vec::new(),
             params: LaunchParams::default(),
             groups: config.groups,
         };
-        let driver = device.enter()?;
-        // SAFETY: the addresses are those of handles; `drop` destroys both.
-        unsafe { driver.cuGraphCreate(&mut graph.graph, 0) }?;
         for kernel in config.kernels() {
-            graph.add_node(&driver, kernel)?;
+            // The launch sets decode's parameters, and its grid with them.
+            let node = graph.add_kernel(&graph.sequence, kernel, !graph.nodes.is_empty())?;
+            graph.nodes.push((kernel, node));
         }
-        // Without CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY kernels have the priority of the
-        // stream that the graph is launched into.
-        // SAFETY: the address is that of a handle.
-        unsafe { driver.cuGraphInstantiateWithFlags(&mut graph.exec, graph.graph, 0) }?;
-        drop(driver);
+        graph.sequence.instantiate()?;
         Ok(graph)
     }
 
-    /// Adds the node of `kernel`, which depends on the node before.
-    fn add_node(&mut self, driver: &Driver, kernel: KernelNode) -> Result<(), DriverError> {
-        let before = self.nodes.last().map(|&(_, node)| node);
-        let programmatic = self.kernels.programmatic_launch;
-        let dependency = before.as_ref().filter(|_| !programmatic);
-        let (dependencies, count) =
-            dependency.map_or((null(), 0), |before| (std::ptr::from_ref(before), 1));
-        let mut node = null_mut();
-        let graph = self.graph;
-        // The launch sets decode's parameters, and its grid with them.
+    /// Adds `kernel` with the parameters of the last launch to `sequence`, and returns its node. A kernel that follows
+    /// another one starts before that has completed, if the GPU can do that.
+    fn add_kernel(
+        &self,
+        sequence: &NodeSequence,
+        kernel: KernelNode,
+        follows_kernel: bool,
+    ) -> Result<sys::CUgraphNode, DriverError> {
+        let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
+        let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
         self.with_node_params(kernel, &self.params, self.groups, |params| {
-            // SAFETY: the parameters are those that the kernel takes; the driver copies them.
-            unsafe { driver.cuGraphAddKernelNode(&mut node, graph, dependencies, count, params) }
-        })?;
-        self.nodes.push((kernel, node));
-        if let Some(before) = before.filter(|_| programmatic) {
-            let edge = EdgeData::PROGRAMMATIC;
-            // SAFETY: both are nodes of the graph, and each address is that of one element.
-            let added =
-                unsafe { driver.cuGraphAddDependencies_v2(graph, &before, &node, &edge, 1) };
-            added.expect("programmatic launch is used only where the driver has this function")?;
+            // SAFETY: the parameters are those that the kernel takes.
+            unsafe { sequence.add_kernel(params, start) }
+        })
+    }
+
+    /// The names of the kernels, in the order of their launches.
+    pub fn kernel_names(&self) -> Vec<String> {
+        self.nodes.iter().map(|(kernel, _)| kernel.name()).collect()
+    }
+
+    /// A graph that runs the first `count` kernels of the last launch `times` times. The last kernels reset the
+    /// counters in the workspace; with `resets` a memset before each repetition does so.
+    pub fn repeated(
+        &self,
+        count: usize,
+        times: u32,
+        resets: bool,
+    ) -> Result<NodeSequence, DriverError> {
+        let mut sequence = NodeSequence::new(self.kernels.device())?;
+        let GraphConfig { capacity, sort, .. } = self.config;
+        let (first, groups) = (self.workspace.address(), self.groups as usize);
+        let stride = self.config.workspace_bytes();
+        for _ in 0..times {
+            if resets {
+                sequence.add_memset(first, 0, [HEADER_BYTES, groups, stride])?;
+            }
+            if resets && capacity > sort.limit {
+                let sort_state = first + sort_state_offset(capacity) as u64;
+                sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
+            }
+            for (i, &(kernel, _)) in self.nodes[..count].iter().enumerate() {
+                self.add_kernel(&sequence, kernel, i > 0)?;
+            }
         }
-        Ok(())
+        sequence.instantiate()?;
+        Ok(sequence)
     }
 
     /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many groups.
@@ -360,7 +396,7 @@ impl Graph {
         // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
         // stream has completed the launch, and the kernels access no memory beyond them, the
         // workspace and the results.
-        unsafe { driver.cuGraphLaunch(self.exec, stream.handle()) }
+        unsafe { self.sequence.launch(&driver, stream) }
     }
 
     /// Submits the kernels with `params` one by one, in stream order: into a stream that is being captured no graph can be
@@ -397,7 +433,7 @@ impl Graph {
     /// Sets the parameters and the grid of the node of a kernel.
     fn update_kernel(
         &self,
-        driver: &Driver,
+        driver: &ContextGuard<'_>,
         kernel: KernelNode,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
@@ -408,33 +444,15 @@ impl Graph {
     /// Sets the parameters and the grid of a node of the instantiated graph.
     fn update_node(
         &self,
-        driver: &Driver,
+        driver: &ContextGuard<'_>,
         kernel: KernelNode,
         node: sys::CUgraphNode,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        let exec = self.exec;
         self.with_node_params(kernel, params, self.groups, |params| {
-            // SAFETY: the parameters are those that the kernel takes; the driver copies them.
-            unsafe { driver.cuGraphExecKernelNodeSetParams(exec, node, params) }
+            // SAFETY: the node is of this graph, and the parameters are those that the kernel takes.
+            unsafe { self.sequence.set_kernel(driver, node, params) }
         })
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        if let Ok(driver) = self.kernels.device().enter() {
-            // SAFETY: the handles are owned, and the engine has waited for what it launched. Null
-            // handles are not destroyed.
-            unsafe {
-                if !self.exec.is_null() {
-                    let _ = driver.cuGraphExecDestroy(self.exec);
-                }
-                if !self.graph.is_null() {
-                    let _ = driver.cuGraphDestroy(self.graph);
-                }
-            }
-        }
     }
 }
 

@@ -30,6 +30,11 @@ impl Graphs {
         self.all[self.current].as_ref().map_or(0, Graph::capacity)
     }
 
+    /// The graph of the last launch.
+    pub fn last(&self) -> Option<&Graph> {
+        self.all[self.current].as_ref()
+    }
+
     /// The words of masks per group that it has memory for.
     pub fn mask_words(&self) -> u32 {
         self.all[self.current].as_ref().map_or(0, Graph::mask_words)

@@ -385,22 +385,32 @@ pub(super) fn chunk_count(capacity: u32, first_chunk: u32) -> u32 {
     1 + ends.take_while(|&end| u64::from(capacity) > end).count() as u32
 }
 
-const HEADER_BYTES: usize = 512;
+pub(super) const HEADER_BYTES: usize = 512;
 const BYTES_PER_CANDIDATE: usize = 324;
 const RECTANGLE_BYTES: usize = 32;
-const SORT_STATE_BYTES: usize = 16_896;
+pub(super) const SORT_STATE_BYTES: usize = 16_896;
 const SORT_BYTES_PER_CANDIDATE: usize = 8;
 const LEAF_CANDIDATES: usize = 32;
 const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
 
-/// `workspace_bytes`: of one group.
+/// The capacity of a group's arrays, so that each array is aligned to 256 bytes.
+fn padded(capacity: u32) -> usize {
+    (capacity as usize).next_multiple_of(64)
+}
+
+/// Where a group's counters of the sort begin in its workspace.
+pub(super) fn sort_state_offset(capacity: u32) -> usize {
+    HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE
+}
+
+/// The bytes of one group's workspace.
 pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool, sort_limit: u32) -> usize {
-    let rectangle = if is_oriented { RECTANGLE_BYTES } else { 0 };
-    let padded = (capacity as usize).next_multiple_of(64);
+    let padded = padded(capacity);
+    let rectangles = if is_oriented { padded * RECTANGLE_BYTES } else { 0 };
     let leaves = padded / LEAF_CANDIDATES + MAX_CHUNKS as usize;
     let sort = padded * SORT_BYTES_PER_CANDIDATE + leaves * LEAF_BYTES;
-    HEADER_BYTES
-        + padded * (BYTES_PER_CANDIDATE + rectangle)
+    sort_state_offset(capacity)
+        + rectangles
         + if capacity > sort_limit { SORT_STATE_BYTES + sort.next_multiple_of(256) } else { 0 }
 }
 

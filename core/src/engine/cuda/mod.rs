@@ -25,6 +25,7 @@ mod layout_params;
 mod mask_params;
 mod places;
 mod results;
+mod run_kernels;
 mod upload;
 
 use std::fmt;
@@ -53,6 +54,7 @@ use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
 use places::{Placed, PlacedImage};
 use results::{DeviceResults, ResultSize, Results};
+pub use run_kernels::RunKernels;
 use upload::{Cached, PriorTable, Table, UploadStream};
 
 /// The engine that runs on an NVIDIA GPU.

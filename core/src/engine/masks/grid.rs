@@ -203,29 +203,6 @@ mod tests {
         }
     }
 
-    /// The mask of a box has the pixels of the region of interest.
-    #[cfg(feature = "gstreamer")]
-    #[test]
-    fn a_mask_of_the_frame_has_the_whole_pixels_of_the_region() {
-        use crate::output::Region;
-        let mut rng = fastrand::Rng::with_seed(4);
-        for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
-            for frame in [[1920, 1080], [333, 517], [1, 1]] {
-                let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
-                let place = ImagePlace::in_frame(&mapping, 0);
-                let grid = grid(&prototypes(160, 120), MaskSize::Frame, &place);
-                for _ in 0..2_000 {
-                    let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
-                    let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
-                    let detection = detection([x, y, x + w, y + h]);
-                    let Some(region) = Region::of(&detection, &mapping) else { continue };
-                    let MaskArea { left, top, width, height } = grid.area(&detection);
-                    assert_eq!([left, top, width, height], region.pixels(frame), "{detection:?}");
-                }
-            }
-        }
-    }
-
     #[test]
     fn pixels_of_the_frame_are_between_the_centers_of_prototype_pixels() {
         let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
