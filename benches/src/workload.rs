@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
-use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{ClassThresholds, Params};
 use nmsfilter_core::tensor::TensorView;
 

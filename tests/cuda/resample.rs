@@ -2,7 +2,6 @@
 //! Modules, kernels and events of `nmsfilter_core::cuda`, and the kernels of kernels/resample.cu, compared
 //! with the CPU.
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
 use gst::glib::translate::IntoGlib;

@@ -41,10 +41,10 @@ mod boxes;
 mod watch;
 
 use crate::contradictions::{PlanFacts, Reading};
-use crate::cuda::ForeignStream;
 use crate::decoder;
-use crate::detail::Details;
+use crate::device::ForeignStream;
 use crate::engine;
+use crate::engine::detail::Details;
 use crate::plan::{Place, Plan};
 use crate::tensor::{Quantization, TensorView};
 
@@ -52,19 +52,20 @@ use watch::Watch;
 
 pub use boxes::BoxNms;
 
-pub use crate::contradictions::{Interface, Warning};
+pub use crate::contradictions::Warning;
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
     Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
     MAX_CLASSES, Options,
 };
-pub use crate::detail::{Detail, Point, Points};
+pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, FrameMap, ImageOutcome, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks, Method,
     Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold, check_model_size,
 };
 pub use crate::geometry::{Bounds, OrientedBox, Overlap};
+pub use crate::names::Interface;
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {

@@ -9,7 +9,7 @@ mod place;
 pub use place::Place;
 
 use crate::decoder::{Choice, Layout};
-use crate::detail::Details;
+use crate::engine::detail::Details;
 use crate::engine::{ClassThresholds, Params};
 use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 

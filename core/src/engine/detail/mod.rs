@@ -10,10 +10,10 @@
 
 mod points;
 
+use super::formula::{self, Prior};
+use super::{Detection, Params};
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
-use crate::engine::formula::{self, Prior};
-use crate::engine::{Detection, Params};
 use crate::geometry::OrientedBox;
 
 use points::PointColumn;
