@@ -28,6 +28,7 @@
 //! `ortinference` is one in inference/.
 #![warn(missing_docs)]
 
+pub mod bindings;
 pub mod deepstream;
 pub mod elements;
 pub mod file;
@@ -37,8 +38,6 @@ mod json;
 pub mod output;
 mod plugin;
 pub mod regions;
-pub mod text;
-mod type_names;
 
 pub use nmsfilter_core::{cuda, tensor};
 

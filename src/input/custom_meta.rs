@@ -35,7 +35,7 @@ use std::sync::OnceLock;
 use gst::glib::prelude::StaticType;
 
 use super::{AttachedTensor, InputError, Tensors};
-use crate::text;
+use crate::bindings::strings;
 use nmsfilter_core::tensor::{
     Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError,
 };
@@ -357,7 +357,7 @@ fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
 
 /// The text of a field of type string. The bindings would panic if it is not UTF-8.
 fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, InputError> {
-    let text = text::of_value(value::<String>(structure, name)?)
+    let text = strings::of_value(value::<String>(structure, name)?)
         .map_err(|_| InputError::Malformed { problem: format!("the field {name} is not UTF-8") })?;
     text.ok_or_else(|| is_null(name))
 }

@@ -44,7 +44,7 @@
 //! ```
 
 use super::InputError;
-use crate::text;
+use crate::bindings::strings;
 use nmsfilter_core::decoder;
 
 pub use nmsfilter_core::geometry::{Fit, FitRule, Letterbox, Rounding};
@@ -408,7 +408,7 @@ fn keypoints(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputErr
 
 /// The text of a value, or what it has instead, for a message.
 fn string(value: &gst::glib::Value) -> Result<&str, String> {
-    match text::of_value(value) {
+    match strings::of_value(value) {
         Ok(Some(text)) => Ok(text),
         Ok(None) if value.type_() == gst::glib::Type::STRING => Err("NULL".to_owned()),
         Ok(None) => Err(value.type_().to_string()),

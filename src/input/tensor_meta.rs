@@ -9,7 +9,7 @@ use gst::glib::translate::ToGlibPtr;
 use gst_analytics::{TensorDataType, TensorMeta};
 
 use super::{AttachedTensor, Tensors};
-use crate::text;
+use crate::bindings::strings;
 use nmsfilter_core::tensor::{ElementType, Shape};
 
 /// Reads the tensors of every `GstTensorMeta` on `buffer` into `tensors`. Tensors beyond its
@@ -64,7 +64,7 @@ const NOT_UTF8: &str = "(an id that is not UTF-8)";
 /// The tensor's id. Unlike `id()` of the bindings, this supports tensors without an id and ids that
 /// are not UTF-8.
 pub(crate) fn id(tensor: &gst_analytics::Tensor) -> &'static str {
-    text::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
+    strings::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 
 /// The tensor's memory. Unlike `data()` of the bindings, this supports tensors without memory.

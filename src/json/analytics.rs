@@ -13,7 +13,7 @@ use super::merge::Merger;
 use super::object::{self, Number, Object, edges, normalized};
 #[cfg(feature = "v1_26")]
 use super::segmentation::{self, AnalyticsSegmentationMtd};
-use crate::text;
+use crate::bindings::strings;
 #[cfg(feature = "v1_26")]
 use nmsfilter_core::geometry::OrientedBox;
 
@@ -55,7 +55,7 @@ pub(super) fn read(
 }
 
 fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> Option<Object> {
-    let label = detection.obj_type().and_then(|quark| text::of_quark(quark.into_glib()));
+    let label = detection.obj_type().and_then(|quark| strings::of_quark(quark.into_glib()));
     let object = Object {
         region_id: detection.id().into(),
         label: object::label(label),

@@ -14,7 +14,7 @@ use gst_analytics::{
 
 use super::{DetailedRegions, KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
-use nmsfilter_core::detail::Point;
+use nmsfilter_core::engine::detail::Point;
 
 /// The size in bytes of one point in the relation metadata, with its place in the group.
 const POINT_SIZE: usize = 80;

@@ -2,7 +2,7 @@
 //! Regions with what belongs to them, as the writers read them.
 
 use super::region::{Region, RegionDetail, RegionMask};
-use nmsfilter_core::detail::Point;
+use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
 
 /// Regions of one frame, or of all frames of a buffer, with their details.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::detailed::{DetailedRegion, DetailedRegions};
-use nmsfilter_core::detail::{Detail, Point};
+use nmsfilter_core::engine::detail::{Detail, Point};
 use nmsfilter_core::engine::{Detection, Mask};
 use nmsfilter_core::geometry::{Corners, Mapping, OrientedBox};
 

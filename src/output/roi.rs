@@ -44,7 +44,7 @@ use gst_video::VideoRegionOfInterestMeta;
 use super::detailed::{DetailedRegion, DetailedRegions, Mask};
 use super::{KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
-use nmsfilter_core::detail::Point;
+use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
 
 /// The fields of `detection` that differ from region to region, all of type double.

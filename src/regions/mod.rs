@@ -33,7 +33,7 @@ use std::ptr::null_mut;
 
 use gst_video::ffi::GstVideoRegionOfInterestMeta;
 
-use crate::text;
+use crate::bindings::strings;
 use field::{Structure, quark};
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
@@ -109,7 +109,7 @@ impl<'a> AttachedRegion<'a> {
             id: meta.id,
             parent_id: meta.parent_id,
             rectangle: [meta.x, meta.y, meta.w, meta.h],
-            label: text::of_quark(meta.roi_type).unwrap_or_default(),
+            label: strings::of_quark(meta.roi_type).unwrap_or_default(),
             class: None,
             detection_label: None,
             track_id: None,

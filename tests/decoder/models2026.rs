@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use nmsfilter_core::decoder::{self, Coordinates, Layout, Options};
-use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
     ClassThresholds, Detection, Engine, ImagePlace, Method, Overlap, Params, Reference,
 };

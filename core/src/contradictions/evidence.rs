@@ -12,7 +12,7 @@
 use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
 use crate::decoder::Scores;
-use crate::detail::{Detail, Point};
+use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};
 
 /// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
@@ -267,9 +267,10 @@ fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contradictions::{Interface, Warning};
+    use crate::contradictions::Warning;
     use crate::decoder::by_name;
     use crate::engine::Masks;
+    use crate::names::Interface;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;

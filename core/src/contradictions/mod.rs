@@ -7,7 +7,6 @@
 //! frames are not looked at afterwards. Images in which nothing is found are counted apart (`silence.rs`).
 
 mod evidence;
-mod names;
 mod numbers;
 mod plan;
 mod reading;
@@ -17,10 +16,9 @@ use std::fmt;
 use std::mem::discriminant;
 
 use crate::engine::Outcome;
+use crate::names::Interface;
 
 pub use evidence::DetailEvidence;
-pub use names::Interface;
-pub(crate) use names::Name;
 pub use plan::{PlanFacts, of_plan};
 pub use reading::Reading;
 pub use silence::{Quiet, Run, Silence};

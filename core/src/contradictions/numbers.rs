@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::names::{Interface, Name, Value};
+use crate::names::{Interface, Name, Value};
 
 /// Numbers that the reading excludes. Width and height of the model's input are `model`.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,11 +7,11 @@
 use std::fmt;
 
 use super::Warning;
-use super::names::{Interface, Name, Value};
 use crate::decoder::layout::{Activation, Column, Group};
 use crate::decoder::model_family::{self, ModelFamily};
 use crate::decoder::{self, Choice, Options, Reason, Scores};
 use crate::engine::ClassThresholds;
+use crate::names::{Interface, Name, Value};
 use crate::tensor::{ElementType, TensorView};
 
 /// The facts of a plan.

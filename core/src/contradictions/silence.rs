@@ -10,12 +10,12 @@
 
 use std::fmt;
 
-use super::names::{Interface, Name};
 use crate::decoder::Layout;
 use crate::engine::{
     ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, SizeLimits,
 };
 use crate::geometry::Bounds;
+use crate::names::{Interface, Name};
 use crate::tensor::TensorView;
 
 /// What an engine has read in a run.

@@ -41,7 +41,7 @@ use super::assign::{
     MAX_FITS, Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout,
 };
 use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
-use crate::contradictions::{Interface, Name};
+use crate::names::{Interface, Name};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.

@@ -117,8 +117,9 @@ mod auto;
 mod class_limits;
 mod cpu;
 pub mod cuda;
+pub mod detail;
 mod device_outcome;
-pub(crate) mod formula;
+mod formula;
 mod masks;
 mod param_check;
 mod params;
@@ -147,10 +148,10 @@ pub(crate) use validate::check_overlap;
 
 use std::time::Duration;
 
-use crate::contradictions::{Interface, Name};
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::device::{DeviceError, DriverError, ForeignStream};
 use crate::geometry::Corners;
+use crate::names::{Interface, Name};
 use crate::tensor::{TensorError, TensorView};
 
 /// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.

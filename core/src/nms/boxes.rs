@@ -23,9 +23,9 @@ use std::collections::HashMap;
 use arrayvec::ArrayVec;
 
 use super::NmsError;
-use crate::cuda::ForeignStream;
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference, ScoreRule};
+use crate::device::ForeignStream;
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,

@@ -41,10 +41,9 @@ mod boxes;
 mod watch;
 
 use crate::contradictions::{PlanFacts, Reading};
-use crate::cuda::ForeignStream;
-use crate::decoder;
-use crate::detail::Details;
-use crate::engine;
+use crate::{decoder, engine};
+use crate::device::ForeignStream;
+use crate::engine::detail::Details;
 use crate::plan::Plan;
 use crate::tensor::{Quantization, TensorView};
 
@@ -52,13 +51,13 @@ use watch::Watch;
 
 pub use boxes::BoxNms;
 
-pub use crate::contradictions::{Interface, Warning};
+pub use crate::contradictions::Warning;
 pub use crate::decoder::layout::Activation;
 pub use crate::decoder::{
     Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
     MAX_CLASSES, Options,
 };
-pub use crate::detail::{Detail, Point, Points};
+pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
@@ -66,6 +65,7 @@ pub use crate::engine::{
     check_model_size,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
+pub use crate::names::Interface;
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {

@@ -5,7 +5,7 @@
 //! which has the layout and the parameters of a run. The places of images are not part of it.
 
 use crate::decoder::Choice;
-use crate::detail::Details;
+use crate::engine::detail::Details;
 use crate::engine::{ClassThresholds, Params};
 use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 

@@ -6,8 +6,8 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
+use crate::bindings::type_names::format;
 use crate::output::Kinds;
-use crate::type_names::format;
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::{decoder, engine, geometry};
 

@@ -15,7 +15,7 @@ use nmsfilter_core::contradictions::Reading;
 use nmsfilter_core::decoder::layout::Reference;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::decoder::{self, Choice, Decoder, Layout, Reason};
-use nmsfilter_core::detail::Details;
+use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{Engine, Params};
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::plan::Plan;

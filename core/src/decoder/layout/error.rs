@@ -2,8 +2,8 @@
 //! Why tensors do not fit a decoder.
 
 use super::BoxFormat;
-use crate::contradictions::{Interface, Name};
 use crate::decoder::MAX_CLASSES;
+use crate::names::{Interface, Name};
 
 /// Why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -19,10 +19,11 @@ use super::timeout::Timeout;
 use crate::elements::lock;
 use crate::output::Labels;
 use nmsfilter_core::contradictions::{
-    self, DetailEvidence, Interface, Numbers, PlanFacts, Quiet, Run, Warning,
+    self, DetailEvidence, Numbers, PlanFacts, Quiet, Run, Warning,
 };
 use nmsfilter_core::engine::Outcome;
 use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::names::Interface;
 
 use settings::SettingContradiction;
 

@@ -10,10 +10,10 @@
 
 mod points;
 
+use super::formula::{self, Prior};
+use super::Detection;
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
-use crate::engine::Detection;
-use crate::engine::formula::{self, Prior};
 use crate::geometry::OrientedBox;
 
 use points::PointColumn;

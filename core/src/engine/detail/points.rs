@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use super::super::formula::{self, Prior};
 use crate::decoder::layout::PointRule;
-use crate::engine::formula::{self, Prior};
 
 /// A point of a survivor.
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
