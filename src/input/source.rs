@@ -137,11 +137,9 @@ impl ImageTensors<'_, '_> {
     /// Views of the tensors for which a plan is made: separate images have the plan of one of them.
     pub fn planned_views(&self) -> TensorViews<'_> {
         match self {
-            Self::Separate(tensors) => {
-                tensors.first().map_or_else(TensorViews::default, |tensor| {
-                    tensor.frames[0].tensors.views()
-                })
-            }
+            Self::Separate(tensors) => tensors
+                .first()
+                .map_or_else(TensorViews::default, |tensor| tensor.frames[0].tensors.views()),
             Self::Attached(_) | Self::Layers(_) => self.views(),
         }
     }

@@ -88,6 +88,11 @@ impl RandomLayout {
 
     fn with_angles(rng: &mut Rng, is_oriented: bool) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+        Self::of_images(rng, is_oriented, images)
+    }
+
+    /// A layout of this number of images.
+    pub fn of_images(rng: &mut Rng, is_oriented: bool, images: usize) -> Self {
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
             components: if has_class {

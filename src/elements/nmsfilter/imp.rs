@@ -580,7 +580,9 @@ impl BaseTransformImpl for NmsFilter {
             self.warn_of_cpu_fallback(&failure);
         }
         match result {
-            Ok(FrameCounts { frames: 0, frames_lost: 0, frames_without_tensors: frames, .. }) => {
+            Ok(FrameCounts {
+                frames: 0, frames_lost: 0, frames_without_tensors: frames, ..
+            }) => {
                 // There are no frames at all in a batch of which no stream has one.
                 if frames > 0 {
                     self.count_without_tensors(frames, buffer.pts());

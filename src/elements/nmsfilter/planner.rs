@@ -13,7 +13,7 @@ use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
 use super::pending_settings::PendingSettings;
-use super::plan::{PlanInput, FramePlan};
+use super::plan::{FramePlan, PlanInput};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
 use crate::decoder::model_family::ModelFamily;

@@ -270,9 +270,8 @@ impl Session {
             let model = models.0[selected].set_model(tensors.model()).map_err(in_stream)?;
             let frame = ImageFrame { index, stream, size: stream_size(&to_read), model };
             let next = FrameTensors { frame, tensors };
-            let is_like = |first: &FrameTensors<'_>| {
-                selected == model_of_waiting && first.are_like(&next)
-            };
+            let is_like =
+                |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
                 let planner = &mut models.0[model_of_waiting];
                 let images = Images::Frames(&waiting);

@@ -13,7 +13,7 @@ use std::mem::{self, Discriminant};
 use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
-use super::plan::{PlanInput, FramePlan};
+use super::plan::{FramePlan, PlanInput};
 use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::contradictions::{

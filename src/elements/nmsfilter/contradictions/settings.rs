@@ -5,7 +5,7 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
-use super::super::plan::{PlanInput, FramePlan};
+use super::super::plan::{FramePlan, PlanInput};
 use super::super::settings::Settings;
 use crate::decoder::{Choice, MAX_CLASSES};
 use crate::engine::ClassThresholds;
