@@ -45,7 +45,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // The engine's stream waits for the event. This thread waits for the survivors only.
     let mut nms = Nms::new(Backend::Cuda, Some(device.ordinal()))?;
     let outcome = nms.run(&tensors)?;
-    let survivors = outcome.image(0).survivors;
+    let survivors = outcome.group(0).survivors;
     for Detection { x1, y1, x2, y2, score, anchor, .. } in survivors {
         println!("anchor {anchor}: score {score}, {x1},{y1} to {x2},{y2}");
     }

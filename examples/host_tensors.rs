@@ -29,7 +29,7 @@ pub fn detect(nms: &mut Nms, output: &[f32]) -> Result<Vec<Detection>, Box<dyn E
     // The elements are not copied.
     let tensors = [TensorView::from_slice("output0", &[1, 6, 4], output)];
     // What is found is valid until the next run.
-    Ok(nms.run(&tensors)?.image(0).survivors.to_vec())
+    Ok(nms.run(&tensors)?.group(0).survivors.to_vec())
 }
 
 /// # Errors

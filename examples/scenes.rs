@@ -32,7 +32,7 @@ use std::io::{self, BufWriter, Write};
 use fastrand::Rng;
 use gstnmsfilter::internals::decoder::{Field, PlainLayout};
 use gstnmsfilter::internals::engine::{
-    Detection, Engine, ImageOutcome, Params, Reference, SizeLimits,
+    Detection, Engine, GroupOutcome, ImagePlace, Params, Reference, SizeLimits,
 };
 use gstnmsfilter::tensor::{Elements, TensorView};
 use half::f16;
@@ -121,14 +121,19 @@ fn write_scene(
     params.multi_label &= layout.anchors * layout.classes <= MAX_PAIRS;
 
     let mut reference = Reference::default();
-    let outcome = reference.run(&tensors, &layout.clone().into(), &params)?;
+    let outcome = reference.run(
+        &tensors,
+        &layout.clone().into(),
+        &params,
+        &scene.place.repeated(layout.images),
+    )?;
     out.u64(seed)?;
     out.tensors(&tensors)?;
     out.field(Some(&layout.boxes))?;
     out.field(Some(&layout.scores))?;
     out.field(layout.objectness.as_ref())?;
-    out.params(&layout, &params)?;
-    for image in outcome.images() {
+    out.params(&layout, &params, &scene.place)?;
+    for image in outcome.groups() {
         out.image(&image)?;
     }
     Ok(())
@@ -244,7 +249,12 @@ impl Writer {
             .try_for_each(|number| self.u64(number as u64))
     }
 
-    fn params(&mut self, layout: &PlainLayout, params: &Params) -> io::Result<()> {
+    fn params(
+        &mut self,
+        layout: &PlainLayout,
+        params: &Params,
+        place: &ImagePlace,
+    ) -> io::Result<()> {
         let thresholds = &params.thresholds;
         self.count(thresholds.per_class.len())?;
         for &threshold in &thresholds.per_class {
@@ -262,17 +272,21 @@ impl Writer {
         }
         self.count(params.max_candidates)?;
         self.count(params.max_detections)?;
-        for pair in [params.scale, params.sizes.min, params.sizes.max] {
+        for pair in [
+            if layout.normalized { place.model_size } else { [1.0; 2] },
+            params.sizes.min,
+            params.sizes.max,
+        ] {
             pair.into_iter().try_for_each(|number| self.f32(number))?;
         }
-        let visible = params.visible;
+        let visible = place.visible;
         [visible.left, visible.top, visible.right, visible.bottom]
             .into_iter()
             .chain([params.iou_threshold, params.pixel_offset])
             .try_for_each(|number| self.f32(number))
     }
 
-    fn image(&mut self, image: &ImageOutcome<'_>) -> io::Result<()> {
+    fn image(&mut self, image: &GroupOutcome<'_>) -> io::Result<()> {
         for count in [image.candidates, image.rejected, image.survivors.len()] {
             self.count(count)?;
         }

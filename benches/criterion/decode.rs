@@ -26,7 +26,10 @@ fn decode(criterion: &mut Criterion) {
             let mut cpu = Cpu::default();
             group.bench_function(&workload.name, |bencher| {
                 bencher.iter(|| {
-                    cpu.run(&tensors, &layout, &workload.params).unwrap().image(0).candidates
+                    cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                        .unwrap()
+                        .group(0)
+                        .candidates
                 });
             });
         }

@@ -24,7 +24,11 @@ fn suppression(criterion: &mut Criterion) {
         let mut cpu = Cpu::default();
         group.bench_function(&workload.name, |bencher| {
             bencher.iter(|| {
-                cpu.run(&tensors, &layout, &workload.params).unwrap().image(0).survivors.len()
+                cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                    .unwrap()
+                    .group(0)
+                    .survivors
+                    .len()
             });
         });
     }

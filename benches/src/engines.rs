@@ -7,7 +7,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::device::DeviceError;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, DeviceWork, Engine, ImageOutcome};
+use gstnmsfilter::internals::engine::{Cpu, Cuda, DeviceWork, Engine, GroupOutcome};
 use gstnmsfilter::tensor::TensorView;
 
 use crate::measure::{Times, measure};
@@ -93,16 +93,16 @@ fn run(
     workload: &Workload,
     budget: std::time::Duration,
 ) -> Result<Run> {
-    let layout = workload.layout();
+    let (layout, places) = (workload.layout(), workload.places());
     let name = engine.name();
     // The first run can need two launches.
-    engine.run(tensors, &layout, &workload.params)?;
-    let outcome = engine.run(tensors, &layout, &workload.params)?;
-    let ImageOutcome { candidates, survivors, .. } = outcome.image(0);
+    engine.run(tensors, &layout, &workload.params, &places)?;
+    let outcome = engine.run(tensors, &layout, &workload.params, &places)?;
+    let GroupOutcome { candidates, survivors, .. } = outcome.group(0);
     let (survivors, work) = (survivors.len(), outcome.device());
     let mut failure = None;
     let mut device = Vec::new();
-    let times = measure(budget, || match engine.run(tensors, &layout, &workload.params) {
+    let times = measure(budget, || match engine.run(tensors, &layout, &workload.params, &places) {
         Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
         Err(error) => failure = Some(error),
     });

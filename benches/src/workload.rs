@@ -12,7 +12,8 @@ use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::internals::decoder::{self, BoxFormat, Layout, Options};
 use gstnmsfilter::internals::detail::Details;
-use gstnmsfilter::internals::engine::{ClassThresholds, Params};
+use gstnmsfilter::internals::engine::{ClassThresholds, ImagePlace, Params};
+use gstnmsfilter::internals::geometry::FrameMap;
 use gstnmsfilter::tensor::TensorView;
 
 /// Tensors, and the parameters of decode and suppression.
@@ -22,6 +23,8 @@ pub struct Workload {
     pub name: String,
     /// What to make candidates of and how to suppress them.
     pub params: Params,
+    /// The frame of the images, for masks in its pixels.
+    pub frame: Option<FrameMap>,
     tensors: Vec<TensorData>,
     box_format: BoxFormat,
     /// The decoder, if ids do not select it.
@@ -79,6 +82,11 @@ impl Workload {
             .collect()
     }
 
+    /// The place of the image.
+    pub fn places(&self) -> [ImagePlace; 1] {
+        [ImagePlace { frame: self.frame, ..ImagePlace::in_model(MODEL_SIZE) }]
+    }
+
     /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
         let model_size = Some(MODEL_SIZE);
@@ -100,16 +108,17 @@ impl Workload {
         Self { name: name.into(), params, ..self.clone() }
     }
 
-    /// The output of a family, read by `decoder`. Normalized coordinates are multiplied by the size of the model's
-    /// input.
+    /// The output of a family, read by `decoder`.
     pub fn family(decoder: &'static str, tensors: Vec<TensorData>) -> Self {
         let (params, box_format) = (greedy_params(0.45, 0.25), BoxFormat::Corners);
-        let mut workload =
-            Self { name: decoder.to_owned(), params, tensors, box_format, decoder: Some(decoder) };
-        if workload.layout().normalized {
-            workload.params.scale = MODEL_SIZE;
+        Self {
+            name: decoder.to_owned(),
+            params,
+            frame: None,
+            tensors,
+            box_format,
+            decoder: Some(decoder),
         }
-        workload
     }
 
     /// Oriented boxes as the output of an end-to-end model.
@@ -130,6 +139,7 @@ impl Workload {
         Self {
             name: name.into(),
             params,
+            frame: None,
             tensors: vec![numbers],
             box_format: BoxFormat::Square,
             decoder: None,
@@ -144,7 +154,14 @@ impl Workload {
             TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
             TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
-        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners, decoder: None }
+        Self {
+            name: name.into(),
+            params,
+            frame: None,
+            tensors,
+            box_format: BoxFormat::Corners,
+            decoder: None,
+        }
     }
 
     /// One tensor, with an id of its decoder, whose boxes are centers and sizes.
@@ -152,6 +169,7 @@ impl Workload {
         Self {
             name: name.into(),
             params,
+            frame: None,
             tensors: vec![numbers],
             box_format: BoxFormat::Center,
             decoder: None,

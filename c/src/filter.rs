@@ -186,7 +186,10 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     // SAFETY: the caller guarantees it.
     unsafe {
         Filter::run(filter, |filter| {
-            filter.nms.params = border::read(params, "params")?.to_nms()?;
+            let params = border::read(params, "params")?;
+            let (visible, frame) = (params.visible(), params.frame()?);
+            filter.nms.params = params.to_nms()?;
+            (filter.nms.visible, filter.nms.frame) = (visible, frame);
             Ok(())
         })
     }

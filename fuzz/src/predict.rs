@@ -12,9 +12,10 @@ use gstnmsfilter::internals::decoder::{
 };
 use gstnmsfilter::internals::deepstream::layout::StructureLayout;
 use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
+    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
+    SizeLimits,
 };
-use gstnmsfilter::internals::geometry::{Bounds, Letterbox, Mapping};
+use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
 use gstnmsfilter::internals::output::{HAS_ANALYTICS, Region};
 use gstnmsfilter::internals::plan;
 use gstnmsfilter::tensor::TensorView;
@@ -200,8 +201,8 @@ impl Plan {
         let class_rules = class_rules(settings, &known.labels, &choice)?;
         let thresholds = thresholds(settings, &known.labels, &choice)?;
         let params = Params { class_rules, ..params(settings, thresholds) };
-        let mut plan = plan::Plan::new(tensors, choice, params);
-        let (layout, params) = plan.at(plan::Place::Frame(mapping));
+        let plan = plan::Plan::new(tensors, choice, params);
+        let (layout, params) = (&plan.choice().layout, plan.params());
         // As every engine.
         Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
         if known.backend == "cuda" {
@@ -214,11 +215,13 @@ impl Plan {
         Ok(Self { plan, mapping, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
-    fn decoded(mut self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let (layout, params) = self.plan.at(plan::Place::Frame(self.mapping));
+    fn decoded(self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
+        let choice = self.plan.choice();
+        let place = ImagePlace::in_frame(&self.mapping, 0);
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, layout, params).map_err(|error| kind(&error))?;
-        let (image, choice) = (outcome.image(0), self.plan.choice());
+        let outcome = reference.run(tensors, &choice.layout, self.plan.params(), &[place]);
+        let outcome = outcome.map_err(|error| kind(&error))?;
+        let image = outcome.group(0);
         let region = |survivor| {
             let region = Region::of(survivor, &self.mapping).expect("every survivor is visible");
             (region, name_of(region.class, &known.labels, choice))
@@ -334,8 +337,6 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
             min: [settings.get("min-size"); 2],
             max: [if max == 0.0 { f32::INFINITY } else { max }; 2],
         },
-        visible: Bounds::ANY,
-        scale: [1.0; 2],
         max_candidates: cap("max-candidates"),
         max_detections: cap("max-detections"),
         ..Params::default()

@@ -222,6 +222,12 @@ mod tests {
         params.check().expect_err("the value cannot work").to_string()
     }
 
+    fn place_text(change: impl FnOnce(&mut ImagePlace)) -> String {
+        let mut place = ImagePlace::in_model([1.0; 2]);
+        change(&mut place);
+        place.check().expect_err("the value cannot work").to_string()
+    }
+
     #[test]
     fn parameters_that_cannot_work_are_named() {
         let nan = f32::NAN;
@@ -274,23 +280,23 @@ mod tests {
             "class_rules[1].sizes.min: expected numbers of at most the greatest size, got [9.0, 9.0]"
         );
         assert_eq!(
-            text(|params| {
-                params.visible = Bounds { left: 0.0, top: 0.0, right: 0.0, bottom: 9.0 };
+            place_text(|place| {
+                place.visible = Bounds { left: 0.0, top: 0.0, right: 0.0, bottom: 9.0 };
             }),
             "visible: expected a left edge before the right one and an upper edge above the lower one, \
              got [0.0, 0.0, 0.0, 9.0]"
         );
         let frame = FrameMap { size: [640, 480], ratio: [1.0; 2], offset: [0.0; 2] };
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { size: [0, 480], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { size: [0, 480], ..frame })),
             "frame.size: expected sides from 1 to 65536, got [0, 480]"
         );
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { ratio: [0.0, 1.0], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { ratio: [0.0, 1.0], ..frame })),
             "frame.ratio: expected finite numbers above 0, got [0.0, 1.0]"
         );
         assert_eq!(
-            text(|params| params.frame = Some(FrameMap { offset: [f64::NAN, 0.0], ..frame })),
+            place_text(|place| place.frame = Some(FrameMap { offset: [f64::NAN, 0.0], ..frame })),
             "frame.offset: expected finite numbers, got [NaN, 0.0]"
         );
     }
@@ -302,8 +308,10 @@ mod tests {
         params.thresholds = ClassThresholds { default: f32::INFINITY, per_class: vec![0.5] };
         params.sizes = SizeLimits { min: [5.0; 2], max: [5.0, f32::INFINITY] };
         (params.iou_threshold, params.pixel_offset) = (1.0, 1.0);
-        params.frame = Some(FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] });
         assert_eq!(params.check(), Ok(()));
+        let frame = FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] };
+        let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([1.0; 2]) };
+        assert_eq!(place.check(), Ok(()));
         // Every score passes, as boxes alone need it.
         params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         assert_eq!(params.check(), Ok(()));

@@ -60,8 +60,13 @@ impl ImagePlace {
         }
     }
 
+    /// This place for each of so many images, each in a group by itself.
+    pub fn repeated(self, images: usize) -> Vec<Self> {
+        (0..images as u32).map(|group| Self { group, ..self }).collect()
+    }
+
     /// Pixels of the model's input per unit of the tensor.
-    pub(crate) fn unit(&self, layout: &Layout) -> [f32; 2] {
+    pub fn unit(&self, layout: &Layout) -> [f32; 2] {
         if layout.normalized { self.model_size } else { [1.0; 2] }
     }
 

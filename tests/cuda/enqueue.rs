@@ -29,14 +29,14 @@ fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> 
     found
 }
 
-/// The counts, the detections and the rows of columns of all images.
+/// The counts, the detections and the rows of columns of all groups.
 fn results(
     outcome: &DeviceOutcome<'_>,
     stream: &Stream,
 ) -> (Vec<DeviceCounts>, Vec<Detection>, Vec<f32>) {
-    let rows = outcome.images() * outcome.capacity();
+    let rows = outcome.groups() * outcome.capacity();
     (
-        downloaded(stream, outcome.counts(), outcome.images()),
+        downloaded(stream, outcome.counts(), outcome.groups()),
         downloaded(stream, outcome.detections(), rows),
         downloaded(stream, outcome.columns(), rows * outcome.column_components()),
     )
@@ -59,7 +59,7 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         let views = scene.views();
         let stream = &streams[rng.usize(0..2)];
         let needs_host = layout.prototypes.is_some() || has_class_limits(params);
-        let outcome = match cuda.enqueue(&views, layout, params, foreign(stream)) {
+        let outcome = match cuda.enqueue(&views, layout, params, &scene.places(), foreign(stream)) {
             Ok(outcome) => outcome,
             Err(EngineError::NeedsHost { .. }) if needs_host => {
                 refused += 1;
@@ -70,9 +70,9 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         assert!(!needs_host, "seed {seed}");
         let (counts, detections, columns) = results(&outcome, stream);
         let (capacity, width) = (outcome.capacity(), outcome.column_components());
-        let expected = reference.run(&views, layout, params).unwrap();
-        assert_eq!(outcome.images(), layout.images, "seed {seed}");
-        for (index, image) in expected.images().enumerate() {
+        let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
+        assert_eq!(outcome.groups(), layout.images, "seed {seed}");
+        for (index, image) in expected.groups().enumerate() {
             let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
             let DeviceCounts { candidates, rejected, survivors: kept, .. } = counts[index];
             let found = [candidates, rejected, kept].map(|count| count as usize);
@@ -87,8 +87,8 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
             survivors += kept;
         }
         if rng.bool() {
-            let found = cuda.run(&views, layout, params).unwrap();
-            assert_eq!(found.image(0).survivors, expected.image(0).survivors, "seed {seed}");
+            let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
+            assert_eq!(found.group(0).survivors, expected.group(0).survivors, "seed {seed}");
         }
     }
     assert!(survivors > 2 * scenes as usize, "{survivors}");

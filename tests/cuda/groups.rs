@@ -45,7 +45,7 @@ impl GroupScene {
         }
         let is_oriented = rng.u8(0..3) == 0;
         let images = rng.usize(1..=most);
-        let random = RandomLayout::of_images(rng, is_oriented, images);
+        let random = RandomLayout::of_images(rng, images, is_oriented);
         let mut layout = random.layout.clone();
         layout.normalized = rng.u8(0..3) == 0;
         let mut params = any_params(rng, images * layout.anchors(), layout.score.components);

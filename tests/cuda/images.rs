@@ -70,11 +70,16 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 /// The anchors of the survivors of each image, and the bytes uploaded.
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
-    let outcome = engine.run(&tensors, &layout(&tensors), &Params::default())?;
+    let outcome = engine.run(
+        &tensors,
+        &layout(&tensors),
+        &Params::default(),
+        &engines::places(&layout(&tensors)),
+    )?;
     let anchors = |detections: &[gstnmsfilter::internals::engine::Detection]| {
         detections.iter().map(|detection| detection.anchor).collect()
     };
-    let survivors = outcome.images().map(|image| anchors(image.survivors)).collect();
+    let survivors = outcome.groups().map(|image| anchors(image.survivors)).collect();
     Ok((survivors, outcome.device().bytes_uploaded))
 }
 
@@ -146,7 +151,9 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
     images.push(storage(&memory, 3, Ready::Now));
     let tensors = tensors(&images);
     let mut auto = Auto::new(None);
-    let outcome = auto.run(&tensors, &layout(&tensors), &Params::default()).unwrap();
+    let outcome = auto
+        .run(&tensors, &layout(&tensors), &Params::default(), &engines::places(&layout(&tensors)))
+        .unwrap();
     assert_eq!(outcome.engine(), "cuda");
 }
 

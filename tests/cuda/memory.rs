@@ -65,9 +65,10 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
     let windows = [tensor_in("windows", &[data.size() / 16, 4], data)];
     let tensors: Tensors<'_> = windows.iter().collect();
     let views = tensors.views();
-    let outcome = cuda.run(&views, &layout(&views), &Params::default())?;
+    let outcome =
+        cuda.run(&views, &layout(&views), &Params::default(), &engines::places(&layout(&views)))?;
     assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read in place");
-    let image = outcome.image(0);
+    let image = outcome.group(0);
     Ok((image.candidates, image.survivors.len()))
 }
 

@@ -29,7 +29,8 @@ impl OnGpu {
             bytes += 4 * self.thresholds.len() as u64;
         }
         let rule = |class: u32| {
-            let SizeLimits { min, max } = *params.sizes_of(class);
+            let sizes = params.class_rules[class as usize].sizes.unwrap_or(params.sizes);
+            let SizeLimits { min, max } = sizes;
             [params.iou_threshold_of(class), min[0], min[1], max[0], max[1]]
         };
         let rules: Vec<_> = (0..params.class_rules.len() as u32).map(rule).collect();
@@ -44,8 +45,8 @@ impl OnGpu {
 /// The number of bytes that are copied to the host: in each launch the counts of each image, and the
 /// survivors.
 pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
-    let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches * outcome.images().len() as u64 + 28 * survivors as u64
+    let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
+    32 * outcome.device().launches * outcome.groups().len() as u64 + 28 * survivors as u64
 }
 
 /// A tensor of f32 in the memory of a buffer.

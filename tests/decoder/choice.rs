@@ -32,7 +32,10 @@ fn choose_with(
     let decoder = decoder.map(|name| decoder::by_name(name).unwrap());
     let choice = decoder::choose(&tensors, decoder, options)?;
     // The layout can be run: no index is out of bounds.
-    engines::fast().run(&tensors, &choice.layout, &Params::default()).unwrap().image(0);
+    engines::fast()
+        .run(&tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+        .unwrap()
+        .group(0);
     Ok(choice)
 }
 

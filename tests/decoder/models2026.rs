@@ -7,10 +7,9 @@ use std::path::Path;
 use gstnmsfilter::internals::decoder::{self, Coordinates, Layout, Options};
 use gstnmsfilter::internals::detail::Details;
 use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
+    ClassThresholds, Detection, Engine, ImagePlace, Method, Overlap, Params, Reference,
 };
 use gstnmsfilter::internals::geometry::OrientedBox;
-use gstnmsfilter::internals::plan::Place;
 use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use serde_json::Value;
 
@@ -169,20 +168,23 @@ impl Case {
         };
         let options = Options { coordinates, model_size: Some(self.model), ..Options::default() };
         let layout = decoder::choose(views, decoder::by_name(decoder), options).unwrap().layout;
-        let mut params = self.params.clone();
-        Place::Input(self.model).apply(&layout, &mut params);
-        (layout, params)
+        (layout, self.params.clone())
+    }
+
+    /// The place of the image.
+    pub fn places(&self) -> [ImagePlace; 1] {
+        [ImagePlace::in_model(self.model)]
     }
 
     /// The survivors by the reference engine, which are those of the engine under test.
     fn survivors(&self, decoder: &str) -> Vec<Detection> {
         self.with(decoder, |views, layout, params| {
             let mut reference = Reference::default();
-            let expected = reference.run(views, layout, params).unwrap();
-            let expected = expected.image(0).survivors.to_vec();
+            let expected = reference.run(views, layout, params, &self.places()).unwrap();
+            let expected = expected.group(0).survivors.to_vec();
             let mut fast = engines::fast();
-            let outcome = fast.run(views, layout, params).unwrap();
-            assert_eq!(outcome.image(0).survivors, expected);
+            let outcome = fast.run(views, layout, params, &self.places()).unwrap();
+            assert_eq!(outcome.group(0).survivors, expected);
             expected
         })
     }
@@ -267,13 +269,13 @@ fn survivors_have_the_expected_oriented_boxes() {
         let (mut layout, params) = case.layout(&views, decoder);
         let details = Details::prepare(&mut layout, true);
         let mut fast = engines::fast();
-        let outcome = fast.run(&views, &layout, &params).unwrap();
-        let (image, components) = (outcome.image(0), outcome.column_components());
+        let outcome = fast.run(&views, &layout, &params, &case.places()).unwrap();
+        let (image, components) = (outcome.group(0), outcome.column_components());
         let expected = rows(&folder.join("expected.csv"));
         assert_eq!((image.survivors.len(), expected.len()), (117, 117), "{name}");
         let columns = image.columns.chunks_exact(components);
         for ((survivor, columns), row) in image.survivors.iter().zip(columns).zip(&expected) {
-            let detail = details.of(&layout, &params, survivor, columns);
+            let detail = details.of(&layout, case.places()[0].unit(&layout), survivor, columns);
             let OrientedBox { center: [x, y], size: [w, h], angle } =
                 detail.oriented_box().unwrap();
             let pairs = [x, y, w, h, angle].into_iter().zip(&row[7..12]);

@@ -18,8 +18,18 @@ fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detectio
     let tensors = [TensorView::from_slice("yolox-out", shape, elements)];
     let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, params).unwrap().image(0).survivors.to_vec();
-    let found = fast.run(&tensors, &layout, params).unwrap().image(0).survivors.to_vec();
+    let expected = reference
+        .run(&tensors, &layout, params, &engines::places(&layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
+    let found = fast
+        .run(&tensors, &layout, params, &engines::places(&layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
     assert_eq!(found, expected);
     found
 }

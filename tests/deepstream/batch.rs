@@ -12,7 +12,9 @@ use fastrand::Rng;
 use gstnmsfilter::internals::decoder::{self, Options};
 use gstnmsfilter::internals::deepstream::layout::Version;
 use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
-use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use gstnmsfilter::internals::engine::{
+    ClassThresholds, Detection, Engine, ImagePlace, Params, Reference,
+};
 use gstnmsfilter::internals::geometry::{FitRule, Letterbox, Mapping, Rounding};
 use gstnmsfilter::internals::output::Region;
 use gstnmsfilter::tensor::TensorView;
@@ -309,14 +311,15 @@ impl Scene {
         let decoder = decoder::by_name(model_.format.decoder());
         let choice = decoder::choose(&views, decoder, Options::default()).unwrap();
         let params = Params {
-            visible: mapping.visible(),
             thresholds: ClassThresholds::uniform(self.score_threshold),
             max_detections: 1000,
             ..Params::default()
         };
         let mut reference = Reference::default();
-        let outcome = reference.run(&views, &choice.layout, &params).unwrap();
-        (outcome.image(0).survivors.to_vec(), mapping)
+        let outcome = reference
+            .run(&views, &choice.layout, &params, &[ImagePlace::in_frame(&mapping, 0)])
+            .unwrap();
+        (outcome.group(0).survivors.to_vec(), mapping)
     }
 
     /// The objects that are expected for these survivors.

@@ -72,7 +72,10 @@ fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
             };
             for engine in [&mut Reference::default() as &mut dyn Engine, &mut *engines::fast()] {
                 let name = engine.name();
-                let outcome = engine.run(&tensors, &layout, &params).unwrap().image(0);
+                let outcome = engine
+                    .run(&tensors, &layout, &params, &engines::places(&layout))
+                    .unwrap()
+                    .group(0);
                 assert_eq!(outcome.candidates, n, "{file}: {name}");
                 let mut found: Vec<u32> = outcome.survivors.iter().map(|d| d.anchor).collect();
                 found.sort_unstable();

@@ -9,6 +9,7 @@ mod box_nms;
 mod candidates;
 mod examples;
 mod facade;
+mod groups;
 mod images;
 mod layout;
 mod layouts;

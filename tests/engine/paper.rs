@@ -16,8 +16,9 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, params).unwrap().image(0);
-    let found = fast.run(&tensors, &layout, params).unwrap().image(0);
+    let expected =
+        reference.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
+    let found = fast.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
     assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
     #[cfg(feature = "gstreamer")]
     {

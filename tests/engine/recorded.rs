@@ -8,7 +8,7 @@
 //! survivors are the same anchors.
 
 use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
-use gstnmsfilter::internals::engine::{Detection, Engine, Method, Params, Reference};
+use gstnmsfilter::internals::engine::{Detection, Engine, ImagePlace, Method, Params, Reference};
 use gstnmsfilter::tensor::TensorView;
 
 #[cfg(feature = "gstreamer")]
@@ -27,10 +27,11 @@ fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -
     let tensors = [TensorView::from_slice("recorded", shape, elements)];
     let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
     let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
-    let params = Params { scale: [SIDE; 2], ..params };
+    let places = [ImagePlace::in_model([SIDE; 2])];
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
-    let found = fast.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
+    let expected =
+        reference.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
+    let found = fast.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
     assert_eq!(expected, found);
     found
 }

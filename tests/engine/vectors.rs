@@ -80,10 +80,19 @@ impl Run<'_> {
         let layout = decoder::choose(&tensors, None, options).unwrap().layout;
         let anchors = |survivors: &[Detection]| survivors.iter().map(|d| d.anchor).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
-        let expected: Vec<u32> =
-            anchors(reference.run(&tensors, &layout, &self.params).unwrap().image(0).survivors);
-        let found: Vec<u32> =
-            anchors(fast.run(&tensors, &layout, &self.params).unwrap().image(0).survivors);
+        let expected: Vec<u32> = anchors(
+            reference
+                .run(&tensors, &layout, &self.params, &engines::places(&layout))
+                .unwrap()
+                .group(0)
+                .survivors,
+        );
+        let found: Vec<u32> = anchors(
+            fast.run(&tensors, &layout, &self.params, &engines::places(&layout))
+                .unwrap()
+                .group(0)
+                .survivors,
+        );
         assert_eq!(expected, found, "reference and fast");
         #[cfg(feature = "gstreamer")]
         {

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gstnmsfilter::internals::decoder::Layout;
 use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
+use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, Mask};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -27,6 +28,11 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
+/// The place of each image of a layout: in no frame, in a group by itself.
+pub fn places(layout: &Layout) -> Vec<ImagePlace> {
+    ImagePlace::in_model([1.0; 2]).repeated(layout.images)
+}
+
 /// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as
 /// it is for the emulated GPU, which is slow.
 pub fn scene_count(count: u64) -> u64 {
@@ -41,12 +47,12 @@ pub fn require_gpu() {
 }
 
 /// The masks of the survivors.
-pub fn masks<'a>(outcome: &ImageOutcome<'a>) -> Vec<Option<Mask<'a>>> {
+pub fn masks<'a>(outcome: &GroupOutcome<'a>) -> Vec<Option<Mask<'a>>> {
     (0..outcome.survivors.len()).map(|survivor| outcome.masks.get(survivor)).collect()
 }
 
 /// The bits of the survivors, and the counts of candidates and of rejected anchors.
-pub fn bits(outcome: &ImageOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
+pub fn bits(outcome: &GroupOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
     let survivors = outcome.survivors.iter().map(|d| {
         let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
         [x1, y1, x2, y2, score, d.class, d.anchor]

@@ -78,21 +78,18 @@ impl StoredTensor {
 impl RandomLayout {
     /// A layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
-        Self::with_angles(rng, false)
+        let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+        Self::of_images(rng, images, false)
     }
 
     /// A layout whose boxes have angles.
     pub fn oriented(rng: &mut Rng) -> Self {
-        Self::with_angles(rng, true)
-    }
-
-    fn with_angles(rng: &mut Rng, is_oriented: bool) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
-        Self::of_images(rng, is_oriented, images)
+        Self::of_images(rng, images, true)
     }
 
     /// A layout of this number of images.
-    pub fn of_images(rng: &mut Rng, is_oriented: bool, images: usize) -> Self {
+    pub fn of_images(rng: &mut Rng, images: usize, is_oriented: bool) -> Self {
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
             components: if has_class {

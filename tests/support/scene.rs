@@ -6,7 +6,7 @@ use gstnmsfilter::internals::decoder::{
     self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
 };
 use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits,
+    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, SizeLimits,
 };
 use gstnmsfilter::internals::geometry::Bounds;
 use gstnmsfilter::tensor::TensorView;
@@ -53,6 +53,8 @@ impl TensorFormat {
 #[derive(Clone)]
 pub struct Scene {
     pub params: Params,
+    /// The place of each image.
+    pub place: ImagePlace,
     format: TensorFormat,
     /// Box, objectness if the format has it, and class scores of each anchor.
     anchors: Vec<Vec<f32>>,
@@ -75,10 +77,10 @@ struct StoredTensor {
 
 impl std::fmt::Debug for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { format, anchors, classes, half, params, .. } = self;
+        let Self { format, anchors, classes, half, params, place, .. } = self;
         write!(
             f,
-            "{format:?}, {} anchors, {classes} classes, half {half}, {params:?}",
+            "{format:?}, {} anchors, {classes} classes, half {half}, {params:?}, {place:?}",
             anchors.len()
         )
     }
@@ -102,7 +104,7 @@ impl Scene {
         let mut scene = Self::random(&mut Rng::with_seed(seed), anchors);
         scene.params.thresholds = ClassThresholds::uniform(0.02);
         scene.params.sizes = SizeLimits::ANY;
-        scene.params.visible = Bounds::ANY;
+        scene.place.visible = Bounds::ANY;
         scene.params.multi_label = false;
         scene
     }
@@ -135,7 +137,7 @@ impl Scene {
             .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized])
             .unwrap();
         if scene.coordinates == Coordinates::Normalized || format == TensorFormat::UltraFace {
-            scene.params.scale = [rng.f32() * 2.0, 1.0 / 3.0];
+            scene.place.model_size = [rng.f32() * 2.0, 1.0 / 3.0];
         }
         scene.half = rng.bool();
         scene.insert_extremes(rng);
@@ -211,10 +213,10 @@ impl Scene {
             }
         }
         // Many boxes touch these bounds without crossing them.
-        scene.params.visible = Bounds::ANY;
+        scene.place.visible = Bounds::ANY;
         if rng.bool() {
             let [x, y] = steps;
-            scene.params.visible = Bounds {
+            scene.place.visible = Bounds {
                 left: (origin + 3.0) * x,
                 top: (origin + 2.0) * y,
                 right: (origin + 9.0) * x,
@@ -236,7 +238,8 @@ impl Scene {
             let (format, classes, anchors) = (first.format, first.classes, first.anchors.len());
             let image =
                 Self::around_objects(&mut rng, format, classes, anchors, first.params.clone());
-            let mut image = Self { coordinates: first.coordinates, half: first.half, ..image };
+            let (coordinates, half, place) = (first.coordinates, first.half, first.place);
+            let mut image = Self { coordinates, half, place, ..image };
             image.insert_extremes(&mut rng);
             image.write();
             batch.push(image);
@@ -259,6 +262,11 @@ impl Scene {
             tensor.shape[0] = batch.len();
         }
         joined
+    }
+
+    /// The place of each image, which is a group by itself.
+    pub fn places(&self) -> Vec<ImagePlace> {
+        self.place.repeated(self.images)
     }
 
     /// The same anchors in another order, and for each new index the old one.
@@ -319,7 +327,7 @@ impl Scene {
             box_format: self.format.box_format(),
             scores: column(5),
             objectness: Some(column(4)),
-            normalized: false,
+            normalized: self.coordinates == Coordinates::Normalized,
         }
         .into()
     }
@@ -387,6 +395,7 @@ impl Scene {
         let coordinates = Coordinates::Auto;
         Self {
             params,
+            place: any_place(rng),
             format,
             anchors,
             classes,
@@ -530,16 +539,6 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         0 => (0..rng.usize(0..classes + 2)).map(|_| any_class_rule(rng)).collect(),
         _ => Vec::new(),
     };
-    let visible = match rng.u32(0..4) {
-        0 => Bounds {
-            left: rng.u32(0..200) as f32,
-            top: rng.u32(0..100) as f32,
-            right: rng.u32(300..640) as f32,
-            bottom: rng.u32(200..480) as f32,
-        },
-        1 => Bounds { left: 300.0, ..Bounds::ANY },
-        _ => Bounds::ANY,
-    };
     // The CUDA engine does not support DIoU.
     let overlaps: &[Overlap] = match engines::on_gpu() {
         true => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller],
@@ -557,14 +556,27 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         thresholds,
         sizes,
         class_rules,
-        visible,
         // The reference engine takes seconds for more pairs.
         multi_label: rng.bool() && anchors * classes <= 4_000,
-        scale: [1.0; 2],
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,
         ..Params::default()
     }
+}
+
+/// Images in no frame, with any visible part.
+pub fn any_place(rng: &mut Rng) -> ImagePlace {
+    let visible = match rng.u32(0..4) {
+        0 => Bounds {
+            left: rng.u32(0..200) as f32,
+            top: rng.u32(0..100) as f32,
+            right: rng.u32(300..640) as f32,
+            bottom: rng.u32(200..480) as f32,
+        },
+        1 => Bounds { left: 300.0, ..Bounds::ANY },
+        _ => Bounds::ANY,
+    };
+    ImagePlace { visible, ..ImagePlace::in_model([1.0; 2]) }
 }
 
 /// Whether survivors are removed by the greatest numbers of classes: on the host, after they were copied.

@@ -77,8 +77,9 @@ fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Re
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
     let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
-    let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
-    let mut faces = outcome.image(0).survivors.to_vec();
+    let outcome =
+        cpu.run(&workload.tensors(), &workload.layout(), &workload.params, &workload.places())?;
+    let mut faces = outcome.group(0).survivors.to_vec();
     faces.sort_by(|a, b| a.x1.total_cmp(&b.x1));
     let face = |&[x, y, side, _]: &Window| {
         let share = |face: &Detection| {

@@ -144,13 +144,23 @@ impl FrameSamples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::Field;
-    use crate::geometry::{Letterbox, Mapping};
+    use crate::decoder::{self, Field};
+    use crate::geometry::{FrameMap, Letterbox, Mapping};
+    use crate::tensor::TensorView;
 
     fn prototypes(width: usize, height: usize) -> Prototypes {
         let field =
             Field { tensor: 0, offset: 0, image_stride: 0, anchor_stride: 1, component_stride: 1 };
         Prototypes { field, width, height, column: 0 }
+    }
+
+    /// The pixels of masks of an image at `place`, by a layout whose coordinates are pixels.
+    fn grid(prototypes: &Prototypes, mask_size: MaskSize, place: &ImagePlace) -> MaskGrid {
+        let boxes = TensorView::from_slice("boxes", &[0, 4], &[0.0f32; 0]);
+        let scores = TensorView::from_slice("scores", &[0], &[0.0f32; 0]);
+        let choice = decoder::choose(&[boxes, scores], None, decoder::Options::default());
+        let params = Params { mask_size, ..Params::default() };
+        MaskGrid::new(&choice.unwrap().layout, prototypes, &params, place)
     }
 
     fn detection([x1, y1, x2, y2]: [f32; 4]) -> Detection {
@@ -159,8 +169,8 @@ mod tests {
 
     #[test]
     fn a_mask_has_the_columns_from_the_left_edge_to_before_the_right_edge() {
-        let params = Params { model_size: [640.0, 320.0], ..Params::default() };
-        let grid = MaskGrid::new(&prototypes(160, 80), &params);
+        let place = ImagePlace::in_model([640.0, 320.0]);
+        let grid = grid(&prototypes(160, 80), MaskSize::Prototypes, &place);
         let area = |left, top, width, height| MaskArea { left, top, width, height };
         for (corners, expected) in [
             ([0.0, 0.0, 640.0, 320.0], area(0, 0, 160, 80)),
@@ -176,6 +186,23 @@ mod tests {
         }
     }
 
+    /// Boxes of a part of a frame are in pixels of the frame.
+    #[test]
+    fn boxes_in_pixels_of_the_frame_have_the_masks_of_boxes_in_the_models_input() {
+        // A part of 320x160 pixels from (100, 50) on is the model's input of 640x320.
+        let frame = FrameMap { size: [500, 300], ratio: [2.0; 2], offset: [-200.0, -100.0] };
+        let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([640.0, 320.0]) };
+        let in_frame = ImagePlace { boxes: BoxPixels::Frame, ..place };
+        for mask_size in [MaskSize::Prototypes, MaskSize::Frame] {
+            let area = |place, corners| {
+                grid(&prototypes(160, 80), mask_size, place).area(&detection(corners))
+            };
+            let expected = area(&place, [8.0, 4.0, 120.0, 60.0]);
+            assert!(expected.bytes() > 0);
+            assert_eq!(area(&in_frame, [104.0, 52.0, 160.0, 80.0]), expected, "{mask_size:?}");
+        }
+    }
+
     /// The mask of a box has the pixels of the region of interest.
     #[cfg(feature = "gstreamer")]
     #[test]
@@ -185,13 +212,8 @@ mod tests {
         for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
             for frame in [[1920, 1080], [333, 517], [1, 1]] {
                 let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
-                let params = Params {
-                    mask_size: MaskSize::Frame,
-                    model_size: mapping.model(),
-                    frame: Some(mapping.frame_map()),
-                    ..Params::default()
-                };
-                let grid = MaskGrid::new(&prototypes(160, 120), &params);
+                let place = ImagePlace::in_frame(&mapping, 0);
+                let grid = grid(&prototypes(160, 120), MaskSize::Frame, &place);
                 for _ in 0..2_000 {
                     let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
                     let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
@@ -207,14 +229,9 @@ mod tests {
     #[test]
     fn pixels_of_the_frame_are_between_the_centers_of_prototype_pixels() {
         let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
-        let params = Params {
-            mask_size: MaskSize::Frame,
-            model_size: mapping.model(),
-            frame: Some(mapping.frame_map()),
-            ..Params::default()
-        };
-        let MaskGrid::Frame { samples: [x, y], .. } = MaskGrid::new(&prototypes(160, 160), &params)
-        else {
+        let place = ImagePlace::in_frame(&mapping, 0);
+        let grid = grid(&prototypes(160, 160), MaskSize::Frame, &place);
+        let MaskGrid::Frame { samples: [x, y], .. } = grid else {
             panic!("expected pixels of the frame")
         };
         // A pixel of the prototypes is 8 pixels of the frame: the centers are at 4, 12, 20 ...
