@@ -71,7 +71,7 @@ impl DeviceResult {
             size: size_of::<Self>(),
             cuda_device: outcome.device().ordinal(),
             count_size: size_of::<nms::DeviceCounts>() as u32,
-            image_count: outcome.images(),
+            image_count: outcome.groups(),
             capacity: outcome.capacity(),
             counts: outcome.counts(),
             detections: outcome.detections(),

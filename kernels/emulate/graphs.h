@@ -140,8 +140,8 @@ static void run_reduce(const std::function<void(void *, uint64_t)> &kernel, cons
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
     uint32_t candidates = 0;
-    for (uint32_t image = 0; image < node.grid.y; image++) {
-        const char *const header = (const char *)workspace + image * stride;
+    for (uint32_t group = 0; group < node.grid.y; group++) {
+        const char *const header = (const char *)workspace + group * stride;
         candidates = max(candidates, candidate_count((const Header *)header));
     }
     const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
@@ -164,10 +164,10 @@ static void run_oriented(const Node &node, uint64_t seed) {
     }
 }
 
-// Whether the candidates of any image are sorted.
+// Whether the candidates of any group are sorted.
 static bool sorts(const Node &node) {
-    for (uint32_t image = 0; image < node.grid.y; image++) {
-        const uint64_t at = image * parameter<uint64_t>(node, 1);
+    for (uint32_t group = 0; group < node.grid.y; group++) {
+        const uint64_t at = group * parameter<uint64_t>(node, 1);
         if (is_sorted((const Header *)((const char *)parameter<void *>(node, 0) + at))) {
             return true;
         }
@@ -291,7 +291,7 @@ static void run(const Node &node, uint64_t seed) {
         const ColumnParams columns = parameter<ColumnParams>(node, 4);
         float *const rows = parameter<float *>(node, 5);
         if (kernel == 16 && node.grid.y != 1) {
-            cuda_on_host::fail("several images on a kernel for a single image");
+            cuda_on_host::fail("several groups on a kernel for a single group");
         }
         cuda_on_host::launch(node.grid, threads, 1, seed, [&] {
             (kernel == 16 ? publish_columns : publish_columns_batch)(workspace, stride, results,
@@ -301,7 +301,7 @@ static void run(const Node &node, uint64_t seed) {
     }
     const bool is_batch = kernel >= 11;
     if (!is_batch && node.grid.y != 1) {
-        cuda_on_host::fail("several images on a kernel for a single image");
+        cuda_on_host::fail("several groups on a kernel for a single group");
     }
     switch (kernel) {
     case 8:

@@ -29,14 +29,14 @@ fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> 
     found
 }
 
-/// The counts, the detections and the rows of columns of all images.
+/// The counts, the detections and the rows of columns of all groups.
 fn results(
     outcome: &DeviceOutcome<'_>,
     stream: &Stream,
 ) -> (Vec<DeviceCounts>, Vec<Detection>, Vec<f32>) {
-    let rows = outcome.images() * outcome.capacity();
+    let rows = outcome.groups() * outcome.capacity();
     (
-        downloaded(stream, outcome.counts(), outcome.images()),
+        downloaded(stream, outcome.counts(), outcome.groups()),
         downloaded(stream, outcome.detections(), rows),
         downloaded(stream, outcome.columns(), rows * outcome.column_components()),
     )
@@ -71,7 +71,7 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         let (counts, detections, columns) = results(&outcome, stream);
         let (capacity, width) = (outcome.capacity(), outcome.column_components());
         let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
-        assert_eq!(outcome.images(), layout.images, "seed {seed}");
+        assert_eq!(outcome.groups(), layout.images, "seed {seed}");
         for (index, image) in expected.groups().enumerate() {
             let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
             let DeviceCounts { candidates, rejected, survivors: kept, .. } = counts[index];

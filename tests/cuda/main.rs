@@ -11,6 +11,7 @@ mod device_tensors;
 mod engine;
 mod enqueue;
 mod foreign_memory;
+mod groups;
 mod images;
 mod layouts;
 mod memory;

@@ -11,7 +11,7 @@ use crate::device::Device;
 #[derive(Clone, Debug)]
 pub struct DeviceOutcome<'a> {
     pub(super) device: Arc<Device>,
-    pub(super) images: usize,
+    pub(super) groups: usize,
     pub(super) capacity: usize,
     pub(super) column_components: usize,
     pub(super) counts: u64,
@@ -26,23 +26,23 @@ impl DeviceOutcome<'_> {
         &self.device
     }
 
-    /// The number of images.
-    pub fn images(&self) -> usize {
-        self.images
+    /// The number of groups of images.
+    pub fn groups(&self) -> usize {
+        self.groups
     }
 
-    /// The detections of an image that there is memory for, at least as many as there are anchors.
+    /// The detections of a group that there is memory for, at least as many as its images have anchors.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The device address of [`images`](Self::images) x [`DeviceCounts`].
+    /// The device address of [`groups`](Self::groups) x [`DeviceCounts`].
     pub fn counts(&self) -> u64 {
         self.counts
     }
 
-    /// The device address of [`images`](Self::images) x [`capacity`](Self::capacity) x
-    /// [`Detection`](super::Detection), row-major. Those of an image are its survivors in descending rank, followed by
+    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
+    /// [`Detection`](super::Detection), row-major. Those of a group are its survivors in descending rank, followed by
     /// zeros.
     pub fn detections(&self) -> u64 {
         self.detections
@@ -53,7 +53,7 @@ impl DeviceOutcome<'_> {
         self.column_components
     }
 
-    /// The device address of [`images`](Self::images) x [`capacity`](Self::capacity) x
+    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
     /// [`column_components`](Self::column_components) f32, row-major: a row for each detection. Rows after those of the
     /// survivors are zero. 0 without columns.
     pub fn columns(&self) -> u64 {
@@ -61,12 +61,12 @@ impl DeviceOutcome<'_> {
     }
 }
 
-/// The counts of an image, as the GPU writes them.
+/// The counts of a group of images, as the GPU writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct DeviceCounts {
-    /// Not zero once the image's result is complete, of a run that is waited for.
+    /// Not zero once the group's result is complete, of a run that is waited for.
     pub(super) sequence: u32,
     /// The number of anchors, or of pairs with [`Params::multi_label`](super::Params::multi_label), that became candidates.
     pub candidates: u32,

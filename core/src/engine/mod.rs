@@ -299,9 +299,11 @@ impl<'a> Outcome<'a> {
 #[non_exhaustive]
 pub struct DeviceWork {
     /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
-    /// for each class), and tables of the addresses of images (8 for each image).
+    /// for each class), tables of the addresses of images (8 for each image), and tables of their places: 80 for each
+    /// image, unless all places are equal and every image is a group by itself; and 64 for each image of a model with
+    /// masks, unless all places are equal.
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 with the counts of each image, 28 for each survivor, and those of columns and
+    /// Bytes copied from the GPU: 32 with the counts of each group, 28 for each survivor, and those of columns and
     /// masks, in each launch. Survivors beyond [`ClassRule::max_detections`] are copied, too.
     pub bytes_downloaded: u64,
     /// The part of them that is columns: 4 for each component of a survivor.
@@ -311,7 +313,7 @@ pub struct DeviceWork {
     /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
     /// them.
     pub launches: u64,
-    /// The greatest dependency depth of a decision, over all images.
+    /// The greatest dependency depth of a decision, over all groups.
     pub rounds: u64,
     /// The time from the start of the first kernel to the end of the last kernel, by the GPU's global timer,
     /// whose resolution is about a microsecond on some GPUs.

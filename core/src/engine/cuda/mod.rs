@@ -191,7 +191,7 @@ impl Cuda {
         let (size, addresses) = (results.size(), results.addresses());
         Ok(DeviceOutcome {
             device: self.on.kernels.device().clone(),
-            images: layout.images,
+            groups: settings.groups(),
             capacity: size.capacity as usize,
             column_components: layout.column_components(),
             counts: addresses.headers,
@@ -284,6 +284,13 @@ struct Settings<'b> {
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
     images: &'b [ImagePlace],
+}
+
+impl Settings<'_> {
+    /// The number of groups of images.
+    fn groups(&self) -> usize {
+        self.images.last().map_or(0, |last| last.group as usize + 1)
+    }
 }
 
 impl OnDevice {
