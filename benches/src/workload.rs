@@ -12,7 +12,8 @@ use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
 use nmsfilter_core::engine::detail::Details;
-use nmsfilter_core::engine::{ClassThresholds, Params};
+use nmsfilter_core::engine::{ClassThresholds, ImagePlace, Params};
+use nmsfilter_core::geometry::FrameMap;
 use nmsfilter_core::tensor::TensorView;
 
 /// Tensors, and the parameters of decode and suppression.

@@ -51,7 +51,6 @@ mod tests {
     use nmsfilter_core::decoder::{self, Options};
     use nmsfilter_core::engine::{Cpu, Engine};
     use nmsfilter_core::geometry::Letterbox;
-    use nmsfilter_core::plan::Place;
     use nmsfilter_core::tensor::TensorView;
 
     #[test]

@@ -4,14 +4,14 @@
 
 use fastrand::Rng;
 use gstnmsfilter::cuda::{ForeignStream, Stream};
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::device::Device;
+use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cuda, Detection, DeviceCounts, Engine, GroupOutcome,
     ImagePlace, MaskSize, Outcome, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::internals::geometry::{Bounds, FrameMap};
-use gstnmsfilter::tensor::{Shape, Storage, TensorView};
+use nmsfilter_core::geometry::{Bounds, FrameMap};
+use nmsfilter_core::tensor::{Shape, Storage, TensorView};
 
 use crate::support::engines::{self, bits, masks};
 use crate::support::random_layout::RandomLayout;

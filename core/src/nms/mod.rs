@@ -41,11 +41,11 @@ mod boxes;
 mod watch;
 
 use crate::contradictions::{PlanFacts, Reading};
-use crate::{decoder, engine};
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
 use crate::plan::Plan;
 use crate::tensor::{Quantization, TensorView};
+use crate::{decoder, engine};
 
 use watch::Watch;
 

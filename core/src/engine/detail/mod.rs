@@ -10,8 +10,8 @@
 
 mod points;
 
-use super::formula::{self, Prior};
 use super::Detection;
+use super::formula::{self, Prior};
 use crate::decoder::Layout;
 use crate::decoder::layout::{Column, ColumnKind, Reference};
 use crate::geometry::OrientedBox;
