@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random layouts of every kind: the engine under test and the reference return the same bits.
 
+use nmsfilter_core::decoder::MAX_INPUTS;
 use nmsfilter_core::engine::{Engine, Reference};
 use nmsfilter_core::tensor::{Storage, TensorView};
 
@@ -120,6 +121,9 @@ fn every_engine_returns_the_bits_of_the_reference_for_random_groups_of_images() 
             0 => LayoutScene::oriented_groups(seed),
             _ => LayoutScene::groups(seed),
         };
+        if scene.tensors.len() > MAX_INPUTS {
+            continue;
+        }
         compare(&mut reference, &mut *engine, (&scene, &scene.views(), seed), &mut sums);
     }
     let Sums { scenes, candidates, survivors, columns, masks, .. } = sums;

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use nmsfilter_core::decoder::Layout;
 use nmsfilter_core::device::Device;
-use nmsfilter_core::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, Mask};
+use nmsfilter_core::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, MAX_IMAGES, Mask};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -28,9 +28,9 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
-/// The place of each image of a layout: in no frame, in a group by itself.
+/// The place of each image of a layout: in no frame, in a group by itself. A layout can have any number of images.
 pub fn places(layout: &Layout) -> Vec<ImagePlace> {
-    ImagePlace::in_model([1.0; 2]).repeated(layout.images)
+    ImagePlace::in_model([1.0; 2]).repeated(layout.images.min(MAX_IMAGES + 1))
 }
 
 /// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as

@@ -358,7 +358,8 @@ impl Nms {
         }
         let (_, plan) = self.plan.as_mut().expect("it was made");
         let has_changed = plan.set_params(&self.params);
-        let images = 0..plan.choice().layout.images as u32;
+        // More images than the limit are an error of the engine.
+        let images = 0..plan.choice().layout.images.min(MAX_IMAGES + 1) as u32;
         self.places.clear();
         self.places.extend(images.map(|group| ImagePlace { group, ..place }));
         if !is_usable || has_changed {
