@@ -9,7 +9,6 @@
 //! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
 //! of a user's description.
 
-mod assign;
 mod boxes;
 mod choose;
 pub mod description;
@@ -26,7 +25,7 @@ mod yolov8;
 mod yolox;
 
 #[cfg(feature = "internals")]
-pub use assign::ONNX_PREFIX;
+pub use choose::ONNX_PREFIX;
 #[cfg(feature = "v1_28")]
 pub(crate) use choose::is_known;
 pub use choose::{Advice, Choice, ChoiceError, choose};
