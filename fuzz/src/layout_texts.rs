@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 41] = [
     "yes",
     "no",
     "0",
@@ -53,9 +53,10 @@ const WORDS: [&str; 40] = [
     "0.1 0.2",
     "10x13 16x30, 1 1, 2x2",
     "größe",
+    "known-classes",
 ];
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 32] = [
     "name",
     "about",
     "label",
@@ -86,6 +87,8 @@ const KEYS: [&str; 30] = [
     "bins",
     "angle",
     "kind",
+    "exact",
+    "fewer-anchors",
 ];
 
 pub fn drive(
@@ -148,7 +151,7 @@ pub fn drive(
 
 /// A family's text, with changes.
 fn text(bytes: &mut Bytes<'_>) -> String {
-    let family = bytes.pick(decoder::TEXTS);
+    let family = bytes.pick(&decoder::texts());
     let mut lines: Vec<String> = bytes.pick(family).lines().map(str::to_owned).collect();
     for _ in 0..bytes.below(5) {
         let index = bytes.below(lines.len());

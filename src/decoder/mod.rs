@@ -18,11 +18,7 @@ mod matrix;
 pub(crate) mod model_family;
 mod prototypes;
 mod ultraface;
-mod windows;
 mod yolo_tasks;
-mod yolov5;
-mod yolov8;
-mod yolox;
 
 #[cfg(feature = "internals")]
 pub use choose::ONNX_PREFIX;
@@ -32,14 +28,12 @@ pub use choose::{Advice, Choice, ChoiceError, choose};
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
 #[cfg(feature = "internals")]
-pub use families::TEXTS;
-pub use families::from_text;
+pub use families::texts;
+pub use families::{decoders, from_text};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 pub use yolo_tasks::KeypointShape;
 #[cfg(any(feature = "gstreamer", feature = "internals"))]
 pub use yolo_tasks::MAX_KEYPOINTS;
-
-use std::sync::LazyLock;
 
 use crate::tensor::TensorView;
 
@@ -65,11 +59,19 @@ pub trait Decoder: Send + Sync {
         Scores::Probabilities
     }
 
+    /// Whether the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id names,
+    /// it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
+    /// suggested.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    /// Whether outputs of many other families have the decoder's ids, too, so that they contradict no other decoder.
+    fn has_usual_ids(&self) -> bool {
+        false
+    }
+
     /// The name of a class, if it is known without labels.
-    #[cfg_attr(
-        not(any(feature = "gstreamer", feature = "internals")),
-        expect(dead_code, reason = "for the element")
-    )]
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -174,22 +176,6 @@ impl Options {
     pub fn known_classes(&self) -> Option<usize> {
         [self.num_classes, self.labels].into_iter().find(|&number| number > 0)
     }
-}
-
-/// All decoders, in the order in which tensor ids are compared.
-pub fn decoders() -> &'static [&'static dyn Decoder] {
-    static DECODERS: LazyLock<Vec<&dyn Decoder>> = LazyLock::new(|| {
-        let in_rust: [&dyn Decoder; 6] = [
-            &windows::Windows,
-            &boxes::Boxes,
-            &yolov5::Yolov5,
-            &yolov8::Yolov8,
-            &ultraface::UltraFace,
-            &yolox::Yolox,
-        ];
-        in_rust.into_iter().chain(families::embedded()).chain(yolo_tasks::decoders()).collect()
-    });
-    &DECODERS
 }
 
 /// The decoder with this name.

@@ -12,7 +12,7 @@ use crate::tensor::TensorView;
 /// that decoder reads the tensors in the same way, as `yolov5` does for `yolox`. The decoder was set then, since
 /// a choice by id has no such tensor.
 ///
-/// The ids of `boxes` do not count: many models have outputs of these names.
+/// Ids that outputs of many families have do not count ([`Decoder::has_usual_ids`]).
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,
@@ -23,7 +23,7 @@ pub fn contradicting_id<'t, 'm>(
     };
     let (tensor, other) = choice.layout.tensors().into_iter().find_map(|index| {
         let tensor = &tensors[index];
-        let mut others = decoders().iter().copied().filter(|decoder| decoder.name() != "boxes");
+        let mut others = decoders().iter().copied().filter(|decoder| !decoder.has_usual_ids());
         let other = others.find(|decoder| has_id(*decoder, tensor.id))?;
         let is_expected = has_id(choice.decoder, tensor.id) || has_name(choice.decoder, tensor.id);
         (!is_expected).then_some((tensor, other))

@@ -198,8 +198,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     }
     let Readings { mut fits, errors, .. } = readings;
     let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
-        // Windows have their scores in the same tensor: beside another tensor they are boxes.
-        [_] if fit.decoder.name() == "windows" => unknown.len() == 1,
+        [_] if fit.decoder.is_alone() => unknown.len() == 1,
         [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
         _ => true,
     };

@@ -106,7 +106,8 @@ pub(super) fn ambiguous(
     let mut readings: Vec<String> = fits
         .iter()
         .map(|(fit, form)| match form.roles() {
-            [_] if fit.decoder.name() != "windows" && !fit.layout.has_class_field() => {
+            // A decoder that names its class has no other.
+            [_] if fit.decoder.label(0).is_none() && !fit.layout.has_class_field() => {
                 format!("{} with {} classes", fit.decoder.name(), fit.layout.classes)
             }
             _ => fit.decoder.name().to_owned(),

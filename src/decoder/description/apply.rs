@@ -6,7 +6,7 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 
 use super::shape::{Known, Pattern, Placed};
-use super::{ColumnRule, Description, FieldRule, Levels};
+use super::{ColumnRule, Description, FewerAnchors, FieldRule, Levels, TensorRule};
 use crate::decoder::layout::{
     Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
     Reference, ScoreRule,
@@ -236,7 +236,7 @@ impl Description<'static> {
                 classes: fitted.classes,
             };
             let images = first.map(|_| fitted.images);
-            let (images, placed) = match fit(tensor, &rule.shapes, known, images, options) {
+            let (images, placed) = match fit(tensor, rule, known, images, options) {
                 Ok(fit) => fit,
                 Err(Misfit::Batch(batch)) => {
                     return Err(wrong_batch(tensor, batch));
@@ -403,25 +403,56 @@ enum Misfit {
     Shape,
 }
 
-/// The number of images, and where an image's numbers are: of `shapes`, the first that fits.
+/// The number of images, and where an image's numbers are.
 fn fit(
     tensor: &TensorView<'_>,
-    shapes: &[Pattern],
+    rule: &TensorRule<'_>,
     known: Known,
     images: Option<usize>,
     options: Options,
 ) -> Result<(usize, Placed), Misfit> {
+    if let (FewerAnchors::KnownClasses, Some(classes)) =
+        (rule.fewer_anchors, options.known_classes())
+    {
+        let known = Known { classes: Some(classes), ..known };
+        let fit = first_fit(tensor, rule, (known, images, true), options);
+        if fit.is_ok() {
+            return fit;
+        }
+    }
+    let can_be_fewer = rule.fewer_anchors == FewerAnchors::Yes;
+    first_fit(tensor, rule, (known, images, can_be_fewer), options)
+}
+
+/// The number of images, and where an image's numbers are, by the first of the shapes that fits.
+fn first_fit(
+    tensor: &TensorView<'_>,
+    rule: &TensorRule<'_>,
+    (known, images, can_be_fewer): (Known, Option<usize>, bool),
+    options: Options,
+) -> Result<(usize, Placed), Misfit> {
     let dimensions: &[usize] = &tensor.shape;
     let mut misfit = Misfit::Shape;
-    for shape in shapes {
+    for shape in &rule.shapes {
         // With a dimension more than the shape has, the first one is the batch; if that does not fit, there is none.
         let batch = match dimensions.split_first() {
             Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
             _ => None,
         };
+        let is_exact = |dimensions: &[usize]| dimensions.len() == shape.len();
         for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
             let is_batch = count == 1 || (options.batch && count > 0);
-            let Some(placed) = shape.fit(dimensions, known) else {
+            if rule.is_exact && !(is_batch && is_exact(dimensions)) {
+                // Where no dimension can be skipped, the first one is the batch whatever the others are.
+                if is_exact(dimensions) {
+                    misfit = Misfit::Batch(count);
+                }
+                continue;
+            }
+            let placed = shape.fit(dimensions, known).filter(|placed| {
+                can_be_fewer || placed.anchors >= placed.numbers || placed.anchors == 0
+            });
+            let Some(placed) = placed else {
                 let any = Known { anchors: None, cells: None, ..known };
                 match shape.fit(dimensions, any) {
                     Some(placed) if is_batch => misfit = Misfit::Anchors(placed.anchors),

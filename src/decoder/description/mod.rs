@@ -35,13 +35,15 @@
 //! | section | key | value |
 //! | --- | --- | --- |
 //! | (none) | `name` | the name in messages |
-//! | | `about` | what the tensors have, for messages |
+//! | | `about` | what the tensors have, for messages; the names of tensor sections in braces are replaced by their shapes |
 //! | | `label` | the name of class 0, where the model has one class |
 //! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
 //! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number |
 //! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
 //! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
+//! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
+//! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
 //! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
 //! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
@@ -118,8 +120,20 @@ struct TensorRule<'a> {
     shapes: Vec<Pattern>,
     /// Whether there is one for each level.
     per_level: bool,
+    /// Whether further dimensions of 1 are an error.
+    is_exact: bool,
+    fewer_anchors: FewerAnchors,
     /// For each tensor: its ids, other names, and position.
     names: Vec<TensorNames<'a>>,
+}
+
+/// Whether a tensor can have fewer anchors than numbers of an anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FewerAnchors {
+    Yes,
+    No,
+    /// If the number of classes is the known one.
+    KnownClasses,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -228,6 +242,9 @@ impl<'a> Description<'a> {
 
     /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.
     pub fn expects(&self) -> String {
+        if let Some(text) = self.about.and_then(|about| self.with_shapes(about)) {
+            return text;
+        }
         let tensors: Vec<String> = self.tensors.iter().map(TensorRule::expects).collect();
         let tensors = match tensors.split_last() {
             Some((last, [_, ..])) => {
@@ -242,11 +259,26 @@ impl<'a> Description<'a> {
     }
 }
 
+impl Description<'_> {
+    /// `about` with the shapes of tensors instead of their names in braces; `None` if there are no such names.
+    fn with_shapes(&self, about: &str) -> Option<String> {
+        let replaced = self.tensors.iter().fold(about.to_owned(), |text, tensor| {
+            text.replace(&format!("{{{}}}", tensor.name), &tensor.shapes_text())
+        });
+        (replaced != about).then_some(replaced)
+    }
+}
+
 impl TensorRule<'_> {
     fn expects(&self) -> String {
+        format!("{} {}", self.name, self.shapes_text())
+    }
+
+    /// The shapes, such as `[1,4+C,N] or [1,N,4+C]`.
+    fn shapes_text(&self) -> String {
         let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
         let number = if self.per_level { " for each stride" } else { "" };
-        format!("{} {}{number}", self.name, shapes.join(" or "))
+        shapes.join(" or ") + number
     }
 }
 

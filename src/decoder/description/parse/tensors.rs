@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::super::error::Quoted;
 use super::super::sections::{Entry, Keys, Parsed, all_sections};
 use super::super::shape::Pattern;
-use super::super::{DescriptionError, Levels, TensorNames, TensorRule};
+use super::super::{DescriptionError, FewerAnchors, Levels, TensorNames, TensorRule};
 use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
@@ -54,6 +54,16 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
         let reason = "per-level: expected strides or cells in [anchors]";
         return Err(DescriptionError::new(keys.line, reason));
     }
+    let is_exact = keys.is_yes("exact")?;
+    let fewer_anchors = keys.word(
+        "fewer-anchors",
+        FewerAnchors::Yes,
+        &[
+            ("yes", FewerAnchors::Yes),
+            ("no", FewerAnchors::No),
+            ("known-classes", FewerAnchors::KnownClasses),
+        ],
+    )?;
     let is_of_level = per_level || (has_grid && levels.groups() == 1);
     if !is_of_level && shapes.iter().any(|shape| shape.cell_order().is_some()) {
         return Err(shape.error("N, or per-level = yes for H and W"));
@@ -78,8 +88,8 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
             of_level.index = Some(index as usize);
         }
     }
-    keys.finish(&["ids", "names", "shape", "index", "per-level"])?;
-    Ok(TensorRule { name, shapes, per_level, names })
+    keys.finish(&["ids", "names", "shape", "index", "per-level", "exact", "fewer-anchors"])?;
+    Ok(TensorRule { name, shapes, per_level, is_exact, fewer_anchors, names })
 }
 
 /// Names separated by commas, for each of `count` tensors. Those of several tensors contain `{stride}`, or are
