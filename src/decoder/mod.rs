@@ -16,9 +16,7 @@ mod families;
 pub mod layout;
 mod matrix;
 pub(crate) mod model_family;
-mod prototypes;
 mod ultraface;
-mod yolo_tasks;
 
 #[cfg(feature = "internals")]
 pub use choose::ONNX_PREFIX;
@@ -31,9 +29,6 @@ pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{decoders, from_text};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
-pub use yolo_tasks::KeypointShape;
-#[cfg(any(feature = "gstreamer", feature = "internals"))]
-pub use yolo_tasks::MAX_KEYPOINTS;
 
 use crate::tensor::TensorView;
 
@@ -42,6 +37,9 @@ pub const MAX_CLASSES: usize = 65_536;
 
 /// The greatest number of tensors that a decoder reads.
 pub const MAX_INPUTS: usize = 16;
+
+/// The greatest number of keypoints of a detection. A greater number is treated as a misread shape.
+pub const MAX_KEYPOINTS: usize = 512;
 
 /// The output of a model family.
 pub trait Decoder: Send + Sync {
@@ -168,6 +166,15 @@ pub struct Options {
     pub score_activation: Option<layout::Activation>,
     /// The keypoints of a detection; `None` if they are unknown.
     pub keypoints: Option<KeypointShape>,
+}
+
+/// The number of keypoints of a detection and of the components of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeypointShape {
+    /// The number of keypoints, at least one.
+    pub count: usize,
+    /// 2 for x and y, 3 with a visibility.
+    pub components: usize,
 }
 
 impl Options {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use super::Family;
+use super::{Family, family};
 use crate::decoder::description::{Description, DescriptionError};
 use crate::decoder::layout::{Layout, LayoutError};
 use crate::decoder::{Decoder, Form, Options, Role, Scores};
@@ -28,7 +28,7 @@ pub fn from_text(text: &str) -> Result<&'static dyn Decoder, DescriptionError> {
     }
     Description::parse(text)?;
     let text: &'static str = String::from(text).leak();
-    let decoder = FamilyDecoder::new(vec![Description::parse(text)?], Family::default());
+    let decoder = FamilyDecoder::new(vec![Description::parse(text)?], family(&[]));
     decoders.insert(text, decoder);
     Ok(decoder)
 }

@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 use self::Entry::{Described, InRust};
 use self::described::FamilyDecoder;
 pub use self::described::from_text;
+use super::Decoder;
 use super::boxes::Boxes;
 use super::ultraface::UltraFace;
-use super::{Decoder, yolo_tasks};
 
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
 /// for each form of its output, forms with more tensors first.
@@ -22,7 +22,7 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("windows.layout")]).alone()),
     InRust(&Boxes),
     Described(family(&[include_str!("yolov5.layout")])),
-    // Without a known number of classes: five rows are read by no other family, and COCO has 80 classes.
+    // No other family has five rows, and the models for COCO have 80 classes.
     Described(family(&[include_str!("yolov8.layout")]).chosen_by_shape(&[1, 80])),
     InRust(&UltraFace),
     Described(family(&[include_str!("yolox.layout")])),
@@ -47,6 +47,13 @@ const ENTRIES: &[Entry] = &[
         include_str!("ssd-postprocess-tf.layout"),
     ])),
     Described(family(&[include_str!("efficientnms.layout")])),
+    Described(family(&[include_str!("yolov8-seg.layout")])),
+    Described(family(&[include_str!("yolov8-pose.layout")])),
+    Described(family(&[include_str!("yolov8-obb.layout")])),
+    Described(family(&[include_str!("yolov5-seg.layout")])),
+    Described(family(&[include_str!("end2end-seg.layout")])),
+    Described(family(&[include_str!("end2end-pose.layout")])),
+    Described(family(&[include_str!("end2end-obb.layout")])),
 ];
 
 /// A decoder of the list.
@@ -57,7 +64,7 @@ enum Entry {
 }
 
 /// A model family that is described as text, and what the project states about it besides.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Family {
     texts: &'static [&'static str],
     /// See [`Decoder::is_alone`].
@@ -88,13 +95,12 @@ pub fn decoders() -> &'static [&'static dyn Decoder] {
             Described(family) => FamilyDecoder::embedded(*family),
             InRust(decoder) => *decoder,
         };
-        ENTRIES.iter().map(decoder).chain(yolo_tasks::decoders()).collect()
+        ENTRIES.iter().map(decoder).collect()
     });
     &DECODERS
 }
 
 /// The texts of each family that is described as text.
-#[cfg(any(test, feature = "internals"))]
 pub fn texts() -> Vec<&'static [&'static str]> {
     let texts = |entry: &Entry| match entry {
         Described(family) => Some(family.texts),

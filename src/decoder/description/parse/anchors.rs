@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use arrayvec::ArrayVec;
 
 use super::super::sections::{Entry, Keys, Parsed};
-use super::super::shape::CellOrder;
+use super::super::shape::{CellOrder, Count};
 use super::super::{AnchorRule, DescriptionError, Levels};
-use super::fields::{Fields, constant};
+use super::fields::Fields;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
 /// The greatest stride, and the greatest number of cells in a row.
@@ -90,8 +90,8 @@ pub(super) fn read(
         }
         by_cell = of_shape;
     }
-    let priors = fields.of_anchors(keys, "priors", |_| constant(4))?;
-    let count = fields.of(keys, "count", |_| constant(1))?;
+    let priors = fields.anchor_field(keys, "priors", |_| Count::constant(4))?;
+    let count = fields.field(keys, "count", |_| Count::constant(1))?;
     if count.is_some_and(|count| fields.tensors[count.tensor].per_level) {
         return Err(DescriptionError::new(
             keys.line,

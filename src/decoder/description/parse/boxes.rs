@@ -2,8 +2,9 @@
 //! The section `box`.
 
 use super::super::sections::{Keys, Parsed};
+use super::super::shape::Count;
 use super::super::{BoxFields, DescriptionError, Levels};
-use super::fields::{Fields, constant};
+use super::fields::Fields;
 use crate::decoder::layout::{Axes, BoxFormat, BoxRule, BoxTransform, MAX_BINS};
 
 /// The section.
@@ -63,7 +64,7 @@ pub(super) fn read(
         _ => {}
     }
     let angle_line = keys.peek("angle");
-    let angle = fields.of_anchors(keys, "angle", |_| constant(1))?;
+    let angle = fields.anchor_field(keys, "angle", |_| Count::constant(1))?;
     match angle_line {
         Some(entry) if format != BoxFormat::Center => {
             return Err(entry.error("format = center with an angle"));
@@ -77,7 +78,7 @@ pub(super) fn read(
             .ok_or_else(|| entry.error("a number other than 0, with an angle"))?;
     }
     let components = rule.components();
-    let field = fields.of_anchors(keys, "box", |_| constant(components))?;
+    let field = fields.anchor_field(keys, "box", |_| Count::constant(components))?;
     let field = field.ok_or_else(|| keys.missing("box"))?;
     keys.finish(&[
         "box",

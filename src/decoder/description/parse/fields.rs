@@ -15,7 +15,7 @@ pub(super) struct Fields<'t, 'a> {
 }
 impl Fields<'_, '_> {
     /// The field of `key`, with `components` numbers of an anchor, or of the image.
-    pub fn of(
+    pub fn field(
         &mut self,
         keys: &mut Keys<'_>,
         key: &str,
@@ -30,6 +30,7 @@ impl Fields<'_, '_> {
         let column = match words.next() {
             None => Count::default(),
             Some(text) => Count::parse(text.trim())
+                .filter(|column| column.open.is_none())
                 .ok_or_else(|| entry.error("a column such as 4, C or C+32 after the tensor"))?,
         };
         self.used[tensor] = true;
@@ -38,30 +39,37 @@ impl Fields<'_, '_> {
         for shape in &rule.shapes {
             let numbers = shape.numbers();
             let needs_classes = column.has_classes || components.has_classes;
+            let has_open = components
+                .open
+                .is_none_or(|needed| numbers.open.is_some_and(|open| open.has_kind_of(needed)));
             // Both sides are linear in the number of classes.
             let is_inside = |classes| {
-                column.of(classes).saturating_add(components.of(classes)) <= numbers.of(classes)
+                let end =
+                    column.with_classes(classes).saturating_add(components.with_classes(classes));
+                end <= numbers.with_classes(classes)
             };
-            if (needs_classes && !numbers.has_classes) || !is_inside(1) || !is_inside(MAX_CLASSES) {
+            if (needs_classes && !numbers.has_classes)
+                || !has_open
+                || !is_inside(1)
+                || !is_inside(MAX_CLASSES)
+            {
                 return Err(entry.error(&format!(
-                    "{} from column {} on to be within the tensor's shape {shape}",
-                    Numbers(components),
-                    Numbers(column),
+                    "{components} from column {column} on to be within the tensor's shape {shape}"
                 )));
             }
         }
         Ok(Some(FieldRule { tensor, column }))
     }
 
-    /// The same of a field of each anchor.
-    pub fn of_anchors(
+    /// The field of `key`, with `components` numbers of an anchor.
+    pub fn anchor_field(
         &mut self,
         keys: &mut Keys<'_>,
         key: &str,
         components: impl FnOnce(&TensorRule<'_>) -> Count,
     ) -> Parsed<Option<FieldRule>> {
         let entry = keys.peek(key);
-        let field = self.of(keys, key, components)?;
+        let field = self.field(keys, key, components)?;
         let has_anchors =
             |field: FieldRule| self.tensors[field.tensor].shapes.iter().all(Pattern::has_anchors);
         match (field, entry) {
@@ -71,23 +79,5 @@ impl Fields<'_, '_> {
             _ => {}
         }
         Ok(field)
-    }
-}
-
-/// A number that does not depend on the shapes of tensors.
-pub(super) fn constant(constant: usize) -> Count {
-    Count { constant, has_classes: false }
-}
-
-/// A number of columns in a message.
-struct Numbers(Count);
-
-impl std::fmt::Display for Numbers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Count { constant, has_classes: false } => write!(f, "{constant}"),
-            Count { constant: 0, has_classes: true } => f.write_str("C"),
-            Count { constant, has_classes: true } => write!(f, "{constant}+C"),
-        }
     }
 }

@@ -14,7 +14,8 @@ mod tensors;
 use self::fields::Fields;
 use super::error::Quoted;
 use super::sections::{Keys, Parsed, Sections, all_sections, take_section};
-use super::{AnchorRule, BoxFields, Description, DescriptionError, Levels};
+use super::shape::{Open, Pattern};
+use super::{AnchorRule, BoxFields, Description, DescriptionError, Levels, TensorRule};
 use crate::decoder::Scores;
 use crate::decoder::layout::BoxFormat;
 
@@ -74,6 +75,16 @@ impl<'a> Description<'a> {
         let score = score::read(required(&mut named, "score")?, &mut fields)?;
         let columns =
             columns::read(all_sections(&mut named, "column"), &mut fields, has_reference)?;
+        // Only prototypes tell how many coefficients there are.
+        let is_mask = |shape: &Pattern| shape.numbers().open == Some(Open::Coefficients);
+        let has_masks = |tensor: &TensorRule<'_>| tensor.shapes.iter().any(is_mask);
+        if let Some(masks) = tensors.iter().position(has_masks)
+            && !columns.iter().any(|column| column.prototypes().is_some())
+        {
+            let name = Quoted(tensors[masks].name);
+            let text = format!("tensor {name}: M needs a section [column NAME] with count = M");
+            return Err(DescriptionError::new(tensor_lines[masks], text));
+        }
         if let Some(unused) = fields.used.iter().position(|used| !used) {
             let name = Quoted(tensors[unused].name);
             let text = format!("tensor {name} is in no field; remove its section, or use it");

@@ -4,7 +4,7 @@
 use super::super::ScoreFields;
 use super::super::sections::{Keys, Parsed};
 use super::super::shape::{Count, Pattern};
-use super::fields::{Fields, constant};
+use super::fields::Fields;
 use crate::decoder::layout::{Activation, Combination};
 
 /// The section.
@@ -21,17 +21,17 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
     let background = keys.is_yes("background")?;
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
     let class_entry = keys.peek("class");
-    let class = fields.of_anchors(keys, "class", |_| constant(1))?;
+    let class = fields.anchor_field(keys, "class", |_| Count::constant(1))?;
     if let (Some(entry), true) = (class_entry, background) {
         return Err(entry.error("no background where the class has a field"));
     }
     let scores_entry = keys.peek("scores");
-    let scores = fields.of_anchors(keys, "scores", |tensor| {
+    let scores = fields.anchor_field(keys, "scores", |tensor| {
         let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
         // `C` includes the background.
         match has_classes && class.is_none() {
-            true => Count { constant: 0, has_classes: true },
-            false => constant(1 + usize::from(background)),
+            true => Count { has_classes: true, ..Count::default() },
+            false => Count::constant(1 + usize::from(background)),
         }
     })?;
     let scores = scores.ok_or_else(|| keys.missing("scores"))?;
@@ -42,7 +42,7 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
     {
         return Err(entry.error("C in every shape of the tensor, or in none"));
     }
-    let objectness = fields.of_anchors(keys, "objectness", |_| constant(1))?;
+    let objectness = fields.anchor_field(keys, "objectness", |_| Count::constant(1))?;
     keys.finish(&[
         "scores",
         "class",

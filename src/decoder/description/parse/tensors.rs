@@ -30,6 +30,10 @@ pub(super) fn read<'a>(
             let text = format!("a second section [tensor {}]", Quoted(tensor.name));
             return Err(DescriptionError::new(line, text + "; expected one for each name"));
         }
+        if tensor.has_open_number() && tensors.iter().any(TensorRule::has_open_number) {
+            let text = format!("tensor {}: expected M or K in one tensor", Quoted(tensor.name));
+            return Err(DescriptionError::new(line, text));
+        }
         tensors.push(tensor);
         lines.push(line);
     }
@@ -67,6 +71,14 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
     let is_of_level = per_level || (has_grid && levels.groups() == 1);
     if !is_of_level && shapes.iter().any(|shape| shape.cell_order().is_some()) {
         return Err(shape.error("N, or per-level = yes for H and W"));
+    }
+    let open = |shape: &Pattern| shape.numbers().open;
+    let has_first_kind = |shape: &Pattern| match (open(shape), open(&shapes[0])) {
+        (Some(open), Some(first)) => open.has_kind_of(first) && !per_level,
+        (open, first) => open == first,
+    };
+    if !shapes.iter().all(has_first_kind) {
+        return Err(shape.error("M, or 2K or 3K, in each shape or in none, and not per level"));
     }
     let count = if per_level { levels.groups() } else { 1 };
     let mut names = vec![TensorNames::default(); count];
