@@ -13,6 +13,7 @@ mod boxes;
 mod choose;
 pub mod description;
 mod families;
+mod groups;
 pub mod layout;
 mod matrix;
 pub(crate) mod model_family;
@@ -28,6 +29,7 @@ pub use description::DescriptionError;
 #[cfg(feature = "internals")]
 pub use families::texts;
 pub use families::{decoders, from_text};
+pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
 
 use crate::tensor::TensorView;
@@ -69,6 +71,16 @@ pub trait Decoder: Send + Sync {
         false
     }
 
+    /// The groups of tensors that GStreamer's inference elements have in their caps.
+    fn groups(&self) -> Groups {
+        Groups::None
+    }
+
+    /// What the decoder's models are trained for; `None` for the detection of upright boxes, and if it is not known.
+    fn task(&self) -> Option<ModelTask> {
+        None
+    }
+
     /// The name of a class, if it is known without labels.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
@@ -107,6 +119,15 @@ pub trait Form: Send + Sync {
     }
 }
 
+/// What a model is trained for, besides the detection of upright boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelTask {
+    /// The name in the metadata of Ultralytics' models.
+    pub name: &'static str,
+    /// Whether the model selects the detections itself.
+    pub is_end2end: bool,
+}
+
 /// What the scores of a decoder's candidates are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
@@ -134,12 +155,14 @@ pub struct Role {
     /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
     /// determine the tensor.
     pub index: Option<usize>,
+    /// The dimensions after that of the images; `None` for any number.
+    pub dims: &'static [Option<usize>],
 }
 
 impl Role {
     /// The role of the tensors with these ids.
     const fn of_ids(name: &'static str, ids: &'static [&'static str]) -> Self {
-        Self { name, ids, names: &[], index: None }
+        Self { name, ids, names: &[], index: None, dims: &[] }
     }
 }
 

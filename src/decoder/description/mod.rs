@@ -340,6 +340,16 @@ impl TensorRule<'_> {
         format!("{} {}", self.name, self.shapes_text())
     }
 
+    /// The dimensions, as far as all shapes have the same constants.
+    fn dims(&self) -> Vec<Option<usize>> {
+        let mut shapes = self.shapes.iter().map(Pattern::dims);
+        let first = shapes.next().unwrap_or_default();
+        shapes.fold(first, |dims, other| {
+            let both = dims.iter().zip(&other);
+            both.map(|(dim, other)| dim.filter(|_| dim == other)).collect()
+        })
+    }
+
     /// The shapes, such as `[1,4+C,N] or [1,N,4+C]`.
     fn shapes_text(&self) -> String {
         let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
@@ -359,11 +369,13 @@ impl Description<'static> {
             names.iter().map(each).collect::<Vec<_>>().leak()
         };
         let roles = self.tensors.iter().flat_map(|tensor| {
-            tensor.names.iter().map(|level| Role {
+            let dims: &'static [Option<usize>] = tensor.dims().leak();
+            tensor.names.iter().map(move |level| Role {
                 name: tensor.name,
                 ids: leaked(&level.ids),
                 names: leaked(&level.names),
                 index: level.index,
+                dims,
             })
         });
         roles.collect()

@@ -219,6 +219,15 @@ impl Pattern {
         self.axes.contains(&Axis::PerCell)
     }
 
+    /// The dimensions; `None` for those that are not constant.
+    pub fn dims(&self) -> Vec<Option<usize>> {
+        let dim = |axis: &Axis| match axis {
+            Axis::Numbers(Count { constant, has_classes: false, open: None }) => Some(*constant),
+            _ => None,
+        };
+        self.axes.iter().map(dim).collect()
+    }
+
     /// The number of dimensions.
     pub fn len(&self) -> usize {
         self.axes.len()

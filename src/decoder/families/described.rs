@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use super::{Family, family};
 use crate::decoder::description::{Description, DescriptionError};
 use crate::decoder::layout::{Layout, LayoutError};
-use crate::decoder::{Decoder, Form, Options, Role, Scores};
+use crate::decoder::{Decoder, Form, Groups, ModelTask, Options, Role, Scores};
 use crate::tensor::TensorView;
 
 /// The decoder of a user's description.
@@ -90,6 +90,14 @@ impl Decoder for FamilyDecoder {
 
     fn is_alone(&self) -> bool {
         self.family.is_alone
+    }
+
+    fn groups(&self) -> Groups {
+        self.family.groups
+    }
+
+    fn task(&self) -> Option<ModelTask> {
+        self.family.task
     }
 }
 

@@ -12,27 +12,29 @@ use std::sync::LazyLock;
 use self::Entry::{Described, InRust};
 use self::described::FamilyDecoder;
 pub use self::described::from_text;
-use super::Decoder;
 use super::boxes::Boxes;
 use super::ultraface::UltraFace;
+use super::{Decoder, Groups, ModelTask};
 
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
 /// for each form of its output, forms with more tensors first.
 const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("windows.layout")]).alone()),
     InRust(&Boxes),
-    Described(family(&[include_str!("yolov5.layout")])),
+    Described(family(&[include_str!("yolov5.layout")]).with_group_for_each_id()),
     // No other family has five rows, and the models for COCO have 80 classes.
-    Described(family(&[include_str!("yolov8.layout")]).chosen_by_shape(&[1, 80])),
+    Described(
+        family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
+    ),
     InRust(&UltraFace),
-    Described(family(&[include_str!("yolox.layout")])),
-    Described(family(&[include_str!("end2end.layout")])),
+    Described(family(&[include_str!("yolox.layout")]).with_group_for_each_id()),
+    Described(family(&[include_str!("end2end.layout")]).with_group_for_each_id()),
     Described(family(&[include_str!("detr.layout"), include_str!("detr-one-tensor.layout")])),
-    Described(family(&[include_str!("yolox-raw.layout")])),
-    Described(family(&[
-        include_str!("yolov5-raw-levels.layout"),
-        include_str!("yolov5-raw.layout"),
-    ])),
+    Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
+    Described(
+        family(&[include_str!("yolov5-raw-levels.layout"), include_str!("yolov5-raw.layout")])
+            .with_group_for_each_id(),
+    ),
     Described(family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")])),
     Described(family(&[
         include_str!("retinaface-landmarks.layout"),
@@ -42,18 +44,45 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
     Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
     Described(family(&[include_str!("picodet.layout")])),
-    Described(family(&[
-        include_str!("ssd-postprocess.layout"),
-        include_str!("ssd-postprocess-tf.layout"),
-    ])),
+    Described(
+        family(&[
+            include_str!("ssd-postprocess.layout"),
+            include_str!("ssd-postprocess-tf.layout"),
+        ])
+        .with_group("ssd-mobilenet-v1-variant-1-out"),
+    ),
     Described(family(&[include_str!("efficientnms.layout")])),
-    Described(family(&[include_str!("yolov8-seg.layout")])),
-    Described(family(&[include_str!("yolov8-pose.layout")])),
-    Described(family(&[include_str!("yolov8-obb.layout")])),
-    Described(family(&[include_str!("yolov5-seg.layout")])),
-    Described(family(&[include_str!("end2end-seg.layout")])),
-    Described(family(&[include_str!("end2end-pose.layout")])),
-    Described(family(&[include_str!("end2end-obb.layout")])),
+    Described(
+        family(&[include_str!("yolov8-seg.layout")])
+            .with_group("yolo-v8-segmentation-out")
+            .for_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("yolov8-pose.layout")]).with_group_for_each_id().for_task("pose"),
+    ),
+    Described(
+        family(&[include_str!("yolov8-obb.layout")]).with_group_for_each_id().for_task("obb"),
+    ),
+    Described(
+        family(&[include_str!("yolov5-seg.layout")])
+            .with_group("yolo-v5-segmentation-out")
+            .for_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("end2end-seg.layout")])
+            .with_group("yolo-26-segmentation-end2end-out")
+            .for_end2end_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("end2end-pose.layout")])
+            .with_group_for_each_id()
+            .for_end2end_task("pose"),
+    ),
+    Described(
+        family(&[include_str!("end2end-obb.layout")])
+            .with_group_for_each_id()
+            .for_end2end_task("obb"),
+    ),
 ];
 
 /// A decoder of the list.
@@ -72,10 +101,12 @@ struct Family {
     /// The numbers of classes for which the shape of an output as exported is enough to choose the family, if the
     /// model's number is not known. Empty if the shape is never enough.
     unambiguous: &'static [usize],
+    groups: Groups,
+    task: Option<ModelTask>,
 }
 
 const fn family(texts: &'static [&'static str]) -> Family {
-    Family { texts, is_alone: false, unambiguous: &[] }
+    Family { texts, is_alone: false, unambiguous: &[], groups: Groups::None, task: None }
 }
 
 impl Family {
@@ -85,6 +116,22 @@ impl Family {
 
     const fn chosen_by_shape(self, unambiguous: &'static [usize]) -> Self {
         Self { unambiguous, ..self }
+    }
+
+    const fn with_group_for_each_id(self) -> Self {
+        Self { groups: Groups::EachId, ..self }
+    }
+
+    const fn with_group(self, id: &'static str) -> Self {
+        Self { groups: Groups::Named(id), ..self }
+    }
+
+    const fn for_task(self, name: &'static str) -> Self {
+        Self { task: Some(ModelTask { name, is_end2end: false }), ..self }
+    }
+
+    const fn for_end2end_task(self, name: &'static str) -> Self {
+        Self { task: Some(ModelTask { name, is_end2end: true }), ..self }
     }
 }
 
