@@ -11,4 +11,5 @@ mod masks2026;
 mod models2026;
 mod prototypes;
 mod score_activation;
+mod yolo_tasks;
 mod yolox;

@@ -192,7 +192,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 
 #[test]
 fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
-    for group in &GROUPS {
+    for group in GROUPS.iter() {
         let is_read = roles_with_ids().any(|roles| {
             roles.len() == group.tensors.len()
                 && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))

@@ -11,7 +11,8 @@ use gst::buffer::BufferMetaForeachAction;
 use gst::glib;
 use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
-use super::groups::{GROUPS, Group};
+use super::groups::{GROUPS, is_required};
+use crate::decoder::TensorGroup;
 use crate::input::tensor_meta;
 
 /// Removes or replaces the tensors that were decoded.
@@ -25,7 +26,7 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
             group.tensors.iter().all(|decoded| decoded.id != id)
         };
         let mut tensors: Vec<Tensor> = meta.as_slice().iter().filter(is_other).cloned().collect();
-        if group.is_required {
+        if is_required(group) {
             tensors.extend(without_detections(group));
         }
         meta.set(tensors.into());
@@ -42,13 +43,13 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
 }
 
 /// Whether these are all tensors of the group. One id is in two groups.
-fn is_in(group: &Group, tensors: &[Tensor]) -> bool {
+fn is_in(group: &TensorGroup, tensors: &[Tensor]) -> bool {
     let has = |id: &str| tensors.iter().any(|tensor| tensor_meta::id(tensor) == id);
     group.tensors.iter().all(|tensor| has(tensor.id))
 }
 
 /// The tensors of a group with one anchor, whose numbers are 0.
-fn without_detections(group: &Group) -> impl Iterator<Item = Tensor> {
+fn without_detections(group: &TensorGroup) -> impl Iterator<Item = Tensor> {
     group.tensors.iter().map(|tensor| {
         let dims: Vec<usize> = tensor.dims.iter().map(|side| side.unwrap_or(1)).collect();
         let numbers = vec![0u8; dims.iter().product::<usize>() * size_of::<f32>()];
