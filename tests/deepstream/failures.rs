@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Versions and libraries that cannot be used, and the memory over many batches: tests of `inside::alone`, each in a
-//! process of its own.
+//! Versions and libraries that cannot be used, and memory use over many batches. Each test runs a
+//! test of `inside::alone` in a separate process.
 
 use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 use crate::support::engines;
@@ -52,7 +52,7 @@ fn many_batches_need_no_more_memory() {
 fn many_batches_of_nvidias_libraries_need_no_more_memory() {
     let Some(libraries) = nvidia_libraries() else { return };
     let Some(headers) = nvidia_headers() else { return };
-    // Fewer than with the stand-in: that the element frees what it takes is the same with both.
+    // NVIDIA's libraries need fewer batches: the element frees its memory alike with both.
     let fewer = [("NMSFILTER_TEST_BATCHES", if engines::on_gpu() { "100" } else { "10000" })];
     Libraries::nvidias(&headers, &libraries).run("inside::alone::memory", &fewer);
 }

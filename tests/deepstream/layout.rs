@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The crate's table of DeepStream's structures is that of the transcription of each version, and of NVIDIA's headers.
+//! The crate's table of DeepStream's structures agrees with the transcription of each version, and
+//! with NVIDIA's headers.
 //!
-//! Each table is written as assertions in C, which are compiled with the structures.
+//! Each table is written as assertions in C, which are compiled together with the structures.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
 use crate::support::scratch::ScratchFile;
 
-/// The assertions for a table.
+/// Writes the assertions for a table.
 fn assertions(layout: &StructureLayout) -> String {
     let mut program = String::from("#include \"headers.h\"\n");
     let mut equal = |theirs: &str, ours: u64| {
@@ -57,7 +58,7 @@ fn assertions(layout: &StructureLayout) -> String {
         equal("NVDS_ROI_META", roi_meta as u64);
     }
     for (number, (name, expected)) in (0..).zip(DATA_TYPES) {
-        // Of 7.1 and later, and of 8.0 and later.
+        // Constants that exist since 7.1 or 8.0 only.
         let first = match name {
             "INT64" => Version::new(7, 1),
             "UINT8" => Version::new(8, 0),
@@ -132,8 +133,9 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
 }
 
-/// NVIDIA's headers of other versions are in their installations. `NMSFILTER_DEEPSTREAM_HEADERS` has their folders,
-/// with colons between them, such as `/opt/nvidia/deepstream/deepstream/sources/includes`.
+/// Installations of DeepStream contain NVIDIA's headers of other versions.
+/// `NMSFILTER_DEEPSTREAM_HEADERS` has their folders, separated by colons, such as
+/// `/opt/nvidia/deepstream/deepstream/sources/includes`.
 #[test]
 #[ignore = "needs NMSFILTER_DEEPSTREAM_HEADERS"]
 fn the_table_is_that_of_nvidias_headers_of_other_versions() {
@@ -153,7 +155,7 @@ fn the_table_is_that_of_nvidias_headers_of_other_versions() {
     }
 }
 
-/// An assertion that is wrong is reported, by each kind of structures.
+/// A wrong assertion is reported for the transcription and for NVIDIA's headers.
 #[test]
 fn a_wrong_table_does_not_compile() {
     let wrong = assertions(StructureLayout::of(Version::new(9, 1)).unwrap());
@@ -167,7 +169,7 @@ fn a_wrong_table_does_not_compile() {
     assert!(messages.contains("obj_label) == 336"), "{messages}");
 }
 
-/// Members that a version does not have by the table.
+/// The table says that a version lacks these members.
 #[test]
 fn what_a_version_does_not_have_is_not_in_its_structures() {
     let has = |number, structure: &str, member: &str| {

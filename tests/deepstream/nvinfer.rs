@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` behind NVIDIA's own nvstreammux and nvinfer, with an engine that answers with recorded outputs in
-//! place of TensorRT's: the tests of `inside::nvinfer`, in a process with all of these.
+//! `nmsfilter` behind NVIDIA's own nvstreammux and nvinfer. An engine that returns recorded outputs
+//! replaces TensorRT's. Starts the tests of `inside::nvinfer` in a process with all of these.
 //!
-//! Without a GPU, nvinfer runs on the host's memory (`tests/nvidia/host`).
+//! Without a GPU, nvinfer runs in host memory (`tests/nvidia/host`).
 
 use crate::kit::{self, Kit};
 use crate::libraries::{Libraries, nvidia_headers};

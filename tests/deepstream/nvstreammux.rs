@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` behind NVIDIA's own new nvstreammux, with NVIDIA's libraries of metadata: the tests of
-//! `inside::nvstreammux` and `inside::cameras`, in a process with both.
+//! `nmsfilter` behind NVIDIA's own new nvstreammux, with NVIDIA's metadata libraries. Starts the
+//! tests of `inside::nvstreammux` and `inside::cameras` in a process with both.
 
 use crate::kit::Kit;
 use crate::libraries::{Libraries, nvidia_headers};
 
-/// The variable with the path of the plugin file.
+/// Variable with the path of the plugin file.
 pub const PLUGIN: &str = "NMSFILTER_TEST_NVSTREAMMUX";
 
 #[test]

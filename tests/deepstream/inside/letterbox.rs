@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer's letterbox: what the tensors contain of it, by version, and the property.
+//! nvinfer's letterbox: which part of it the tensors contain, by version, and the property
+//! `letterbox`.
 
 use gst::prelude::*;
 use gstnmsfilter::internals::deepstream::layout::Version;
@@ -15,7 +16,7 @@ use crate::support::pipeline::{Ended, intercept, parse, run as run_pipeline, wat
 
 const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]];
 
-/// Frames of several sizes, whose model nvinfer runs with this letterbox.
+/// Frames of several sizes. nvinfer runs their model with this letterbox.
 fn scene(letterbox: Letterbox, seed: u64) -> Scene {
     let model = TestModel { letterbox, input: [416, 352], ..TestModel::default() };
     let mut scene = Scene::new(SIZES.len(), seed).with_model(model);
@@ -43,7 +44,7 @@ fn is_that_of_the_tensors_if_they_contain_it() {
         let scene = scene(letterbox, seed);
         let ran = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
         assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
-        // What is assumed is reported once.
+        // The element reports once what it assumes.
         let warning = if version < Version::new(6, 1) {
             Some("do not contain maintain-aspect-ratio")
         } else if version < Version::new(7, 1) && letterbox != Letterbox::None {
@@ -58,7 +59,8 @@ fn is_that_of_the_tensors_if_they_contain_it() {
     }
 }
 
-/// A pipeline whose buffers are copied before the element (by `copied`), if that is so, or by it behind a tee.
+/// Runs a pipeline whose buffers are copied: by the element `copied` if `before` is true, otherwise
+/// by `nmsfilter`, which is behind a tee.
 fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
     let producer = Producer::new(scene, 6);
     let pipeline = parse(&format!(
@@ -84,7 +86,8 @@ fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
     (ended, seen)
 }
 
-/// nvinfer up to 7.1 copies tensors without their model description; the element adds it to its own copies.
+/// nvinfer up to 7.1 copies tensors without their model description. The element adds it to the
+/// copies that it makes itself.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
@@ -102,14 +105,14 @@ fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
     }
 }
 
-/// Of a copy that another element has made, nothing is taken for a model description that is none.
+/// If another element made the copy, no invalid number is taken for a model description.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn of_a_copy_that_has_none_is_not_known() {
     if !is_inside() || version() >= Version::new(8, 0) {
         return;
     }
-    // The frames keep their sizes.
+    // This frame size equals the size in the caps.
     let mut scene = scene(Letterbox::Center, 3);
     for frame in &mut scene.frames {
         frame.meta.pipeline = [96, 64];
@@ -140,7 +143,7 @@ fn is_that_of_the_property_if_it_is_set() {
             let property = format!("letterbox={}", letterbox.name());
             let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
-            // What is only assumed is not contradicted.
+            // A letterbox that is only assumed cannot contradict the property.
             let is_known = version() >= Version::new(7, 1)
                 || (version() >= Version::new(6, 1) && actual == Letterbox::None);
             let warnings = usize::from(is_known && actual != letterbox);
@@ -157,7 +160,7 @@ fn is_that_of_the_property_if_it_is_set() {
     }
 }
 
-/// The frames of a batch are judged together.
+/// The rules for misread tensors add up all frames of a batch.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn and_numbers_that_contradict_the_reading_give_a_warning() {
@@ -176,8 +179,8 @@ fn and_numbers_that_contradict_the_reading_give_a_warning() {
     }
 }
 
-/// Left, top, width and height of a box of the model's input on the frame, as nvinfer computes them
-/// (`get_converted_buffer` and `attach_metadata_detector` in gstnvinfer.cpp), without clipping.
+/// Maps a box of the model's input to the frame: left, top, width and height, without clipping. The
+/// steps are nvinfer's (`get_converted_buffer` and `attach_metadata_detector` in gstnvinfer.cpp).
 fn nvinfers(box_: &Detection, frame: [u32; 2], input: [u32; 2], letterbox: Letterbox) -> [f64; 4] {
     let source = frame.map(|side| side / 2 * 2);
     let (mut size, mut offset) = (input, [0u32; 2]);

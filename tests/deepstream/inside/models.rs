@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several inference elements on one buffer: `unique-id`.
+//! Several inference elements on one buffer, which the property `unique-id` distinguishes.
 
 use gstnmsfilter::internals::geometry::Letterbox;
 
@@ -11,7 +11,7 @@ use crate::run::{self, Seen};
 use crate::standin::Counts;
 use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
 
-/// Models 5 and 8, each with its tensors on some of the frames.
+/// A scene with the models 5 and 8. Each has tensors on some of the frames.
 fn scene(seed: u64) -> Scene {
     let mut scene = Scene::new(6, seed);
     let second = TestModel {
@@ -29,7 +29,7 @@ fn scene(seed: u64) -> Scene {
     scene
 }
 
-/// Only the second model.
+/// Returns the scene with its second model only.
 fn second(scene: &Scene) -> Scene {
     let mut scene = scene.clone();
     scene.models.remove(0);
@@ -48,7 +48,7 @@ fn the_selected_one_is_decoded() {
     let scene = scene(1);
     let ran = run::scenes(std::slice::from_ref(&scene), "unique-id=5").well();
     assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 50);
-    // The decoder is that of the first model by default.
+    // By default, the scene sets the decoder of its first model.
     let ran = run::scenes(&[second(&scene)], "unique-id=8").well();
     assert!(assert_objects(&ran.seen[1], &second(&scene), Letterbox::None) > 50);
 }
@@ -82,8 +82,8 @@ fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
     assert_eq!(ran.stat("frames-without-tensors"), 12);
 }
 
-/// Batches of several inference elements with the same number, which a second muxer muxes. Their models have the same
-/// outputs, but not the same input or letterbox.
+/// A second muxer muxes batches of several inference elements that have one unique-id. The models
+/// have equal outputs, but different inputs and letterboxes.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
@@ -117,7 +117,8 @@ fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
     }
 }
 
-/// Two elements, one for each model: both attach their objects, and remove their tensors only.
+/// Two elements decode one model each. Both attach their objects, and each removes its own tensors
+/// only.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn two_elements_decode_two_models() {

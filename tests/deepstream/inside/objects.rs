@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The objects on each frame are those of `Reference` and `Mapping`, with all that nvinfer gives an object.
+//! Objects on each frame equal the results of `Reference` and `Mapping`, and have everything that
+//! nvinfer writes into an object.
 
 use gstnmsfilter::internals::geometry::Letterbox;
 
@@ -9,7 +10,8 @@ use crate::run::{self, Seen};
 use crate::standin::{Frame, FrameState};
 use crate::support::scratch::Scratch;
 
-/// Fails unless the frames have the objects that are expected of the first model. Returns their number.
+/// Asserts that the frames have the objects that are expected of the first model. Returns their
+/// number.
 pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize {
     assert_eq!(seen.frames.len(), scene.frames.len());
     let mut count = 0;
@@ -27,7 +29,7 @@ pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize
     count
 }
 
-/// Runs the scenes, each twice, and checks the objects.
+/// Runs each scene twice and checks the objects.
 fn assert_right(scenes: &[Scene], properties: &str) {
     let ran = run::scenes(scenes, properties).well();
     assert_eq!(ran.seen.len(), 2 * scenes.len());
@@ -110,7 +112,7 @@ fn of_batches_of_1_to_64_frames() {
     }
     let model = TestModel { anchors: 120, ..TestModel::default() };
     let scenes = [1, 2, 64, 3, 16, 33, 1].map(|count| Scene::new(count, 20).with_model(model));
-    // A batch of one has regions of interest, too, by default.
+    // By default, a batch with a single frame gets regions of interest, too.
     assert_right(&scenes, "attach=nvds");
     assert_right(&scenes, "attach=nvds keep-tensors=false");
 }
@@ -122,7 +124,7 @@ fn of_batches_with_frames_missing_and_frames_without_tensors() {
         return;
     }
     let mut scene = Scene::new(9, 30);
-    // In any order, as the muxer received them; sources 101 and 104 are missing.
+    // Frames can come in any order. The frames of sources 101 and 104 are missing.
     for index in [4, 1] {
         scene.frames.remove(index);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What DeepStream's payload generator, compiled from its published source, makes of objects: those that the
-//! tests fill (`objects`), and those that `nmsfilter` attaches (`inside::messages`).
+//! Messages that DeepStream's payload generator, compiled from its published source, makes of
+//! objects: of objects that the tests fill in (`objects`), and of objects that `nmsfilter` attaches
+//! (`inside::messages`).
 
 pub mod library;
 mod objects;
