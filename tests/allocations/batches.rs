@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches of several streams: nothing is allocated per batch, also where models and sizes of frames alternate.
+//! Batches of several streams: no allocations per batch, even where models and frame sizes
+//! alternate.
 
 use gst_check::Harness;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! After the first frames the element allocates nothing per frame, and it forwards allocation queries,
+//! After the first frames the element allocates nothing per frame. It forwards allocation queries,
 //! since it does not access pixels.
 //!
-//! The tests count calls of Rust's allocator in the thread that pushes: allocations of the element,
-//! its engine and the Rust bindings. GStreamer and GLib allocate with their own functions. So the
-//! tests prove that no vector, string or message of the element is allocated per frame; they do not
-//! count allocations by GStreamer for the metadata that is attached.
+//! The tests count calls of Rust's allocator in the thread that pushes buffers: allocations of the
+//! element, its engine and the Rust bindings. GStreamer and GLib allocate with their own functions,
+//! so allocations by GStreamer for the attached metadata are not counted. The tests prove that the
+//! element allocates no vector, string or message per frame.
 
 use gst::prelude::*;
 use gst_check::Harness;
@@ -54,8 +54,8 @@ fn attach_all(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
     tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
 }
 
-/// The number of allocations for each of twenty frames with pooled buffers, to which `write` attaches
-/// tensors; the number of boxes differs from frame to frame.
+/// Returns the number of allocations for each of twenty frames with pooled buffers. `write`
+/// attaches the tensors; the number of boxes differs from frame to frame.
 fn warm_frames(
     properties: &[(&str, &str)],
     write: fn(&mut gst::BufferRef, &[NewTensor]),
@@ -81,7 +81,7 @@ fn warm_frames(
         count
     };
     // The first frame chooses the decoder, formats the labels, opens the GPU if there is one, and
-    // allocates buffers; the ninth frame is the first on the GPU.
+    // allocates buffers. The ninth frame is the first that a GPU runs, if there is one.
     for tensors in tensors.iter().cycle().take(16) {
         frame(tensors);
     }
@@ -112,7 +112,7 @@ fn the_element_allocates_nothing_once_warm() {
     }
 }
 
-/// The defaults, a limit that every frame reaches, tensors that are removed, and class rules.
+/// Settings: the defaults, a limit that every frame reaches, removed tensors, and class rules.
 const PROPERTIES: [&[(&str, &str)]; 5] = [
     &[],
     &[("max-detections", "12")],
@@ -236,7 +236,7 @@ fn allocation_queries_pass_the_metadata_and_pool_that_downstream_proposes() {
                 query.find_allocation_meta::<gst_video::VideoCropMeta>(),
             ];
             let pools: Vec<_> = query.allocation_pools().collect();
-            // SAFETY: the buffer lives; the field is set when it is acquired.
+            // SAFETY: the buffer is alive, and its pool was set when it was acquired.
             let from = unsafe { (*buffer.as_ptr()).pool };
             (metas, pools == [(Some(offered.clone()), 640 * 480, 4, 0)], from == offered.as_ptr())
         }
