@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts that are no description of a layout: the line and the reason.
+//! Invalid descriptions of layouts: the error has the line and the reason.
 
 use gstnmsfilter::internals::decoder::description::{Description, MAX_LENGTH};
 
@@ -26,7 +26,7 @@ fn message(text: &str) -> String {
     Description::parse(text).err().unwrap_or_else(|| panic!("no error in {text}")).to_string()
 }
 
-/// The error after `line` of [`TEXT`] is replaced.
+/// Returns the error for [`TEXT`] after its line `line` is replaced.
 fn with(line: usize, replacement: &str) -> String {
     let lines = TEXT.lines().enumerate();
     let text: Vec<&str> =
@@ -250,7 +250,7 @@ fn a_text_without_a_section_that_is_needed_is_an_error_of_its_end() {
         message(&format!("{text}[box]\nbox = t\n")),
         "line 5: the file needs a section [score]"
     );
-    // The sections that are there have their own lines.
+    // Sections that exist have line numbers of their own.
     assert_eq!(message(&format!("{text}[box]\n")), "line 4: section [box] needs box = ...");
 }
 
@@ -307,7 +307,7 @@ fn texts_are_limited() {
     assert!(message(&rows).contains("got several"));
 }
 
-/// Parts of descriptions, in any order and cut anywhere, give a description or an error.
+/// Parts of descriptions in any order, cut anywhere, give a description or an error, never a panic.
 #[test]
 fn any_text_is_a_description_or_an_error() {
     let words = [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Masks of recorded raw outputs of real models: at the prototypes' size those that a program in NumPy computed
-//! (data/models2026), at the frame's size those of an interpolation in double precision.
+//! Masks of recorded outputs of real models. Masks of the prototypes' size are compared with the
+//! results of a NumPy program (data/models2026); masks of the frame's size are compared with an
+//! interpolation in double precision.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use gstnmsfilter::tensor::TensorView;
 use super::models2026::{CASES, Case};
 use crate::support::{data, engines};
 
-/// The elements of the first array of an `.npz` file, of type u8.
+/// Returns the elements of the first array in an `.npz` file, which are of type u8.
 fn npz(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();
     assert!(bytes.starts_with(b"PK\x03\x04") && bytes[8] == 8, "expected a deflated file");
@@ -25,12 +26,13 @@ fn npz(path: &Path) -> Vec<u8> {
     array[10 + header..].to_vec()
 }
 
-/// The bit of a pixel in rows of bits.
+/// Returns the bit of a pixel. Each row of pixels begins with a new byte.
 fn bit(rows: &[u8], width: usize, [x, y]: [usize; 2]) -> bool {
     rows[y * width.div_ceil(8) + x / 8] & (0x80 >> (x % 8)) != 0
 }
 
-/// The logits of the prototypes' pixels for the coefficients of a survivor, in double precision.
+/// Computes a logit for each pixel of the prototypes from a survivor's coefficients, in double
+/// precision.
 fn logits(tensors: &[TensorView<'_>], layout: &Layout, coefficients: &[f32]) -> Vec<f64> {
     let prototypes = layout.prototypes.unwrap();
     let tensor = &tensors[prototypes.field.tensor];
@@ -46,7 +48,8 @@ fn logits(tensors: &[TensorView<'_>], layout: &Layout, coefficients: &[f32]) -> 
     (0..prototypes.pixels()).map(logit).collect()
 }
 
-/// Calls `act` with each case that has masks: its name, its folder, and what it is decoded with.
+/// Calls `act` for each case that has masks, with its name, its folder, and what is needed to
+/// decode it.
 fn with_cases(act: impl Fn(&str, &Path, &Case, &[TensorView<'_>], &Layout, &Params)) -> usize {
     let cases = CASES.iter().filter(|(_, decoder, _)| decoder.ends_with("-seg"));
     cases
@@ -96,7 +99,7 @@ fn recorded_outputs_have_the_expected_masks() {
     assert!(cases == 5 || data::path("data/models2026").is_none());
 }
 
-/// Whether a pixel of the whole prototypes or frame is set.
+/// Returns true if the mask sets the pixel `at` of the whole prototypes or the whole frame.
 fn is_set(mask: &Mask<'_>, at: [usize; 2]) -> bool {
     let first = [mask.left as usize, mask.top as usize];
     let [Some(x), Some(y)] = [0, 1].map(|axis| at[axis].checked_sub(first[axis])) else {
@@ -141,12 +144,13 @@ fn masks_of_the_frame_are_those_of_an_interpolation_in_double_precision() {
     });
 }
 
-/// The logits of the frame's pixels in double precision.
+/// Logits of the frame's pixels, interpolated in double precision.
 struct FrameLogits {
     logits: Vec<f64>,
     /// Columns and rows of the prototypes.
     size: [usize; 2],
-    /// Pixels of the prototypes per pixel of the frame, and the position of the frame's edge there.
+    /// How many prototype pixels a frame pixel spans, and where the frame's edge is in the
+    /// prototypes.
     ratio: [f64; 2],
     offset: [f64; 2],
 }
@@ -170,7 +174,8 @@ impl FrameLogits {
         }
     }
 
-    /// The sum over all pixels of the prototypes, weighted by their distance, which is less than 1 for at most four.
+    /// Interpolates: sums up all pixels of the prototypes, weighted by their distance. At most four
+    /// are nearer than 1 and have a weight.
     fn at(&self, pixel: [u32; 2]) -> f64 {
         let position = [0, 1].map(|axis| {
             let center = (f64::from(pixel[axis]) + 0.5) * self.ratio[axis] + self.offset[axis];
