@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Oriented boxes: random scenes, on the engine under test and on the reference.
+//! Oriented boxes: random scenes, compared between the engine under test and the reference engine.
 
 use gstnmsfilter::internals::engine::{Engine, Method, Overlap, Params, Reference};
 

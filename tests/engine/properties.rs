@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engines compared with each other and with the rules, on random scenes.
+//! Engines are compared with each other, and with the rules, on random scenes.
 //!
-//! A scene is generated from a seed, which is part of every failure message.
+//! A scene is generated from a seed. Each failure message contains the seed.
 
 use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
 use gstnmsfilter::internals::engine::{
@@ -22,7 +22,7 @@ fn survivors(
     engine.run(tensors, layout, params).unwrap().image(0).survivors.to_vec()
 }
 
-/// The survivors of a scene, and all of its candidates.
+/// Returns the survivors of a scene, and all of its candidates.
 fn survivors_and_candidates(
     engine: &mut dyn Engine,
     scene: &Scene,
@@ -33,7 +33,8 @@ fn survivors_and_candidates(
     (kept, survivors(engine, &tensors, &layout, &all))
 }
 
-/// Whether two detections conflict, by a run of the reference engine on these two alone.
+/// Returns true if two detections conflict. The reference engine decides, in a run with only these
+/// two.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
@@ -63,21 +64,21 @@ fn ranked(detections: &[Detection]) -> bool {
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
-/// Sums over scenes.
+/// Totals over scenes.
 #[derive(Default)]
 struct Counts {
     candidates: usize,
     survivors: usize,
     rejected: usize,
-    /// The greatest number of candidates of a scene.
+    /// Greatest number of candidates in a scene.
     most: usize,
-    /// Candidates in excess of the anchors, with `multi_label`.
+    /// Number of candidates beyond the number of anchors, which `multi_label` can give.
     further: usize,
-    /// Neighbors by rank with the same anchor and the same score.
+    /// Pairs of candidates with consecutive ranks, one anchor and equal scores.
     ties: usize,
 }
 
-/// Runs scenes on both engines, whose results must be equal bit for bit and in order.
+/// Runs scenes on both engines. Their results must be equal to the bit, in equal order.
 fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut counts = Counts::default();
@@ -190,7 +191,8 @@ fn map_reduce_survivors_are_the_undominated_candidates() {
                 all[..rank].iter().any(|other| conflict(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !is_dominated, "seed {seed}: {candidate:?}");
         }
-        // The paper's single pass is the first round of greedy: greedy keeps all of its survivors.
+        // The single pass of the paper is the first round of greedy suppression, so greedy
+        // suppression keeps all of its survivors.
         let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
         let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
         assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
