@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Prints checksums of the results of kernels/oriented.cuh, on a GPU or on the host.
+// Prints checksums of the results of kernels/oriented.cuh, computed on a GPU or on the host.
 //
 //   nvcc -std=c++17 -O2 oriented.cu -o oriented
 //   g++ -x c++ -std=c++17 -O2 -ffp-contract=off oriented.cu -o oriented
 //   ./oriented
 //
 // Prints a line `KIND INTERSECTION PROB_IOU BOUNDS` for each kind of pair of boxes. The test of
-// src/geometry/oriented/pairs.rs, which explains the pairs, prints the same lines. A checksum is the
-// sum, modulo 2^64, of a hash of each pair's index and result.
+// src/geometry/oriented/pairs.rs, which explains the pairs, prints the lines for Rust. A checksum
+// is the sum, modulo 2^64, of a hash of each pair's index and result.
 #include "../../kernels/oriented.cuh"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ DEVICE uint64_t hash(uint64_t index, float result) {
     return product ^ product >> 32;
 }
 
-// A sequence of numbers from 0 to 1, without 1, in steps of 2^-24.
+// A sequence of numbers from 0 to 1 - 2^-24, in steps of 2^-24.
 struct Sequence {
     uint32_t state;
 
@@ -109,7 +109,7 @@ DEVICE Pair pair(uint32_t kind, uint32_t index) {
     return result;
 }
 
-// The sums over the pairs with the indices start, start + step, ...
+// Sums over the pairs with the indices start, start + step, ...
 DEVICE Sums checksums(uint32_t kind, uint32_t start, uint32_t step) {
     Sums sums = {};
     for (uint32_t index = start; index < PAIRS; index += step) {
