@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error messages: each states what was expected, what came, and what to do. Nothing panics: GStreamer would post
-//! an error that names it.
+//! Error messages: each states what was expected, what came, and what to do. Nothing may panic;
+//! GStreamer would post a panic as an error with this word.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::support::scratch::{Scratch, ScratchFile};
 
 const DIMS: [i64; 4] = [1, 3, 12, 16];
 
-/// The error that ends a stream through the element with these properties, without its debug details.
+/// Returns the error that ends a stream through the element with these properties, without debug
+/// details.
 pub fn error(properties: &str) -> String {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
@@ -26,23 +27,23 @@ pub fn error(properties: &str) -> String {
     assert_eq!(ended.warnings, [""; 0]);
     let text = ended.error();
     assert!(!text.to_lowercase().contains("panic"), "{text}");
-    // The details begin with a place in the source.
+    // The debug details begin with a location in the source.
     text.split_once(" src/").map_or(text, |(message, _)| message).to_owned()
 }
 
-/// The error for this model with further properties.
+/// Returns the error for this model with further properties.
 fn error_of(model: &OnnxModel, properties: &str) -> String {
     let file = file(model);
     error(&format!("model={} {properties}", file.display()))
 }
 
-/// The error for a model file with this path; its path is replaced by `MODEL`.
+/// Returns the error for the model file at this path, which is replaced by `MODEL` in the text.
 fn error_at(path: &Path) -> String {
     let path = path.display().to_string();
     error(&format!("model={path}")).replace(&path, "MODEL")
 }
 
-/// Asserts that a message contains each of these parts, in this order.
+/// Asserts that a message contains all of these parts, in order.
 fn assert_says(message: &str, parts: &[&str]) {
     let mut rest = message;
     for part in parts {
@@ -74,7 +75,8 @@ fn a_model_file_that_is_missing_or_a_folder() {
     );
 }
 
-/// Superuser or not: the file may not be read while the thread has no user's rights for files.
+/// The thread gives up the right to read files while it opens the model, so the test also works for
+/// the superuser.
 #[test]
 fn a_model_file_that_may_not_be_read() {
     if !has_onnx_runtime() {
@@ -85,10 +87,11 @@ fn a_model_file_that_may_not_be_read() {
     }
     let file = file(&identity(DIMS, Element::F32));
     std::fs::set_permissions(&*file, std::fs::Permissions::from_mode(0o000)).unwrap();
-    // SAFETY: it changes the rights of this thread. The element opens the model in the thread that starts it.
+    // SAFETY: the call changes only the rights of this thread, and the element opens the model in
+    // the thread that starts it.
     let before = unsafe { setfsuid(65534) };
     let message = error_at(&file);
-    // SAFETY: as above.
+    // SAFETY: the call restores the rights of this thread.
     unsafe { setfsuid(before as u32) };
     assert_eq!(
         message,
@@ -113,7 +116,8 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
         .node(Node::new("Mul", &["input", "weights"], &["output"]))
         .output("output", Element::F32, DIMS)
         .write(real.join("model.onnx"));
-    // ONNX Runtime's message has the path without symbolic links, whichever path the property has.
+    // ONNX Runtime's message has the path without symbolic links, no matter which path the property
+    // has.
     for path in [real.join("model.onnx"), linked.join("model.onnx")] {
         let expected = "the model \"MODEL\" has its weights in a file of their own, which cannot be read: External";
         let advice = "; put that file into the model's folder, with the name that it had when the model was exported";
@@ -121,7 +125,7 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
         assert_says(&missing, &[expected, ".data", advice]);
         std::fs::write(&weights, [0; 100]).unwrap();
         assert_says(&error_at(&path), &[expected, "100", advice]);
-        // With all weights the model runs.
+        // The model runs if all weights are present.
         std::fs::write(&weights, [0; 12 * 16 * 3 * 4]).unwrap();
         let pipeline = parse(&format!(
             "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
@@ -261,9 +265,9 @@ fn an_output_whose_size_depends_on_the_picture() {
     }
     let message = "the model's output output has the dimensions [?,4], which depend on the picture; \
                    export the model without suppression (nms=False) and with fixed sizes";
-    // Without elements for the black frame of the first run.
+    // In the first run, whose frame is black, the output has no elements.
     assert_eq!(error_of(&varying_output(DIMS), ""), message);
-    // With as many elements for each frame, so the first frame has others than the first run.
+    // Every frame gives an equal number of elements, but the first run gives another number.
     let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("half", &Tensor::f32(&[], &[0.5]))
@@ -420,7 +424,7 @@ fn a_modelinfo_file_that_is_none() {
     }
 }
 
-/// On a machine with an NVIDIA driver, or an emulated one, the library is what lacks the provider.
+/// On a machine with a real or emulated NVIDIA driver, the library lacks the provider.
 #[test]
 fn a_provider_that_this_machine_or_the_library_does_not_have() {
     if !has_onnx_runtime() {
@@ -435,13 +439,13 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
         );
         let ended = pipeline::run(&parse(&description));
         let Some(message) = ended.error else {
-            // A GPU, and a library with this provider.
+            // The machine has a GPU, and the library has this provider.
             continue;
         };
         let machine = format!("provider={provider} needs an NVIDIA GPU: ");
         let library =
             format!("provider={provider}: this build of ONNX Runtime has no such provider");
-        // For a library that has the provider, which misses others that it needs.
+        // The library has the provider, which needs further libraries that are missing.
         let installation = format!("provider={provider} cannot be used: Failed to load library");
         let expected = match gstnmsfilter::internals::device::Device::open(0) {
             Err(_) => [&machine; 2],
@@ -451,7 +455,7 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
     }
 }
 
-/// The error and the warnings of `nmsfilter` with these properties for the model at `path`.
+/// Returns the error and the warnings of `nmsfilter` with these properties for the model at `path`.
 fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
@@ -461,7 +465,7 @@ fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
     pipeline::run(&pipeline)
 }
 
-/// How errors and warnings name each family, by the metadata of its models.
+/// For metadata of each model family, its name in errors and warnings.
 const FAMILIES: [(&[(&str, &str)], &str); 4] = [
     (
         &[("task", "segment")],
@@ -495,7 +499,7 @@ fn a_model_whose_metadata_have_a_family_that_its_output_is_not_of() {
         let text = format!("they are of {family}");
         let ended = of_nmsfilter(&model, "");
         assert_says(ended.error(), &["(f32 1x300x6)) cannot be decoded: ", &text]);
-        // The decoder that is set counts.
+        // If the decoder is set, it is used, with a warning.
         let ended = of_nmsfilter(&model, "decoder=yolov8");
         assert_eq!(ended.error, None);
         let [warning] = &ended.warnings[..] else { panic!("{family}: {:?}", ended.warnings) };
@@ -516,7 +520,7 @@ fn a_real_segmentation_model_is_decoded_without_a_property() {
     assert_empty_scene(&ended, "yolov8-seg");
 }
 
-/// The id that the metadata of an end-to-end model determine chooses its decoder.
+/// The metadata of an end-to-end model determine an id, which chooses its decoder.
 #[test]
 fn an_end_to_end_model_is_decoded_without_a_property() {
     if !has_onnx_runtime() {
@@ -539,7 +543,8 @@ fn an_end_to_end_model_is_decoded_without_a_property() {
     assert_empty_scene(&ended, "end2end");
 }
 
-/// Asserts that a real model's output of a test pattern was read, and has nothing: the best score is a small one.
+/// Asserts that a real model's output for a test pattern was read, and that nothing was found: the
+/// best score is small.
 fn assert_empty_scene(ended: &pipeline::Ended, decoder: &str) {
     let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
     let expected = format!("no detection in 2 frames: the best score of decoder {decoder} is 0.0");
