@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Angles, keypoints and masks of recorded outputs: the line beside the structures of the same regions.
+//! Angles, keypoints and masks of recorded outputs: each line is compared with the structures of
+//! its regions.
 
 use gst::glib;
 use gst_video::VideoRegionOfInterestMeta;
@@ -10,7 +11,8 @@ use super::super::details::{Structures, recorded, structure};
 use super::text;
 use crate::support::pipeline::{intercept, parse, run, watch};
 
-/// The structures of each region of a frame of this size with a recorded output, and the object of its line.
+/// Runs a frame of this size with a recorded output. Returns the structures of each region, and the
+/// region's object in the line.
 fn objects(name: &str, properties: &str, size: [usize; 2]) -> Option<Vec<(Structures, Value)>> {
     let recorded = recorded(name, properties)?;
     let [width, height] = size;
