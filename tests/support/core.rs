@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modules of `support` that the programs of the main package use, which are also built without
-//! GStreamer and do not have the plugin `nmsfilterdemo`.
+//! The modules of `support` for test programs of the main package. These programs are also built
+//! without GStreamer, and cannot use the plugin `nmsfilterdemo`.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 pub mod data;
@@ -17,7 +17,7 @@ pub mod random_layout;
 pub mod scene;
 pub mod skip;
 
-/// Registers each plugin.
+/// The function that registers each plugin.
 #[cfg(feature = "gstreamer")]
 const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 1] =
     [gstnmsfilter::plugin_register_static];

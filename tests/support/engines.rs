@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine under test: `Cpu`, or `Cuda` where `NMSFILTER_TEST_BACKEND` is `cuda`.
+//! The engine under test: `Cuda` if `NMSFILTER_TEST_BACKEND` is `cuda`, otherwise `Cpu`.
 
 use std::sync::{Arc, LazyLock};
 
 use gstnmsfilter::internals::device::Device;
 use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
 
-/// Kept open, because creating a context takes long.
+/// The GPU, which is kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
     LazyLock::new(|| Device::open(0).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU"));
 
-/// Whether the tests are to run on a GPU.
+/// Returns true if the tests are to run on a GPU.
 pub fn on_gpu() -> bool {
     match std::env::var("NMSFILTER_TEST_BACKEND").as_deref() {
         Ok("cuda") => true,
@@ -19,7 +19,7 @@ pub fn on_gpu() -> bool {
     }
 }
 
-/// A new engine under test, to compare with `Reference`.
+/// Returns a new engine under test, for comparison with `Reference`.
 pub fn fast() -> Box<dyn Engine> {
     match on_gpu() {
         true => Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load")),
@@ -27,25 +27,25 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
-/// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as
-/// it is for the emulated GPU, which is slow.
+/// Returns the number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that
+/// is set. The emulated GPU needs this, because it is slow.
 pub fn scene_count(count: u64) -> u64 {
     let divisor = std::env::var("NMSFILTER_TEST_FEWER").ok();
     count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
 }
 
-/// Fails a test that needs a GPU if the tests do not run on one. Such tests are marked `#[ignore = "needs a
-/// GPU"]`.
+/// Fails a test that needs a GPU if the tests run without one. Such tests are marked `#[ignore =
+/// "needs a GPU"]`.
 pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
 }
 
-/// The masks of the survivors.
+/// Returns the mask of each survivor.
 pub fn masks<'a>(outcome: &ImageOutcome<'a>) -> Vec<Option<Mask<'a>>> {
     (0..outcome.survivors.len()).map(|survivor| outcome.masks.get(survivor)).collect()
 }
 
-/// The bits of the survivors, and the counts of candidates and of rejected anchors.
+/// Returns the bits of the survivors, and the numbers of candidates and of rejected anchors.
 pub fn bits(outcome: &ImageOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
     let survivors = outcome.survivors.iter().map(|d| {
         let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors attached to a frame and decoded by `nmsfilter` in a pipeline.
+//! Attaches tensors to a frame, which `nmsfilter` decodes in a pipeline.
 //!
-//! Callers that also compile without GStreamer use this with the feature `gstreamer` only.
+//! Test programs that are also built without GStreamer can use this module only with the feature
+//! `gstreamer`.
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -20,9 +21,9 @@ pub struct Counts {
 /// How the properties of `nmsfilter` are set.
 #[derive(Clone, Copy)]
 pub enum Settings<'a> {
-    /// With the parameters of an engine and a format of boxes.
+    /// From the parameters of an engine and a box format.
     Params(&'a Params, BoxFormat),
-    /// With these properties: name and value.
+    /// From pairs of name and value.
     Properties(&'a [(&'a str, &'a str)]),
 }
 
@@ -45,7 +46,7 @@ pub fn decode(tensors: Vec<NewTensor>, settings: Settings<'_>) -> Counts {
     Counts { candidates: count("candidates"), survivors: count("survivors") }
 }
 
-/// A tensor of these elements.
+/// Makes a tensor of these elements.
 pub fn tensor(id: &str, shape: &[usize], elements: &[f32]) -> NewTensor {
     init();
     NewTensor::from_vec(id, shape, elements.to_vec()).unwrap()
@@ -72,7 +73,7 @@ fn set_up(nms: &gst::Element, settings: Settings<'_>) {
     nms.set_property_from_str("box-format", format.name());
 }
 
-/// Boxes and their scores by class.
+/// Decodes boxes with their scores by class.
 pub fn decode_boxes(boxes: &[f32], scores: &[f32], format: BoxFormat, params: &Params) -> Counts {
     let numbers = format.components();
     let anchors = boxes.len() / numbers;

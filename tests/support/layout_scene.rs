@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random layouts with parameters, generated from a seed.
+//! Random layouts with parameters. Each is generated from a seed.
 
 use std::ops::Deref;
 
@@ -9,7 +9,7 @@ use gstnmsfilter::internals::engine::{FrameMap, MaskSize, Overlap, Params};
 use super::random_layout::RandomLayout;
 use super::scene::any_params;
 
-/// A layout, its tensors and parameters.
+/// A layout, its tensors, and parameters for it.
 pub struct LayoutScene {
     pub params: Params,
     random: RandomLayout,
@@ -22,7 +22,7 @@ impl LayoutScene {
         Self { params: params_of(rng, &random), random }
     }
 
-    /// With boxes that have angles.
+    /// Generates a layout whose boxes have angles.
     pub fn oriented(seed: u64) -> Self {
         let rng = &mut Rng::with_seed(seed);
         let random = RandomLayout::oriented(rng);
@@ -53,7 +53,8 @@ impl Deref for LayoutScene {
     }
 }
 
-/// A model's input in which boxes of random layouts are, or a part of it, and masks of both sizes.
+/// Sets random mask parameters: a model's input that contains the boxes of random layouts, or a
+/// part of them, and either mask size.
 fn any_mask_params(rng: &mut Rng, params: &mut Params) {
     params.model_size = *rng.choice(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]).unwrap();
     params.mask_size = *rng.choice(&[MaskSize::Prototypes, MaskSize::Frame]).unwrap();

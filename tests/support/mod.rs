@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Helpers that several test programs use. Programs of the main package use `core.rs` instead.
+//! Modules that several test programs share. Programs of the main package use `core.rs` instead.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 #[cfg(feature = "v1_28")]
@@ -20,6 +20,6 @@ pub mod scene;
 pub mod scratch;
 pub mod skip;
 
-/// Registers each plugin.
+/// The function that registers each plugin.
 const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 2] =
     [gstnmsfilter::plugin_register_static, gstnmsfilterdemo::plugin_register_static];

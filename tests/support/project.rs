@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's folder.
+//! Locates the project's folder.
 
 use std::path::{Path, PathBuf};
 
-/// The path of a file or folder of the project. Test programs belong to the main package, or to a
-/// package in a folder of it.
+/// Returns the path of a file or folder of the project. Test programs belong to the main package or
+/// to a package in one of its folders.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = [("tests", ".."), ("examples/smart-camera", "../..")];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random layouts of every kind, with tensors of every element type that fit them.
+//! Random layouts of every kind, with tensors of all element types that fit them.
 //!
-//! The numbers are such that a part of the anchors become candidates, and
-//! that boxes overlap; some numbers are not finite.
+//! The numbers are chosen so that some of the anchors become candidates and boxes overlap. Some
+//! numbers are not finite.
 
 use std::sync::Arc;
 
@@ -21,35 +21,35 @@ pub struct RandomLayout {
     pub tensors: Vec<StoredTensor>,
 }
 
-/// A tensor `[images, elements of an image]` in host memory.
+/// A tensor `[images, elements per image]` in host memory.
 pub struct StoredTensor {
     pub id: String,
     pub element: ElementType,
     pub quantization: Option<Quantization>,
     pub images: usize,
-    /// The elements of an image.
+    /// Number of elements per image.
     pub elements: usize,
-    /// The elements, in memory that is aligned for all types.
+    /// Elements of all images, in memory that is aligned for all types.
     words: Vec<u64>,
 }
 
-/// What the numbers of a field are.
+/// The range of the numbers in a field.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Probability,
     Logit,
     Class,
     Count,
-    /// Numbers from the first to the second.
+    /// From the first number to the second.
     Range(f32, f32),
 }
 
-/// The numbers of one field of one group.
+/// A field of one group that needs numbers.
 struct NewField {
     kind: Kind,
     components: usize,
     anchors: usize,
-    /// Whether all images have the same elements, as priors have.
+    /// If true, all images have equal elements, as priors do.
     is_shared: bool,
 }
 
@@ -59,14 +59,14 @@ impl StoredTensor {
         &bytemuck::cast_slice(&self.words)[..self.images * self.elements * size]
     }
 
-    /// The tensor, in one memory.
+    /// Returns the tensor as one allocation.
     pub fn view(&self) -> TensorView<'_> {
         let shape = Shape::new(&[self.images, self.elements]).unwrap();
         TensorView::new(&self.id, self.element, shape, Storage::Host(self.bytes()))
             .with_quantization(self.quantization)
     }
 
-    /// The memory of each image.
+    /// Returns each image as a separate allocation.
     pub fn image_storages(&self) -> Vec<Storage<'_>> {
         let bytes = self.elements * self.element.size().unwrap();
         (0..self.images)
@@ -76,12 +76,12 @@ impl StoredTensor {
 }
 
 impl RandomLayout {
-    /// A layout of upright boxes.
+    /// Generates a layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
         Self::with_angles(rng, false)
     }
 
-    /// A layout whose boxes have angles.
+    /// Generates a layout whose boxes have angles.
     pub fn oriented(rng: &mut Rng) -> Self {
         Self::with_angles(rng, true)
     }
@@ -197,7 +197,7 @@ impl RandomLayout {
         scene
     }
 
-    /// Adds prototypes of the column with coefficients.
+    /// Adds prototypes for the column that has mask coefficients.
     fn add_prototypes(&mut self, rng: &mut Rng, columns: &[Column]) {
         let is_coefficients = |column: &Column| column.kind == ColumnKind::MaskCoefficients;
         let column = columns.iter().position(is_coefficients).unwrap();
@@ -212,19 +212,20 @@ impl RandomLayout {
         self.layout.prototypes = Some(Prototypes { field, width, height, column });
     }
 
-    /// The tensors, each in one memory.
+    /// Returns the tensors, each as one allocation.
     pub fn views(&self) -> Vec<TensorView<'_>> {
         self.tensors.iter().map(StoredTensor::view).collect()
     }
 
-    /// Whether all images have the same elements of the tensor of this index.
+    /// Returns true if all images have equal elements in the tensor with this index.
     pub fn is_shared(&self, tensor: usize) -> bool {
         self.layout.groups.iter().any(
             |group| matches!(group.reference, Reference::Priors(priors) if priors.tensor == tensor),
         )
     }
 
-    /// Adds tensors for fields of the same anchors: one for all, whose rows or columns are anchors, or one each.
+    /// Adds tensors for fields that describe the same anchors: either one tensor for all of them,
+    /// in which anchors are rows or columns, or one tensor per field.
     fn add(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
         let together = rng.bool() && wanted.len() > 1;
         match together {
@@ -240,7 +241,7 @@ impl RandomLayout {
         let images = self.layout.images;
         let (anchors, is_shared) = (wanted[0].anchors, wanted[0].is_shared);
         let width: usize = wanted.iter().map(|field| field.components).sum();
-        // Some tensors have an unused element per anchor or component.
+        // Some tensors have an unused element per anchor or per component.
         let (gap, by_anchor) = (usize::from(rng.u8(0..4) == 0), rng.bool());
         let (anchor_stride, component_stride) =
             if by_anchor { (width + gap, 1) } else { (1, anchors + gap) };
@@ -291,7 +292,7 @@ impl RandomLayout {
             fields.push(of);
             first += field.components;
         }
-        // Separate images of a tensor begin an image apart, also if all are the same.
+        // Every image has its own elements, even if all images are equal.
         if is_shared && images > 1 {
             let (one, others) = numbers.split_at_mut(elements);
             others.chunks_mut(elements).for_each(|image| image.copy_from_slice(one));
@@ -329,7 +330,7 @@ impl Kind {
         }
         let (low, high) = self.range();
         match self {
-            // Many are low, as of background.
+            // Many probabilities are low, as for background.
             Self::Probability => {
                 if rng.bool() {
                     rng.f32() * 0.2
@@ -339,7 +340,7 @@ impl Kind {
             }
             Self::Class => f32::from(rng.u8(0..3)) + if rng.u8(0..20) == 0 { 0.5 } else { 0.0 },
             Self::Count => f32::from(rng.u8(0..200)),
-            // Steps, so that scores are equal now and then.
+            // Logits have steps, so that scores are sometimes equal.
             Self::Logit => (rng.f32() * 40.0).floor() * 0.3 - 6.0,
             Self::Range(..) => low + rng.f32() * (high - low),
         }
@@ -381,7 +382,7 @@ fn any_box_rule(rng: &mut Rng) -> BoxRule {
     BoxRule { format, axes, transform, bins, variances, angle_factor: 1.0 }
 }
 
-/// The numbers of boxes that are sensible with a rule.
+/// Returns the range of box numbers that are plausible for a rule.
 fn box_kind(rule: &BoxRule, is_relative: bool) -> Kind {
     match (rule.transform, rule.format, is_relative) {
         (BoxTransform::Expectation, ..) => Kind::Range(-4.0, 4.0),
@@ -406,7 +407,7 @@ fn any_grid(rng: &mut Rng) -> Grid {
     }
 }
 
-/// The elements of `numbers`, as 64-bit words.
+/// Converts `numbers` to elements, stored as 64-bit words.
 fn stored(numbers: &[f32], element: ElementType, quantization: Option<Quantization>) -> Vec<u64> {
     let quantized = |&number: &f32| {
         let quantization = quantization.expect("the element type is quantized");
