@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets the plugin's version; compiles the kernels for one GPU architecture where asked to.
+//! Sets the plugin's version, and compiles the kernels for a GPU architecture if this is requested.
 //!
-//! `NMSFILTER_CUDA_ARCH` is such an architecture as nvcc takes, `sm_87` or `native` (this machine's
-//! own). `NVCC` names the compiler. Without it the plugin has the PTX alone, which is in the
-//! sources and runs on every GPU.
+//! `NMSFILTER_CUDA_ARCH` requests an architecture in the form that nvcc accepts, such as `sm_87`,
+//! or `native` for the GPU of this machine. `NVCC` names the compiler. If no architecture is
+//! requested, the plugin contains only the PTX that is part of the sources, which runs on every
+//! GPU.
 
 use std::env;
 use std::path::Path;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes random scenes with the results of `engine::Reference`, for the programs in C++ that check the
-//! kernels: `kernels/emulate/check.cpp` and `tests/gpu/bench.cu`.
+//! Writes random scenes with the results of `engine::Reference`. Two C++ programs use them to check
+//! the kernels: `kernels/emulate/check.cpp` and `tests/gpu/bench.cu`.
 //!
 //! ```sh
 //! cargo run --no-default-features --example scenes -- FILE SEED COUNT [ANCHORS]
 //! ```
 //!
-//! In: the first seed, how many seeds, and for large scenes the maximum number of anchors. Out: a file with
-//! two scenes per seed, the first a single image, the second a batch.
+//! In: the first seed, the number of seeds, and for large scenes the maximum number of anchors.
+//! Out: a file with two scenes per seed. The first scene is a single image, the second a batch.
 //!
-//! `kernels/emulate/scenes.h` reads the file. It has no padding; numbers are little-endian, u32 if no other type is named
-//! otherwise:
+//! `kernels/emulate/scenes.h` reads the file. It has no padding. Numbers are little-endian, and u32
+//! unless another type is given:
 //!
 //! | what | type |
 //! | --- | --- |
@@ -43,9 +43,9 @@ use scene::Scene;
 #[path = "../tests/support/scene.rs"]
 mod scene;
 
-/// What scene.rs uses of the test programs.
+/// The function of the test programs that scene.rs needs.
 mod engines {
-    /// Scenes are for the kernels, which do not support DIoU.
+    /// Returns true, because the scenes are for the kernels, which do not support DIoU.
     pub fn on_gpu() -> bool {
         true
     }
@@ -53,7 +53,8 @@ mod engines {
 
 const MAX_IMAGES: usize = 5;
 
-/// With multi_label, Reference takes seconds for more pairs of anchor and class.
+/// Maximum number of pairs of anchor and class with multi_label. Reference would take seconds for
+/// more.
 const MAX_PAIRS: usize = 4_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes the scenes of a seed.
+/// Writes the scenes of one seed.
 fn write_scenes(
     out: &mut Writer,
     seed: u64,
@@ -87,14 +88,15 @@ fn write_scenes(
         None => Scene::batch(seed, MAX_IMAGES),
     };
     write_scene(out, seed, &images[0], 1, &mut rng)?;
-    // Either the tensors of several images joined, or the anchors of an image divided among several.
+    // A batch is either several images that are joined, or one image whose anchors are distributed
+    // over several.
     match images.len() {
         1 => write_scene(out, seed, &images[0], rng.usize(2..=MAX_IMAGES), &mut rng),
         _ => write_scene(out, seed, &Scene::joined(&images), 1, &mut rng),
     }
 }
 
-/// Writes a scene, the anchors of each image divided among `divisor` images.
+/// Writes a scene, after distributing the anchors of each image over `divisor` images.
 fn write_scene(
     out: &mut Writer,
     seed: u64,
@@ -104,12 +106,12 @@ fn write_scene(
 ) -> Result<(), Box<dyn Error>> {
     let (mut tensors, layout) = scene.tensors();
     let mut layout = layout.plain(&tensors).expect("scenes have plain layouts");
-    // Files of scenes have no rules of classes.
+    // The file format has no class rules.
     let mut params = Params { class_rules: Vec::new(), ..scene.params.clone() };
     if divisor > 1 {
         divide(&mut layout, divisor);
     }
-    // Where boxes have integer sides, some are equal to these limits.
+    // If boxes have integer sides, some are equal to these limits.
     if rng.u32(0..6) == 0 {
         params.sizes = SizeLimits { min: [10.0, 12.0], max: [40.0, 38.0] };
     }
@@ -134,7 +136,7 @@ fn write_scene(
     Ok(())
 }
 
-/// Makes a batch of an image: each image of the batch has a part of its anchors.
+/// Turns an image into a batch by distributing its anchors.
 fn divide(layout: &mut PlainLayout, images: usize) {
     assert_eq!(layout.images, 1);
     layout.images = images;
@@ -144,14 +146,15 @@ fn divide(layout: &mut PlainLayout, images: usize) {
     }
 }
 
-/// A tensor of scores for the boxes of a scene: of any element type, and of more classes than `Scene` has.
+/// Scores for the boxes of a scene, with any element type and with more classes than `Scene` has.
 struct OtherScores {
     f32: Vec<f32>,
     f16: Option<Vec<f16>>,
 }
 
 impl OtherScores {
-    /// Sets the fields of `layout` to those of the new tensor, which has the index `tensor`.
+    /// Makes the tensor, which will have the index `tensor`, and changes the fields of `layout`
+    /// accordingly.
     fn new(rng: &mut Rng, layout: &mut PlainLayout, tensor: usize) -> Self {
         const NONSENSE: [f32; 6] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, -0.3, 1.0e-6];
         let anchors = layout.anchors;
@@ -194,7 +197,7 @@ impl OtherScores {
     }
 }
 
-/// Writes the parts of a scene.
+/// Writes the parts of a scene to a file.
 struct Writer(BufWriter<File>);
 
 impl Writer {
