@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole element: from a buffer with a tensor to the same buffer with regions.
+//! Runs the whole element, from a buffer with a tensor to the buffer with regions.
 
 use std::time::Duration;
 

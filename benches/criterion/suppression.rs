@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppression with sorting. The time includes reading windows or boxes, which is a small part of
-//! it.
+//! Suppression, including sorting. The time also includes reading windows or boxes, which is a
+//! small part.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gstnmsfilter::internals::engine::{Cpu, Engine};

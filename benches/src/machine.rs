@@ -8,7 +8,7 @@ use gstnmsfilter::internals::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 
-/// Pairs of a name and a description: processor, GPU, system and versions.
+/// Returns pairs of a name and a description: processor, GPU, system and versions.
 pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let of_cpu = |name: &str| {
@@ -37,7 +37,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     lines.map(|line| line.map(str::to_owned)).into()
 }
 
-/// The instruction set that the CPU engine uses.
+/// Returns the instruction set that the CPU engine uses.
 fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times the paper's two kernels (kernels/paper.cu) separately.
 //!
-//! In: windows. Out: the number of survivors, and the time of the memset and of each kernel: wall
-//! time of a CUDA graph of consecutive launches, divided by their number.
+//! In: windows. Out: the number of survivors, and the times of the memset and of each kernel. A
+//! time is the wall time of a CUDA graph with consecutive launches, divided by the number of
+//! launches.
 
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
@@ -19,7 +20,7 @@ use crate::workload::Window;
 /// Number of launches in a graph.
 const LAUNCHES: usize = 20;
 
-/// The kernels, with device memory for a maximum number of windows.
+/// The paper's kernels, with device memory for a maximum number of windows.
 pub struct PaperKernels {
     stream: Stream,
     module: sys::CUmodule,
@@ -32,11 +33,12 @@ pub struct PaperKernels {
 }
 
 impl PaperKernels {
-    /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max),
-    /// and a multiple of 32 times the number of partitions that is passed to [`time`](Self::time).
+    /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max).
+    /// It must be a multiple of 32 times the number of partitions that is passed to
+    /// [`time`](Self::time).
     ///
     /// # Errors
-    /// If the GPU fails.
+    /// Returns an error if the GPU fails.
     pub fn new(capacity: u32) -> Result<Self> {
         let device = Device::open(0)?;
         let stream = Stream::new(&device)?;
@@ -47,8 +49,8 @@ impl PaperKernels {
         let driver = device::enter(&device)?;
         let mut module = null_mut();
         let (mut map, mut reduce) = (null_mut(), null_mut());
-        // SAFETY: the handles are valid for writes during the calls; `image` and the names end with
-        // a zero byte.
+        // SAFETY: the handles are valid for writes during the calls. The image and the names end
+        // with a zero byte.
         unsafe {
             driver.cuModuleLoadData(&mut module, image.as_ptr().cast())?;
             driver.cuModuleGetFunction(&mut map, module, c"paper_map".as_ptr())?;
@@ -58,11 +60,11 @@ impl PaperKernels {
         Ok(Self { stream, module, map, reduce, capacity, windows, matrix, survives })
     }
 
-    /// The number of survivors of `windows`, and the times of the memset of the matrix, of map and
-    /// of reduce with `k` partitions.
+    /// Returns the number of survivors of `windows`, and the times of the matrix's memset, of map,
+    /// and of reduce with `k` partitions.
     ///
     /// # Errors
-    /// If the GPU fails.
+    /// Returns an error if the GPU fails.
     pub fn time(
         &self,
         windows: &[Window],
@@ -72,7 +74,7 @@ impl PaperKernels {
         let device = self.stream.device().clone();
         let bytes = windows.len() * 16;
         let pinned = PinnedBuffer::new(&device, bytes.max(1))?;
-        // SAFETY: `pinned` has at least `bytes` bytes, and no other reference to them exists.
+        // SAFETY: `pinned` has at least `bytes` bytes, and there is no other reference to them.
         unsafe { pinned.as_ptr().copy_from_nonoverlapping(windows.as_ptr().cast(), bytes) };
         self.stream.zero(&self.windows)?;
         self.stream.upload(&pinned, &self.windows, bytes)?;
@@ -121,7 +123,7 @@ impl PaperKernels {
             return Err(error);
         }
         let mut survives = vec![0u8; windows.len()];
-        // SAFETY: `survives` in device memory has `capacity` bytes, one for each window.
+        // SAFETY: `survives` has `capacity` bytes in device memory, one per window.
         unsafe { self.stream.download(self.survives.address(), &mut survives)? };
         Ok((survives.iter().filter(|&&byte| byte != 0).count(), times))
     }
@@ -129,7 +131,7 @@ impl PaperKernels {
     /// Sets every byte of the matrix to 1.
     fn preset(&self) -> Result<()> {
         let driver = device::enter(self.stream.device())?;
-        // SAFETY: `matrix` has `len` bytes and is freed after the stream has finished.
+        // SAFETY: `matrix` has `len` bytes, and is freed after the stream has finished.
         unsafe {
             driver.cuMemsetD8Async(
                 self.matrix.address(),
@@ -163,9 +165,9 @@ impl PaperKernels {
             kernelParams: parameters.as_mut_ptr(),
             extra: null_mut(),
         };
-        // SAFETY: `parameters` have the number and types that the kernel expects; the driver copies
-        // them. The kernel accesses buffers of `self` only, within `capacity`. They are freed after
-        // the graph.
+        // SAFETY: the parameters have the number and types that the kernel expects, and the driver
+        // copies them. The kernel accesses only buffers of `self`, within `capacity`. The buffers
+        // are freed after the graph.
         unsafe {
             driver.cuGraphCreate(&mut made.graph, 0)?;
             let mut last: sys::CUgraphNode = null_mut();
@@ -189,7 +191,7 @@ fn pointer<T>(value: &T) -> *mut c_void {
 impl Drop for PaperKernels {
     fn drop(&mut self) {
         if let Ok(driver) = device::enter(self.stream.device()) {
-            // SAFETY: no kernel is running, because `Graph::run` synchronizes the stream.
+            // SAFETY: `Graph::run` synchronizes the stream, so no kernel is running.
             let _ = unsafe { driver.cuModuleUnload(self.module) };
         }
     }
@@ -203,8 +205,8 @@ struct Graph {
 
 impl Graph {
     fn run(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: `exec` is valid until `self` is dropped; the requirements of its kernel are
-        // stated in `PaperKernels::graph`.
+        // SAFETY: `exec` is valid until `self` is dropped. `PaperKernels::graph` states the
+        // requirements of its kernel.
         unsafe { device::enter(&self.device)?.cuGraphLaunch(self.exec, stream.as_raw().cast()) }?;
         Ok(stream.synchronize()?)
     }
@@ -213,8 +215,8 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if let Ok(driver) = device::enter(&self.device) {
-            // SAFETY: the graph is not running, because `run` synchronizes the stream. The handles
-            // are valid unless they are null, which is checked.
+            // SAFETY: `run` synchronizes the stream, so the graph is not running. The handles are
+            // valid or null, which is checked.
             unsafe {
                 if !self.exec.is_null() {
                     let _ = driver.cuGraphExecDestroy(self.exec);

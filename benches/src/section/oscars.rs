@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The paper's first workload: the windows of the first 1, 2, ... faces of the picture.
+//! The paper's first workload: the windows of the first face of the picture, of the first two
+//! faces, and so on.
 
 use std::time::Duration;
 
@@ -66,14 +67,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.plot("oscars", &chart)
 }
 
-/// The sum of memset, map and reduce with 32 partitions.
+/// Returns the total time of memset, map, and reduce with 32 partitions.
 fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Result<f64> {
     let (_, times) = paper.time(windows, 32, budget / 3)?;
     Ok(times.iter().map(|times| times.median()).sum())
 }
 
-/// The face of each window: the survivor of exact greedy suppression with which it has the largest
-/// IoU. Faces are numbered from the left.
+/// Returns the face of each window. It is the survivor of exact greedy suppression with the largest
+/// IoU. Faces are numbered from left to right.
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
     let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
