@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptions of layouts.
+//! Fuzzes descriptions of layouts.
 //!
-//! In: the text of a family of the crate with lines that are removed, repeated, moved, or whose words are replaced. It is
-//! a description, or an error that names a line of the text. Tensors whose shapes follow those of the text are read by
-//! it as by every engine.
+//! In: the text of one of the crate's families, in which lines are removed, repeated or moved, or
+//! words are replaced. The text must be a valid description, or give an error that names one of its
+//! lines. Tensors with the shapes of a valid description must be decoded alike by all engines.
 
 use gstnmsfilter::internals::decoder::{self, Options};
 use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
@@ -146,7 +146,7 @@ pub fn drive(
     }
 }
 
-/// A family's text, with changes.
+/// Returns the text of a family, with changes.
 fn text(bytes: &mut Bytes<'_>) -> String {
     let family = bytes.pick(decoder::TEXTS);
     let mut lines: Vec<String> = bytes.pick(family).lines().map(str::to_owned).collect();
@@ -177,7 +177,7 @@ fn text(bytes: &mut Bytes<'_>) -> String {
     lines.join("\n")
 }
 
-/// Shapes of tensors as the text has them, as far as they can be read line by line.
+/// Returns shapes of tensors that fit the text, if they can be found line by line.
 fn shapes(text: &str, side: f32, [anchors, classes]: [usize; 2]) -> Vec<Vec<usize>> {
     let sections = text.split('[').filter(|section| section.starts_with("tensor"));
     let mut shapes = Vec::new();
