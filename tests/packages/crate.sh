@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# crate.sh ROOT FOLDER TARGET [FEATURE]: packages what is published, and builds in ROOT (tests/roots/make.sh), without this tree, a
-# program that depends on the crate, and both plugins with FEATURE: the program prints survivors, the plugins find faces in a
-# picture. What is packaged is kept in FOLDER, the build in TARGET. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
+# crate.sh ROOT FOLDER TARGET [FEATURE]: packages the crates that are published. Then builds in ROOT
+# (tests/roots/make.sh), without this tree, a program that depends on the crate, and both plugins
+# with FEATURE. The program must print survivors, and the plugins must find faces in a picture.
+# FOLDER keeps the packages, and TARGET the build. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA have the
+# meanings from tests/run.sh.
 set -euo pipefail
 root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3") feature=${4-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -14,10 +16,11 @@ rm -rf "$sources" "$packages/package"
 cargo package --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
-# Their files are of 2006: with the time of today (--touch), cargo builds them.
+# The files in the archives are dated 2006. With --touch they get today's date, so that cargo builds
+# them.
 for crate in "$packages"/package/*.crate; do tar --extract --touch --directory "$sources" --file "$crate"; done
 
-# What a user writes. The workspace is for the crate that is not in the registry yet.
+# A user would write this program. The workspace provides the crate that is not in the registry yet.
 cat >"$sources/survivors/Cargo.toml" <<MANIFEST
 [package]
 name = "survivors"
@@ -48,7 +51,8 @@ resolver = "3"
 [patch.crates-io]
 gst-plugin-nmsfilter = { path = "gst-plugin-nmsfilter-0.1.0" }
 MANIFEST
-# The versions that the tree is tested with. Cargo leaves out what these packages do not use.
+# Use the dependency versions with which the tree is tested. Cargo ignores those that these packages
+# do not need.
 cp Cargo.lock "$sources/"
 
 data=()
@@ -65,5 +69,6 @@ as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" "${data[@]}" \
         echo 'the program prints the survivors'
         cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --features '$feature'
         /check/picture.sh
-        # The next build in this folder is of the tree, and cargo could take what was compiled here for it.
+        # The next build in this folder is for the tree, and cargo might take what was compiled here
+        # for it.
         cargo clean --quiet --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime"
