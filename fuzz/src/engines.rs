@@ -325,12 +325,13 @@ fn compare(
         (Err(expected), Err(found)) => expected == found,
         _ => false,
     };
-    match is_equal {
-        true => Ok(()),
-        false => Err(Failure(format!(
+    if is_equal {
+        Ok(())
+    } else {
+        Err(Failure(format!(
             "{name}: expected {expected:?} as of the reference, found {found:?}; {}",
             context()
-        ))),
+        )))
     }
 }
 
@@ -342,12 +343,13 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
             .map(|_| bytes.pick(&[f32::INFINITY, 0.05, 0.3, 0.7, -1.0, f32::NAN]))
             .collect();
     }
-    let sizes = match bytes.one_in(8) {
-        true => SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
-        false => SizeLimits::ANY,
+    let sizes = if bytes.one_in(8) {
+        SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] }
+    } else {
+        SizeLimits::ANY
     };
-    let class_rules = match bytes.one_in(4) {
-        true => (0..bytes.below(5))
+    let class_rules = if bytes.one_in(4) {
+        (0..bytes.below(5))
             .map(|_| ClassRule {
                 iou_threshold: bytes
                     .bool()
@@ -357,8 +359,9 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
                     .then(|| SizeLimits { min: [bytes.f32(), 4.0], max: [90.0, bytes.f32()] }),
                 max_detections: bytes.pick(&[0, 0, 1, 5, usize::MAX]),
             })
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
     let visible = match bytes.below(8) {
         0..4 => Bounds::ANY,
@@ -376,9 +379,10 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
             Bounds { left, top, right, bottom }
         }
     };
-    let scale = match bytes.one_in(4) {
-        true => [bytes.f32(), bytes.f32()],
-        false => bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]]),
+    let scale = if bytes.one_in(4) {
+        [bytes.f32(), bytes.f32()]
+    } else {
+        bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]])
     };
     let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
     Params {
@@ -403,14 +407,13 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
 /// Generates a model's input and a frame of any size, and masks of both sizes.
 fn any_mask_params(bytes: &mut Bytes<'_>, params: &mut Params) {
     params.mask_size = bytes.pick(&[MaskSize::Prototypes, MaskSize::Frame]);
-    params.model_size = match bytes.one_in(8) {
-        true => [bytes.f32(), bytes.f32()],
-        false => bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]),
+    params.model_size = if bytes.one_in(8) {
+        [bytes.f32(), bytes.f32()]
+    } else {
+        bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]])
     };
-    let mut any = |usual: &[f64]| match bytes.one_in(8) {
-        true => f64::from(bytes.f32()),
-        false => bytes.pick(usual),
-    };
+    let mut any =
+        |usual: &[f64]| if bytes.one_in(8) { f64::from(bytes.f32()) } else { bytes.pick(usual) };
     let ratio = [0, 1].map(|_| any(&[1.0, 2.7, 0.4]));
     let offset = [0, 1].map(|_| any(&[0.0, 17.0, -8.5]));
     let size = [0, 1].map(|_| bytes.pick(&[64, 33, 150, 1, 0]));

@@ -271,9 +271,10 @@ impl Run {
     fn frame(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
         let attached: Vec<Attached> =
             tensors::any(bytes).into_iter().map(|spec| Attached::new(bytes, spec)).collect();
-        let foreign: Vec<ForeignRegion> = match bytes.one_in(8) {
-            true => (0..1 + bytes.below(3)).map(|_| ForeignRegion::new(bytes)).collect(),
-            false => Vec::new(),
+        let foreign: Vec<ForeignRegion> = if bytes.one_in(8) {
+            (0..1 + bytes.below(3)).map(|_| ForeignRegion::new(bytes)).collect()
+        } else {
+            Vec::new()
         };
         let pts = bytes.pick(&[Some(0), None, Some(1_000_000_000), Some(u64::MAX - 1)]);
         let write = || {
@@ -327,9 +328,12 @@ impl Run {
     fn check(&mut self, frame: Frame, counts: &mut Counts) -> Result<(), Failure> {
         let Frame { expected, result, foreign } = frame;
         let outputs = self.harness.out();
-        let expect = |holds: bool, what: &str| match holds {
-            true => Ok(()),
-            false => Err(Failure(format!("{what}: expected {expected:?}, result {result:?}"))),
+        let expect = |holds: bool, what: &str| {
+            if holds {
+                Ok(())
+            } else {
+                Err(Failure(format!("{what}: expected {expected:?}, result {result:?}")))
+            }
         };
         let has_output = result.is_ok() && outputs.len() == 1;
         match &expected {
@@ -424,9 +428,10 @@ fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Fa
     let mut sorted = found.clone();
     wanted.sort();
     sorted.sort();
-    match wanted == sorted {
-        true => Ok(()),
-        false => Err(Failure(format!("{wanted:?} was written, {found:?} is read"))),
+    if wanted == sorted {
+        Ok(())
+    } else {
+        Err(Failure(format!("{wanted:?} was written, {found:?} is read")))
     }
 }
 

@@ -104,9 +104,10 @@ pub fn drive(
         Ok(decoder) => decoder,
         Err(error) => {
             let (line, lines) = (error.line, text.lines().count().max(1));
-            return match (1..=lines).contains(&line) {
-                true => Ok(()),
-                false => Err(Failure(format!("{error} of line {line} of {lines}:\n{text}"))),
+            return if (1..=lines).contains(&line) {
+                Ok(())
+            } else {
+                Err(Failure(format!("{error} of line {line} of {lines}:\n{text}")))
             };
         }
     };
@@ -190,10 +191,8 @@ fn shapes(text: &str, side: f32, [anchors, classes]: [usize; 2]) -> Vec<Vec<usiz
         let has_two = text.contains("per-cell = 2");
         for stride in strides {
             let cells = (side / stride).floor() as usize;
-            let anchors = match is_per_level {
-                true => cells * cells * if has_two { 2 } else { 1 },
-                false => anchors,
-            };
+            let anchors =
+                if is_per_level { cells * cells * if has_two { 2 } else { 1 } } else { anchors };
             let term = |term: &str| match term.trim() {
                 "N" => anchors,
                 "C" => classes,

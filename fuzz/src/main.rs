@@ -202,12 +202,11 @@ fn work(state: &Path, options: &Options) -> ExitCode {
         if Coverage::is_there() { "" } else { " (not counted)" }
     );
     println!("{:>12}  seconds", since.elapsed().as_secs());
-    match reaches_the_engines(&counts) {
-        true => ExitCode::SUCCESS,
-        false => {
-            eprintln!("fewer than {LEAST_DECODED} of 100 frames were decoded");
-            ExitCode::FAILURE
-        }
+    if reaches_the_engines(&counts) {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("fewer than {LEAST_DECODED} of 100 frames were decoded");
+        ExitCode::FAILURE
     }
 }
 
@@ -235,12 +234,13 @@ fn replay(cases: &[&str]) -> ExitCode {
     let mut counts = Counts::default();
     for argument in cases {
         let path = Path::new(argument);
-        let cases = match path.is_dir() {
-            true => seeds::load(path).expect("the folder can be read"),
-            false => match seeds::from_hex(argument) {
+        let cases = if path.is_dir() {
+            seeds::load(path).expect("the folder can be read")
+        } else {
+            match seeds::from_hex(argument) {
                 Some(case) => vec![((*argument).to_owned(), case)],
                 None => return usage(),
-            },
+            }
         };
         for (name, case) in cases {
             if let Err(failure) = run(&case, since, &mut counts) {

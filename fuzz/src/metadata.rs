@@ -89,9 +89,8 @@ impl Attached {
             13 => Memory::Part(bytes.pick(&[4, 8, 64])),
             _ => Memory::Writable,
         };
-        let defect = match bytes.one_in(16) {
-            false => Defect::None,
-            true => match bytes.below(8) {
+        let defect = if bytes.one_in(16) {
+            match bytes.below(8) {
                 0 | 1 => Defect::Missing(bytes.pick(&FIELDS)),
                 2 => Defect::OtherType(bytes.pick(&FIELDS)),
                 3 => Defect::Null(bytes.pick(&FIELDS)),
@@ -101,7 +100,9 @@ impl Attached {
                 ),
                 6 => Defect::Bare,
                 _ => Defect::Further,
-            },
+            }
+        } else {
+            Defect::None
         };
         Self { spec, memory, defect, analytics: bytes.one_in(3) }
     }
@@ -224,10 +225,7 @@ const EDGES: [u32; 12] = [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX
 
 impl ForeignRegion {
     pub fn new(bytes: &mut Bytes<'_>) -> Self {
-        let kind = match bytes.one_in(16) {
-            true => b"face\xff\xc3",
-            false => bytes.pick(&KINDS),
-        };
+        let kind = if bytes.one_in(16) { b"face\xff\xc3" } else { bytes.pick(&KINDS) };
         let rect = [0; 4].map(|_: u32| bytes.pick(&EDGES));
         let params = bytes.below(16);
         let details = if bytes.one_in(2) { details(bytes) } else { Vec::new() };
@@ -319,9 +317,10 @@ fn details(bytes: &mut Bytes<'_>) -> Vec<gst::Structure> {
     // A field is replaced by a field of another type, or is removed.
     if let Some(last) = made.last_mut().filter(|_| bytes.one_in(8)) {
         let name = bytes.pick(&["data", "count", "width", "left", "rotation", "layout"]);
-        match bytes.one_in(2) {
-            true => last.set(name, bytes.pick(&["x", ""])),
-            false => last.remove_field(name),
+        if bytes.one_in(2) {
+            last.set(name, bytes.pick(&["x", ""]))
+        } else {
+            last.remove_field(name)
         }
     }
     made

@@ -55,18 +55,16 @@ impl Overlay {
             "overlay: pixels drawn",
             map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64,
         );
-        match map[self.size..].iter().all(|&byte| byte == BEHIND) {
-            true => Ok(()),
-            false => Err(Failure("roioverlay draws behind the picture".into())),
+        if map[self.size..].iter().all(|&byte| byte == BEHIND) {
+            Ok(())
+        } else {
+            Err(Failure("roioverlay draws behind the picture".into()))
         }
     }
 }
 
 pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
-    let caps = match bytes.one_in(16) {
-        true => caps::any(bytes),
-        false => caps::video(bytes, &SIDES),
-    };
+    let caps = if bytes.one_in(16) { caps::any(bytes) } else { caps::video(bytes, &SIDES) };
     let area = |caps: &gst::Caps| VideoInfo::from_caps(caps).map_or(0, |info| info.size());
     if area(&caps) > 400_000 {
         return Ok(());

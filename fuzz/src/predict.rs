@@ -440,11 +440,11 @@ fn by_class<T>(
 }
 
 fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {
-    let class = match !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
-        true => name.parse().ok(),
-        false => (0..(labels.len() + choice.layout.first_label() as usize)
-            .max(choice.layout.classes))
-            .find(|&class| name_of(class as u32, labels, choice) == name),
+    let class = if !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
+        name.parse().ok()
+    } else {
+        (0..(labels.len() + choice.layout.first_label() as usize).max(choice.layout.classes))
+            .find(|&class| name_of(class as u32, labels, choice) == name)
     };
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
 }

@@ -69,15 +69,16 @@ fn pick(element: &gst::Element, byte: u8) -> glib::ParamSpec {
 /// Sets one property to a value of its type, or of another type.
 pub fn set_one(bytes: &mut Bytes<'_>, element: &gst::Element) -> String {
     let spec = pick(element, bytes.byte());
-    let wanted = match bytes.one_in(32) {
-        true => bytes.pick(&[
+    let wanted = if bytes.one_in(32) {
+        bytes.pick(&[
             glib::Type::STRING,
             glib::Type::F64,
             glib::Type::I32,
             glib::Type::U64,
             glib::Type::BOOL,
-        ]),
-        false => spec.value_type(),
+        ])
+    } else {
+        spec.value_type()
     };
     let value = value(bytes, &spec, wanted);
     let text = format!("{} = {value:?}", spec.name());

@@ -217,9 +217,8 @@ fn pending_work_on_any_image_is_waited_for() {
     for positions in [[0, 1, 2, 3], [1, 4, 7, 10], [4, 3, 9, 0]] {
         for pending in 0..4 {
             // Until the producer's copy is done, another image occupies this position.
-            let before = |(image, position)| match image == pending {
-                true => ((image + 1) % 4, position),
-                false => (image, position),
+            let before = |(image, position)| {
+                if image == pending { ((image + 1) % 4, position) } else { (image, position) }
             };
             let memory = memory_of(&device, positions.into_iter().enumerate().map(before));
             let producer = Stream::new(&device).unwrap();

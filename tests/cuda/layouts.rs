@@ -116,10 +116,11 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             .tensors
             .iter()
             .zip(&separate)
-            .map(|(tensor, &separate)| match separate {
-                true => tensor.image_storages(),
-                false => vec![tensor.view().storage],
-            })
+            .map(
+                |(tensor, &separate)| {
+                    if separate { tensor.image_storages() } else { vec![tensor.view().storage] }
+                },
+            )
             .collect();
         let memories: Vec<Vec<Option<DeviceBuffer>>> = images
             .iter()
@@ -315,9 +316,12 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
         for _ in 0..ANCHORS {
             numbers.push(*rng.choice(&[-3.0, 9.0, 9.0, f32::INFINITY, f32::NAN]).unwrap());
             let special = rng.usize(0..2 * components);
-            numbers.extend((0..components).map(|class| match class == special {
-                true => *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap(),
-                false => rng.f32() * 4.0,
+            numbers.extend((0..components).map(|class| {
+                if class == special {
+                    *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap()
+                } else {
+                    rng.f32() * 4.0
+                }
             }));
             numbers.push(*rng.choice(&[-1.0, 0.3, 1.0]).unwrap());
             let [x, y] = [rng.f32() * 300.0, rng.f32() * 300.0];

@@ -365,9 +365,10 @@ fn any_text_is_a_description_or_an_error() {
     let mut rng = fastrand::Rng::with_seed(5);
     let mut parsed = 0;
     for _ in 0..100_000 {
-        let mut text: String = match rng.bool() {
-            true => (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect(),
-            false => TEXT.to_owned(),
+        let mut text: String = if rng.bool() {
+            (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect()
+        } else {
+            TEXT.to_owned()
         };
         for _ in 0..rng.usize(..3) {
             let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect::<Vec<_>>();

@@ -141,9 +141,10 @@ impl Case {
                 // In the NumPy program, a score equal to the threshold is too low.
                 thresholds: ClassThresholds::uniform(threshold.next_up()),
                 iou_threshold: case["iou_threshold"].as_f64().unwrap() as f32,
-                method: match SELECTED.contains(&family.as_str()) {
-                    true => Method::None,
-                    false => Method::Greedy,
+                method: if SELECTED.contains(&family.as_str()) {
+                    Method::None
+                } else {
+                    Method::Greedy
                 },
                 ..Params::default()
             },

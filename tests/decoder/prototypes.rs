@@ -24,9 +24,10 @@ impl Model {
         let values = 4 + self.classes + CHANNELS;
         let output = if self.is_transposed { [1, anchors, values] } else { [1, values, anchors] };
         let [rows, columns] = [height / 4, width / 4];
-        let prototypes = match self.is_channels_last {
-            true => [1, rows, columns, CHANNELS],
-            false => [1, CHANNELS, rows, columns],
+        let prototypes = if self.is_channels_last {
+            [1, rows, columns, CHANNELS]
+        } else {
+            [1, CHANNELS, rows, columns]
         };
         let numbers = [output.iter().product(), prototypes.iter().product()]
             .map(|count: usize| vec![0.5f32; count]);

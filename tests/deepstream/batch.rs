@@ -157,9 +157,12 @@ pub fn outputs(model: &TestModel, seed: u64) -> Vec<HostLayer> {
             vec![("scores", vec![n, c], scores.concat()), ("boxes", vec![n, 4], corners.collect())]
         }
     };
-    let elements = |all: Vec<f32>| match model.half {
-        false => Elements::F32(all),
-        true => Elements::F16(all.into_iter().map(f16::from_f32).collect()),
+    let elements = |all: Vec<f32>| {
+        if model.half {
+            Elements::F16(all.into_iter().map(f16::from_f32).collect())
+        } else {
+            Elements::F32(all)
+        }
     };
     layers
         .into_iter()

@@ -103,12 +103,11 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
         // Leftover files of a failed build are harmless.
         let _ = std::fs::remove_dir_all(&new);
     }
-    match folder.is_dir() {
-        true => Ok(folder),
-        false => {
-            let messages = String::from_utf8_lossy(&output.stderr);
-            Err(messages.trim().lines().last().unwrap_or("no message").to_owned())
-        }
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        let messages = String::from_utf8_lossy(&output.stderr);
+        Err(messages.trim().lines().last().unwrap_or("no message").to_owned())
     }
 }
 

@@ -95,9 +95,10 @@ fn compile(program: &str, structures: Structures<'_>) -> Result<(), String> {
         }
     }
     let output = command.arg(&*file).output().unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

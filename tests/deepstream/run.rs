@@ -63,11 +63,10 @@ pub const NVMM_CAPS: &str =
 /// Returns a source named `in` for `buffers` buffers with these caps. For NVMM caps, the buffers
 /// are empty until the test adds memory.
 pub fn source(buffers: usize, caps: &str) -> String {
-    match caps.contains("memory:NVMM") {
-        true => {
-            format!("fakesrc name=in num-buffers={buffers} sizetype=empty format=time ! {caps}")
-        }
-        false => format!("videotestsrc name=in num-buffers={buffers} ! {caps}"),
+    if caps.contains("memory:NVMM") {
+        format!("fakesrc name=in num-buffers={buffers} sizetype=empty format=time ! {caps}")
+    } else {
+        format!("videotestsrc name=in num-buffers={buffers} ! {caps}")
     }
 }
 

@@ -97,10 +97,8 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         // SAFETY: the libraries have no initializers.
         unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let names = match is_nvidias() {
-        true => [PRODUCERS; 2],
-        false => ["libnvds_meta.so", "libnvdsgst_meta.so"],
-    };
+    let names =
+        if is_nvidias() { [PRODUCERS; 2] } else { ["libnvds_meta.so", "libnvdsgst_meta.so"] };
     let [meta, gst] = names.map(open);
     // SAFETY: the type agrees with gstnvdsmeta.h.
     let get = unsafe { gst.get::<GetBatch>(b"gst_buffer_get_nvds_batch_meta") };

@@ -297,9 +297,10 @@ fn a_mask_is_blended_into_the_pixels_that_it_covers_in_every_format() {
         let part = |gray: u8, color: u8| {
             ((u32::from(gray) * 145 + u32::from(color) * 110 + 127) / 255) as u8
         };
-        let expected = match format == "GRAY8" {
-            true => [part(0x60, 203); 3],
-            false => [0, 1, 2].map(|c| part(GRAY[c], YELLOW[c])),
+        let expected = if format == "GRAY8" {
+            [part(0x60, 203); 3]
+        } else {
+            [0, 1, 2].map(|c| part(GRAY[c], YELLOW[c]))
         };
         for (x, y) in [(46, 40), (66, 70), (50, 56)] {
             let color = picture.at(x, y);

@@ -47,10 +47,8 @@ fn by_definition(boxes: &[[f32; 4]], scores: &[f32], groups: &[i64], threshold: 
 fn scene(rng: &mut Rng, count: usize) -> (Vec<[f32; 4]>, Vec<f32>) {
     let on_grid = rng.bool();
     let boxes = (0..count).map(|_| {
-        let mut number = |most: f32| match on_grid {
-            true => (rng.f32() * most).round(),
-            false => rng.f32() * most,
-        };
+        let mut number =
+            |most: f32| if on_grid { (rng.f32() * most).round() } else { rng.f32() * most };
         let (x, y, width, height) = (number(100.0), number(100.0), number(40.0), number(40.0));
         let mut corners = [x, y, x + width, y + height];
         match rng.u32(0..40) {

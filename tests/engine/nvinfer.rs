@@ -272,10 +272,8 @@ fn survivors(
 #[test]
 fn survivors_of_every_list_equal_those_of_nvinfer() {
     let Some(nvinfer) = Nvinfer::get() else { return };
-    let thresholds: &[f32] = match engines::on_gpu() {
-        true => &[0.45],
-        false => &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9],
-    };
+    let thresholds: &[f32] =
+        if engines::on_gpu() { &[0.45] } else { &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9] };
     let lists = [recorded_lists(), windows(), decoded_lists()].concat();
     assert_eq!(lists.len(), 7 + 7 + 2);
     for list in lists {

@@ -74,10 +74,12 @@ impl RandomFrame {
             let padding = [0, 0, 1, 4, 64, 200][random.usize(..6)];
             let has_tiles = info.format_info().is_tiled();
             let palette = info.format_info().has_palette() && plane == 1;
-            let stride = match has_tiles || palette {
-                true => info.stride()[plane] as usize,
-                false if padding == 0 => samples.row_bytes,
-                false => samples.read_row_bytes + padding,
+            let stride = if has_tiles || palette {
+                info.stride()[plane] as usize
+            } else if padding == 0 {
+                samples.row_bytes
+            } else {
+                samples.read_row_bytes + padding
             };
             offsets[plane] = size + [0, 0, 3, 40][random.usize(..4)];
             strides[plane] = stride as i32;
@@ -98,9 +100,10 @@ impl RandomFrame {
             0 => lens = vec![total - random.usize(1..total.min(70) + 1)],
             1 | 2 => {
                 // Some cuts are at the borders of planes.
-                let cut = match random.bool() {
-                    true => offsets[random.usize(..number as usize)],
-                    false => random.usize(..total),
+                let cut = if random.bool() {
+                    offsets[random.usize(..number as usize)]
+                } else {
+                    random.usize(..total)
                 };
                 lens = vec![cut, total - cut];
             }

@@ -190,9 +190,10 @@ fn play_sh_names_demo_sh_if_the_plugins_are_not_built() {
 /// Returns the beginning of a JPEG file with an EXIF orientation, in big-endian or little-endian
 /// byte order.
 fn jpeg_with_orientation(orientation: u8, big: bool) -> Vec<u8> {
-    let directory: &[u8] = match big {
-        true => b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0",
-        false => b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
+    let directory: &[u8] = if big {
+        b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"
+    } else {
+        b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"
     };
     let mut jpeg = b"\xff\xd8\xff\xe1\0\x22Exif\0\0".to_vec();
     jpeg.extend(directory);

@@ -703,13 +703,12 @@ fn the_error_of_one_of_several_equal_streams_names_it() {
     let mut push = |short: Option<usize>| {
         let streams = (0..4).map(|stream| {
             let caps = caps_event("video/x-raw,width=640,height=480");
-            let frame = match short == Some(stream) {
-                true => {
-                    let mut frame = gst::Buffer::new();
-                    claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
-                    frame
-                }
-                false => frame_with(&of_model(0, 20)),
+            let frame = if short == Some(stream) {
+                let mut frame = gst::Buffer::new();
+                claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
+                frame
+            } else {
+                frame_with(&of_model(0, 20))
             };
             (stream as u32, vec![caps], vec![frame.upcast()])
         });

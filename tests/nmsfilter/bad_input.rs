@@ -440,9 +440,12 @@ fn the_element_runs_again_after_an_error() {
     let good = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     intercept(&pipeline, "in", {
         let good = good.clone();
-        move |buffer| match good.load(std::sync::atomic::Ordering::SeqCst) {
-            true => attach(buffer, &tensor("windows", &[1, 4], vec![9.0, 9.0, 9.0, 0.9])).unwrap(),
-            false => claim(buffer, "windows", &[9, 4], 8),
+        move |buffer| {
+            if good.load(std::sync::atomic::Ordering::SeqCst) {
+                attach(buffer, &tensor("windows", &[1, 4], vec![9.0, 9.0, 9.0, 0.9])).unwrap()
+            } else {
+                claim(buffer, "windows", &[9, 4], 8)
+            }
         }
     });
     let seen = watch(&pipeline, "nms", regions);

@@ -345,12 +345,11 @@ fn tensors_of_other_models_stay_on_the_buffer() {
         let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
         let writable = buffer.get_mut().unwrap();
         let (detections, class) = (tensor(id, &[1, 84, 8400], &[]), tensor(other, &[1, 10], &[]));
-        match together {
-            true => TensorMeta::add(writable).set(vec![detections, class].into()),
-            false => {
-                TensorMeta::add(writable).set(vec![detections].into());
-                TensorMeta::add(writable).set(vec![class].into());
-            }
+        if together {
+            TensorMeta::add(writable).set(vec![detections, class].into())
+        } else {
+            TensorMeta::add(writable).set(vec![detections].into());
+            TensorMeta::add(writable).set(vec![class].into());
         }
         let buffer = harness.push_and_pull(buffer).unwrap();
         assert_eq!(ids(&buffer), expected, "in one metadata: {together}");

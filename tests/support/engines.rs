@@ -21,9 +21,10 @@ pub fn on_gpu() -> bool {
 
 /// Returns a new engine under test, for comparison with `Reference`.
 pub fn fast() -> Box<dyn Engine> {
-    match on_gpu() {
-        true => Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load")),
-        false => Box::new(Cpu::default()),
+    if on_gpu() {
+        Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load"))
+    } else {
+        Box::new(Cpu::default())
     }
 }
 

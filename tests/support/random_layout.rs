@@ -102,9 +102,10 @@ impl RandomLayout {
                 .unwrap(),
             combination: *rng.choice(&[Combination::Product, Combination::SquareRoot]).unwrap(),
         };
-        let classes = match has_class {
-            true => *rng.choice(&[3, 80, 65_536]).unwrap(),
-            false => rule.first_class as usize + rule.components + rng.usize(0..2),
+        let classes = if has_class {
+            *rng.choice(&[3, 80, 65_536]).unwrap()
+        } else {
+            rule.first_class as usize + rule.components + rng.usize(0..2)
         };
         let has_objectness = rng.u8(0..3) == 0;
         let mut columns: Vec<Column> = match rng.u8(0..3) {
@@ -228,12 +229,13 @@ impl RandomLayout {
     /// in which anchors are rows or columns, or one tensor per field.
     fn add(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
         let together = rng.bool() && wanted.len() > 1;
-        match together {
-            true => self.add_tensor(rng, wanted),
-            false => wanted
+        if together {
+            self.add_tensor(rng, wanted)
+        } else {
+            wanted
                 .iter()
                 .flat_map(|field| self.add_tensor(rng, std::slice::from_ref(field)))
-                .collect(),
+                .collect()
         }
     }
 
@@ -248,17 +250,17 @@ impl RandomLayout {
         let elements = if by_anchor { anchors * (width + gap) } else { width * (anchors + gap) };
         let elements = elements.max(1);
         let is_integer = wanted.iter().all(|f| matches!(f.kind, Kind::Class | Kind::Count));
-        let element = match is_integer {
-            true => *rng.choice(&[ElementType::I32, ElementType::I64, ElementType::F32]).unwrap(),
-            false => *rng
-                .choice(&[
-                    ElementType::F32,
-                    ElementType::F32,
-                    ElementType::F16,
-                    ElementType::I8,
-                    ElementType::U8,
-                ])
-                .unwrap(),
+        let element = if is_integer {
+            *rng.choice(&[ElementType::I32, ElementType::I64, ElementType::F32]).unwrap()
+        } else {
+            *rng.choice(&[
+                ElementType::F32,
+                ElementType::F32,
+                ElementType::F16,
+                ElementType::I8,
+                ElementType::U8,
+            ])
+            .unwrap()
         };
         let (low, high) = wanted.iter().fold((0.0f32, 1.0f32), |(low, high), field| {
             let (l, h) = field.kind.range();
@@ -393,9 +395,10 @@ fn box_kind(rule: &BoxRule, is_relative: bool) -> Kind {
 }
 
 fn any_grid(rng: &mut Rng) -> Grid {
-    let sizes: ArrayVec<[f32; 2], 6> = match rng.bool() {
-        true => (0..rng.usize(1..=6)).map(|_| [0; 2].map(|_| 5.0 + rng.f32() * 60.0)).collect(),
-        false => ArrayVec::new(),
+    let sizes: ArrayVec<[f32; 2], 6> = if rng.bool() {
+        (0..rng.usize(1..=6)).map(|_| [0; 2].map(|_| 5.0 + rng.f32() * 60.0)).collect()
+    } else {
+        ArrayVec::new()
     };
     Grid {
         columns: rng.usize(1..9),

@@ -330,9 +330,12 @@ impl Scene {
         let tensors: Vec<TensorView<'_>> = self
             .tensors
             .iter()
-            .map(|StoredTensor { id, shape, single, half }| match self.half {
-                false => TensorView::from_slice(id, shape, single),
-                true => TensorView::from_slice(id, shape, half),
+            .map(|StoredTensor { id, shape, single, half }| {
+                if self.half {
+                    TensorView::from_slice(id, shape, half)
+                } else {
+                    TensorView::from_slice(id, shape, single)
+                }
             })
             .collect();
         let options = Options {
@@ -544,9 +547,10 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         _ => Bounds::ANY,
     };
     // The CUDA engine does not support DIoU.
-    let overlaps: &[Overlap] = match engines::on_gpu() {
-        true => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller],
-        false => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou],
+    let overlaps: &[Overlap] = if engines::on_gpu() {
+        &[Overlap::Iou, Overlap::Representative, Overlap::Smaller]
+    } else {
+        &[Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou]
     };
     Params {
         method: *rng

@@ -64,9 +64,10 @@ impl fmt::Display for Table {
         let styles: Vec<(usize, bool)> = (0..self.columns.len()).map(style).collect();
         for line in lines() {
             for (cell, &(width, is_number)) in line.iter().zip(&styles) {
-                match is_number {
-                    true => write!(f, "  {cell:>width$}")?,
-                    false => write!(f, "  {cell:<width$}")?,
+                if is_number {
+                    write!(f, "  {cell:>width$}")?
+                } else {
+                    write!(f, "  {cell:<width$}")?
                 }
             }
             writeln!(f)?;

@@ -312,9 +312,10 @@ impl BaseSrcImpl for CrowdTestSrc {
         let (pool, PoolParams { size, min, max }) = proposed
             .or_else(own_pool)
             .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
-        match has_proposal {
-            true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
-            false => query.add_allocation_pool(Some(&pool), size, min, max),
+        if has_proposal {
+            query.set_nth_allocation_pool(0, Some(&pool), size, min, max)
+        } else {
+            query.add_allocation_pool(Some(&pool), size, min, max)
         }
         self.parent_decide_allocation(query)
     }

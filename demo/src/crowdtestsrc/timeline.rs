@@ -47,10 +47,7 @@ impl Cursor {
                 first_frame_from(info, after).saturating_sub(1)
             }
         };
-        let (next, then) = match self.backwards {
-            true => (at.checked_sub(1)?, at - 1),
-            false => (at, at + 1),
-        };
+        let (next, then) = if self.backwards { (at.checked_sub(1)?, at - 1) } else { (at, at + 1) };
         self.at = Position::Frame(then);
         Some(next)
     }

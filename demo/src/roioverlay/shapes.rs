@@ -59,13 +59,13 @@ pub(super) fn draw_line(surface: &mut Surface<'_>, [a, b]: [Position; 2], pen: P
 
 /// Returns the range of x that a line covers in these rows. The line goes from `a` along `along`.
 fn columns(a: Position, along: Position, rows: [f64; 2]) -> Option<[f64; 2]> {
-    let parts = match along[1] == 0.0 {
-        true if rows[0] <= a[1] && a[1] <= rows[1] => [0.0, 1.0],
-        true => return None,
-        false => {
-            let [from, to] = rows.map(|row| (row - a[1]) / along[1]);
-            [from.min(to).max(0.0), from.max(to).min(1.0)]
-        }
+    let parts = if along[1] != 0.0 {
+        let [from, to] = rows.map(|row| (row - a[1]) / along[1]);
+        [from.min(to).max(0.0), from.max(to).min(1.0)]
+    } else if rows[0] <= a[1] && a[1] <= rows[1] {
+        [0.0, 1.0]
+    } else {
+        return None;
     };
     let [from, to] = parts.map(|part| a[0] + part * along[0]);
     (parts[0] <= parts[1]).then(|| [from.min(to), from.max(to)])

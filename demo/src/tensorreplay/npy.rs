@@ -55,9 +55,10 @@ impl HeaderError {
             return Self::Truncated(file.len());
         }
         // A .npz file is a .zip archive.
-        match file.starts_with(b"PK\x03\x04") {
-            true => Self::Archive,
-            false => Self::NotNpy(file.get(..8).unwrap_or(file).escape_ascii().to_string()),
+        if file.starts_with(b"PK\x03\x04") {
+            Self::Archive
+        } else {
+            Self::NotNpy(file.get(..8).unwrap_or(file).escape_ascii().to_string())
         }
     }
 

@@ -90,9 +90,10 @@ fn description(options: &Options) -> String {
     // Decides which frames are dropped when there is too little time. A camera cannot wait, so the
     // oldest frame is dropped. Each frame that the model sees is therefore the newest, and the
     // latency does not grow. A file can wait, and all of its frames are processed.
-    let (full, leaky) = match options.is_live() {
-        true => ("leaky-type=downstream", "leaky=downstream"),
-        false => ("block=true", ""),
+    let (full, leaky) = if options.is_live() {
+        ("leaky-type=downstream", "leaky=downstream")
+    } else {
+        ("block=true", "")
     };
     let mut text =
         format!("appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}");

@@ -122,10 +122,7 @@ fn no_version() {
         return;
     }
     // Only 9.0 and 9.1 have structures of these sizes, so the sizes identify their layout.
-    let text = match version() >= Version::new(9, 0) {
-        true => assert_runs_with_warning(),
-        false => error(""),
-    };
+    let text = if version() >= Version::new(9, 0) { assert_runs_with_warning() } else { error("") };
     assert!(text.contains("nvds_version") && text.contains("deepstream-version"), "{text}");
     assert_runs_with(&format!("deepstream-version={}", version()));
 }

@@ -61,9 +61,10 @@ fn of_oriented_boxes() {
     let (sin, cos) = 0.5f32.sin_cos();
     let half = [50.0 * cos + 20.0 * sin, 50.0 * sin + 20.0 * cos];
     let bounds = [320.0 - half[0], 240.0 - half[1], 2.0 * half[0], 2.0 * half[1]];
-    let (rect, angle) = match version() >= Version::new(9, 0) {
-        true => ([270.0, 220.0, 100.0, 40.0], 0.5f32.to_degrees()),
-        false => (bounds, 0.0),
+    let (rect, angle) = if version() >= Version::new(9, 0) {
+        ([270.0, 220.0, 100.0, 40.0], 0.5f32.to_degrees())
+    } else {
+        (bounds, 0.0)
     };
     let [first, second] = &found[..] else { panic!("{found:?}") };
     assert_near(&first.rect, &rect);

@@ -123,9 +123,10 @@ fn the_cpu_never_reads_stale_host_memory() {
     }
     engines::require_gpu();
     let has_current_host_memory = version() <= Version::new(6, 3);
-    let memories = match has_current_host_memory {
-        true => [Memory::Both, Memory::Device],
-        false => [Memory::Stale, Memory::Device],
+    let memories = if has_current_host_memory {
+        [Memory::Both, Memory::Device]
+    } else {
+        [Memory::Stale, Memory::Device]
     };
     for memory in memories {
         let mut scene = Scene::new(4, 5);

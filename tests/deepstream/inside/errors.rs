@@ -311,9 +311,10 @@ fn tensors_on_objects_or_regions_only() {
         });
         assert_eq!(ran.ended.error, None);
         let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
-        let parts = match on_objects {
-            true => ["objects", "process-mode=1"],
-            false => ["regions of interest", "input-tensor-meta=0"],
+        let parts = if on_objects {
+            ["objects", "process-mode=1"]
+        } else {
+            ["regions of interest", "input-tensor-meta=0"]
         };
         assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
         assert_eq!(ran.seen.len(), 2);

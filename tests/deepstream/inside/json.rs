@@ -144,17 +144,14 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
     assert_eq!(car["detection"]["confidence"], Value::Null);
     assert_eq!([&car["x"], &car["y"], &car["w"], &car["h"]], [20, 10, 80, 40]);
     let [x_min, y_max] = ["x_min", "y_max"].map(|edge| &car["detection"]["bounding_box"][edge]);
-    match version() >= Version::new(9, 0) {
-        true => {
-            let angle = car["rotation"].as_f64().unwrap();
-            assert!((angle - std::f64::consts::FRAC_PI_2).abs() < 1e-6);
-            // The box is rotated about its center, (60, 30).
-            assert!((x_min.as_f64().unwrap() - 0.2).abs() < 1e-6);
-            assert!((y_max.as_f64().unwrap() - 0.7).abs() < 1e-6);
-        }
-        false => {
-            assert_eq!((car.get("rotation"), x_min, y_max), (None, &json!(0.1), &json!(0.5)));
-        }
+    if version() >= Version::new(9, 0) {
+        let angle = car["rotation"].as_f64().unwrap();
+        assert!((angle - std::f64::consts::FRAC_PI_2).abs() < 1e-6);
+        // The box is rotated about its center, (60, 30).
+        assert!((x_min.as_f64().unwrap() - 0.2).abs() < 1e-6);
+        assert!((y_max.as_f64().unwrap() - 0.7).abs() < 1e-6);
+    } else {
+        assert_eq!((car.get("rotation"), x_min, y_max), (None, &json!(0.1), &json!(0.5)));
     }
     assert_eq!((&plate["parent_id"], plate.get("id")), (&json!(0), None));
     assert_eq!((&plate["detection"]["label_id"], &plate["x"]), (&json!(-1), &json!(30)));

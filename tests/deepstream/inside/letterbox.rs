@@ -187,9 +187,10 @@ fn nvinfers(box_: &Detection, frame: [u32; 2], input: [u32; 2], letterbox: Lette
     if letterbox != Letterbox::None {
         let height = f64::from(input[0] * source[1]) / f64::from(source[0]);
         let width = f64::from(input[1] * source[0]) / f64::from(source[1]);
-        size = match height <= f64::from(input[1]) {
-            true => [input[0], height as u32],
-            false => [width as u32, input[1]],
+        size = if height <= f64::from(input[1]) {
+            [input[0], height as u32]
+        } else {
+            [width as u32, input[1]]
         };
         if letterbox == Letterbox::Center {
             offset = [(input[0] - size[0]) / 2, (input[1] - size[1]) / 2];

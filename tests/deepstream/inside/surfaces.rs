@@ -90,9 +90,10 @@ fn of_a_copy_is_that_of_the_surface() {
         let scene = scene(5, sizes);
         // nvinfer up to 7.1 does not copy the size of the model's input.
         let [width, height] = scene.models[0].input;
-        let filter = match version() < Version::new(8, 0) {
-            true => format!("{FILTER} model-width={width} model-height={height}"),
-            false => FILTER.to_owned(),
+        let filter = if version() < Version::new(8, 0) {
+            format!("{FILTER} model-width={width} model-height={height}")
+        } else {
+            FILTER.to_owned()
         };
         let producer = Producer::new(&scene, 6);
         let source = run::source(8, NVMM_CAPS);
