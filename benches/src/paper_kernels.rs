@@ -107,18 +107,19 @@ impl PaperKernels {
         )?;
         let repeat = |times: Times| times.scaled(1.0 / LAUNCHES as f64);
         let mut failure = None;
-        let mut of = |work: &dyn Fn() -> Result<()>| {
+        let mut time_of = |work: &dyn Fn() -> Result<()>| {
             repeat(measure(budget, || {
                 if let Err(error) = work() {
                     failure.get_or_insert(error);
                 }
             }))
         };
-        let memset = of(&|| {
+        let memset = time_of(&|| {
             (0..LAUNCHES).try_for_each(|_| self.preset())?;
             Ok(self.stream.synchronize()?)
         });
-        let times = [memset, of(&|| map.run(&self.stream)), of(&|| reduce.run(&self.stream))];
+        let times =
+            [memset, time_of(&|| map.run(&self.stream)), time_of(&|| reduce.run(&self.stream))];
         if let Some(error) = failure {
             return Err(error);
         }

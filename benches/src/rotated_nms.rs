@@ -38,12 +38,18 @@ fn iou(a: &[f32; 5], b: &[f32; 5]) -> f32 {
     intersection / (area_a + area_b - intersection)
 }
 
-fn vertices(of: &[f32; 5], x: f32, y: f32) -> [Point; 4] {
-    let (sin, cos) = of[4].sin_cos();
+fn vertices(rotated: &[f32; 5], x: f32, y: f32) -> [Point; 4] {
+    let (sin, cos) = rotated[4].sin_cos();
     let (half_cos, half_sin) = (cos * 0.5, sin * 0.5);
-    let (x, y) = (of[0] - x, of[1] - y);
-    let first = [x - half_sin * of[3] - half_cos * of[2], y + half_cos * of[3] - half_sin * of[2]];
-    let second = [x + half_sin * of[3] - half_cos * of[2], y - half_cos * of[3] - half_sin * of[2]];
+    let (x, y) = (rotated[0] - x, rotated[1] - y);
+    let first = [
+        x - half_sin * rotated[3] - half_cos * rotated[2],
+        y + half_cos * rotated[3] - half_sin * rotated[2],
+    ];
+    let second = [
+        x + half_sin * rotated[3] - half_cos * rotated[2],
+        y - half_cos * rotated[3] - half_sin * rotated[2],
+    ];
     let opposite = |point: Point| [2.0 * x - point[0], 2.0 * y - point[1]];
     [first, second, opposite(first), opposite(second)]
 }
@@ -67,7 +73,7 @@ fn intersection(a: &[Point; 4], b: &[Point; 4]) -> f32 {
         points[count] = point;
         count += 1;
     };
-    let edge = |of: &[Point; 4], index: usize| minus(of[(index + 1) % 4], of[index]);
+    let edge = |corners: &[Point; 4], index: usize| minus(corners[(index + 1) % 4], corners[index]);
     for i in 0..4 {
         for j in 0..4 {
             let (along_a, along_b) = (edge(a, i), edge(b, j));

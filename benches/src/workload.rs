@@ -149,7 +149,7 @@ impl Workload {
     }
 
     /// Makes a single tensor whose id selects its decoder. Its boxes are centers and sizes.
-    fn of_centers(name: impl Into<String>, numbers: TensorData, params: Params) -> Self {
+    fn centers(name: impl Into<String>, numbers: TensorData, params: Params) -> Self {
         Self {
             name: name.into(),
             params,
@@ -165,7 +165,7 @@ impl Workload {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
         let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
-        Self::of_centers(name, numbers, params)
+        Self::centers(name, numbers, params)
     }
 
     /// Makes a YOLOv5 output of 1x25200x85. Some of its anchors contain the windows, and all other
@@ -178,7 +178,7 @@ impl Workload {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
         let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
-        Self::of_centers(name, numbers, params)
+        Self::centers(name, numbers, params)
     }
 
     /// Makes `n` boxes in a frame of 1920x1080 pixels. Sides are between 16 and 116 pixels.

@@ -287,7 +287,7 @@ fn check_images(
 
 /// Returns the layout for one image of a batch, or `None` if an offset overflows.
 fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
-    let of_image = |field: Field| {
+    let image_field = |field: Field| {
         let offset = field.image_stride.checked_mul(image)?.checked_add(field.offset)?;
         // The stride has no effect if there is only one image.
         Some(Field { offset, image_stride: 0, ..field })
@@ -301,12 +301,12 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
             BoxReference::None | BoxReference::Grid(_) | BoxReference::Table(_) => None,
         };
         for field in fields.chain(priors) {
-            *field = of_image(*field)?;
+            *field = image_field(*field)?;
         }
     }
     let prototypes = alone.prototypes.as_mut().map(|prototypes| &mut prototypes.field);
     for field in alone.count.iter_mut().chain(prototypes) {
-        *field = of_image(*field)?;
+        *field = image_field(*field)?;
     }
     Some(alone)
 }

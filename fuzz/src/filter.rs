@@ -159,7 +159,7 @@ impl Run {
             }
             Some(_) => None,
         };
-        let settings = Snapshot::of(element);
+        let settings = Snapshot::take(element);
         let must_refuse = predict::refuses_to_start(&settings, labels.is_some());
         let must_start = !must_refuse && settings.nick("backend") == "cpu";
         self.known = Known::new(&settings, labels.unwrap_or_default());
@@ -230,7 +230,7 @@ impl Run {
     /// Resets the properties that can change while frames pass to their defaults.
     fn reset_settings(&self) {
         let element = &self.harness.element;
-        let snapshot = Snapshot::of(element);
+        let snapshot = Snapshot::take(element);
         let all = snapshot.changed().filter(|name| !["backend", "label-file"].contains(name));
         for name in all {
             let spec = element.find_property(name).expect("the snapshot is of this element");
@@ -285,7 +285,7 @@ impl Run {
             attached.iter().for_each(|tensor| tensor.write(writable));
             buffer
         };
-        let settings = Snapshot::of(&self.harness.element);
+        let settings = Snapshot::take(&self.harness.element);
         let expected = match self.caps {
             // Mapping a buffer changes it, so a second buffer is used.
             Some(_) => predict::frame(&settings, &mut self.known, &write()),

@@ -27,7 +27,7 @@ struct Profile {
 }
 
 impl Profile {
-    fn of(bytes: &mut Bytes<'_>, count: usize) -> Self {
+    fn generate(bytes: &mut Bytes<'_>, count: usize) -> Self {
         Self {
             span: bytes.pick(&[640.0, 64.0, 1.0, 1920.0, 1.0e-3, 1.0e6, 3.0e8]),
             on_a_grid: bytes.bool(),
@@ -40,7 +40,7 @@ impl Profile {
 
 /// Generates `count` anchors, each near an object.
 pub fn anchors(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Anchor> {
-    let profile = Profile::of(bytes, count);
+    let profile = Profile::generate(bytes, count);
     let mut rng = bytes.rng();
     let centers: Vec<[f32; 3]> = (0..profile.objects)
         .map(|_| [rng.f32(), rng.f32(), 0.02 + rng.f32() * 0.2].map(|part| part * profile.span))

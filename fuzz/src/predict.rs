@@ -352,11 +352,11 @@ fn thresholds(
     choice: &Choice,
 ) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
-    let mut of: BTreeMap<usize, f32> = BTreeMap::new();
+    let mut thresholds: BTreeMap<usize, f32> = BTreeMap::new();
     for name in entries(settings, "classes") {
-        of.insert(class_of(&name, labels, choice)?, score);
+        thresholds.insert(class_of(&name, labels, choice)?, score);
     }
-    let excludes_others = !of.is_empty();
+    let excludes_others = !thresholds.is_empty();
     let values = by_class(settings, "class-thresholds", labels, choice, |text| {
         text.parse::<f32>().ok().filter(|threshold| threshold.is_finite())
     })?;
@@ -365,13 +365,14 @@ fn thresholds(
         if threshold >= 2.0 && has_probabilities {
             return Err("Percentage".into());
         }
-        if !excludes_others || of.contains_key(&class) {
-            of.insert(class, threshold);
+        if !excludes_others || thresholds.contains_key(&class) {
+            thresholds.insert(class, threshold);
         }
     }
     let default = if excludes_others { f32::INFINITY } else { score };
-    let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
-    let per_class = (0..count).map(|class| of.get(&class).copied().unwrap_or(default)).collect();
+    let count = thresholds.last_key_value().map_or(0, |(&last, _)| last + 1);
+    let per_class =
+        (0..count).map(|class| thresholds.get(&class).copied().unwrap_or(default)).collect();
     Ok(ClassThresholds { default, per_class })
 }
 
@@ -381,22 +382,22 @@ fn class_rules(
     labels: &[String],
     choice: &Choice,
 ) -> Result<Vec<ClassRule>, String> {
-    let mut of: BTreeMap<usize, ClassRule> = BTreeMap::new();
+    let mut rules: BTreeMap<usize, ClassRule> = BTreeMap::new();
     for (class, limit) in
         by_class(settings, "class-max-detections", labels, choice, |text| text.parse::<u32>().ok())?
     {
-        of.entry(class).or_default().max_detections = limit as usize;
+        rules.entry(class).or_default().max_detections = limit as usize;
     }
     for (class, threshold) in by_class(settings, "class-iou-thresholds", labels, choice, |text| {
         text.parse().ok().filter(|threshold| (0.0..=1.0).contains(threshold))
     })? {
-        of.entry(class).or_default().iou_threshold = Some(threshold);
+        rules.entry(class).or_default().iou_threshold = Some(threshold);
     }
     for (class, limits) in by_class(settings, "class-sizes", labels, choice, sizes)? {
-        of.entry(class).or_default().sizes = Some(limits);
+        rules.entry(class).or_default().sizes = Some(limits);
     }
-    let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
-    Ok((0..count).map(|class| of.get(&class).copied().unwrap_or_default()).collect())
+    let count = rules.last_key_value().map_or(0, |(&last, _)| last + 1);
+    Ok((0..count).map(|class| rules.get(&class).copied().unwrap_or_default()).collect())
 }
 
 /// Parses the limits in an entry of `class-sizes`.

@@ -21,16 +21,16 @@ pub fn string(text: Option<&[u8]>) -> glib::Value {
 }
 
 /// Makes an enumeration value from any number.
-pub fn enumeration(of: glib::Type, number: i32) -> glib::Value {
-    let mut value = glib::Value::from_type(of);
+pub fn enumeration(kind: glib::Type, number: i32) -> glib::Value {
+    let mut value = glib::Value::from_type(kind);
     // SAFETY: the value has an enumeration type.
     unsafe { gobject_ffi::g_value_set_enum(value.to_glib_none_mut().0, number) };
     value
 }
 
 /// Makes flags from any bits.
-pub fn flags(of: glib::Type, bits: u32) -> glib::Value {
-    let mut value = glib::Value::from_type(of);
+pub fn flags(kind: glib::Type, bits: u32) -> glib::Value {
+    let mut value = glib::Value::from_type(kind);
     // SAFETY: the value has a flags type.
     unsafe { gobject_ffi::g_value_set_flags(value.to_glib_none_mut().0, bits) };
     value

@@ -20,7 +20,7 @@ struct Setting {
 }
 
 impl Snapshot {
-    pub fn of(element: &gst::Element) -> Self {
+    pub fn take(element: &gst::Element) -> Self {
         let all = element.list_properties();
         let own = all.iter().filter(|spec| {
             spec.owner_type() == element.type_() && spec.flags().contains(ParamFlags::READWRITE)

@@ -91,7 +91,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
 
 /// Generates the output of a model of any family.
 pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
-    let mut specs = of_images(bytes, None);
+    let mut specs = model_output(bytes, None);
     if bytes.one_in(4) {
         for spec in &mut specs {
             match spec.dims[..] {
@@ -108,7 +108,7 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
 /// one of its claims is wrong.
 pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
-    let mut specs = of_images(bytes, Some(images));
+    let mut specs = model_output(bytes, Some(images));
     if is_corrupt {
         let index = bytes.below(specs.len());
         corrupt_one(bytes, &mut specs[index]);
@@ -118,7 +118,7 @@ pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
 
 /// Generates the output of a model of any family, for one image or for a batch. The batch is the
 /// first dimension.
-fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
+fn model_output(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     let family = bytes.pick(&FAMILIES);
     let classes = match family {
         Family::Windows | Family::UltraFace => 1,

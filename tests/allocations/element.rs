@@ -39,14 +39,14 @@ fn several(count: usize) -> Vec<NewTensor> {
         let score = 0.9 - i as f32 * 1e-4;
         scores.extend(if i % 2 == 0 { [score, 0.1] } else { [0.1, score] });
     }
-    let of = |id: &str, shape: &[usize], elements: Vec<f32>| {
+    let tensor = |id: &str, shape: &[usize], elements: Vec<f32>| {
         NewTensor::from_vec(id, shape, elements).unwrap()
     };
     vec![
-        of("embedding", &[1, 128, 1, 1], vec![0.0; 128]),
-        of("scores", &[count, 2], scores),
-        of("prototypes", &[1, 32, 4, 4], vec![0.0; 512]),
-        of("boxes", &[count, 4], boxes),
+        tensor("embedding", &[1, 128, 1, 1], vec![0.0; 128]),
+        tensor("scores", &[count, 2], scores),
+        tensor("prototypes", &[1, 32, 4, 4], vec![0.0; 512]),
+        tensor("boxes", &[count, 4], boxes),
     ]
 }
 
@@ -134,7 +134,7 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
 
 #[test]
 fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
-    fn of_two(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+    fn attach_from_two(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
         for (source, tensor) in
             ["one", "two"].into_iter().flat_map(|s| tensors.iter().map(move |t| (s, t)))
         {
@@ -144,7 +144,7 @@ fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
     for selected in ["", "0", "1", "two"] {
         for keep in ["true", "false"] {
             let properties = [("tensors-from", selected), ("keep-tensors", keep)];
-            assert_eq!(warm_frames(&properties, of_two), [0; 20], "{properties:?}");
+            assert_eq!(warm_frames(&properties, attach_from_two), [0; 20], "{properties:?}");
         }
     }
 }

@@ -55,11 +55,11 @@ fn placed<'a>(image: &Storage<'a>, copy: &'a Option<DeviceBuffer>) -> Storage<'a
 
 /// Counts the bytes of those images that are in host memory.
 fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
-    let of_image = |image: &Storage<'_>| match image {
+    let host_len = |image: &Storage<'_>| match image {
         Storage::Host(bytes) => bytes.len() as u64,
         _ => 0,
     };
-    images.iter().map(of_image).sum()
+    images.iter().map(host_len).sum()
 }
 
 /// Asserts that the outcomes are equal to the bit.
@@ -89,8 +89,8 @@ fn column_bytes(outcome: &Outcome<'_>) -> u64 {
 
 /// Returns the size of all masks in bytes, each padded to a word.
 fn mask_bytes(outcome: &Outcome<'_>) -> u64 {
-    let of_mask = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
-    outcome.images().flat_map(|image| masks(&image)).flatten().map(of_mask).sum()
+    let padded_len = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
+    outcome.images().flat_map(|image| masks(&image)).flatten().map(padded_len).sum()
 }
 
 #[test]

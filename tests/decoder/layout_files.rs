@@ -714,9 +714,9 @@ fn a_file_of_windows_has_the_layout_of_the_decoder() {
         for coordinates in [Coordinates::Auto, Coordinates::Normalized, Coordinates::Pixels] {
             let options = Options { coordinates, ..Options::default() };
             let layout = |decoder| decoder::choose(&tensors, decoder, options).unwrap().layout;
-            let of_file = layout(Some(decoder));
-            assert_eq!(of_file, layout(decoder::by_name("windows")));
-            assert_eq!(of_file.plain(&tensors).unwrap().box_format, BoxFormat::Square);
+            let file_layout = layout(Some(decoder));
+            assert_eq!(file_layout, layout(decoder::by_name("windows")));
+            assert_eq!(file_layout.plain(&tensors).unwrap().box_format, BoxFormat::Square);
         }
     }
 }

@@ -39,11 +39,13 @@ fn logits(tensors: &[TensorView<'_>], layout: &Layout, coefficients: &[f32]) -> 
     let elements = tensor.elements().unwrap();
     let number = |pixel: usize, channel: usize| {
         let element = elements.to_f32(prototypes.field.index(pixel, channel));
-        f64::from(tensor.quantization.map_or(element, |of| of.number(element)))
+        f64::from(tensor.quantization.map_or(element, |quantization| quantization.number(element)))
     };
     let logit = |pixel| {
         let channels = coefficients.iter().enumerate();
-        channels.map(|(channel, &of)| f64::from(of) * number(pixel, channel)).sum()
+        channels
+            .map(|(channel, &coefficient)| f64::from(coefficient) * number(pixel, channel))
+            .sum()
     };
     (0..prototypes.pixels()).map(logit).collect()
 }
@@ -165,12 +167,13 @@ impl FrameLogits {
         let prototypes = layout.prototypes.unwrap();
         let size = [prototypes.width, prototypes.height];
         let frame = params.frame.unwrap();
-        let of = |axis: usize| size[axis] as f64 / f64::from(params.model_size[axis]);
+        let prototypes_per_input_pixel =
+            |axis: usize| size[axis] as f64 / f64::from(params.model_size[axis]);
         Self {
             logits: logits(tensors, layout, coefficients),
             size,
-            ratio: [0, 1].map(|axis| frame.ratio[axis] * of(axis)),
-            offset: [0, 1].map(|axis| frame.offset[axis] * of(axis)),
+            ratio: [0, 1].map(|axis| frame.ratio[axis] * prototypes_per_input_pixel(axis)),
+            offset: [0, 1].map(|axis| frame.offset[axis] * prototypes_per_input_pixel(axis)),
         }
     }
 
@@ -186,9 +189,9 @@ impl FrameLogits {
             (first..=first + 1).filter(move |&at| at < self.size[axis])
         };
         let weight = |axis: usize, at: usize| 1.0 - (position[axis] - at as f64).abs();
-        let of_row = |y: usize| -> f64 {
+        let row_sum = |y: usize| -> f64 {
             near(0).map(|x| weight(0, x) * self.logits[y * self.size[0] + x]).sum()
         };
-        near(1).map(|y| weight(1, y) * of_row(y)).sum()
+        near(1).map(|y| weight(1, y) * row_sum(y)).sum()
     }
 }

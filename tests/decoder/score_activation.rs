@@ -107,7 +107,9 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             shapes.iter().map(|(_, shape)| vec![1.0; shape.iter().product()]).collect();
         let views = |numbers: &'static [Vec<f32>]| -> Vec<TensorView<'static>> {
             let tensors = shapes.iter().zip(numbers);
-            tensors.map(|((id, shape), of)| TensorView::from_slice(id, shape, of)).collect()
+            tensors
+                .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
+                .collect()
         };
         let tensors = views(numbers.clone().leak());
         let layout = layout_of(name, &tensors, Some(Activation::Sigmoid))
@@ -160,8 +162,8 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             assert!((score - expected).abs() < 1e-6, "{name}: {score}, expected {expected}");
         }
         let mut engine = engines::fast();
-        let of_engine = engines::bits(&engine.run(&tensors, &layout, &params).unwrap().image(0));
-        assert_eq!(of_engine, found, "{name}");
+        let engine_bits = engines::bits(&engine.run(&tensors, &layout, &params).unwrap().image(0));
+        assert_eq!(engine_bits, found, "{name}");
     }
 }
 
@@ -174,7 +176,7 @@ fn softmax_of_a_single_score_is_an_error() {
         let tensors: Vec<TensorView<'_>> = shapes
             .iter()
             .zip(&numbers)
-            .map(|((id, shape), of)| TensorView::from_slice(id, shape, of))
+            .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
             .collect();
         let single = [
             "windows",

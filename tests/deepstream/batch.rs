@@ -265,12 +265,12 @@ impl Scene {
     /// Returns the surfaces of a buffer, if it has any. Surfaces without a frame in the batch get a
     /// size that no frame has.
     pub fn surfaces(&self) -> Option<Surfaces> {
-        let of = |batch_id: u32| {
+        let size = |batch_id: u32| {
             let frame = self.frames.iter().find(|frame| frame.meta.batch_id == batch_id);
             frame.map_or([7, 5], |frame| frame.meta.pipeline)
         };
         let count = self.frames.iter().map(|frame| frame.meta.batch_id + 1).max().unwrap_or(0);
-        let sizes = (0..count).map(of).collect();
+        let sizes = (0..count).map(size).collect();
         (self.sizes != Sizes::Metadata).then(|| Surfaces { sizes, ..Surfaces::default() })
     }
 

@@ -12,7 +12,7 @@ const REPORTED: &str = "STANDIN_VERSION";
 fn versions_without_a_layout() {
     for (version, reported) in [(60, "5.1"), (80, "8.1"), (91, "9.2"), (91, "10.0")] {
         let filter = "inside::alone::an_unknown_version";
-        let count = Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+        let count = Libraries::for_version(version).run(filter, &[(REPORTED, reported)]);
         assert_eq!(count, 2);
     }
 }
@@ -21,7 +21,7 @@ fn versions_without_a_layout() {
 fn a_version_that_is_set() {
     for (version, reported) in [(60, "5.1"), (71, "9.1"), (91, "9.2")] {
         let filter = "inside::alone::the_version_that_is_set";
-        Libraries::of(version).run(filter, &[(REPORTED, reported)]);
+        Libraries::for_version(version).run(filter, &[(REPORTED, reported)]);
     }
 }
 
@@ -44,7 +44,7 @@ fn missing_functions() {
 #[test]
 fn many_batches_need_no_more_memory() {
     for version in [60, 91] {
-        Libraries::of(version).run("inside::alone::memory", &[]);
+        Libraries::for_version(version).run("inside::alone::memory", &[]);
     }
 }
 
@@ -54,5 +54,5 @@ fn many_batches_of_nvidias_libraries_need_no_more_memory() {
     let Some(headers) = nvidia_headers() else { return };
     // NVIDIA's libraries need fewer batches: the element frees its memory alike with both.
     let fewer = [("NMSFILTER_TEST_BATCHES", if engines::on_gpu() { "100" } else { "10000" })];
-    Libraries::nvidias(&headers, &libraries).run("inside::alone::memory", &fewer);
+    Libraries::with_nvidias_libraries(&headers, &libraries).run("inside::alone::memory", &fewer);
 }

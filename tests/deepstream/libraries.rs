@@ -55,17 +55,17 @@ pub struct Libraries {
 
 impl Libraries {
     /// Builds the stand-in from the transcription of the structures.
-    pub fn of(version: u32) -> Self {
+    pub fn for_version(version: u32) -> Self {
         Self::build(version, None, "", &[], None)
     }
 
     /// Builds the stand-in with NVIDIA's headers.
-    pub fn of_nvidia(headers: &Path) -> Self {
+    pub fn with_nvidias_headers(headers: &Path) -> Self {
         Self::build(91, Some(headers), "", &[], None)
     }
 
     /// Builds only the producers, for NVIDIA's own libraries in the folder `libraries`.
-    pub fn nvidias(headers: &Path, libraries: &Path) -> Self {
+    pub fn with_nvidias_libraries(headers: &Path, libraries: &Path) -> Self {
         Self::build(91, Some(headers), "", &[], Some(libraries))
     }
 

@@ -23,5 +23,6 @@ fn objects() {
         ("LD_LIBRARY_PATH", &format!("{folder}/host:{folder}/lib")),
         ("USE_NEW_NVSTREAMMUX", "yes"),
     ];
-    Libraries::nvidias(&headers, &kit.libraries()).run("inside::nvinfer::", &variables);
+    Libraries::with_nvidias_libraries(&headers, &kit.libraries())
+        .run("inside::nvinfer::", &variables);
 }

@@ -13,7 +13,7 @@ fn boxes() {
     let (Some(headers), Some(kit)) = (nvidia_headers(), Kit::get()) else { return };
     let plugin = kit.nvstreammux();
     let variables = [(PLUGIN, plugin.to_str().unwrap()), ("USE_NEW_NVSTREAMMUX", "yes")];
-    let libraries = Libraries::nvidias(&headers, &kit.libraries());
+    let libraries = Libraries::with_nvidias_libraries(&headers, &kit.libraries());
     libraries.run("inside::nvstreammux::", &variables);
     libraries.run("inside::cameras::", &variables);
 }

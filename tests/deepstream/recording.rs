@@ -56,10 +56,10 @@ pub struct Recording {
 impl Recording {
     /// Stores the outputs of `count` random frames.
     pub fn new(model: TestModel, count: usize) -> Self {
-        Self::of(model, (0..count as u64).map(|seed| outputs(&model, seed)).collect())
+        Self::from_outputs(model, (0..count as u64).map(|seed| outputs(&model, seed)).collect())
     }
 
-    pub fn of(model: TestModel, frames: Vec<Vec<HostLayer>>) -> Self {
+    pub fn from_outputs(model: TestModel, frames: Vec<Vec<HostLayer>>) -> Self {
         let folder = Scratch::new();
         let [width, height] = model.input;
         let mut tensors = format!("input images 3 {height} {width}\n");
@@ -206,7 +206,7 @@ fn remove_device_addresses(buffer: &mut gst::BufferRef) {
         // SAFETY: required of the caller.
         unsafe { structure.byte_add(offset).cast::<T>().read() }
     }
-    let Some(batch) = Batch::of(buffer) else { return };
+    let Some(batch) = Batch::find(buffer) else { return };
     for frame in batch.frames() {
         // SAFETY: the structures are laid out as in 9.1, and only this thread has the buffer.
         unsafe {

@@ -17,8 +17,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn of(buffer: &gst::BufferRef) -> Self {
-        let frames = Batch::of(buffer)
+    pub fn read(buffer: &gst::BufferRef) -> Self {
+        let frames = Batch::find(buffer)
             .map(|batch| batch.frames().map(|frame| (frame.state(), frame.objects())).collect());
         Self { frames: frames.unwrap_or_default(), regions: regions(buffer) }
     }
@@ -95,7 +95,7 @@ pub fn with_caps(
 ) -> Ran {
     let pipeline = parse(&description(buffers, caps, properties));
     intercept(&pipeline, "in", prepare);
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let ended = run(&pipeline);
     drop(pipeline);
     Counts::now().assert_nothing_left();

@@ -349,7 +349,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Returns the batch of `buffer`, or `None` if it has none or the library lacks the function.
-    pub fn of(buffer: &'a gst::BufferRef) -> Option<Self> {
+    pub fn find(buffer: &'a gst::BufferRef) -> Option<Self> {
         // SAFETY: the function reads the buffer.
         let batch = unsafe { LOADED.1?(buffer.as_mut_ptr()) };
         Some(Self(NonNull::new(batch)?, PhantomData))

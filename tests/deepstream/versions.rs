@@ -20,7 +20,7 @@ macro_rules! versions {
         $(
             #[test]
             fn $name() {
-                Libraries::of($version).run($filter, &[]);
+                Libraries::for_version($version).run($filter, &[]);
             }
         )+
     };
@@ -42,7 +42,7 @@ versions! {
 #[test]
 fn deepstream_9_1_with_nvidias_headers() {
     if let Some(headers) = nvidia_headers() {
-        Libraries::of_nvidia(&headers).run(LAYOUT, &[]);
+        Libraries::with_nvidias_headers(&headers).run(LAYOUT, &[]);
     }
 }
 
@@ -50,5 +50,5 @@ fn deepstream_9_1_with_nvidias_headers() {
 fn deepstream_9_1_with_nvidias_libraries() {
     let Some(libraries) = nvidia_libraries() else { return };
     let Some(headers) = nvidia_headers() else { return };
-    Libraries::nvidias(&headers, &libraries).run(ALL, &[]);
+    Libraries::with_nvidias_libraries(&headers, &libraries).run(ALL, &[]);
 }

@@ -380,8 +380,8 @@ fn a_pool_that_raises_its_minimum_is_used_with_the_adjusted_configuration() {
     let pipeline = into_pool(SMALL, |query, _, size| {
         query.add_allocation_pool(Some(&pool::adjusting(5)), size, 0, 0);
     });
-    let of_pool = all(&pipeline, |buffer| (read_frame(buffer), pool::made(buffer)));
-    assert_eq!(of_pool, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
+    let found = all(&pipeline, |buffer| (read_frame(buffer), pool::made(buffer)));
+    assert_eq!(found, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -655,7 +655,7 @@ impl CustomFrame {
 /// Returns for each plane the bytes per row and the number of rows.
 fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
     let format = info.format_info();
-    let of = |plane: u32| {
+    let size = |plane: u32| {
         let components = (0..info.n_components()).filter(|&c| format.plane()[c as usize] == plane);
         let bytes = components.clone().map(|component| {
             let i = component as usize;
@@ -672,7 +672,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
         let rows = components.map(|c| format.scale_height(c as u8, info.height())).max().unwrap();
         [last.next_multiple_of(unit), rows as usize]
     };
-    (0..info.n_planes()).map(of).collect()
+    (0..info.n_planes()).map(size).collect()
 }
 
 #[test]

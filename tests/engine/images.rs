@@ -206,8 +206,8 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         // A new engine has no class thresholds, class rules and tables on the GPU yet.
         let mut cuda = Cuda::new(Some(0)).unwrap();
         let params = &case.joined.params;
-        let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
-        for uploaded in [table + of_classes as u64, 0, 0] {
+        let class_bytes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
+        for uploaded in [table + class_bytes as u64, 0, 0] {
             let outcome = cuda.run(&views, &layout, params).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());

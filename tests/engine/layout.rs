@@ -284,8 +284,8 @@ fn interleaved_anchors_are_read_by_their_strides() {
     for mut engine in every_engine() {
         let outcome = engine.run(&tensors, &layout.clone().into(), &Params::default()).unwrap();
         let found = outcome.image(0);
-        let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
-        let kept: Vec<_> = found.survivors.iter().map(of).collect();
+        let identity = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
+        let kept: Vec<_> = found.survivors.iter().map(identity).collect();
         assert_eq!(kept, expected, "{}", outcome.engine());
     }
 }

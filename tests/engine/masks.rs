@@ -136,25 +136,28 @@ fn prototypes_that_do_not_fit_are_an_error_of_every_engine() {
     };
     let sides =
         "the layout: expected prototypes of 1 to 16384 columns and rows; correct the layout";
-    assert_eq!(error(|of| of.width = 0, &params()), sides);
-    assert_eq!(error(|of| of.height = 0, &params()), sides);
-    assert_eq!(error(|of| of.width = 16_385, &params()), sides);
-    assert_eq!(error(|of| of.height = usize::MAX, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.width = 0, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.height = 0, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.width = 16_385, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.height = usize::MAX, &params()), sides);
     assert_eq!(
-        error(|of| of.column = 1, &params()),
+        error(|prototypes| prototypes.column = 1, &params()),
         "the layout: expected a column with the coefficients of the prototypes; correct the layout"
     );
     let outside = "tensor output1 (f32 1x2x4x8): the layout's prototypes need element";
     for change in [
-        |of: &mut Prototypes| of.width = 9,
-        |of: &mut Prototypes| of.height = 5,
-        |of: &mut Prototypes| of.field.offset = 1,
-        |of: &mut Prototypes| of.field.component_stride = usize::MAX,
+        |prototypes: &mut Prototypes| prototypes.width = 9,
+        |prototypes: &mut Prototypes| prototypes.height = 5,
+        |prototypes: &mut Prototypes| prototypes.field.offset = 1,
+        |prototypes: &mut Prototypes| prototypes.field.component_stride = usize::MAX,
     ] {
         let text = error(change, &params());
         assert!(text.starts_with(outside), "{text}");
     }
-    assert!(error(|of| of.field.tensor = 2, &params()).contains("prototypes are of tensor 2"));
+    assert!(
+        error(|prototypes| prototypes.field.tensor = 2, &params())
+            .contains("prototypes are of tensor 2")
+    );
     for size in [[0, 5], [5, 65_537]] {
         let frame = Some(FrameMap { size, ratio: [1.0; 2], offset: [0.0; 2] });
         let params = Params { mask_size: MaskSize::Frame, frame, ..params() };
@@ -185,7 +188,8 @@ fn any_size_of_the_models_input_and_any_mapping_give_the_masks_of_the_reference(
                 let expected = reference.run(&tensors, &layout, &params).unwrap();
                 for engine in &mut engines {
                     let found = engine.run(&tensors, &layout, &params).unwrap();
-                    let [expected, found] = [&expected, &found].map(|of| masks(&of.image(0)));
+                    let [expected, found] =
+                        [&expected, &found].map(|outcome| masks(&outcome.image(0)));
                     assert_eq!(found, expected, "{params:?}");
                 }
             }

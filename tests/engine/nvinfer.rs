@@ -307,7 +307,7 @@ fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap(
         list.retain(&exact);
         let objects: Vec<_> =
             list.objects().into_iter().map(|object| Object { class: 0, ..object }).collect();
-        let of_list = pairs;
+        let pairs_before = pairs;
         for (i, j) in (1..objects.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
             let [high, low] = if objects[i].score > objects[j].score { [i, j] } else { [j, i] };
             let overlap = nvinfer.overlap(&objects[high], &objects[low]);
@@ -330,7 +330,7 @@ fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap(
             // a threshold equal to it.
             differ += usize::from(!conflict(below) || conflict(overlap));
             pairs += 1;
-            if pairs - of_list == 1000 {
+            if pairs - pairs_before == 1000 {
                 break;
             }
         }
@@ -458,12 +458,14 @@ fn thresholds_and_topk_of_each_class_leave_the_objects_of_nvinfer() {
             .into_iter()
             .map(|index| anchors[index as usize])
             .collect();
-        let rule = |of: &Thresholds| ClassRule {
-            iou_threshold: Some(of.iou),
-            max_detections: of.topk.max(0) as usize,
+        let rule = |thresholds: &Thresholds| ClassRule {
+            iou_threshold: Some(thresholds.iou),
+            max_detections: thresholds.topk.max(0) as usize,
             ..ClassRule::default()
         };
-        let least = |(&before, of): (&f32, &Thresholds)| before.max(of.postcluster.next_up());
+        let least = |(&before, thresholds): (&f32, &Thresholds)| {
+            before.max(thresholds.postcluster.next_up())
+        };
         let params = Params {
             thresholds: ClassThresholds {
                 default: f32::INFINITY,
@@ -497,8 +499,8 @@ fn topk_limits_each_class_and_max_detections_the_image() {
     let thresholds = Thresholds { topk: 1, ..Thresholds::iou(0.45) };
     assert_eq!(nvinfer.suppress(&list.objects(), thresholds), [3, 2]);
     let rule = ClassRule { max_detections: 1, ..ClassRule::default() };
-    let of_class = Params { class_rules: vec![rule; 2], ..params(0.45) };
-    assert_eq!(list.suppress(&mut *engines::fast(), &of_class), [3, 2]);
+    let one_per_class = Params { class_rules: vec![rule; 2], ..params(0.45) };
+    assert_eq!(list.suppress(&mut *engines::fast(), &one_per_class), [3, 2]);
     let one = Params { max_detections: 1, ..params(0.45) };
     assert_eq!(list.suppress(&mut *engines::fast(), &one), [3]);
 }

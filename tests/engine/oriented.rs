@@ -33,10 +33,12 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
         }
     }
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {suppressed:?}");
-    let of = |count: u64| (count * scenes / 20_000) as usize;
-    assert!(candidates > of(500_000) && left > of(100_000) && rejected > of(10_000));
+    let at_least = |count: u64| (count * scenes / 20_000) as usize;
+    assert!(
+        candidates > at_least(500_000) && left > at_least(100_000) && rejected > at_least(10_000)
+    );
     for overlap in [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::ProbIou] {
-        assert!(suppressed[overlap as usize] > of(4_000), "{overlap:?}: {suppressed:?}");
+        assert!(suppressed[overlap as usize] > at_least(4_000), "{overlap:?}: {suppressed:?}");
     }
 }
 

@@ -107,10 +107,15 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
         fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
     // The scenes have many candidates to suppress, to keep and to reject.
-    let of = |count: u64| (count * scenes / 12_000) as usize;
-    assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
+    let at_least = |count: u64| (count * scenes / 12_000) as usize;
+    assert!(
+        candidates > at_least(1_000_000) && left > at_least(100_000) && rejected > at_least(10_000)
+    );
     assert!(left * 2 < candidates);
-    assert!(further > of(100_000) && ties > of(1_000), "{further} further, {ties} ties");
+    assert!(
+        further > at_least(100_000) && ties > at_least(1_000),
+        "{further} further, {ties} ties"
+    );
 }
 
 #[test]
@@ -237,12 +242,12 @@ fn the_limits_of_classes_keep_the_highest_ranked_of_each() {
             rule.max_detections = limit;
         }
         for max_detections in [0, 4] {
-            let mut of_classes = [0; 3];
+            let mut counts = [0; 3];
             let mut expected = kept.clone();
             expected.retain(|survivor| {
                 let class = survivor.class as usize;
-                of_classes[class] += 1;
-                limits[class] == 0 || of_classes[class] <= limits[class]
+                counts[class] += 1;
+                limits[class] == 0 || counts[class] <= limits[class]
             });
             expected.truncate(if max_detections == 0 { usize::MAX } else { max_detections });
             params.max_detections = max_detections;
@@ -302,9 +307,9 @@ fn multi_label_equals_one_run_per_class() {
             };
             let found = fast.run(&tensors, &alone, &single).unwrap().image(0);
             sums = [sums[0] + found.candidates, sums[1] + found.rejected];
-            let of_class = all.iter().filter(|d| d.class as usize == class);
-            let of_class: Vec<_> = of_class.map(|&d| Detection { class: 0, ..d }).collect();
-            assert_eq!(of_class, found.survivors, "seed {seed}, class {class}");
+            let alike = all.iter().filter(|d| d.class as usize == class);
+            let alike: Vec<_> = alike.map(|&d| Detection { class: 0, ..d }).collect();
+            assert_eq!(alike, found.survivors, "seed {seed}, class {class}");
         }
         assert_eq!(counts, sums, "seed {seed}");
     }

@@ -20,7 +20,7 @@ struct VideoMetaFields {
 
 impl VideoMetaFields {
     /// Returns GStreamer's own layout.
-    fn of(info: &VideoInfo) -> Self {
+    fn default_for(info: &VideoInfo) -> Self {
         let (mut offsets, mut strides) = ([0; 4], [0; 4]);
         let planes = info.n_planes() as usize;
         offsets[..planes].copy_from_slice(&info.offset()[..planes]);
@@ -97,7 +97,7 @@ fn a_frame_whose_layout_exceeds_its_memory_is_an_error() {
         VideoFormat::Nv1264z32,
     ] {
         let info = VideoInfo::builder(format, 64, 48).build().unwrap();
-        let whole = VideoMetaFields::of(&info);
+        let whole = VideoMetaFields::default_for(&info);
         assert_eq!(error_of(&info, info.size(), &whole), None, "{format}");
         let last = info.n_planes() as usize - 1;
         let stride = |stride| {
@@ -132,7 +132,7 @@ fn a_frame_that_is_not_of_the_caps_is_an_error() {
         return;
     }
     let info = VideoInfo::builder(VideoFormat::I420, 64, 48).build().unwrap();
-    let whole = VideoMetaFields::of(&info);
+    let whole = VideoMetaFields::default_for(&info);
     for (layout, message) in [
         (VideoMetaFields { planes: 0, ..whole.clone() }, "has 0 planes; I420 has 3"),
         (VideoMetaFields { planes: 1, ..whole.clone() }, "has 1 planes; I420 has 3"),

@@ -80,7 +80,7 @@ impl Stream {
         let pipeline = self.pipeline(model, properties, start);
         let seen = watch(&pipeline, "inference", |buffer| {
             let tensor = tensors(buffer).remove(0);
-            (buffer.offset(), Picture::of_planes(&tensor))
+            (buffer.offset(), Picture::from_planes(&tensor))
         });
         if self.seeks {
             let (source, frames) = (pipeline.by_name("in").unwrap(), AtomicUsize::new(0));

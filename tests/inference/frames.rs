@@ -46,7 +46,7 @@ impl Picture {
     }
 
     /// Converts an input `[1,3,height,width]` with values from 0 to 255 to a picture.
-    pub fn of_planes(tensor: &Tensor) -> Self {
+    pub fn from_planes(tensor: &Tensor) -> Self {
         let &[1, 3, height, width] = &*tensor.shape else {
             panic!("expected [1,3,height,width], got {:?}", tensor.shape)
         };

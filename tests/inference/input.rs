@@ -52,7 +52,7 @@ fn received(frame: &Picture, before: &str, model: [usize; 2], properties: &str) 
     let model = file(&returns_its_input(model));
     // With this range, the numbers equal the pixels.
     let properties = format!("range=0,255 {properties}");
-    Picture::of_planes(&converted(frame, before, &model, &properties)[0])
+    Picture::from_planes(&converted(frame, before, &model, &properties)[0])
 }
 
 /// Asserts that for each pixel of `picture`, a model receives the number `expected(channel,
@@ -651,7 +651,7 @@ fn padding_between_the_rows_and_planes_of_a_frame_is_not_read() {
             *buffer = padded(buffer, format, [32, 24]);
             gst::PadProbeReturn::Ok
         });
-        let with = Picture::of_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
+        let with = Picture::from_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
         assert_same(&with, &without, format.to_str());
         assert!(format == VideoFormat::I420 || model != picture.size || with == expected);
     }
@@ -690,7 +690,7 @@ fn sides_that_are_dynamic_are_those_of_the_properties() {
     let model = file(&identity("1,3,height,width", Element::F32));
     let frame = Picture::random([32, 24], 4);
     let tensor = tensors_of(&frame, &model, "input-width=32 input-height=24 range=0,255").remove(0);
-    assert_eq!(Picture::of_planes(&tensor), frame);
+    assert_eq!(Picture::from_planes(&tensor), frame);
 }
 
 #[test]
@@ -701,7 +701,7 @@ fn imgsz_in_the_models_metadata_is_the_size_of_dynamic_sides() {
     let model = identity("1,3,height,width", Element::F32).metadata("imgsz", "[24, 32]");
     let frame = Picture::random([32, 24], 5);
     let tensor = tensors_of(&frame, &file(&model), "range=0,255").remove(0);
-    assert_eq!(Picture::of_planes(&tensor), frame);
+    assert_eq!(Picture::from_planes(&tensor), frame);
 }
 
 #[test]

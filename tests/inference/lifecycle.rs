@@ -79,7 +79,7 @@ fn frames_of_another_size_or_format_are_scaled_anew() {
                 gst_video::VideoInfo::from_caps(&gst::Caps::from_str(&caps).unwrap()).unwrap();
             let frame = gst::Buffer::from_mut_slice(vec![255u8; info.size()]);
             let frame = harness.push_and_pull(frame).unwrap();
-            let picture = Picture::of_planes(&element::tensors(&frame)[0]);
+            let picture = Picture::from_planes(&element::tensors(&frame)[0]);
             assert_eq!(picture.size, model);
             // A wide white frame has borders above and below.
             [picture.at(8, 0), picture.at(8, 6)]
@@ -115,7 +115,7 @@ fn frames_run_after_a_flush() {
         for _ in 0..3 {
             let frame = gst::Buffer::from_mut_slice(vec![9u8; 16 * 12 * 3]);
             let frame = harness.push_and_pull(frame).unwrap();
-            assert_eq!(Picture::of_planes(&element::tensors(&frame)[0]).at(0, 0), [9; 3]);
+            assert_eq!(Picture::from_planes(&element::tensors(&frame)[0]).at(0, 0), [9; 3]);
             assert!(harness.push_event(gst::event::FlushStart::new()));
             let frame = gst::Buffer::from_mut_slice(vec![9u8; 16 * 12 * 3]);
             assert_eq!(harness.push(frame), Err(gst::FlowError::Flushing));

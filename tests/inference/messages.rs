@@ -456,7 +456,7 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
 }
 
 /// Returns the error and the warnings of `nmsfilter` with these properties for the model at `path`.
-fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
+fn run_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
            ! ortinference provider=cpu model={} ! nmsfilter {properties} ! fakesink",
@@ -497,16 +497,16 @@ fn a_model_whose_metadata_have_a_family_that_its_output_is_not_of() {
     for (entries, family) in FAMILIES {
         let model = with(entries);
         let text = format!("they are of {family}");
-        let ended = of_nmsfilter(&model, "");
+        let ended = run_nmsfilter(&model, "");
         assert_says(ended.error(), &["(f32 1x300x6)) cannot be decoded: ", &text]);
         // If the decoder is set, it is used, with a warning.
-        let ended = of_nmsfilter(&model, "decoder=yolov8");
+        let ended = run_nmsfilter(&model, "decoder=yolov8");
         assert_eq!(ended.error, None);
         let [warning] = &ended.warnings[..] else { panic!("{family}: {:?}", ended.warnings) };
         let expected = format!("decoder yolov8 reads the tensors, but {text}");
         assert!(warning.starts_with(&expected), "{warning}");
     }
-    let ended = of_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
+    let ended = run_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
     assert_says(ended.error(), &["can be read as", "set the property decoder to the right one"]);
 }
 
@@ -516,7 +516,7 @@ fn a_real_segmentation_model_is_decoded_without_a_property() {
     if !has_onnx_runtime() {
         return;
     }
-    let ended = of_nmsfilter(&path, "");
+    let ended = run_nmsfilter(&path, "");
     assert_empty_scene(&ended, "yolov8-seg");
 }
 
@@ -533,13 +533,13 @@ fn an_end_to_end_model_is_decoded_without_a_property() {
         .metadata("names", "{0: 'person', 1: 'bicycle'}")
         .metadata("task", "detect")
         .metadata("end2end", "True");
-    let ended = of_nmsfilter(&file(&model), "");
+    let ended = run_nmsfilter(&file(&model), "");
     assert_eq!((ended.error, &ended.warnings[..]), (None, &[][..]));
     let survivors: Option<u64> = ended.stats.last().and_then(|stats| stats.get("survivors").ok());
     assert_eq!(survivors, Some(2));
 
     let Some(path) = data::path("data/models2026/models/yolo26n_int8.onnx") else { return };
-    let ended = of_nmsfilter(&path, "");
+    let ended = run_nmsfilter(&path, "");
     assert_empty_scene(&ended, "end2end");
 }
 

@@ -426,7 +426,7 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
     let kept = kept.lock().unwrap();
     assert_eq!(kept.len(), 40);
     for buffer in kept.iter() {
-        assert_eq!(Picture::of_planes(&tensors(buffer)[0]), picture(buffer.offset()));
+        assert_eq!(Picture::from_planes(&tensors(buffer)[0]), picture(buffer.offset()));
     }
 }
 

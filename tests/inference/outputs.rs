@@ -83,7 +83,7 @@ fn all_outputs_are_attached_in_the_order_of_the_model() {
     let found = tensors_of(&frame(), &file(&two_outputs(DIMS)), "range=0,255");
     let [same, negative] = found.try_into().expect("two outputs");
     assert_eq!((&*same.id, &*negative.id), ("onnx/same", "onnx/negative"));
-    assert_eq!(Picture::of_planes(&same), frame());
+    assert_eq!(Picture::from_planes(&same), frame());
     let opposite: Vec<f32> = same.f32().iter().map(|value| -value).collect();
     assert_eq!(negative.f32(), opposite);
 }
@@ -261,7 +261,7 @@ fn tensors_of_a_buffer_that_is_held_do_not_change() {
         let number = buffer.offset();
         assert_eq!(number, 3 * i as u64);
         let tensor = tensors(buffer).remove(0);
-        assert_eq!(Picture::of_planes(&tensor), Picture::solid(SIZE, color(number)));
+        assert_eq!(Picture::from_planes(&tensor), Picture::solid(SIZE, color(number)));
     }
     // One set for each held buffer, and one for the frame in the pipeline.
     assert_eq!(stat(&pipeline, "output-sets"), HELD + 1);
@@ -296,7 +296,7 @@ fn a_reader_that_keeps_only_the_tensor_keeps_its_memory() {
     });
     assert_eq!(pipeline::run(&pipeline).error, None);
     for (number, copy) in copies.lock().unwrap().iter().enumerate() {
-        let picture = Picture::of_planes(&tensors(copy)[0]);
+        let picture = Picture::from_planes(&tensors(copy)[0]);
         assert_eq!(picture, Picture::solid(SIZE, color(number as u64)));
     }
     assert_eq!(stat(&pipeline, "output-sets"), 10);
@@ -368,7 +368,7 @@ fn both_branches_of_a_tee_after_the_element_have_the_tensors() {
         assert_eq!(seen.len(), 30);
         for (number, tensors) in seen.iter().enumerate() {
             let expected = Picture::solid(SIZE, color(number as u64));
-            assert_eq!(Picture::of_planes(&tensors[0]), expected, "frame {number}");
+            assert_eq!(Picture::from_planes(&tensors[0]), expected, "frame {number}");
         }
     }
 }
@@ -394,7 +394,7 @@ fn the_tensors_of_two_elements_are_on_the_same_buffer() {
         let ids: Vec<&str> = tensors.iter().map(|tensor| &*tensor.id).collect();
         assert_eq!(ids, ["first", "second"]);
         let expected = Picture::solid(SIZE, color(number as u64));
-        assert_eq!(Picture::of_planes(&tensors[0]), expected);
+        assert_eq!(Picture::from_planes(&tensors[0]), expected);
     }
 }
 

@@ -129,7 +129,7 @@ fn frames_on_one_buffer_are_run_together() {
     }
     let seen = [0, 1, 2].map(|stream| {
         pipeline::watch(&pipeline, &format!("out{stream}"), |buffer| {
-            (buffer.offset(), Picture::of_planes(&tensors(buffer)[0]))
+            (buffer.offset(), Picture::from_planes(&tensors(buffer)[0]))
         })
     });
     let ended = pipeline::run(&pipeline);

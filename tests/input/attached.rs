@@ -264,11 +264,11 @@ fn the_scale_of_other_programs_is_a_double_or_a_float() {
     });
     assert_eq!(both, Quantization::new(0.1, 114));
     // Elements that are floating-point numbers have no quantization.
-    let of_floats = foreign_quantization(|s| {
+    let float_quantization = foreign_quantization(|s| {
         s.set("scale", 0.1f64);
         s.set("type", "f32");
     });
-    assert_eq!(of_floats, None);
+    assert_eq!(float_quantization, None);
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn assert_equal(stream: usize, found: &FramesAndGaps, expected: &FramesAndGaps) 
 
 /// Returns the frames and gaps of each stream when it has its own `nmsfilter`.
 fn one_by_one(properties: &str) -> Vec<FramesAndGaps> {
-    let of_stream = |stream: &'static Stream| {
+    let run_alone = |stream: &'static Stream| {
         let pipeline = parse(&format!(
             "{} ! identity name=in ! nmsfilter {properties} ! fakesink name=out",
             stream.description
@@ -186,7 +186,7 @@ fn one_by_one(properties: &str) -> Vec<FramesAndGaps> {
         assert_eq!(run(&pipeline).error, None);
         arrived.take()
     };
-    STREAMS.iter().map(of_stream).collect()
+    STREAMS.iter().map(run_alone).collect()
 }
 
 /// Returns the frames and gaps of each stream when all streams share one `nmsfilter` between a
@@ -557,7 +557,7 @@ fn output(
 }
 
 /// Returns the tensors of a model that finds boxes, keypoints, masks or oriented boxes.
-fn of_model(model: usize, count: usize) -> Vec<NewTensor> {
+fn model_tensors(model: usize, count: usize) -> Vec<NewTensor> {
     match model {
         0 => vec![output("yolo-v8-out", count, 0, |_, _| 0.0)],
         1 => vec![output("yolo-v8-pose-out", count, 51, |i, n| match n % 3 {
@@ -599,7 +599,7 @@ fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone
     for (stream, model) in models.into_iter().enumerate() {
         let mut harness = harness_of(&format!("video/x-raw,{}", size(stream)));
         for (round, expected) in alone.iter_mut().enumerate() {
-            let buffer = frame_with(&of_model(model, count(stream, round)));
+            let buffer = frame_with(&model_tensors(model, count(stream, round)));
             expected.push(read(&harness.push_and_pull(buffer).unwrap()));
         }
     }
@@ -607,7 +607,7 @@ fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone
     for (round, expected) in alone.into_iter().enumerate() {
         let streams = models.into_iter().enumerate().map(|(stream, model)| {
             let caps = caps_event(&format!("video/x-raw,{}", size(stream)));
-            let frame = frame_with(&of_model(model, count(stream, round)));
+            let frame = frame_with(&model_tensors(model, count(stream, round)));
             (stream as u32, vec![caps], vec![frame.upcast()])
         });
         let found = harness.push_and_pull(batch(streams.collect())).unwrap();
@@ -624,7 +624,7 @@ fn stats_of_equal_streams(streams: usize) -> gst::Structure {
     let mut harness = harness();
     for round in 0..3 {
         let streams = (0..streams).map(|stream| {
-            let frame = frame_with(&of_model(0, 20 + stream + round));
+            let frame = frame_with(&model_tensors(0, 20 + stream + round));
             (
                 stream as u32,
                 vec![caps_event("video/x-raw,width=640,height=480")],
@@ -633,7 +633,7 @@ fn stats_of_equal_streams(streams: usize) -> gst::Structure {
         });
         let found = frames_of(&harness.push_and_pull(batch(streams.collect())).unwrap());
         for (stream, frame) in found {
-            let tensors = of_model(0, 20 + stream as usize + round);
+            let tensors = model_tensors(0, 20 + stream as usize + round);
             let mut alone = harness_of("video/x-raw,width=640,height=480");
             let expected = read(&alone.push_and_pull(frame_with(&tensors)).unwrap());
             assert!(expected.regions.len() > 10);
@@ -708,7 +708,7 @@ fn the_error_of_one_of_several_equal_streams_names_it() {
                 claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
                 frame
             } else {
-                frame_with(&of_model(0, 20))
+                frame_with(&model_tensors(0, 20))
             };
             (stream as u32, vec![caps], vec![frame.upcast()])
         });

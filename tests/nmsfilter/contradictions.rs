@@ -450,8 +450,9 @@ fn a_decoder_that_contradicts_the_id_of_the_tensor() {
 #[test]
 fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
-    let of = |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
-    let tensors = of(&info);
+    let with_model =
+        |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
+    let tensors = with_model(&info);
     for letterbox in ["none", "top-left"] {
         let text = format!(
             "letterbox={letterbox}, but the tensors' model has letterbox center, so boxes are displaced; set \
@@ -464,10 +465,10 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
                 are displaced; set both to 0";
     assert_warns("model-width=320 model-height=320", &tensors, &[text]);
     // If the frame has the shape of the input, the letterbox has no borders.
-    let same_shape = of(&info.clone().with_size([320, 240]));
+    let same_shape = with_model(&info.clone().with_size([320, 240]));
     assert_warns("letterbox=none", &same_shape, &[]);
     // Fractions of the whole frame do not depend on the size of the input.
-    let stretched = of(&info.with_letterbox(Letterbox::None));
+    let stretched = with_model(&info.with_letterbox(Letterbox::None));
     let [stretched] = stretched.map(|tensor| {
         let whole = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
         NewTensor { data: whole.data, ..tensor }
@@ -492,10 +493,10 @@ fn thresholds_that_no_score_reaches() {
     assert_warns("score-threshold=50 class-thresholds=0:0.5", &tensors, &[]);
     let both = "the least of score-threshold and class-thresholds is 1.5 or more";
     assert_warns("score-threshold=50 class-thresholds=0:1.5", &tensors, &[both]);
-    let of_boxes = boxes(["boxes", "scores"], &OBJECTS);
+    let boxes_and_scores = boxes(["boxes", "scores"], &OBJECTS);
     assert_silent(
         "score-threshold=50",
-        &of_boxes,
+        &boxes_and_scores,
         "score of decoder boxes is 0.9 (class 0), below the threshold 50;",
     );
     let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);

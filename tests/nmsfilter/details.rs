@@ -97,11 +97,11 @@ fn greatest_error(
         assert!((confidence - expected["score"]).abs() < 1e-4);
         for (index, point) in points(structure(structures, "keypoints")).iter().enumerate() {
             assert_eq!(point.len(), components);
-            let of = |name: &str| expected[&format!("k{index}{name}")];
-            let [x, y] = to_frame(of("x"), of("y"));
+            let expected_number = |name: &str| expected[&format!("k{index}{name}")];
+            let [x, y] = to_frame(expected_number("x"), expected_number("y"));
             greatest = greatest.max((point[0] - x).abs()).max((point[1] - y).abs());
             if components == 3 {
-                assert!((point[2] - of("v")).abs() < 1e-4);
+                assert!((point[2] - expected_number("v")).abs() < 1e-4);
             }
         }
     }
@@ -202,12 +202,12 @@ fn masks_have_as_many_pixels_as_expected_and_cover_their_boxes() {
             assert_eq!(f64::from(set), expected["mask_area"], "{name}");
             // One pixel of the mask is four pixels of the frame.
             let edge = |name: &str| mask.get::<f64>(name).unwrap();
-            for (low, high, of, edges) in [
+            for (low, high, sides, edges) in [
                 ("left", "right", "width", ["x1", "x2"]),
                 ("top", "bottom", "height", ["y1", "y2"]),
             ] {
                 let [from, to] = edges.map(|edge| expected[edge].clamp(0.0, 320.0));
-                assert!((edge(high) - edge(low) - 4.0 * side(of) as f64).abs() < 1e-3);
+                assert!((edge(high) - edge(low) - 4.0 * side(sides) as f64).abs() < 1e-3);
                 assert!((edge(low) - from).abs() < 4.0 && (edge(high) - to).abs() < 4.0, "{name}");
             }
         }

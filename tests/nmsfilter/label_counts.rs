@@ -22,10 +22,10 @@ fn label_counts(properties: &str, tensors: Vec<NewTensor>) -> Vec<(String, u64)>
     let array = |name: &str| stats.get::<gst::Array>(name).unwrap();
     let (labels, counts) = (array("labels"), array("label-counts"));
     assert_eq!(labels.len(), counts.len());
-    let of = |(label, count): (&gst::glib::SendValue, &gst::glib::SendValue)| {
+    let pair = |(label, count): (&gst::glib::SendValue, &gst::glib::SendValue)| {
         (label.get::<String>().unwrap(), count.get::<u64>().unwrap())
     };
-    labels.iter().zip(counts.iter()).map(of).collect()
+    labels.iter().zip(counts.iter()).map(pair).collect()
 }
 
 /// Returns a YOLOv8 output of three classes: adjacent boxes of 20 pixels, one for each item of

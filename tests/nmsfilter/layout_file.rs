@@ -81,8 +81,8 @@ fn the_activation_of_scores_can_be_set() {
     assert_eq!((ended.error, &ended.warnings[..]), (None, &[][..]));
     assert_eq!(seen, [vec![first()], vec![first(), second()], vec![first(), second()]]);
     // The property overrides the file's activation.
-    let of_logits = file(&LAYOUT.replace("[box]", "activation = sigmoid\n\n[box]"));
-    let properties = format!("decoder=layout layout-file={}", of_logits.display());
+    let logits = file(&LAYOUT.replace("[box]", "activation = sigmoid\n\n[box]"));
+    let properties = format!("decoder=layout layout-file={}", logits.display());
     assert_eq!(stream(&properties, &[]).0[0], [first(), second()]);
     assert_eq!(stream(&format!("{properties} score-activation=none"), &[]).0[0], [first()]);
 }

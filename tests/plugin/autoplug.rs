@@ -139,21 +139,21 @@ fn nmstensordec_accepts_the_tensors_of_its_template_only() {
     let element = gst::ElementFactory::make("nmstensordec").build().unwrap();
     let pad = element.static_pad("sink").unwrap();
     let accepts = |caps: &gst::Caps| pad.query_accept_caps(caps);
-    let of = |[group, id, dims, kind]: [&str; 4]| caps(group, id, dims, kind);
+    let caps_with = |[group, id, dims, kind]: [&str; 4]| caps(group, id, dims, kind);
     for tensors in [
         YOLOV8_CAPS,
         // Caps of a dynamic model.
         ["yolo-v8-out", "yolo-v8-out", "0, 84, 0", "float32"],
         ["yolo-26-end2end-out", "yolo-26-end2end-out", "1, 300, 6", "float16"],
     ] {
-        assert!(accepts(&of(tensors)), "{tensors:?}");
+        assert!(accepts(&caps_with(tensors)), "{tensors:?}");
     }
     for tensors in [
         ["other-out", "other-out", "1, 84, 8400", "float32"],
         ["yolo-v8-out", "other-out", "1, 84, 8400", "float32"],
         ["yolo-v8-out", "yolo-v8-out", "1, 84, 8400", "int8"],
     ] {
-        assert!(!accepts(&of(tensors)), "{tensors:?}");
+        assert!(!accepts(&caps_with(tensors)), "{tensors:?}");
     }
     let without = "video/x-raw,format=RGB,width=640,height=640,framerate=25/1";
     assert!(!accepts(&without.parse().unwrap()));

@@ -27,7 +27,7 @@ pub struct Frame {
 
 impl Frame {
     /// Reads tensors and regions from a buffer.
-    pub fn of(buffer: &gst::BufferRef) -> Self {
+    pub fn read(buffer: &gst::BufferRef) -> Self {
         let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
             let detection = region.param("detection").expect("every region has one");
             let number = |name| detection.get::<f64>(name).unwrap();

@@ -34,7 +34,7 @@ fn regions_from_half_precision_equal_numpy_results() {
     pipeline::init();
     let recorded = || {
         let picture = picture("data/images/street.png")?;
-        let recording = Recording::of(&YOLOV5_HALF, &pixels(&picture))?;
+        let recording = Recording::record(&YOLOV5_HALF, &pixels(&picture))?;
         Some((picture, recording))
     };
     let listed = listed_survivors();
@@ -50,7 +50,7 @@ fn regions_from_half_precision_equal_numpy_results() {
         recording.replay(),
         drawn("street_half"),
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let attached = pipeline::watch(&pipeline, "in", |buffer| {
         let attached = gstnmsfilter::input::Tensors::of(buffer).unwrap();
         let tensors = attached.views();

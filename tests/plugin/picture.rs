@@ -70,7 +70,7 @@ pub struct Recording {
 
 impl Recording {
     /// Records the outputs. If something is missing, returns `None` and reports a skip.
-    pub fn of(model: &'static StockModel, picture: &Picture) -> Option<Self> {
+    pub fn record(model: &'static StockModel, picture: &Picture) -> Option<Self> {
         let folder = python::record(&data::path(model.file)?, picture, model.range)?;
         Some(Self { model, folder })
     }

@@ -40,7 +40,7 @@ fn both(
          tee. ! queue ! {decoder} name=stock iou-threshold={IOU} ! fakesink",
         drawn(name)
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let objects = pipeline::watch(&pipeline, "stock", decoders::objects);
     assert_eq!(pipeline::run(&pipeline).error, None, "{name}");
     let (frames, objects) = (

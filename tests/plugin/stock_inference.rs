@@ -42,7 +42,7 @@ fn equals_numpy(name: &str, model: &StockModel, source: &str) -> Vec<[usize; 2]>
         "{source} ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} ! {}",
         drawn(name)
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None, "{name}");
     let counted = ended.stats.last().expect("it posts its counts");
@@ -81,7 +81,7 @@ fn inferred(
     let inference = match stock::onnxinference(model) {
         Some(element) => element,
         None => {
-            recording = Recording::of(model, &pixels(&picture))?;
+            recording = Recording::record(model, &pixels(&picture))?;
             recording.replay()
         }
     };

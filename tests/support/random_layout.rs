@@ -276,7 +276,7 @@ impl RandomLayout {
         let mut fields = Vec::new();
         let mut first = 0;
         for field in wanted {
-            let of = Field {
+            let placed = Field {
                 tensor: self.tensors.len(),
                 offset: first * component_stride,
                 image_stride: if is_shared { 0 } else { elements },
@@ -286,12 +286,12 @@ impl RandomLayout {
             for image in 0..images {
                 for anchor in 0..anchors {
                     for component in 0..field.components {
-                        let at = image * elements + of.index(anchor, component);
+                        let at = image * elements + placed.index(anchor, component);
                         numbers[at] = field.kind.number(rng);
                     }
                 }
             }
-            fields.push(of);
+            fields.push(placed);
             first += field.components;
         }
         // Every image has its own elements, even if all images are equal.

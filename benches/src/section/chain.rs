@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     let best = |batch: usize| {
-        let rates = bare.iter().filter(|(of, _)| *of == batch).map(|(_, rate)| *rate);
+        let rates = bare.iter().filter(|(size, _)| *size == batch).map(|(_, rate)| *rate);
         rates.fold(0.0, f64::max)
     };
     for &streams in counts {
@@ -200,19 +200,19 @@ impl Chain<'_> {
         let pipeline = pipeline.map_err(|_| anyhow!("a pipeline"))?;
         let mut passed = Vec::new();
         for index in 0..self.streams {
-            let of_stream = Arc::new(Mutex::new(Passed::default()));
+            let passed_here = Arc::new(Mutex::new(Passed::default()));
             let pad = |element: &str, pad: &str| {
                 let element = pipeline.by_name(&format!("{element}{index}"));
                 element
                     .and_then(|element| element.static_pad(pad))
                     .context("the element has the pad")
             };
-            let shared = of_stream.clone();
+            let shared = passed_here.clone();
             pad("inference", "sink")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
                 shared.lock().expect("no panic").entered.push_back(Instant::now());
                 gst::PadProbeReturn::Ok
             });
-            let shared = of_stream.clone();
+            let shared = passed_here.clone();
             pad("nms", "src")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
                 let mut passed = shared.lock().expect("no panic");
                 let now = Instant::now();
@@ -221,7 +221,7 @@ impl Chain<'_> {
                 }
                 gst::PadProbeReturn::Ok
             });
-            passed.push(of_stream);
+            passed.push(passed_here);
         }
         // The guard stops the pipeline even after an error.
         let pipeline = Running(pipeline);
@@ -253,8 +253,8 @@ impl Chain<'_> {
         let mut latency = Vec::new();
         for stream in &passed {
             let stream = stream.lock().expect("no panic");
-            let of_time = stream.left.iter().filter(|(at, _)| (began..ended).contains(at));
-            latency.extend(of_time.map(|(_, us)| *us));
+            let in_time = stream.left.iter().filter(|(at, _)| (began..ended).contains(at));
+            latency.extend(in_time.map(|(_, us)| *us));
         }
         let seconds = (ended - began).as_secs_f64();
         Ok(Found {

@@ -47,7 +47,7 @@ fn pixels(anchor: usize, number: usize) -> f32 {
 }
 
 fn workloads() -> Vec<Workload> {
-    let of_rows = |box_: fn(usize, usize) -> f32| {
+    let row_number = |box_: fn(usize, usize) -> f32| {
         move |anchor: usize, k: usize| match k {
             0..4 => box_(anchor, k),
             4 => objectness(anchor),
@@ -69,8 +69,8 @@ fn workloads() -> Vec<Workload> {
     let boxes = levels(distances, 4, ["bbox_8", "bbox_16", "bbox_32"]);
     let faces = levels(scores, 1, ["score_8", "score_16", "score_32"]);
     vec![
-        Workload::family("yolov5", vec![rows("yolo-v5-out", [8400, 85], of_rows(pixels))]),
-        Workload::family("yolox-raw", vec![rows("output", [8400, 85], of_rows(offsets))]),
+        Workload::family("yolov5", vec![rows("yolo-v5-out", [8400, 85], row_number(pixels))]),
+        Workload::family("yolox-raw", vec![rows("output", [8400, 85], row_number(offsets))]),
         Workload::family(
             "end2end",
             vec![rows("output0", [8400, 6], |anchor, k| match k {

@@ -106,14 +106,14 @@ fn run(bench: &mut Bench) -> Result<()> {
         };
         write(&format!("masks-{name}.f32"), &survivors(&workload)?.0)?;
         write("masks-prototypes.f32", workload.numbers("output1"))?;
-        let of = |masks, mask_size, frame| {
+        let with_masks = |masks, mask_size, frame| {
             let params = Params { masks, mask_size, frame, ..workload.params.clone() };
             workload.with_params(name, params)
         };
         for (masks, workload) in [
-            ("none", of(false, MaskSize::Prototypes, None)),
-            ("prototypes", of(true, MaskSize::Prototypes, None)),
-            ("frame", of(true, MaskSize::Frame, Some(frame))),
+            ("none", with_masks(false, MaskSize::Prototypes, None)),
+            ("prototypes", with_masks(true, MaskSize::Prototypes, None)),
+            ("frame", with_masks(true, MaskSize::Frame, Some(frame))),
         ] {
             let (_, pixels, set) = survivors(&workload)?;
             for run in bench.engines.run(&workload, bench.budget)? {

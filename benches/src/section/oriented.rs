@@ -56,7 +56,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             }
             for (program, survivors, times) in programs {
                 let name = format!("{rule}, {program}");
-                match series.iter_mut().find(|(of, _)| *of == name) {
+                match series.iter_mut().find(|(other, _)| *other == name) {
                     Some((_, points)) => points.push((n as f64, times.median())),
                     None => series.push((name, vec![(n as f64, times.median())])),
                 }

@@ -178,14 +178,14 @@ mod tests {
     const TEXTS: &str = "face 87 a 5 person 12 a label that is rather long 99";
 
     /// Returns a caption with these texts. The second text is part of the first, or empty.
-    fn of_texts(region: Rect, full: &str, short: &str) -> Caption {
+    fn caption_with(region: Rect, full: &str, short: &str) -> Caption {
         let start = TEXTS.find(full).unwrap();
         let end = start + full.len();
         Caption { region, full: start..end, short: end - short.len()..end }
     }
 
     fn caption(x: i32, y: i32, side: i32) -> Caption {
-        of_texts(Rect { x1: x, y1: y, x2: x + side, y2: y + side }, "face 87", "87")
+        caption_with(Rect { x1: x, y1: y, x2: x + side, y2: y + side }, "face 87", "87")
     }
 
     fn place_labels(captions: &[Caption], mode: LabelMode) -> Vec<PlacedLabel> {
@@ -283,7 +283,7 @@ mod tests {
                         ("person 12", "12"),
                         ("a label that is rather long 99", "99"),
                     ][i % 3];
-                    of_texts(region, full, if i % 5 > 0 { short } else { "" })
+                    caption_with(region, full, if i % 5 > 0 { short } else { "" })
                 })
                 .collect();
             let labels = place_labels(&crowd, LabelMode::Auto);
@@ -302,6 +302,6 @@ mod tests {
     #[test]
     fn a_region_without_a_confidence_has_its_label_only() {
         let region = caption(100, 100, 160).region;
-        assert_eq!(texts(&[of_texts(region, "face", "")], LabelMode::Auto), ["face"]);
+        assert_eq!(texts(&[caption_with(region, "face", "")], LabelMode::Auto), ["face"]);
     }
 }

@@ -39,7 +39,7 @@ impl Rect {
     }
 
     /// Returns all pixels of frames that `info` describes.
-    pub fn of(info: &VideoInfo) -> Self {
+    pub fn whole_frame(info: &VideoInfo) -> Self {
         Self { x1: 0, y1: 0, x2: info.width() as i32, y2: info.height() as i32 }
     }
 
@@ -73,7 +73,7 @@ impl SurfaceFormat {
 
     /// Returns all pixels of a frame.
     pub fn bounds(&self) -> Rect {
-        Rect::of(self.layout.info())
+        Rect::whole_frame(self.layout.info())
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
-    pub fn of(path: &str) -> Self {
+    pub fn from_extension(path: &str) -> Self {
         let extension =
             Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
         match extension.to_ascii_lowercase().as_str() {
@@ -83,7 +83,7 @@ impl TensorFile {
     pub fn load(path: &str, options: &ReadOptions) -> Result<Self, RecordingError> {
         let file_error = |cause| RecordingError::File { path: path.to_owned(), cause };
         let bytes = read(Path::new(path), MAX_FILE_SIZE).map_err(file_error)?;
-        let (tensors, count) = match FileKind::of(path) {
+        let (tensors, count) = match FileKind::from_extension(path) {
             FileKind::Csv => (read_windows(path, &bytes, options)?, 1),
             FileKind::Npy => read_npy(path, &bytes, options)?,
             FileKind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),

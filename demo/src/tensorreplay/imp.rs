@@ -168,7 +168,12 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
-            gst::debug!(CAT, imp = self, "{location} is read as {:?}", FileKind::of(location));
+            gst::debug!(
+                CAT,
+                imp = self,
+                "{location} is read as {:?}",
+                FileKind::from_extension(location)
+            );
             let options = ReadOptions::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
             Recording::open(location, options)
         };

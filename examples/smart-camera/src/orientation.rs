@@ -14,7 +14,7 @@ const DIRECTIONS: [&str; 8] = ["identity", "horiz", "180", "vert", "ul-lr", "90r
 
 /// Returns the direction for the EXIF data in the JPEG file at `path`. Returns `None` if the file
 /// has another format or no EXIF data.
-pub fn of_jpeg(path: &Path) -> Option<&'static str> {
+pub fn jpeg_direction(path: &Path) -> Option<&'static str> {
     // Opening a FIFO would block until there is a writer.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return None;

@@ -46,7 +46,7 @@ pub fn pipeline(options: &Options) -> Result<Pipeline, Failure> {
         // The value auto follows the tags of the stream. The direction is first set to another
         // value, because GStreamer 1.22 copies every frame, even if it need not be turned, until
         // the direction has changed once.
-        let direction = orientation::of_jpeg(&files::path(source)).unwrap_or("auto");
+        let direction = orientation::jpeg_direction(&files::path(source)).unwrap_or("auto");
         flip.set_property_from_str("video-direction", "horiz");
         flip.set_property_from_str("video-direction", direction);
     }

@@ -126,7 +126,7 @@ fn muxed(behind: &str, cameras: &[Camera]) -> Option<(gst::Pipeline, Muxed)> {
     let to = muxed.clone();
     intercept(&pipeline, "mux", move |buffer| {
         let mut counts = to.lock().unwrap();
-        for frame in Batch::of(buffer).expect("nvstreammux attaches a batch").frames() {
+        for frame in Batch::find(buffer).expect("nvstreammux attaches a batch").frames() {
             let source = frame.state().source_id;
             let number = counts.iter().filter(|(other, _)| *other == source).count() as i32;
             counts.push((source, number));
@@ -174,7 +174,7 @@ fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
             gst::PadProbeReturn::Ok
         });
     }
-    let branches: Vec<_> = filters.iter().map(|name| watch(&pipeline, name, Seen::of)).collect();
+    let branches: Vec<_> = filters.iter().map(|name| watch(&pipeline, name, Seen::read)).collect();
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -192,7 +192,7 @@ fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
 fn scale_surfaces(element: &gst::Element, scale: f32) {
     element.static_pad("src").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         let buffer = info.buffer_mut().unwrap().make_mut();
-        let sources: Vec<u32> = Batch::of(buffer)
+        let sources: Vec<u32> = Batch::find(buffer)
             .expect("a batch")
             .frames()
             .map(|frame| frame.state().source_id)
@@ -250,7 +250,7 @@ fn of_cameras_that_come_and_go() {
     let later = [paced(4, 50), paced(5, 50)];
     let behind = "nmsfilter name=nms decoder=yolov8 ! fakesink";
     let Some((pipeline, muxed)) = muxed(behind, &first) else { return };
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let wait_for = |source: u32, frames: usize| {
         for _ in 0..3000 {
             let count = muxed.lock().unwrap().iter().filter(|(other, _)| *other == source).count();

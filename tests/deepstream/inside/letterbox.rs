@@ -78,7 +78,7 @@ fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
             gst::PadProbeReturn::Ok
         });
     }
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let ended = run_pipeline(&pipeline);
     drop(pipeline);
     Counts::now().assert_nothing_left();

@@ -32,7 +32,7 @@ fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
     let producer = Producer::new(scene, 6);
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
     let seen = watch(&pipeline, "nms", move |buffer| {
-        let frames = Batch::of(buffer).expect("the buffer has a batch").frames();
+        let frames = Batch::find(buffer).expect("the buffer has a batch").frames();
         // SAFETY: the structures are those that the generator was compiled with, and the buffer
         // does not change in this function.
         let messages = frames.map(|frame| unsafe {

@@ -138,10 +138,10 @@ fn two_elements_decode_two_models() {
     let between = {
         let pools = pools.clone();
         watch(&pipeline, "first", move |buffer| {
-            (Seen::of(buffer), pools.each_ref().map(|pool| pool.in_use()))
+            (Seen::read(buffer), pools.each_ref().map(|pool| pool.in_use()))
         })
     };
-    let seen = watch(&pipeline, "second", Seen::of);
+    let seen = watch(&pipeline, "second", Seen::read);
     let ended = run_pipeline(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -153,8 +153,8 @@ fn two_elements_decode_two_models() {
     assert_eq!(seen.len(), 3);
     for seen in &*seen {
         for (index, (state, objects)) in seen.frames.iter().enumerate() {
-            let of = |model| scene.expected(index, model, Letterbox::None);
-            let expected: Vec<Object> = of(0).into_iter().chain(of(1)).collect();
+            let expected_of = |model| scene.expected(index, model, Letterbox::None);
+            let expected: Vec<Object> = expected_of(0).into_iter().chain(expected_of(1)).collect();
             assert_eq!(*objects, expected, "frame {index}");
             let left = u32::from(scene.frames[index].seeds[1].is_some());
             assert_eq!(state.tensors, left, "frame {index}");

@@ -44,7 +44,7 @@ fn seen(
     let sizes = sizes(cameras);
     let cameras = Cameras { sizes: &sizes, buffers: BUFFERS, still: false };
     let pipeline = cameras.pipeline(kit, &behind.replace("NVINFER", &nvinfer));
-    let seen = watch(&pipeline, "last", Seen::of);
+    let seen = watch(&pipeline, "last", Seen::read);
     let ended = run(&pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings, [""; 0]);
@@ -60,7 +60,7 @@ struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    fn of(&mut self, index: usize, size: [u32; 2]) -> &[Object] {
+    fn objects(&mut self, index: usize, size: [u32; 2]) -> &[Object] {
         let model = self.recording.model;
         self.known.entry((index, size)).or_insert_with(|| {
             let mut scene = Scene::new(1, 0).with_model(model);
@@ -86,7 +86,7 @@ fn each_frame(
     for (state, found) in seen.iter().flat_map(|seen| &seen.frames) {
         let source = state.source_id as usize;
         counts[source] += 1;
-        check(found, expected.of(number % RECORDED, sizes[source]), sizes[source]);
+        check(found, expected.objects(number % RECORDED, sizes[source]), sizes[source]);
         number += 1;
         objects += found.len();
     }
@@ -176,7 +176,7 @@ fn objects_on_decoded_video() {
             ! nmsfilter name=last decoder=yolov8 attach=nvds keep-tensors=false ! fakesink",
         video.display()
     ));
-    let seen = watch(&pipeline, "last", Seen::of);
+    let seen = watch(&pipeline, "last", Seen::read);
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -185,7 +185,7 @@ fn objects_on_decoded_video() {
     assert_eq!(seen.len(), 96);
     for (number, seen) in seen.iter().enumerate() {
         let [(_, objects)] = &seen.frames[..] else { panic!("{} frames", seen.frames.len()) };
-        assert_eq!(objects, expected.of(number % RECORDED, [1920, 1080]), "frame {number}");
+        assert_eq!(objects, expected.objects(number % RECORDED, [1920, 1080]), "frame {number}");
     }
 }
 

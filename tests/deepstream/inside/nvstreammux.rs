@@ -91,7 +91,7 @@ fn pipeline(behind: &str, case: &Case) -> Option<gst::Pipeline> {
     }
     let tensors = one_box(case.in_model, case.symmetric_padding);
     intercept(&pipeline, "mux", move |buffer| {
-        for frame in Batch::of(buffer).expect("nvstreammux attaches a batch").frames() {
+        for frame in Batch::find(buffer).expect("nvstreammux attaches a batch").frames() {
             frame.attach(&tensors, None);
         }
     });
@@ -118,7 +118,7 @@ fn boxes_are_right_on_every_source() {
     for case in [STRETCHED, CENTERED] {
         let behind = "nmsfilter name=nms decoder=yolov8 ! fakesink";
         let Some(pipeline) = pipeline(behind, &case) else { return };
-        let seen = watch(&pipeline, "nms", Seen::of);
+        let seen = watch(&pipeline, "nms", Seen::read);
         let ended = run(&pipeline);
         assert_eq!((ended.error, ended.warnings), (None, vec![]));
         drop(pipeline);
@@ -141,7 +141,7 @@ fn boxes_are_right_on_copies() {
         *buffer = buffer.copy();
         gst::PadProbeReturn::Ok
     });
-    let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::of));
+    let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::read));
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);

@@ -39,7 +39,7 @@ fn frames_are_in_nvmm_memory_without_a_surface() {
     );
     let mut buffer = gst::Buffer::new();
     producer.attach(buffer.get_mut().unwrap());
-    let seen = Seen::of(&harness.push_and_pull(buffer).unwrap());
+    let seen = Seen::read(&harness.push_and_pull(buffer).unwrap());
     for frame in &mut scene.frames {
         frame.meta.pipeline = [1280, 720];
     }
@@ -66,7 +66,7 @@ fn each_branch_of_a_tee_has_its_own_batch() {
         run::CAPS
     ));
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
-    let [with, without] = ["nms", "other"].map(|name| watch(&pipeline, name, Seen::of));
+    let [with, without] = ["nms", "other"].map(|name| watch(&pipeline, name, Seen::read));
     let ended = run_pipeline(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -93,7 +93,7 @@ fn objects_of_other_elements_stay() {
     let producer = Producer::new(&scene, 6);
     let ran = run::with("decoder=yolov8 letterbox=none", 2, move |buffer| {
         producer.attach(buffer);
-        let frames: Vec<_> = Batch::of(buffer).unwrap().frames().collect();
+        let frames: Vec<_> = Batch::find(buffer).unwrap().frames().collect();
         frames[1].add_object(77, 4, [1.0, 2.0, 3.0, 4.0]);
     });
     for seen in &ran.well().seen {
@@ -197,7 +197,7 @@ fn two_elements_with_the_same_tensors_give_a_warning() {
             run::CAPS
         ));
         intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
-        let seen = watch(&pipeline, "nms", Seen::of);
+        let seen = watch(&pipeline, "nms", Seen::read);
         let ended = run_pipeline(&pipeline);
         assert_eq!(ended.error, None);
         let [warning] = &*ended.warnings else { panic!("{:?}", ended.warnings) };

@@ -26,7 +26,7 @@ pub fn damaged(properties: &str, damage: impl Fn(Batch<'_>) + Send + Sync + 'sta
     let producer = Producer::new(&Scene::new(2, 1), 6);
     run::with(&format!("decoder=yolov8 letterbox=none {properties}"), 2, move |buffer| {
         producer.attach(buffer);
-        damage(Batch::of(buffer).unwrap());
+        damage(Batch::find(buffer).unwrap());
     })
 }
 

@@ -111,7 +111,7 @@ fn of_a_copy_is_that_of_the_surface() {
             *buffer = buffer.copy();
             gst::PadProbeReturn::Ok
         });
-        let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::of));
+        let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::read));
         let ended = run_pipeline(&pipeline);
         assert_eq!((ended.error, ended.warnings), (None, vec![]));
         drop(pipeline);

@@ -14,7 +14,7 @@ use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 fn messages_have_the_objects_that_the_element_attaches() {
     if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
         let variables = [(library::FOLDER, folder.to_str().unwrap())];
-        Libraries::of_nvidia(&headers).run("inside::messages::", &variables);
+        Libraries::with_nvidias_headers(&headers).run("inside::messages::", &variables);
     }
 }
 
@@ -23,6 +23,7 @@ fn messages_have_them_with_nvidias_libraries() {
     let Some(libraries) = nvidia_libraries() else { return };
     if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
         let variables = [(library::FOLDER, folder.to_str().unwrap())];
-        Libraries::nvidias(&headers, &libraries).run("inside::messages::", &variables);
+        Libraries::with_nvidias_libraries(&headers, &libraries)
+            .run("inside::messages::", &variables);
     }
 }

@@ -69,7 +69,7 @@ fn measured(
         if seen.batches == WARM {
             seen.first = Some(Times::now(Clock::Process));
         } else if seen.batches > WARM {
-            for frame in Batch::of(info.buffer().unwrap()).expect("a batch").frames() {
+            for frame in Batch::find(info.buffer().unwrap()).expect("a batch").frames() {
                 seen.frames += 1;
                 seen.objects += frame.state().num_obj_meta as usize;
             }
@@ -101,7 +101,7 @@ fn suppression_by_nvinfer_and_by_nmsfilter() {
     let model =
         TestModel { anchors: 8400, classes: 80, objects: Some(110), ..TestModel::default() };
     let frames = (0..8).map(|seed| crowd(&model, seed)).collect();
-    let recording = Recording::of(model, frames);
+    let recording = Recording::from_outputs(model, frames);
     println!(
         "candidates cameras                     | us a batch | CPU us a frame | frames a batch | objects a frame"
     );

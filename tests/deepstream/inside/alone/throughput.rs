@@ -80,20 +80,20 @@ fn throughput() {
         let (mut wall, thread, stats) = measured(&scene, properties);
         wall.sort_by(f64::total_cmp);
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-        let of = |name: &str| stats.get::<u64>(name).unwrap() as f64;
+        let stat = |name: &str| stats.get::<u64>(name).unwrap() as f64;
         let batches = 2.0 * BATCHES as f64;
         println!(
             "{count:>3}{} {:>10.0} {:>7.0} | {:>14.1} {:>6.1} {:>6.1} | {:>9.1} | {:>8.1} | {:>9.0} {:>6.0} | {:.4}",
             if scattered { " table" } else { "      " },
-            of("candidates") / batches / count as f64,
-            of("survivors") / batches / count as f64,
+            stat("candidates") / batches / count as f64,
+            stat("survivors") / batches / count as f64,
             mean(&wall),
             wall[BATCHES / 2],
             wall[BATCHES * 99 / 100],
             mean(&thread),
-            of("device-time-mean") / 1000.0,
-            of("bytes-uploaded") / batches,
-            of("bytes-downloaded") / batches,
+            stat("device-time-mean") / 1000.0,
+            stat("bytes-uploaded") / batches,
+            stat("bytes-downloaded") / batches,
             mean(&thread) * 50.0 / 1e6,
         );
     }
