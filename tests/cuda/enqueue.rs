@@ -108,7 +108,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
 /// ones.
 #[test]
 #[ignore = "needs a GPU"]
-fn parameters_of_a_run_that_is_not_waited_for_are_not_those_of_the_next() {
+fn runs_that_are_not_waited_for_keep_their_own_parameters() {
     engines::require_gpu();
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();

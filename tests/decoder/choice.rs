@@ -202,7 +202,7 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
 
 /// The error suggests only decoders that can be right.
 #[test]
-fn boxes_with_scores_of_another_number_are_no_windows() {
+fn boxes_with_fewer_scores_do_not_suggest_windows() {
     for scores in [&[90][..], &[1, 90], &[1, 90, 80]] {
         let text = message(&[("a", &[1, 100, 4]), ("b", scores)], None);
         assert!(text.contains("has 100 boxes, tensor b (f32 "), "{text}");
@@ -212,7 +212,7 @@ fn boxes_with_scores_of_another_number_are_no_windows() {
 }
 
 #[test]
-fn a_classifiers_output_is_named_as_one() {
+fn the_error_recognizes_a_classifiers_output() {
     let one_row: [&[usize]; 5] = [&[1, 1000], &[1000], &[1, 1000, 1, 1], &[1, 1, 1001], &[10, 1]];
     for shape in one_row {
         let text = message(&[("out", shape)], None);

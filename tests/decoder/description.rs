@@ -243,7 +243,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
 }
 
 #[test]
-fn a_text_without_a_section_that_is_needed_is_an_error_of_its_end() {
+fn a_missing_section_is_an_error_at_the_end_of_the_text() {
     let text = "name = a\n[tensor t]\nshape = N,5\n";
     assert_eq!(message(text), "line 3: the file needs a section [box]");
     assert_eq!(
@@ -295,7 +295,7 @@ fn messages_repeat_the_start_of_a_long_value() {
 }
 
 #[test]
-fn texts_are_limited() {
+fn the_length_of_a_text_is_limited() {
     let long = format!("name = {}", "x".repeat(MAX_LENGTH));
     assert!(message(&long).contains(&format!("expected at most {MAX_LENGTH} bytes of text")));
     assert!(message(&"[tensor x]\n".repeat(1000)).contains("expected at most 64 sections"));

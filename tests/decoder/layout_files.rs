@@ -385,7 +385,7 @@ fn tensors_of_equal_shapes_need_names() {
 
 /// When 16 tensors have one shape, their orders are not tried one by one.
 #[test]
-fn many_tensors_of_one_shape_take_no_time() {
+fn many_tensors_of_one_shape_are_matched_quickly() {
     let text = (0..16).fold("name = many\n".to_owned(), |text, index| {
         let shape = if index == 15 { "N,5" } else { "N,4" };
         text + &format!("[tensor t{index}]\nshape = {shape}\n")
@@ -446,7 +446,7 @@ fn rows_of_six_numbers_with_another_decoder_may_be_end_to_end() {
 }
 
 #[test]
-fn score_activation_counts_instead_of_the_description() {
+fn the_option_score_activation_replaces_the_description() {
     let (boxes, logits) = ([0.5f32, 0.5, 0.2, 0.2].repeat(2), [3.0f32, -1.0, 0.25, 0.5]);
     let tensors = [
         TensorView::from_slice("pred_boxes", &[1, 2, 4], &boxes),
@@ -631,7 +631,7 @@ fn batches_are_read_with_every_form() {
 }
 
 #[test]
-fn different_numbers_of_anchors_are_an_error_with_both() {
+fn different_numbers_of_anchors_are_an_error_with_both_numbers() {
     let text =
         message(&[("pred_boxes", &[1, 9, 4]), ("logits", &[1, 8, 80])], "detr", Options::default());
     assert_eq!(
@@ -644,7 +644,7 @@ fn different_numbers_of_anchors_are_an_error_with_both() {
 /// If the logits have another number of anchors than the boxes, they must not be read as a single
 /// tensor that has both boxes and scores.
 #[test]
-fn a_tensor_of_two_is_not_read_as_the_only_one() {
+fn logits_of_other_boxes_are_not_read_as_a_single_tensor() {
     let text = message(&[("a", &[1, 9, 4]), ("b", &[1, 8, 80])], "detr", Options::default());
     assert!(text.contains("has 9 anchors") && text.contains("has 8; expected"), "{text}");
     let choice = choose(&[("b", &[1, 8, 80])], "detr", Options::default()).unwrap();

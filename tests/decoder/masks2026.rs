@@ -112,7 +112,7 @@ fn is_set(mask: &Mask<'_>, at: [usize; 2]) -> bool {
 }
 
 #[test]
-fn masks_of_the_frame_are_those_of_an_interpolation_in_double_precision() {
+fn masks_of_the_frame_equal_an_interpolation_in_double_precision() {
     with_cases(|name, _, case, views, layout, params| {
         let frame = [250, 333];
         let model = case.model.map(|side| side as u32);

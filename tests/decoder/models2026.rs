@@ -291,7 +291,7 @@ fn survivors_have_the_expected_oriented_boxes() {
 /// The expected survivors have rounded classes. This project rejects candidates whose class is not a
 /// whole number.
 #[test]
-fn classes_that_are_no_whole_numbers_are_rejected() {
+fn classes_that_are_not_whole_numbers_are_rejected() {
     let Some(folder) = data::path(&format!("data/models2026/{ONE_SCALE}")) else { return };
     let found = Case::read(&folder).survivors("end2end");
     let expected = std::fs::read_to_string(folder.join("expected.csv")).unwrap();
@@ -331,7 +331,7 @@ fn every_recorded_case_is_in_the_table() {
 /// The priors that the description of SSD generates are equal to a tensor of priors in TensorFlow's
 /// models.
 #[test]
-fn the_generated_priors_of_ssd_are_the_recorded_ones() {
+fn the_generated_priors_of_ssd_equal_the_recorded_priors() {
     let Some(folder) = data::path("data/models2026/07_ssd_raw/nnstreamer0") else { return };
     let with_tensor = Case::read(&folder);
     let generated = Case {

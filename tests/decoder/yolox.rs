@@ -26,7 +26,7 @@ fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detectio
 }
 
 #[test]
-fn it_is_chosen_by_its_id_or_by_name_only() {
+fn yolox_is_chosen_only_by_its_id_or_name() {
     let by_id = choose("yolox-out", &[1, 3549, 85], None).unwrap();
     let by_name = choose("out", &[1, 3549, 85], Some("yolox")).unwrap();
     for (choice, reason) in [(by_id, Reason::Id), (by_name, Reason::Shape)] {
@@ -39,7 +39,7 @@ fn it_is_chosen_by_its_id_or_by_name_only() {
 }
 
 #[test]
-fn its_layout_is_that_of_yolov5() {
+fn the_layout_of_yolox_equals_the_layout_of_yolov5() {
     let yolox = choose("yolox-out", &[1, 30, 8], None).unwrap().layout;
     let yolov5 = choose("yolo-v5-out", &[1, 30, 8], None).unwrap().layout;
     assert!(!yolox.normalized);
@@ -47,7 +47,7 @@ fn its_layout_is_that_of_yolov5() {
 }
 
 #[test]
-fn other_shapes_are_errors() {
+fn shapes_of_other_families_are_errors() {
     for shape in [&[1, 85, 3549][..], &[1, 30, 5], &[1, 5, 6], &[30], &[1, 1, 30, 85]] {
         let error = choose("yolox-out", shape, None).err().unwrap().to_string();
         assert!(error.contains("decoder yolox expects one tensor [1,N,5+C]"), "{shape:?}: {error}");

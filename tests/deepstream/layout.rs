@@ -113,7 +113,7 @@ fn version_of(number: u32) -> Version {
 }
 
 #[test]
-fn the_table_is_that_of_the_transcription_of_every_version() {
+fn the_table_agrees_with_the_transcription_of_every_version() {
     for number in VERSIONS {
         let layout = StructureLayout::of(version_of(number)).unwrap();
         let compiled = compile(&assertions(layout), Structures::Of(number));
@@ -127,7 +127,7 @@ fn the_table_is_that_of_the_transcription_of_every_version() {
 }
 
 #[test]
-fn the_table_of_9_1_is_that_of_nvidias_headers() {
+fn the_table_of_9_1_agrees_with_nvidias_headers() {
     let Some(headers) = nvidia_headers() else { return };
     let layout = StructureLayout::of(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
@@ -139,7 +139,7 @@ fn the_table_of_9_1_is_that_of_nvidias_headers() {
 /// `/opt/nvidia/deepstream/deepstream/sources/includes`.
 #[test]
 #[ignore = "needs NMSFILTER_DEEPSTREAM_HEADERS"]
-fn the_table_is_that_of_nvidias_headers_of_other_versions() {
+fn the_table_agrees_with_nvidias_headers_of_other_versions() {
     let Some(folders) = std::env::var_os("NMSFILTER_DEEPSTREAM_HEADERS") else { return };
     for folder in std::env::split_paths(&folders) {
         let text = std::fs::read_to_string(folder.join("nvds_version.h")).unwrap();
@@ -172,7 +172,7 @@ fn a_wrong_table_does_not_compile() {
 
 /// The table says that a version lacks these members.
 #[test]
-fn what_a_version_does_not_have_is_not_in_its_structures() {
+fn structures_lack_the_members_of_later_versions() {
     let has = |number, structure: &str, member: &str| {
         let program =
             format!("#include \"headers.h\"\nsize_t offset = offsetof({structure}, {member});\n");

@@ -10,7 +10,7 @@ use crate::support::engines;
 use crate::support::skip::skip;
 
 #[test]
-fn objects() {
+fn outputs_of_nvinfer_become_objects() {
     let (Some(headers), Some(kit)) = (nvidia_headers(), Kit::get()) else { return };
     if engines::on_gpu() && kit.is_on_host() {
         return skip(

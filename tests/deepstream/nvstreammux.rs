@@ -9,7 +9,7 @@ use crate::libraries::{Libraries, nvidia_headers};
 pub const PLUGIN: &str = "NMSFILTER_TEST_NVSTREAMMUX";
 
 #[test]
-fn boxes() {
+fn boxes_behind_nvstreammux_are_right() {
     let (Some(headers), Some(kit)) = (nvidia_headers(), Kit::get()) else { return };
     let plugin = kit.nvstreammux();
     let variables = [(PLUGIN, plugin.to_str().unwrap()), ("USE_NEW_NVSTREAMMUX", "yes")];

@@ -9,7 +9,7 @@ use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 const ALL: &str = "inside::";
 /// Tests that compare the version, or access fields whose offsets differ between versions.
 const LAYOUT: &str = "inside::objects:: inside::details:: inside::json:: inside::letterbox:: inside::structures:: \
-                      inside::surfaces:: inside::errors::tensors_on_objects_or_regions_only \
+                      inside::surfaces:: inside::errors::tensors_only_on_objects_or_regions_give_a_warning \
                       inside::memory::host_pointers inside::device::the_cpu_never_reads_stale_host_memory";
 /// Tests of objects, and of the memory that is read, which differs even between versions that share
 /// a layout.

@@ -140,7 +140,7 @@ fn true_boxes_are_inside_the_frame_and_attached_only_if_truth_is_set() {
 }
 
 #[test]
-fn the_number_of_true_boxes_is_that_of_the_property_people() {
+fn the_property_people_sets_the_number_of_true_boxes() {
     let caps = "video/x-raw,width=320,height=180";
     let present = |people: u32| {
         let source = format!("crowdtestsrc truth=true people={people} num-buffers=300 ! {caps}");

@@ -19,7 +19,7 @@ fn formats() -> Vec<String> {
 /// All formats with 8 bits per sample are accepted, except tiled formats, palettes and IYU1, whose
 /// samples are not equidistant.
 #[test]
-fn every_format_of_8_bits_is_taken() {
+fn every_format_of_8_bits_is_accepted() {
     let formats = formats();
     for format in VideoFormat::iter_raw() {
         let info = gst_video::VideoFormatInfo::from_format(format);

@@ -139,7 +139,7 @@ fn raw_files_of_integers_have_the_type_of_the_property() {
 }
 
 #[test]
-fn shape_and_type_of_a_raw_file_are_those_of_the_properties() {
+fn the_properties_set_the_shape_and_type_of_a_raw_file() {
     let folder = Folder::new("raw");
     let file = folder.file("out.raw", &bytes([7.0, 8.0]));
     assert_eq!(tensors(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);

@@ -74,7 +74,7 @@ fn scene(rng: &mut Rng, count: usize) -> (Vec<[f32; 4]>, Vec<f32>) {
 }
 
 #[test]
-fn boxes_of_all_kinds_give_what_the_definition_gives() {
+fn boxes_of_all_kinds_give_the_survivors_of_the_definition() {
     let mut rng = Rng::with_seed(25);
     for case in 0..engines::scene_count(2000) {
         let count = rng.usize(0..120);
@@ -137,7 +137,7 @@ fn oriented_boxes_without_area_and_turned_apart_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_read_or_ranked_is_an_error_that_names_it() {
+fn tensors_that_cannot_be_read_or_ranked_are_errors_that_name_them() {
     let numbers = [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 9.0, 9.0f32];
     let boxes = TensorView::from_slice("boxes", &[2, 4], &numbers);
     let scores = TensorView::from_slice("scores", &[2], &[0.5, 0.6f32]);

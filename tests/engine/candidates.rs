@@ -54,7 +54,7 @@ const LISTS: [(&str, usize, [usize; 2]); 7] = [
 ];
 
 #[test]
-fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
+fn survivors_of_every_list_equal_numpy_onnx_runtime_and_opencv_results() {
     for (file, anchors, kept) in LISTS {
         let list = read(&data::fixture_text(&format!("candidates/{file}.csv")));
         let n = list.boxes.len() / 4;

@@ -310,7 +310,7 @@ fn an_image_whose_memory_is_too_small_missing_or_misaligned_is_an_error_with_its
 }
 
 #[test]
-fn images_of_an_image_are_an_error() {
+fn an_image_that_consists_of_images_is_an_error() {
     let inner = windows();
     let images = vec![windows()[0], windows()[1], Storage::Images(&inner)];
     let found = message(&images);
@@ -325,7 +325,7 @@ fn images_of_an_image_are_an_error() {
 }
 
 #[test]
-fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
+fn a_layout_that_reads_different_elements_of_each_image_is_an_error() {
     let images = windows();
     let tensors = tensor(&[3, 2, 4], &images);
     let boxes = |field: Field| PlainLayout { boxes: field, ..layout() };

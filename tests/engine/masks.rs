@@ -229,7 +229,7 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
 
 /// The masks need more words than the memory allocated at first.
 #[test]
-fn masks_that_grow_and_shrink_are_those_of_the_reference() {
+fn masks_that_grow_and_shrink_equal_the_reference() {
     const SIDE: usize = 2048;
     let rows = |scale: f32| -> Vec<f32> {
         let row = |i: usize| {
@@ -291,7 +291,7 @@ fn prototypes_of_a_type_that_cannot_be_read_are_an_error() {
 
 /// In YOLO models, one prototype pixel covers 4x4 pixels of the input.
 #[test]
-fn without_the_size_of_the_models_input_it_is_four_times_that_of_the_prototypes() {
+fn an_unknown_input_is_assumed_to_be_four_times_as_large_as_the_prototypes() {
     let numbers = prototypes();
     let tensors = tensors(&numbers);
     let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };

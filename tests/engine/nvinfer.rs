@@ -270,7 +270,7 @@ fn survivors(
 }
 
 #[test]
-fn survivors_of_every_list_equal_those_of_nvinfer() {
+fn survivors_of_every_list_equal_nvinfers_survivors() {
     let Some(nvinfer) = Nvinfer::get() else { return };
     let thresholds: &[f32] =
         if engines::on_gpu() { &[0.45] } else { &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9] };
@@ -378,7 +378,7 @@ fn an_overlap_equal_to_the_threshold_is_no_conflict_in_nvinfer() {
 }
 
 #[test]
-fn of_equal_scores_the_first_survives() {
+fn the_first_of_two_equal_scores_survives() {
     let Some(nvinfer) = Nvinfer::get() else { return };
     let boxes = [1.0, 0.0, 0.0, 0.5].map(|x| ([x, 0.0, x + 10.0, 10.0], 0.5));
     let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.45), &params(0.45));

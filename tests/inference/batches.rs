@@ -149,7 +149,7 @@ fn each_stream_has_its_own_tensors_in_order() {
 }
 
 #[test]
-fn streams_of_other_sizes_and_more_streams_than_a_batch_has_room_for() {
+fn streams_can_have_other_sizes_and_outnumber_the_places_in_a_batch() {
     if !has_onnx_runtime() {
         return;
     }
@@ -222,7 +222,7 @@ fn a_stream_that_pauses_delays_the_others_by_the_timeout_only() {
 }
 
 #[test]
-fn a_fixed_batch_is_filled_up() {
+fn a_fixed_batch_that_is_not_full_is_padded() {
     if !has_onnx_runtime() {
         return;
     }

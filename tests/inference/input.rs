@@ -228,7 +228,7 @@ fn u8_models_receive_the_bytes() {
 }
 
 #[test]
-fn frames_of_every_packed_rgb_format_are_taken_without_conversion() {
+fn frames_of_every_packed_rgb_format_are_accepted_without_conversion() {
     if !has_onnx_runtime() {
         return;
     }
@@ -250,7 +250,7 @@ fn gradient([width, height]: [usize; 2]) -> Picture {
 /// Formats of 8 bits are converted with rounding. GstVideoConverter truncates instead, and its
 /// matrices have only 8 bits, so its saturated colors deviate by up to 9.
 #[test]
-fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_but_for_rounding() {
+fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_except_for_rounding() {
     if !has_onnx_runtime() {
         return;
     }
@@ -442,7 +442,7 @@ fn assert_resampled(frame: &RandomFrame, size: [usize; 2], tolerance: f64) {
 /// Chroma is rounded to bytes before it is converted, so blue can differ by 0.5 x 2.02, plus 0.5
 /// for its own rounding.
 #[test]
-fn colors_of_8_bit_formats_are_those_of_their_colorimetry() {
+fn colors_of_8_bit_formats_follow_their_colorimetry() {
     if !has_onnx_runtime() {
         return;
     }
@@ -683,7 +683,7 @@ fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]
 }
 
 #[test]
-fn sides_that_are_dynamic_are_those_of_the_properties() {
+fn the_properties_set_dynamic_sides() {
     if !has_onnx_runtime() {
         return;
     }
@@ -705,7 +705,7 @@ fn imgsz_in_the_models_metadata_is_the_size_of_dynamic_sides() {
 }
 
 #[test]
-fn ranges_in_the_modelinfo_file_count_unless_the_property_is_set() {
+fn ranges_in_the_modelinfo_file_apply_unless_the_property_is_set() {
     if !has_onnx_runtime() {
         return;
     }

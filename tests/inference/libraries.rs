@@ -123,7 +123,7 @@ fn the_library_is_found_by_property_variable_or_python_environment() {
 }
 
 #[test]
-fn no_library() {
+fn a_missing_library_is_an_error() {
     element::init();
     let found = in_process("", None, None);
     // A library that is installed for all users can be outdated.
@@ -139,7 +139,7 @@ fn no_library() {
 }
 
 #[test]
-fn a_library_that_does_not_exist() {
+fn a_library_that_does_not_exist_is_an_error() {
     element::init();
     let missing = "/nonexistent/libonnxruntime.so";
     let by_property = in_process(&format!("library={missing}"), None, None).unwrap_err();
@@ -155,7 +155,7 @@ fn a_library_that_does_not_exist() {
 }
 
 #[test]
-fn a_folder_without_a_library() {
+fn a_folder_without_a_library_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let message = in_process(&format!("library={}", folder.display()), None, None).unwrap_err();
@@ -170,7 +170,7 @@ fn a_folder_without_a_library() {
 }
 
 #[test]
-fn a_file_that_is_no_library() {
+fn a_file_that_is_not_a_library_is_an_error() {
     element::init();
     let text = ScratchFile::new("so", b"this is a text");
     let message = in_process(&format!("library={}", text.display()), None, None).unwrap_err();
@@ -202,7 +202,7 @@ fn stub_of_version(version: &str) -> String {
 }
 
 #[test]
-fn an_old_library() {
+fn an_old_library_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let Some(library) = stub(&folder, &stub_of_version("1.10.0")) else { return };
@@ -225,7 +225,7 @@ fn an_old_library_in_a_python_environment_is_reported_if_there_is_no_other() {
 }
 
 #[test]
-fn a_library_that_is_not_onnx_runtime() {
+fn a_library_that_is_not_onnx_runtime_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let Some(library) = stub(&folder, "int other(void) { return 1; }") else { return };
@@ -237,7 +237,7 @@ fn a_library_that_is_not_onnx_runtime() {
 }
 
 #[test]
-fn a_second_library_in_a_process() {
+fn a_second_library_in_a_process_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }

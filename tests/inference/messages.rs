@@ -53,13 +53,13 @@ fn assert_says(message: &str, parts: &[&str]) {
 }
 
 #[test]
-fn no_model() {
+fn a_missing_model_is_an_error() {
     element::init();
     assert_eq!(error(""), "no model is set: set model to a file in the ONNX format");
 }
 
 #[test]
-fn a_model_file_that_is_missing_or_a_folder() {
+fn a_model_file_that_is_missing_or_a_folder_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -78,7 +78,7 @@ fn a_model_file_that_is_missing_or_a_folder() {
 /// The thread gives up the right to read files while it opens the model, so the test also works for
 /// the superuser.
 #[test]
-fn a_model_file_that_may_not_be_read() {
+fn a_model_file_that_may_not_be_read_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -101,7 +101,7 @@ fn a_model_file_that_may_not_be_read() {
 }
 
 #[test]
-fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
+fn weights_in_a_file_that_is_missing_or_truncated_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -138,7 +138,7 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
 }
 
 #[test]
-fn a_file_that_is_no_model() {
+fn a_file_that_is_not_a_model_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -160,7 +160,7 @@ fn a_file_that_is_no_model() {
 }
 
 #[test]
-fn a_model_that_is_newer_than_the_library() {
+fn a_model_that_is_newer_than_the_library_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -169,7 +169,7 @@ fn a_model_that_is_newer_than_the_library() {
 }
 
 #[test]
-fn other_numbers_of_inputs_than_one() {
+fn a_number_of_inputs_other_than_one_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -186,7 +186,7 @@ fn other_numbers_of_inputs_than_one() {
 }
 
 #[test]
-fn an_input_that_is_no_picture() {
+fn an_input_that_is_not_a_picture_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -215,7 +215,7 @@ fn an_input_that_is_no_picture() {
 }
 
 #[test]
-fn dynamic_sides_without_their_size() {
+fn dynamic_sides_without_a_size_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -234,7 +234,7 @@ fn dynamic_sides_without_their_size() {
 }
 
 #[test]
-fn another_size_than_the_models() {
+fn a_size_that_differs_from_the_models_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -247,7 +247,7 @@ fn another_size_than_the_models() {
 }
 
 #[test]
-fn outputs_that_cannot_be_read_alone() {
+fn outputs_that_cannot_be_read_are_an_error_if_there_are_no_others() {
     if !has_onnx_runtime() {
         return;
     }
@@ -259,7 +259,7 @@ fn outputs_that_cannot_be_read_alone() {
 }
 
 #[test]
-fn an_output_whose_size_depends_on_the_picture() {
+fn an_output_whose_size_depends_on_the_picture_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -283,7 +283,7 @@ fn an_output_whose_size_depends_on_the_picture() {
 }
 
 #[test]
-fn a_model_that_fails_when_it_runs() {
+fn a_model_that_fails_when_it_runs_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -297,7 +297,7 @@ fn a_model_that_fails_when_it_runs() {
 }
 
 #[test]
-fn numbers_that_are_none() {
+fn invalid_numbers_are_errors() {
     element::init();
     let model = "model=yolo.onnx";
     for range in ["1", "0,0", "0,1,2", "a,b", "\"\"", "0,inf", "nan,1"] {
@@ -332,7 +332,7 @@ fn numbers_that_are_none() {
 }
 
 #[test]
-fn a_mean_or_standard_deviation_for_another_range() {
+fn a_mean_or_standard_deviation_for_another_range_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -351,7 +351,7 @@ fn a_mean_or_standard_deviation_for_another_range() {
 }
 
 #[test]
-fn a_label_file_without_a_label() {
+fn a_label_file_without_a_label_is_an_error() {
     element::init();
     let empty = ScratchFile::new("txt", b"\n");
     let message = error(&format!("model=yolo.onnx label-file={}", empty.display()));
@@ -359,7 +359,7 @@ fn a_label_file_without_a_label() {
 }
 
 #[test]
-fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output() {
+fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output_are_errors() {
     if !has_onnx_runtime() {
         return;
     }
@@ -384,7 +384,7 @@ fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output() {
 }
 
 #[test]
-fn a_label_file_that_cannot_be_read() {
+fn a_label_file_that_cannot_be_read_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let missing = folder.join("labels.txt").display().to_string();
@@ -398,7 +398,7 @@ fn a_label_file_that_cannot_be_read() {
 }
 
 #[test]
-fn a_modelinfo_file_that_is_none() {
+fn an_invalid_modelinfo_file_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -426,7 +426,7 @@ fn a_modelinfo_file_that_is_none() {
 
 /// On a machine with a real or emulated NVIDIA driver, the library lacks the provider.
 #[test]
-fn a_provider_that_this_machine_or_the_library_does_not_have() {
+fn a_provider_that_this_machine_or_the_library_lacks_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -484,7 +484,7 @@ const FAMILIES: [(&[(&str, &str)], &str); 4] = [
 ];
 
 #[test]
-fn a_model_whose_metadata_have_a_family_that_its_output_is_not_of() {
+fn metadata_that_name_another_family_than_the_output_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }

@@ -182,7 +182,7 @@ fn check_detections(model: &DetectorCase, file: &str, letterbox: &str) {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn faces_of_a_crowd_are_those_of_the_cpu_but_for_rounding() {
+fn faces_of_a_crowd_equal_the_cpus_except_for_rounding() {
     if has_cuda() {
         check_detections(&ULTRAFACE, "data/images/crowd_selfie.jpg", "none");
         check_detections(&ULTRAFACE, "data/oscars/oscars.png", "center");
@@ -193,7 +193,7 @@ fn faces_of_a_crowd_are_those_of_the_cpu_but_for_rounding() {
 /// memory.
 #[test]
 #[ignore = "needs a GPU"]
-fn objects_of_a_street_are_those_of_the_cpu_but_for_rounding() {
+fn objects_of_a_street_equal_the_cpus_except_for_rounding() {
     if has_cuda() {
         check_detections(&YOLOV8, "data/images/street.png", "center");
     }
@@ -435,7 +435,7 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
 /// each run of a graph. For such models `cuda-graph=on` is an error.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_model_that_a_graph_would_change_has_none() {
+fn cuda_graph_on_is_an_error_for_a_model_that_a_graph_would_change() {
     if !has_cuda() {
         return;
     }

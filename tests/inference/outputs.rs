@@ -29,14 +29,14 @@ fn ids_of(path: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn an_output_of_which_nothing_says_an_id_has_none_that_a_decoder_knows() {
+fn an_output_without_an_id_gets_one_that_no_decoder_knows() {
     if has_onnx_runtime() {
         assert_eq!(ids_of(&file(&two_outputs(DIMS))), ["onnx/same", "onnx/negative"]);
     }
 }
 
 #[test]
-fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
+fn a_metadata_key_with_an_outputs_name_has_the_id() {
     if has_onnx_runtime() {
         let model = two_outputs(DIMS).metadata("negative", "my-boxes");
         assert_eq!(ids_of(&file(&model)), ["onnx/same", "my-boxes"]);
@@ -44,7 +44,7 @@ fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
 }
 
 #[test]
-fn an_id_in_the_modelinfo_file_counts_before_that_of_the_metadata() {
+fn an_id_in_the_modelinfo_file_has_precedence_over_the_metadata() {
     if has_onnx_runtime() {
         let model = two_outputs(DIMS).metadata("same", "a").metadata("negative", "b");
         let info = "[negative]\ndir=output\nid=from-the-file\n";
@@ -135,7 +135,7 @@ fn integers_of_varying_dimensions_are_left_out() {
 }
 
 #[test]
-fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
+fn dynamic_dimensions_of_an_output_come_from_the_run() {
     if !has_onnx_runtime() {
         return;
     }
@@ -420,7 +420,7 @@ fn two_pipelines_run_at_the_same_time() {
 
 /// Each channel has its own weight, so that numbers in the wrong order become visible.
 #[test]
-fn numbers_of_an_output_are_those_of_the_model() {
+fn the_numbers_of_an_output_are_computed_by_the_model() {
     if !has_onnx_runtime() {
         return;
     }

@@ -249,7 +249,7 @@ fn play_sh_decodes_jpeg_files_with_the_accurate_transform() {
 }
 
 #[test]
-fn detect_picture_launch_finds_in_a_turned_picture_what_is_in_the_upright_one() {
+fn detect_picture_launch_finds_equal_objects_in_turned_and_upright_pictures() {
     let Some([model, picture]) = inputs(YOLOV8.file, "data/images/bus.jpg") else { return };
     let folder = Scratch::new();
     let turned = folder.join("turned.jpg");

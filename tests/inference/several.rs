@@ -103,7 +103,7 @@ fn the_tensors_of_the_named_model_alone_are_removed() {
 }
 
 #[test]
-fn a_choice_of_which_there_are_no_tensors_is_a_warning_that_names_what_there_is() {
+fn a_choice_without_tensors_is_a_warning_that_names_the_available_models() {
     if !has_onnx_runtime() {
         return;
     }

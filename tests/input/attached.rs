@@ -272,7 +272,7 @@ fn the_scale_of_other_programs_is_a_double_or_a_float() {
 }
 
 #[test]
-fn a_scale_or_zero_point_that_is_none_is_an_error() {
+fn an_invalid_scale_or_zero_point_is_an_error() {
     for scale in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
         let message = error(|s| s.set("scale", scale));
         let expected =

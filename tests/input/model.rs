@@ -28,7 +28,7 @@ fn read(caps: &str) -> Result<ModelInfo, String> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn a_description_that_is_written_is_read_back() {
     init();
     for letterbox in Letterbox::ALL {
         let info = info().with_letterbox(letterbox);
@@ -196,7 +196,7 @@ fn labels_with(second: *const std::ffi::c_char) -> gst::Caps {
 }
 
 #[test]
-fn labels_that_are_no_text_are_an_error() {
+fn labels_that_are_not_text_are_an_error() {
     init();
     let error = |text| ModelInfo::from_caps(&labels_with(text)).unwrap_err().to_string();
     let expected = "the tensors' model: expected text as label 1, got ";
@@ -209,7 +209,7 @@ fn labels_that_are_no_text_are_an_error() {
 }
 
 #[test]
-fn a_size_that_caps_cannot_say_is_not_written() {
+fn a_size_that_caps_cannot_express_is_not_written() {
     init();
     for (size, expected) in [
         ([0, 9], "expected width of type int, 1 to 65535, got 0"),

@@ -59,7 +59,7 @@ fn read<T>(params: Vec<gst::Structure>, check: impl FnOnce(AttachedRegion<'_>) -
 }
 
 #[test]
-fn a_region_is_read_with_all_that_it_has() {
+fn all_fields_of_a_region_are_read() {
     init();
     let mut buffer = gst::Buffer::new();
     let oriented = detection()
@@ -101,7 +101,7 @@ fn a_region_is_read_with_all_that_it_has() {
 }
 
 #[test]
-fn ids_and_labels_are_those_of_the_metadata() {
+fn ids_and_labels_come_from_the_metadata() {
     init();
     let mut buffer = gst::Buffer::new();
     // Any element can set the type of a region, and nothing checks that it is UTF-8.

@@ -360,7 +360,7 @@ fn a_number_that_is_not_shown_since_the_class_has_a_label_is_an_error() {
 }
 
 #[test]
-fn an_empty_label_file_is_an_error_and_an_empty_name_of_one_is_none() {
+fn an_empty_label_file_is_an_error_and_an_empty_name_means_no_file() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty labels.txt");
     for bytes in ["", "\n \n", "\u{feff}"] {
         std::fs::write(&file, bytes).unwrap();

@@ -162,7 +162,7 @@ fn labels(count: usize) -> ScratchFile {
 }
 
 #[test]
-fn tensors_that_are_read_rightly_give_no_warning() {
+fn tensors_that_are_read_correctly_give_no_warning() {
     for tensor in
         [yolov8(YOLOV8, 80, &OBJECTS), yolov5(YOLOV5, &OBJECTS), yolov5("yolox-out", &OBJECTS)]
     {
@@ -176,7 +176,7 @@ fn tensors_that_are_read_rightly_give_no_warning() {
 }
 
 #[test]
-fn scenes_that_are_rare_give_no_warning() {
+fn unusual_scenes_give_no_warning() {
     for objects in [
         // There is one small object: in the upper left corner, in the middle, or in the opposite
         // corner.
@@ -200,7 +200,7 @@ fn scenes_that_are_rare_give_no_warning() {
 /// The warning contains the best score, which tells users if the scene is empty or the reading
 /// wrong.
 #[test]
-fn streams_in_which_nothing_is_found() {
+fn streams_in_which_nothing_is_found_give_a_warning() {
     let below = [([40.0, 50.0, 140.0, 250.0], 0.125, 3)];
     let empty = "the best score of decoder yolov8 is 0.125 (class 3), below the threshold 0.25; if there are objects in \
                  them, check decoder, score-threshold";
@@ -224,7 +224,7 @@ fn streams_in_which_nothing_is_found() {
 }
 
 #[test]
-fn properties_without_effect() {
+fn properties_without_effect_give_a_warning() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     let format = "box-format has no effect: the boxes of decoder yolov8 have a format of their own; unset box-format";
     assert_warns("box-format=center", &tensors, &[format]);
@@ -281,7 +281,7 @@ fn classes_of_ssd_begin_with_1_and_have_no_background() {
 }
 
 #[test]
-fn labels_and_classes_of_different_numbers() {
+fn different_numbers_of_labels_and_classes_give_a_warning() {
     let tensor = [yolov8(YOLOV8, 80, &OBJECTS)];
     for count in [91, 2, 79] {
         let file = labels(count);
@@ -302,7 +302,7 @@ fn labels_and_classes_of_different_numbers() {
 }
 
 #[test]
-fn normalized_boxes_that_are_read_as_pixels() {
+fn normalized_boxes_that_are_read_as_pixels_give_a_warning() {
     let objects = normalized(&OBJECTS);
     let text = "all 2 boxes are within the first pixel of the model's input of 640x480, so they are probably \
                 normalized; set coordinates=normalized";
@@ -321,7 +321,7 @@ fn normalized_boxes_that_are_read_as_pixels() {
 }
 
 #[test]
-fn offsets_of_grid_cells_that_are_read_as_pixels() {
+fn offsets_of_grid_cells_that_are_read_as_pixels_give_a_warning() {
     // YOLOX outputs such numbers before its decode step: offsets, and logarithms of sides.
     let raw: Vec<Object> = (0..5).map(|i| ([i as f32, 1.0, i as f32 + 0.9, 3.0], 0.8, 0)).collect();
     let text = "boxes are in the upper left corner of the model's input of 640x480: their numbers are not pixels; \
@@ -330,7 +330,7 @@ fn offsets_of_grid_cells_that_are_read_as_pixels() {
 }
 
 #[test]
-fn pixels_that_are_read_as_normalized() {
+fn pixels_that_are_read_as_normalized_give_a_warning() {
     let text = "anchors rejected: 2, candidates: 0; most numbers are no boxes, or boxes outside the frame; \
                 coordinates are read as normalized: set coordinates=pixels";
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
@@ -345,7 +345,7 @@ fn pixels_that_are_read_as_normalized() {
 }
 
 #[test]
-fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
+fn faces_of_ultraface_that_are_read_by_decoder_boxes_give_a_warning() {
     let unknown = ultraface(["onnx/scores", "onnx/boxes"], &normalized(&OBJECTS));
     assert_warns("decoder=boxes", &unknown, &["set coordinates=normalized"]);
     // With a letterbox, the corner is outside of the frame.
@@ -358,7 +358,7 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
 
 /// Where the boxes are correct, the background's scores are taken for scores of class 0.
 #[test]
-fn scores_of_the_background_that_are_read_as_those_of_a_class() {
+fn background_scores_that_are_read_as_class_scores_give_a_warning() {
     let mut tensors = ultraface(["onnx/scores", "onnx/boxes"], &[]);
     for tensor in &mut tensors {
         let columns = tensor.shape[2];
@@ -372,7 +372,7 @@ fn scores_of_the_background_that_are_read_as_those_of_a_class() {
 
 /// Rows of `[1,N,7]` have the angle last. A whole turn in radians contradicts nothing.
 #[test]
-fn angles_in_degrees() {
+fn angles_in_degrees_give_a_warning() {
     let rows = |angles: [f32; 2]| {
         let row = |x: f32, angle: f32| [x, 200.0, 80.0, 30.0, 0.9, 1.0, angle];
         let rows = [row(100.0, angles[0]), row(300.0, angles[1])].concat();
@@ -385,7 +385,7 @@ fn angles_in_degrees() {
 }
 
 #[test]
-fn numbers_that_are_nan() {
+fn numbers_that_are_nan_give_a_warning() {
     let text = "anchors is rejected: their numbers are NaN or infinite";
     for (properties, tensor) in [
         ("", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
@@ -398,7 +398,7 @@ fn numbers_that_are_nan() {
 }
 
 #[test]
-fn scores_that_are_no_probabilities() {
+fn scores_that_are_not_probabilities_give_a_warning() {
     let objects = [(OBJECTS[0].0, 4.59, 0), OBJECTS[1]];
     for (decoder, tensor) in [
         ("yolov8", yolov8(YOLOV8, 80, &objects)),
@@ -423,7 +423,7 @@ fn scores_that_are_no_probabilities() {
 }
 
 #[test]
-fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
+fn an_end_to_end_output_that_is_read_by_another_decoder_gives_a_warning() {
     // Rows of x1, y1, x2, y2, score, class: a bus and a person.
     let mut rows = [0.0; 6].repeat(300);
     rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
@@ -435,7 +435,7 @@ fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
 }
 
 #[test]
-fn a_decoder_that_contradicts_the_id_of_the_tensor() {
+fn a_decoder_that_contradicts_the_id_of_the_tensor_gives_a_warning() {
     let rows = yolov5(YOLOV5, &OBJECTS);
     let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id is that of decoder yolov5; \
                 unset decoder, or correct the tensor's id";
@@ -448,7 +448,7 @@ fn a_decoder_that_contradicts_the_id_of_the_tensor() {
 }
 
 #[test]
-fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
+fn a_letterbox_or_size_that_contradicts_the_model_gives_a_warning() {
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
     let with_model =
         |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
@@ -478,7 +478,7 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
 }
 
 #[test]
-fn thresholds_that_no_score_reaches() {
+fn thresholds_that_no_score_reaches_give_a_warning() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     let text = "score-threshold is 50 or more, but scores of decoder yolov8 are probabilities from 0 to 1, so \
                 nothing is detected; set it to less than 1, such as 0.5";
@@ -571,7 +571,7 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
 /// Objects that appear later are judged, too: the second of stream time begins with the first of
 /// them.
 #[test]
-fn the_second_begins_with_the_first_object() {
+fn the_first_second_begins_with_the_first_object() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480,framerate=10/1
            ! nmsfilter name=nms ! fakesink",
@@ -586,7 +586,7 @@ fn the_second_begins_with_the_first_object() {
 }
 
 #[test]
-fn a_property_that_is_corrected_within_the_second_prevents_the_warning() {
+fn a_property_that_is_corrected_within_a_second_prevents_the_warning() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=30 ! video/x-raw,width=640,height=480,framerate=10/1
            ! nmsfilter name=nms ! fakesink",

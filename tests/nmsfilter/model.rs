@@ -120,7 +120,7 @@ fn a_frame_with_an_odd_side_is_mapped_as_its_inference_element_scaled_it() {
 }
 
 #[test]
-fn each_of_them_can_be_missing() {
+fn each_field_of_a_description_can_be_missing() {
     let none = ModelInfo::default();
     for (info, expected) in [
         (none.clone(), region("object", UNSCALED)),
@@ -179,7 +179,7 @@ fn a_letterbox_without_any_size_is_an_error() {
 }
 
 #[test]
-fn the_first_tensor_with_a_model_counts() {
+fn the_first_tensor_with_a_model_is_used() {
     init();
     let other = NewTensor::from_vec("other", &[1], vec![0.0f32]).unwrap();
     let cat = ModelInfo::default().with_labels(["cat"]).to_caps().unwrap();

@@ -179,7 +179,7 @@ fn sizes_and_the_region_of_interest_apply_to_survivors() {
 }
 
 #[test]
-fn keys_of_single_classes_apply_to_these() {
+fn keys_of_single_classes_apply_only_to_them() {
     let folder = Scratch::new();
     let text = |keys: &str| {
         format!(
@@ -245,7 +245,7 @@ fn lists_of_classes_need_no_configuration() {
 }
 
 #[test]
-fn what_is_not_followed_is_a_warning_at_the_start() {
+fn keys_that_are_not_obeyed_give_a_warning_at_the_start() {
     let folder = Scratch::new();
     let text = YOLOV8.replace("labelfile-path", "#").replace("cluster-mode=2", "cluster-mode=1");
     let (found, ended) = ended(&format!("{} {MODEL}", config(&folder, &text)), &ROWS);

@@ -86,7 +86,7 @@ fn error_of(properties: &str, tensor: NewTensor) -> String {
 }
 
 #[test]
-fn quantized_tensors_have_the_regions_of_their_numbers() {
+fn quantized_tensors_have_the_regions_of_their_dequantized_numbers() {
     let expected = regions_of("", floats());
     assert_eq!(
         expected,
@@ -108,7 +108,7 @@ fn the_property_has_the_quantization_where_the_metadata_has_none() {
 }
 
 #[test]
-fn the_property_replaces_that_of_the_metadata() {
+fn the_property_replaces_the_quantization_of_the_metadata() {
     let expected = regions_of("", floats());
     let property = format!("quantization={ID}:0.00390625:-128");
     let wrong = signed().with_quantization(quantization(0.001, 7));

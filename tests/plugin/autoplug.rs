@@ -195,7 +195,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 }
 
 #[test]
-fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
+fn each_group_of_the_template_has_the_tensors_of_a_decoder() {
     for group in &GROUPS {
         let is_read = roles_with_ids().any(|roles| {
             roles.len() == group.tensors.len()

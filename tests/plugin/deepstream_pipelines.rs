@@ -140,7 +140,7 @@ fn quoted_after<'t>(text: &'t str, before: &str) -> HashSet<&'t str> {
 }
 
 #[test]
-fn nvinfer_has_the_properties_that_are_set() {
+fn nvinfer_has_all_properties_that_the_files_set() {
     let Some(folder) = data::path("deepstream-9.1/src/gst-plugins/gst-nvinfer") else { return };
     let source = std::fs::read_to_string(folder.join("gstnvinfer.cpp")).unwrap();
     let mut properties = HashSet::new();

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn placement_equals_that_of_a_comparison_of_all_pairs() {
+    fn placement_equals_a_comparison_of_all_pairs() {
         let mut random = fastrand::Rng::with_seed(9);
         for side in [10, 40, 100, 600] {
             let crowd: Vec<_> = (0..300)
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn always_labels_every_region_and_never_none() {
+    fn the_modes_always_and_never_label_every_region_and_none() {
         let crowd: Vec<_> = (0..50).map(|i| caption(i * 5, 100, 20)).collect();
         assert_eq!(texts(&crowd, LabelMode::Always).len(), 50);
         assert!(texts(&crowd, LabelMode::Never).is_empty());

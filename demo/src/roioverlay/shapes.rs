@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_a_line_in_some_rows_are_those_of_its_part_there() {
+    fn the_columns_of_a_line_are_limited_to_the_given_rows() {
         let (a, along) = ([10.0, 20.0], [40.0, 80.0]);
         assert_eq!(columns(a, along, [20.0, 40.0]), Some([10.0, 20.0]));
         assert_eq!(columns(a, along, [90.0, 200.0]), Some([45.0, 50.0]));

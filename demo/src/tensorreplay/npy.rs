@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dimension_and_none_are_read() {
+    fn arrays_of_one_dimension_and_scalars_are_read() {
         let one = PLAIN.replace("1, 84, 8400", "7,").replace("False", "True");
         assert_eq!(read(1, &one).unwrap().shape.to_string(), "7");
         let none = PLAIN.replace("1, 84, 8400", "");

@@ -32,7 +32,7 @@ fn a_signal_ends_the_program_while_its_source_waits_for_the_writer_of_a_fifo() {
 }
 
 #[test]
-fn what_another_attempt_does_not_help_ends_the_program() {
+fn a_permanent_failure_ends_the_program() {
     let link = ["bin:videotestsrc ! audio/x-raw ! identity"];
     let negotiated = ["bin:fakesrc ! identity"];
     for (arguments, expected) in [

@@ -47,7 +47,7 @@ fn assert_runs_with_warning() -> String {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn an_unknown_version_with_known_sizes() {
+fn an_unknown_version_with_known_sizes_is_decoded_with_a_warning() {
     if !is_inside() {
         return;
     }
@@ -64,7 +64,7 @@ fn an_unknown_version_with_known_sizes() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn an_unknown_version_with_unknown_sizes() {
+fn an_unknown_version_with_unknown_sizes_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -83,7 +83,7 @@ fn an_unknown_version_with_unknown_sizes() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn the_version_that_is_set() {
+fn a_stream_is_decoded_with_the_version_of_the_property() {
     if !is_inside() {
         return;
     }
@@ -92,7 +92,7 @@ fn the_version_that_is_set() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_library() {
+fn a_missing_library_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -106,7 +106,7 @@ fn no_library() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_function() {
+fn a_missing_function_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -117,7 +117,7 @@ fn no_function() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_version() {
+fn a_library_without_a_version_asks_for_the_property() {
     if !is_inside() {
         return;
     }
@@ -131,7 +131,7 @@ fn no_version() {
 /// on the emulated GPU.
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn memory() {
+fn memory_does_not_grow_with_the_number_of_batches() {
     if !is_inside() {
         return;
     }

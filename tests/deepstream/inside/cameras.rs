@@ -206,13 +206,13 @@ fn scale_surfaces(element: &gst::Element, scale: f32) {
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras() {
+fn boxes_of_sixteen_cameras_are_right() {
     assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &all(), 1.0);
 }
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
+fn boxes_are_right_behind_a_copy_and_a_tee() {
     let behind = "identity name=copied ! tee name=t
           t. ! queue ! nmsfilter name=first decoder=yolov8 ! fakesink
           t. ! queue ! nmsfilter name=second decoder=yolov8 ! fakesink";
@@ -221,7 +221,7 @@ fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras_behind_a_scaler() {
+fn boxes_are_right_behind_a_scaler() {
     for scale in [0.5, 2.0] {
         let behind = "identity name=scaled ! nmsfilter name=nms decoder=yolov8 ! fakesink";
         assert_runs(behind, &["nms"], &all(), scale);
@@ -231,7 +231,7 @@ fn of_sixteen_cameras_behind_a_scaler() {
 /// Cameras with 30, 15 and 7 frames per second: not all batches are full.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_cameras_of_different_rates() {
+fn boxes_are_right_with_cameras_of_different_rates() {
     let camera = |source: u32| {
         let slower = source % 3;
         Camera { source, buffers: BUFFERS >> slower, rate: 30 >> slower, wait: 3000 << slower }
@@ -243,7 +243,7 @@ fn of_cameras_of_different_rates() {
 /// One camera ends, others are added, and one is removed with its pad, while the rest continues.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_cameras_that_come_and_go() {
+fn boxes_are_right_while_cameras_come_and_go() {
     let paced = |source, buffers| Camera { wait: 2000, ..Camera::new(source, buffers) };
     // Source 0 has more buffers than the test can wait for.
     let first = [paced(0, 1_000_000), paced(1, 20), paced(2, 300), paced(3, 300)];

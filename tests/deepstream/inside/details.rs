@@ -46,7 +46,7 @@ fn assert_near(found: &[f32], expected: &[f32]) {
 /// before its rotation, and the angle in degrees. All other objects have the bounds of the box.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_oriented_boxes() {
+fn objects_of_oriented_boxes_have_their_angle() {
     if !is_inside() {
         return;
     }
@@ -77,7 +77,7 @@ fn of_oriented_boxes() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_masks() {
+fn objects_have_their_masks() {
     if !is_inside() {
         return;
     }

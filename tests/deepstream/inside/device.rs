@@ -23,7 +23,7 @@ fn assert_right(ran: &Ran, scene: &Scene) {
 /// launch.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place() {
+fn device_memory_is_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -45,7 +45,7 @@ fn is_read_in_place() {
 /// If the addresses of frames have no constant stride, a table of addresses is uploaded once.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_where_frames_have_no_constant_stride() {
+fn frames_without_a_constant_stride_are_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -62,7 +62,7 @@ fn is_read_in_place_where_frames_have_no_constant_stride() {
 /// Frames of each size are one launch.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_for_frames_of_two_sizes() {
+fn frames_of_two_sizes_are_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -97,7 +97,7 @@ fn host_memory_is_uploaded_if_there_is_no_device_memory() {
 /// too.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_on_a_second_gpu() {
+fn memory_of_a_second_gpu_is_read_in_place() {
     if !is_inside() {
         return;
     }

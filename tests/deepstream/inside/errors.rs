@@ -64,7 +64,7 @@ fn assert_tensors_error(
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn nothing_is_wrong_without_damage() {
+fn metadata_without_damage_is_decoded() {
     if !is_inside() {
         return;
     }
@@ -74,7 +74,7 @@ fn nothing_is_wrong_without_damage() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_list_of_frames_that_is_truncated_or_too_long() {
+fn a_list_of_frames_that_is_truncated_or_too_long_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -88,7 +88,7 @@ fn a_list_of_frames_that_is_truncated_or_too_long() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn null_metadata() {
+fn null_metadata_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -122,7 +122,7 @@ fn metadata_without_a_batch_is_a_buffer_without_tensors() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_of_another_type() {
+fn layers_of_other_types_are_errors() {
     if !is_inside() {
         return;
     }
@@ -143,7 +143,7 @@ fn layers_of_another_type() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_of_another_shape() {
+fn layers_of_other_shapes_are_errors() {
     if !is_inside() {
         return;
     }
@@ -165,7 +165,7 @@ fn layers_of_another_shape() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_whose_numbers_contradict_each_other() {
+fn layers_whose_numbers_contradict_each_other_are_errors() {
     if !is_inside() {
         return;
     }
@@ -200,7 +200,7 @@ fn layers_whose_numbers_contradict_each_other() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_with_different_layers() {
+fn frames_with_different_layers_are_an_error() {
     if !is_inside() {
         return;
     }
@@ -228,7 +228,7 @@ fn frames_with_different_layers() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn names_of_layers() {
+fn layers_need_no_name_and_invalid_names_are_errors() {
     if !is_inside() {
         return;
     }
@@ -244,7 +244,7 @@ fn names_of_layers() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn tensors_without_layers_are_none() {
+fn tensors_without_layers_give_no_objects() {
     if !is_inside() {
         return;
     }
@@ -255,7 +255,7 @@ fn tensors_without_layers_are_none() {
 /// An endless list ends in an error.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_list_that_is_longer_than_any() {
+fn a_list_with_too_many_entries_is_an_error() {
     if !is_inside() || is_nvidias() {
         return;
     }
@@ -270,7 +270,7 @@ fn a_list_that_is_longer_than_any() {
 /// read.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_number_of_layers_that_no_model_has() {
+fn too_many_layers_are_an_error() {
     if !is_inside() {
         return;
     }
@@ -289,7 +289,7 @@ fn a_number_of_layers_that_no_model_has() {
 /// Secondary inference and inference on regions of interest are not supported, and give a message.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn tensors_on_objects_or_regions_only() {
+fn tensors_only_on_objects_or_regions_give_a_warning() {
     if !is_inside() {
         return;
     }
@@ -326,7 +326,7 @@ fn tensors_on_objects_or_regions_only() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_property_deepstream_version() {
+fn unknown_values_of_deepstream_version_are_errors() {
     if !is_inside() {
         return;
     }

@@ -57,7 +57,7 @@ fn expected(index: usize, object: &Object, [width, height]: [u32; 2]) -> Value {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_objects_of_nmsfilter_are_those_of_each_stream() {
+fn each_stream_has_the_objects_of_nmsfilter() {
     if !is_inside() {
         return;
     }

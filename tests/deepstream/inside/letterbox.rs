@@ -35,7 +35,7 @@ fn assert_letterbox(ran: &Ran, scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_tensors_if_they_contain_it() {
+fn the_letterbox_in_the_tensors_is_used() {
     if !is_inside() {
         return;
     }
@@ -90,7 +90,7 @@ fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
 /// copies that it makes itself.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
+fn a_copy_that_the_element_makes_keeps_the_letterbox() {
     if !is_inside() {
         return;
     }
@@ -108,7 +108,7 @@ fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
 /// If another element made the copy, no invalid number is taken for a model description.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_that_has_none_is_not_known() {
+fn the_letterbox_of_a_copy_without_it_is_unknown() {
     if !is_inside() || version() >= Version::new(8, 0) {
         return;
     }
@@ -133,7 +133,7 @@ fn of_a_copy_that_has_none_is_not_known() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_property_if_it_is_set() {
+fn the_property_replaces_the_letterbox_in_the_tensors() {
     if !is_inside() {
         return;
     }
@@ -163,7 +163,7 @@ fn is_that_of_the_property_if_it_is_set() {
 /// The rules for misread tensors add up all frames of a batch.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn and_numbers_that_contradict_the_reading_give_a_warning() {
+fn numbers_that_contradict_the_reading_give_a_warning() {
     if !is_inside() {
         return;
     }
@@ -205,7 +205,7 @@ fn nvinfers(box_: &Detection, frame: [u32; 2], input: [u32; 2], letterbox: Lette
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn gives_nvinfers_numbers_where_boxes_are_not_clipped() {
+fn boxes_that_are_not_clipped_have_nvinfers_numbers() {
     if !is_inside() {
         return;
     }

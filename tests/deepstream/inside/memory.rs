@@ -14,7 +14,7 @@ use crate::support::engines;
 /// Every engine reads tensors of nvinferserver, which have only host pointers.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn host_pointers_without_device_pointers() {
+fn host_pointers_without_device_pointers_are_read() {
     if !is_inside() {
         return;
     }
@@ -75,7 +75,7 @@ fn changed(change: impl Fn(&mut Tensors) + Send + Sync + 'static) -> run::Ran {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn null_pointers() {
+fn null_pointers_are_errors_unless_there_is_other_memory() {
     if !is_inside() {
         return;
     }

@@ -84,7 +84,7 @@ fn assert_messages(messages: &Messages, objects: &[Object]) {
 
 #[test]
 #[ignore = "run by `nvmsgconv` in a process of its own"]
-fn have_the_boxes_labels_and_confidences_of_all_frames() {
+fn messages_have_the_boxes_labels_and_confidences_of_all_frames() {
     let names = ["person", "traffic light", "Stra\u{df}enbahn"];
     let file = ScratchFile::new("txt", names.join("\n").as_bytes());
     for letterbox in [Letterbox::None, Letterbox::Center] {

@@ -41,7 +41,7 @@ fn second(scene: &Scene) -> Scene {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_selected_one_is_decoded() {
+fn the_selected_model_is_decoded() {
     if !is_inside() {
         return;
     }
@@ -55,7 +55,7 @@ fn the_selected_one_is_decoded() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_first_one_is_decoded_by_default_and_a_warning_names_both() {
+fn the_first_model_is_decoded_by_default_and_a_warning_names_both() {
     if !is_inside() {
         return;
     }
@@ -69,7 +69,7 @@ fn the_first_one_is_decoded_by_default_and_a_warning_names_both() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
+fn a_missing_model_gives_a_warning_that_names_the_available_models() {
     if !is_inside() {
         return;
     }
@@ -86,7 +86,7 @@ fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
 /// have equal outputs, but different inputs and letterboxes.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
+fn frames_of_one_unique_id_are_mapped_by_the_inputs_of_their_models() {
     if !is_inside() {
         return;
     }

@@ -96,7 +96,7 @@ fn each_frame(
 
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn objects_are_those_of_the_reference() {
+fn objects_equal_the_reference() {
     let Some(kit) = Kit::given() else { return };
     for letterbox in Letterbox::ALL {
         let model = TestModel { letterbox, ..TestModel::default() };
@@ -130,7 +130,7 @@ fn objects_are_those_of_the_reference() {
 
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn half_precision() {
+fn objects_of_half_precision_outputs_equal_the_reference() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel { half: true, ..TestModel::default() }, RECORDED);
     let behind = "NVINFER ! nmsfilter name=last decoder=yolov8 attach=nvds ! fakesink";
@@ -142,7 +142,7 @@ fn half_precision() {
 /// nvmsgconv makes a message of each frame's objects.
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn messages_of_nvmsgconv() {
+fn nvmsgconv_makes_messages_of_the_objects() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let behind = format!(
@@ -164,7 +164,7 @@ fn messages_of_nvmsgconv() {
 /// The frames come from NVIDIA's H.264 decoder.
 #[test]
 #[ignore = "needs a GPU; run by `nvinfer` in a process of its own"]
-fn objects_on_decoded_video() {
+fn objects_on_decoded_video_equal_the_reference() {
     let Some(kit) = Kit::given().filter(|kit| !kit.is_on_host()) else { return };
     let Some(video) = data::path("data/videos/towncentre_96f_1080p.mp4") else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
@@ -192,7 +192,7 @@ fn objects_on_decoded_video() {
 /// Outputs that nvinfer does not copy to the host, as docs/jetson.md describes.
 #[test]
 #[ignore = "needs a GPU; run by `nvinfer` in a process of its own"]
-fn outputs_that_are_not_copied_to_the_host() {
+fn outputs_that_are_not_copied_to_the_host_are_decoded() {
     let Some(kit) = Kit::given().filter(|kit| !kit.is_on_host()) else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let behind = "NVINFER ! nmsfilter name=last decoder=yolov8 attach=nvds ! fakesink";
@@ -209,7 +209,7 @@ fn outputs_that_are_not_copied_to_the_host() {
 /// are compared.
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn nvinfer_finds_the_same_objects_itself() {
+fn nvinfers_own_suppression_finds_equal_objects() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let (seen, _) =

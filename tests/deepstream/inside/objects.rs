@@ -52,7 +52,7 @@ fn assert_right(scenes: &[Scene], properties: &str) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_every_decoder_in_single_and_half_precision() {
+fn objects_of_every_decoder_are_right_in_single_and_half_precision() {
     if !is_inside() {
         return;
     }
@@ -66,7 +66,7 @@ fn of_every_decoder_in_single_and_half_precision() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn with_the_colors_and_the_unique_id_of_a_configuration_of_nvinfer() {
+fn objects_have_the_colors_and_the_unique_id_of_an_nvinfer_configuration() {
     if !is_inside() {
         return;
     }
@@ -106,7 +106,7 @@ fn with_the_colors_and_the_unique_id_of_a_configuration_of_nvinfer() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_batches_of_1_to_64_frames() {
+fn objects_of_batches_of_1_to_64_frames_are_right() {
     if !is_inside() {
         return;
     }
@@ -119,7 +119,7 @@ fn of_batches_of_1_to_64_frames() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_batches_with_frames_missing_and_frames_without_tensors() {
+fn objects_are_right_if_frames_or_tensors_are_missing() {
     if !is_inside() {
         return;
     }
@@ -143,7 +143,7 @@ fn of_batches_with_frames_missing_and_frames_without_tensors() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_frames_of_different_sizes() {
+fn objects_on_frames_of_different_sizes_are_right() {
     if !is_inside() {
         return;
     }
@@ -157,7 +157,7 @@ fn of_frames_of_different_sizes() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn have_the_size_of_the_caps_if_the_muxer_says_none() {
+fn frames_have_the_size_of_the_caps_if_the_muxer_sets_none() {
     if !is_inside() {
         return;
     }
@@ -177,7 +177,7 @@ fn have_the_size_of_the_caps_if_the_muxer_says_none() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_scattered_memory() {
+fn objects_of_scattered_tensors_are_right() {
     if !is_inside() {
         return;
     }

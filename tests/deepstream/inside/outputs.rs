@@ -54,7 +54,7 @@ fn in_use_with_all_buffers_held(
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_given_back_before_the_buffer_is_pushed() {
+fn outputs_are_released_before_the_buffer_is_pushed() {
     if !is_inside() {
         return;
     }
@@ -65,7 +65,7 @@ fn are_given_back_before_the_buffer_is_pushed() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_held_as_long_as_the_buffer_by_default() {
+fn outputs_are_held_as_long_as_the_buffer_by_default() {
     if !is_inside() {
         return;
     }
@@ -76,7 +76,7 @@ fn are_held_as_long_as_the_buffer_by_default() {
 /// Tensors are released even if they are not decoded because there is nothing to attach.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_given_back_without_objects() {
+fn outputs_are_released_if_there_are_no_objects() {
     if !is_inside() {
         return;
     }

@@ -19,7 +19,7 @@ const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
 /// The caps say NVMM memory, but the buffers have no surface: the caps have the frame's size.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_are_in_nvmm_memory_without_a_surface() {
+fn frames_in_nvmm_memory_need_no_surface() {
     if !is_inside() {
         return;
     }

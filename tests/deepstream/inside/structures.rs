@@ -39,7 +39,7 @@ pub fn assert_error(ran: &Ran, parts: &[&str]) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_other_sizes_are_not_read() {
+fn structures_of_other_sizes_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
@@ -73,7 +73,7 @@ fn of_other_sizes_are_not_read() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn without_their_pools_are_not_read() {
+fn structures_without_their_pools_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }

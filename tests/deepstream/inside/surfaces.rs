@@ -40,7 +40,7 @@ fn assert_right(scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_if_the_metadata_has_none() {
+fn the_surface_has_the_size_if_the_metadata_has_none() {
     if !is_inside() {
         return;
     }
@@ -58,7 +58,7 @@ fn is_that_of_the_surface_if_the_metadata_has_none() {
 /// place.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_if_the_metadata_has_another() {
+fn the_size_of_the_surface_replaces_the_size_in_the_metadata() {
     if !is_inside() {
         return;
     }
@@ -68,7 +68,7 @@ fn is_that_of_the_surface_if_the_metadata_has_another() {
 /// A frame's surface is at the index `batch_id`, no matter where the frame is in the list.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_that_the_frame_names() {
+fn each_frame_has_the_size_of_the_surface_that_it_names() {
     if !is_inside() {
         return;
     }
@@ -82,7 +82,7 @@ fn is_that_of_the_surface_that_the_frame_names() {
 /// A copy of a buffer shares its surfaces, but DeepStream does not copy the sizes in the metadata.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_is_that_of_the_surface() {
+fn a_copy_has_the_size_of_its_surface() {
     if !is_inside() {
         return;
     }
@@ -137,7 +137,7 @@ fn with_surfaces(caps: &str, scene: &Scene, surfaces: Surfaces) -> Ran {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_metadata_if_the_memory_has_no_such_surface() {
+fn the_metadata_has_the_size_if_the_memory_has_no_such_surface() {
     if !is_inside() {
         return;
     }
@@ -177,7 +177,7 @@ fn is_that_of_the_metadata_if_the_memory_has_no_such_surface() {
 /// If a frame has no filled surface, the size in its metadata is used.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_frame_beyond_the_surfaces_is_that_of_the_metadata() {
+fn a_frame_without_a_surface_has_the_size_in_the_metadata() {
     if !is_inside() {
         return;
     }

@@ -19,7 +19,7 @@ fn messages_have_the_objects_that_the_element_attaches() {
 }
 
 #[test]
-fn messages_have_them_with_nvidias_libraries() {
+fn messages_have_the_objects_with_nvidias_libraries() {
     let Some(libraries) = nvidia_libraries() else { return };
     if let (Some(headers), Some(folder)) = (nvidia_headers(), Nvmsgconv::build()) {
         let variables = [(library::FOLDER, folder.to_str().unwrap())];

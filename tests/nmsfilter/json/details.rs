@@ -42,7 +42,7 @@ fn objects(name: &str, properties: &str, size: [usize; 2]) -> Option<Vec<(Struct
 }
 
 #[test]
-fn keypoints_are_those_of_the_structure() {
+fn keypoints_equal_the_structure() {
     for (name, properties, components) in [
         ("03_pose_pixels/bus", "decoder=yolov8-pose", 3),
         ("08_yunet/crowd_selfie", "decoder=yunet letterbox=top-left", 2),
@@ -87,7 +87,7 @@ fn an_oriented_box_has_its_angle_and_the_rectangle_before_it_is_rotated() {
 }
 
 #[test]
-fn the_runs_of_a_mask_give_its_bits_again() {
+fn the_runs_of_a_mask_restore_its_bits() {
     for (name, properties) in [
         ("02_seg_yolov8/bus", "decoder=yolov8-seg"),
         ("02_seg_yolov8/bus", "decoder=yolov8-seg mask-size=frame"),

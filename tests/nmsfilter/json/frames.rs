@@ -31,7 +31,7 @@ fn expected(frame: &gst::BufferRef) -> Vec<Object> {
 }
 
 #[test]
-fn the_lines_of_1000_frames_have_what_their_metadata_has() {
+fn the_lines_of_1000_frames_agree_with_their_metadata() {
     const FRAMES: usize = 1000;
     let pipeline = parse(&format!(
         "crowdtestsrc num-buffers={FRAMES} people=40
