@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts that are no description of a layout: the line and the reason.
+//! Invalid descriptions of layouts: the error has the line and the reason.
 
 use nmsfilter_core::decoder::description::{Description, MAX_LENGTH};
 
@@ -26,7 +26,7 @@ fn message(text: &str) -> String {
     Description::parse(text).err().unwrap_or_else(|| panic!("no error in {text}")).to_string()
 }
 
-/// The error after `line` of [`TEXT`] is replaced.
+/// Returns the error for [`TEXT`] after its line `line` is replaced.
 fn with(line: usize, replacement: &str) -> String {
     let lines = TEXT.lines().enumerate();
     let text: Vec<&str> =
@@ -243,14 +243,14 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
 }
 
 #[test]
-fn a_text_without_a_section_that_is_needed_is_an_error_of_its_end() {
+fn a_missing_section_is_an_error_at_the_end_of_the_text() {
     let text = "name = a\n[tensor t]\nshape = N,5\n";
     assert_eq!(message(text), "line 3: the file needs a section [box]");
     assert_eq!(
         message(&format!("{text}[box]\nbox = t\n")),
         "line 5: the file needs a section [score]"
     );
-    // The sections that are there have their own lines.
+    // Sections that exist have line numbers of their own.
     assert_eq!(message(&format!("{text}[box]\n")), "line 4: section [box] needs box = ...");
 }
 
@@ -295,7 +295,7 @@ fn messages_repeat_the_start_of_a_long_value() {
 }
 
 #[test]
-fn texts_are_limited() {
+fn the_length_of_a_text_is_limited() {
     let long = format!("name = {}", "x".repeat(MAX_LENGTH));
     assert!(message(&long).contains(&format!("expected at most {MAX_LENGTH} bytes of text")));
     assert!(message(&"[tensor x]\n".repeat(1000)).contains("expected at most 64 sections"));
@@ -307,7 +307,7 @@ fn texts_are_limited() {
     assert!(message(&rows).contains("got several"));
 }
 
-/// Parts of descriptions, in any order and cut anywhere, give a description or an error.
+/// Parts of descriptions in any order, cut anywhere, give a description or an error, never a panic.
 #[test]
 fn any_text_is_a_description_or_an_error() {
     let words = [
@@ -365,9 +365,10 @@ fn any_text_is_a_description_or_an_error() {
     let mut rng = fastrand::Rng::with_seed(5);
     let mut parsed = 0;
     for _ in 0..100_000 {
-        let mut text: String = match rng.bool() {
-            true => (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect(),
-            false => TEXT.to_owned(),
+        let mut text: String = if rng.bool() {
+            (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect()
+        } else {
+            TEXT.to_owned()
         };
         for _ in 0..rng.usize(..3) {
             let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect::<Vec<_>>();

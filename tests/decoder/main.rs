@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoders: which one reads which tensors, and the error where none or several do.
+//! Which decoder reads which tensors, and the errors when no decoder or several decoders fit.
 
 #[path = "../support/core.rs"]
 mod support;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded raw outputs of real models, decoded by the decoder of their family, against expected survivors that a
-//! program in NumPy computed (data/models2026).
+//! Recorded outputs of real models. The expected survivors were computed by a NumPy program
+//! (data/models2026).
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::support::{data, engines};
 
-/// The cases, each with its decoder and how near the corners are: exact where boxes are only moved and scaled.
+/// The cases: folder, decoder, and tolerance of the corners. Where boxes are only moved and scaled,
+/// corners must be exact.
 pub const CASES: [(&str, &str, f32); 35] = [
     ("01_six_yolo26/bus", "end2end", 0.0),
     ("01_six_yolo26/street", "end2end", 0.0),
@@ -33,7 +34,7 @@ pub const CASES: [(&str, &str, f32); 35] = [
     ("05_detr_deimv2/bus_postprocessed", "boxes", 0.0),
     ("05_detr_deimv2/street", "detr", 0.01),
     ("05_detr_deimv2/street_postprocessed", "boxes", 0.0),
-    // Corners are computed after scaling here, before it there.
+    // This project scales before it computes corners, and the NumPy program afterwards.
     ("05_rtdetr_cat_layout/street", "detr", 0.001),
     ("06_yolox/bus", "yolox-raw", 0.01),
     ("06_yolox/street", "yolox-raw", 0.01),
@@ -55,18 +56,19 @@ pub const CASES: [(&str, &str, f32); 35] = [
     ("11_six_with_masks_layout/bus", "end2end-seg", 0.0),
 ];
 
-/// A case whose classes are no whole numbers: boxes, scores and classes have one scale.
+/// Case with classes that are not whole numbers, because one quantization scale is shared by boxes,
+/// scores and classes.
 const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
 
-/// Families whose outputs are not suppressed.
+/// Families whose outputs need no suppression.
 const SELECTED: [&str; 6] = ["six", "detr_cat", "detr", "detr_post", "ssd_post", "effnms"];
 
-/// A tensor of a case.
+/// A recorded tensor.
 struct Recorded {
     name: String,
     element: ElementType,
     shape: Vec<usize>,
-    /// Aligned to 8 bytes.
+    /// Elements, in words of 8 bytes so that they are aligned.
     words: Vec<u64>,
     len: usize,
     quantization: Option<Quantization>,
@@ -81,7 +83,7 @@ impl Recorded {
     }
 }
 
-/// The elements of a `.npy` file, whose type and shape are known.
+/// Returns the elements of a `.npy` file of known type and shape, and their number of bytes.
 fn npy(path: &Path, dtype: &str) -> (Vec<u64>, usize) {
     let bytes = std::fs::read(path).unwrap();
     let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -135,12 +137,13 @@ impl Case {
             model: [width as f32, height as f32],
             normalized: scale != 1.0,
             params: Params {
-                // There, a score equal to the threshold is below it.
+                // In the NumPy program, a score equal to the threshold is too low.
                 thresholds: ClassThresholds::uniform(threshold.next_up()),
                 iou_threshold: case["iou_threshold"].as_f64().unwrap() as f32,
-                method: match SELECTED.contains(&family.as_str()) {
-                    true => Method::None,
-                    false => Method::Greedy,
+                method: if SELECTED.contains(&family.as_str()) {
+                    Method::None
+                } else {
+                    Method::Greedy
                 },
                 ..Params::default()
             },
@@ -148,7 +151,7 @@ impl Case {
         }
     }
 
-    /// Calls `act` with the tensors, their layout by `decoder`, and the parameters.
+    /// Calls `act` with the tensors, the layout that `decoder` makes of them, and the parameters.
     pub fn with<T>(
         &self,
         decoder: &str,
@@ -159,9 +162,9 @@ impl Case {
         act(&views, &layout, &params)
     }
 
-    /// The layout by a decoder, and the parameters for it.
+    /// Returns the layout that a decoder chooses, and the parameters.
     fn layout(&self, views: &[TensorView<'_>], decoder: &str) -> (Layout, Params) {
-        // Other decoders define the unit.
+        // The other decoders define the unit of coordinates.
         let coordinates = match (self.family.as_str(), self.normalized) {
             ("six" | "v8", true) => Coordinates::Normalized,
             _ => Coordinates::Auto,
@@ -176,7 +179,8 @@ impl Case {
         [ImagePlace::in_model(self.model)]
     }
 
-    /// The survivors by the reference engine, which are those of the engine under test.
+    /// Returns the survivors of the reference engine, after comparing them with those from the
+    /// engine under test.
     fn survivors(&self, decoder: &str) -> Vec<Detection> {
         self.with(decoder, |views, layout, params| {
             let mut reference = Reference::default();
@@ -213,15 +217,16 @@ fn recorded_outputs_have_the_expected_survivors() {
     }
 }
 
-/// The numbers of the lines of a table of expected survivors.
+/// Parses a table of expected survivors into rows of numbers.
 fn rows(path: &Path) -> Vec<Vec<f32>> {
     let text = std::fs::read_to_string(path).unwrap();
     let numbers = |line: &str| line.split(',').map(|number| number.parse().unwrap()).collect();
     text.lines().skip(1).map(numbers).collect()
 }
 
-/// The three ways to suppress the oriented boxes of a recorded output: by the polygons, by the probabilistic IoU, and as
-/// Ultralytics does, where suppressed boxes suppress and a measure equal to the threshold suffices.
+/// Oriented boxes of a recorded output are suppressed in three ways: by the overlap of polygons, by
+/// the probabilistic IoU, and as Ultralytics does. Ultralytics lets suppressed boxes suppress
+/// others, and suppresses at a measure equal to the threshold.
 #[test]
 fn oriented_boxes_have_the_expected_survivors_by_each_measure() {
     let Some(folder) = data::path("data/models2026/04_obb/nnstreamer") else { return };
@@ -256,7 +261,7 @@ fn oriented_boxes_have_the_expected_survivors_by_each_measure() {
     }
 }
 
-/// What survivors carry: center, size and angle.
+/// Survivors have columns with center, size and angle.
 #[test]
 fn survivors_have_the_expected_oriented_boxes() {
     for (name, decoder) in [
@@ -285,9 +290,10 @@ fn survivors_have_the_expected_oriented_boxes() {
     }
 }
 
-/// The expected survivors have classes that are rounded. Here, only those with a whole class survive.
+/// The expected survivors have rounded classes. This project rejects candidates whose class is not a
+/// whole number.
 #[test]
-fn classes_that_are_no_whole_numbers_are_rejected() {
+fn classes_that_are_not_whole_numbers_are_rejected() {
     let Some(folder) = data::path(&format!("data/models2026/{ONE_SCALE}")) else { return };
     let found = Case::read(&folder).survivors("end2end");
     let expected = std::fs::read_to_string(folder.join("expected.csv")).unwrap();
@@ -304,7 +310,7 @@ fn classes_that_are_no_whole_numbers_are_rejected() {
     }
 }
 
-/// The folders that this test does not have are found.
+/// Fails if data/models2026 contains a folder that the table lacks.
 #[test]
 fn every_recorded_case_is_in_the_table() {
     let Some(root) = data::path("data/models2026") else { return };
@@ -324,9 +330,10 @@ fn every_recorded_case_is_in_the_table() {
     assert_eq!(found, expected);
 }
 
-/// The priors that the description of SSD generates are those that TensorFlow's models have in a tensor.
+/// The priors that the description of SSD generates are equal to a tensor of priors in TensorFlow's
+/// models.
 #[test]
-fn the_generated_priors_of_ssd_are_the_recorded_ones() {
+fn the_generated_priors_of_ssd_equal_the_recorded_priors() {
     let Some(folder) = data::path("data/models2026/07_ssd_raw/nnstreamer0") else { return };
     let with_tensor = Case::read(&folder);
     let generated = Case {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tensorreplay`: file formats, the order of frames, errors.
+//! `tensorreplay`: file formats, the order of frames, and errors.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,8 @@ impl Drop for Folder {
     }
 }
 
-/// The tensor of each of `frames` frames, as `id (type shape): first element`, and the messages.
+/// Returns the tensor of each of `frames` frames, formatted as `id (type shape): first element`,
+/// and the messages.
 fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
@@ -51,24 +52,24 @@ fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     (seen, ended)
 }
 
-/// The tensors of a run without error.
+/// Returns the tensors of a run without errors.
 fn tensors(properties: &str, frames: u32) -> Vec<String> {
     let (seen, ended) = replay(properties, frames);
     assert_eq!(ended.error, None, "{properties}");
     seen
 }
 
-/// The error at the first frame.
+/// Returns the error that occurs at the first frame.
 fn error(properties: &str) -> String {
     let (seen, ended) = replay(properties, 3);
     assert!(seen.is_empty(), "{properties}: {seen:?}");
     ended.error().to_owned()
 }
 
-/// A .npy file of version 1.
+/// Returns a .npy file of version 1.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
-    // Structured types are a list, without quotes.
+    // A structured type is written as a list, without quotes.
     let quote = if descr.starts_with('[') { "" } else { "'" };
     let mut header = format!(
         "{{'descr': {quote}{descr}{quote}, 'fortran_order': {order}, 'shape': ({shape}), }}"
@@ -138,7 +139,7 @@ fn raw_files_of_integers_have_the_type_of_the_property() {
 }
 
 #[test]
-fn shape_and_type_of_a_raw_file_are_those_of_the_properties() {
+fn the_properties_set_the_shape_and_type_of_a_raw_file() {
     let folder = Folder::new("raw");
     let file = folder.file("out.raw", &bytes([7.0, 8.0]));
     assert_eq!(tensors(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
@@ -162,7 +163,7 @@ fn the_stream_ends_after_the_last_tensor_if_repeat_is_false() {
     let folder = Folder::new("end");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     assert_eq!(tensors(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
-    // The only tensor of a file is attached to every frame.
+    // A file with a single tensor attaches it to every frame.
     assert_eq!(tensors(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
 }
 
@@ -255,7 +256,7 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
         (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
         (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
         (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
-        // A message is a C string, so it cannot contain a zero byte.
+        // A message is a C string, so it must not contain a zero byte.
         (&array("<f\0"), &["its header is not text"]),
         (&npy("<f4", false, "1\0,", &[0; 4]), &["its header is not text"]),
         (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
@@ -325,7 +326,7 @@ fn a_file_that_is_deleted_before_it_is_read_is_an_error() {
            ! tensorreplay name=replay location={} shape=1 ! fakesink",
         folder.0.join("%d.raw").display()
     ));
-    // The pattern is opened at the change of state, the file is read at the first buffer.
+    // The pattern is expanded at the change of state, and the file is read at the first buffer.
     let replay = pipeline.by_name("replay").unwrap();
     replay.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
         let _ = std::fs::remove_file(&file);
@@ -376,7 +377,7 @@ fn several_elements_append_their_tensors_in_order() {
     assert_eq!(*seen.lock().unwrap(), [["scores (f32 1x2x1)", "boxes (f32 1x2x4)"]; 2]);
 }
 
-/// The addresses of the elements of each frame's tensor.
+/// Returns the address of each frame's tensor elements.
 fn addresses(properties: &str, frames: u32) -> Vec<usize> {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
@@ -406,10 +407,10 @@ fn frames_share_the_memory_of_a_tensor_that_was_read_once() {
 
 #[test]
 fn a_location_that_is_not_a_regular_file_is_an_error() {
-    // Reading it would never end.
+    // Reading this device would never end.
     let message = error("location=/dev/zero shape=1");
     assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
-    // Opening it would never end.
+    // Opening this pipe would never return.
     let folder = Folder::new("fifo");
     let fifo = folder.0.join("out.raw");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -421,13 +422,13 @@ fn a_location_that_is_not_a_regular_file_is_an_error() {
 fn a_file_larger_than_the_limit_is_an_error() {
     let folder = Folder::new("large");
     let path = folder.file("out.raw", b"");
-    // A sparse file takes no space on the disk.
+    // The file is sparse, so it takes no space on the disk.
     std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
     let message = error(&format!("location={path} shape=1"));
     assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
 }
 
-/// The first error on the pipeline's bus.
+/// Returns the first error on the pipeline's bus.
 fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
     use gst::prelude::*;
     let message = pipeline.bus().unwrap().pop_filtered(&[gst::MessageType::Error]).unwrap();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Times torchvision.ops.nms on the GPU for the boxes of bench.cu: CUDA events, medians."""
+"""Times torchvision.ops.nms on the GPU for the boxes of bench.cu. Prints medians of CUDA event times."""
 
 import sys
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded raw outputs of real models (data/models2026) through the element: the regions of a frame of the size of
-//! the model's input are the expected survivors, which a program in NumPy computed.
+//! Recorded outputs of real models (data/models2026) pass through the element. The frame has the
+//! size of the model's input, so the regions must equal the expected survivors, which a NumPy
+//! program computed.
 //!
-//! The tensors have the names of the model's outputs as ids, and the decoder is set.
+//! The ids of the tensors are the names of the model's outputs, and the decoder is set.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::support::data;
 use crate::support::pipeline::{Ended, init, intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// The cases, each with its properties besides the thresholds.
+/// The cases: folder, and properties other than the thresholds.
 const CASES: [(&str, &str); 34] = [
     ("01_six_yolo26/bus", "decoder=end2end method=none"),
     ("01_six_yolo26/street", "decoder=end2end method=none"),
@@ -54,22 +55,23 @@ const CASES: [(&str, &str); 34] = [
     ("11_six_with_masks_layout/bus", "decoder=end2end-seg method=none"),
 ];
 
-/// An end-to-end output with one scale for boxes, scores and classes: its classes are no whole numbers.
+/// An end-to-end output with classes that are not whole numbers, because one quantization scale is
+/// shared by boxes, scores and classes.
 const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
 
-/// Class, score and edges in pixels.
+/// Class, score, and edges in pixels.
 type Object = (i32, f64, [f64; 4]);
 
 pub(super) struct Case {
     pub(super) tensors: Vec<NewTensor>,
     pub(super) size: [usize; 2],
-    /// The properties of the thresholds.
+    /// Properties for the thresholds.
     pub(super) thresholds: String,
     expected: Vec<Object>,
 }
 
 impl Case {
-    /// Quantized tensors have their scale and zero point if `with_scale`.
+    /// Reads a case. If `with_scale` is true, quantized tensors have their scale and zero point.
     pub(super) fn read(folder: &Path, with_scale: bool) -> Self {
         init();
         let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
@@ -98,7 +100,7 @@ impl Case {
         };
         let tensors = case["tensors"].as_object().unwrap().iter().map(tensor).collect();
         let [width, height] = numbers(&case["model_input"])[..] else { panic!("{text}") };
-        // There, a score equal to the threshold is below it.
+        // In the NumPy program, a score equal to the threshold is too low.
         let score = (case["score_threshold"].as_f64().unwrap() as f32).next_up();
         let iou = case["iou_threshold"].as_f64().unwrap() as f32;
         let thresholds = format!("score-threshold={score} iou-threshold={iou} max-detections=0");
@@ -116,7 +118,7 @@ impl Case {
         Self { tensors, size: [width, height], thresholds, expected }
     }
 
-    /// The regions of one frame, and the messages.
+    /// Returns the regions of one frame, and the messages.
     fn run(self, properties: &str) -> (Vec<Object>, Ended) {
         let [width, height] = self.size;
         let pipeline = parse(&format!(
@@ -163,7 +165,7 @@ fn sorted(mut objects: Vec<Object>) -> Vec<Object> {
     objects
 }
 
-/// What differs between the regions and the expected survivors; `None` if nothing does.
+/// Describes how the regions differ from the expected survivors. Returns `None` if they are equal.
 fn difference(found: Vec<Object>, expected: Vec<Object>) -> Option<String> {
     if found.len() != expected.len() {
         return Some(format!("{} regions, expected {}", found.len(), expected.len()));
@@ -248,7 +250,7 @@ fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// An export with boxes from 0 to 1 and keypoints in pixels, in one tensor.
+/// The exported model has, in one tensor, boxes from 0 to 1 and keypoints in pixels.
 #[test]
 fn keypoints_of_another_unit_than_the_boxes_are_warned_of_and_can_be_described() {
     let Some(folder) = data::path("data/models2026/03_pose_yolov8_tflite_224/bus") else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `BaseTransform` subclass. In: buffers and properties. Out: the same buffers, each with a
+//! The `BaseTransform` subclass. In: buffers and properties. Out: these buffers, each with a
 //! recorded tensor.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
@@ -54,7 +54,7 @@ struct State {
     repeat: bool,
     memory: TensorMemory,
     transfer: TensorTransfer,
-    /// Number of buffers since start or the last flush.
+    /// Number of buffers since the start or the last flush.
     frame: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct TensorReplay {
             .mutable_ready()
     )]
     settings: Mutex<Settings>,
-    /// `None` before start and after stop.
+    /// The state, or `None` before the start and after the stop.
     state: Mutex<Option<State>>,
 }
 
@@ -168,7 +168,12 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
-            gst::debug!(CAT, imp = self, "{location} is read as {:?}", FileKind::of(location));
+            gst::debug!(
+                CAT,
+                imp = self,
+                "{location} is read as {:?}",
+                FileKind::from_extension(location)
+            );
             let options = ReadOptions::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
             Recording::open(location, options)
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Selects the recorded tensor of a frame.
+//! Finds the recorded tensor of a frame.
 //!
-//! In: a location and frame numbers. Out: a tensor for each frame, from one file or a file per
-//! frame.
+//! In: a location and frame numbers. Out: a tensor for each frame, from a single file or from a
+//! file per frame.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::{ElementType, TensorError};
 
-/// Why a recording cannot be replayed.
+/// Reasons why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordingError {
     #[error("the property location is not set; expected the path of a .csv, .npy or raw file")]
@@ -36,7 +36,7 @@ pub(super) enum RecordingError {
         path: String,
         element: ElementType,
         shape: String,
-        /// `None`: it exceeds `usize`.
+        /// `None` if the number exceeds `usize`.
         expected: Option<usize>,
         held: usize,
     },
@@ -80,12 +80,12 @@ fn in_bytes(bytes: Option<usize>) -> String {
 }
 
 impl RecordingError {
-    /// The error for a .npy file with this problem in its header.
+    /// Returns the error for a .npy file with this problem in its header.
     pub fn npy(path: &str, cause: HeaderError) -> Self {
         Self::Npy { path: path.to_owned(), cause }
     }
 
-    /// Whether a file does not exist.
+    /// Returns true if a file does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::File { cause: FileError::Io(cause), .. } if cause.kind() == io::ErrorKind::NotFound)
     }
@@ -94,13 +94,13 @@ impl RecordingError {
 /// The tensors of a recording, one per frame.
 #[derive(Debug)]
 pub(super) enum Recording {
-    /// All tensors in one file.
+    /// One file that contains all tensors.
     File(TensorFile),
-    /// A file per frame, read when the frame is processed.
+    /// A file per frame, which is read when the frame is processed.
     Files {
         pattern: Pattern,
         options: ReadOptions,
-        /// Number of files, at least 1; `None` until the first missing file.
+        /// Number of files, at least 1. It is `None` until the first missing file is found.
         count: Option<u64>,
     },
 }
@@ -109,27 +109,26 @@ impl Recording {
     /// Opens the file, or the first file if `location` is a pattern.
     ///
     /// # Errors
-    /// If the location is not valid or the file cannot be read.
+    /// Returns an error if the location is invalid or the file cannot be read.
     pub fn open(location: &str, mut options: ReadOptions) -> Result<Self, RecordingError> {
         match Pattern::parse(location)? {
             None => Ok(Self::File(TensorFile::load(location, &options)?)),
             Some(pattern) => {
                 let path = pattern.path(0);
                 let first = TensorFile::load(&path, &options)?.into_single(&path)?;
-                // The tensors of all frames are the same output of one model, so they have the same
-                // id.
+                // All frames have recordings of one output of one model, so they share the id.
                 options.tensor_id = Some(first.id);
                 Ok(Self::Files { pattern, options, count: None })
             }
         }
     }
 
-    /// The tensor for frame `frame`. After the last recorded frame: with `repeat` the recording
-    /// starts again, otherwise the result is `None`. A recording of one tensor in one file always
-    /// repeats.
+    /// Returns the tensor of a frame. After the last recorded frame, the recording starts again if
+    /// `repeat` is true; otherwise the result is `None`. A recording of a single tensor in one file
+    /// always repeats.
     ///
     /// # Errors
-    /// If the frame's file cannot be read.
+    /// Returns an error if the frame's file cannot be read.
     pub fn frame(&mut self, frame: u64, repeat: bool) -> Result<Option<NewTensor>, RecordingError> {
         match self {
             Self::File(file) => {
@@ -144,7 +143,7 @@ impl Recording {
                 let end = match *count {
                     Some(end) => end,
                     None => match load(frame) {
-                        // File 0 existed when the recording was opened; if it is missing now, that
+                        // File 0 existed when the recording was opened. If it is missing now, this
                         // is an error.
                         Err(error) if error.is_not_found() && frame > 0 => *count.insert(frame),
                         loaded => return loaded.map(Some),

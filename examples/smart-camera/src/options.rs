@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments of the program.
+//! The command-line arguments of the program.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use lexopt::prelude::*;
 use crate::Error;
 use crate::report::Zone;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
 Counts what a detector finds in zones of a camera's picture: one JSON line per frame.
 
@@ -47,7 +47,7 @@ Source that ends or fails (a camera is started again, unless that cannot help)
 Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
 source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
 
-/// The arguments; [`HELP`] says what they mean.
+/// The arguments, which [`HELP`] explains.
 #[derive(Default)]
 pub struct Options {
     pub source: String,
@@ -65,7 +65,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether frames come at their own speed and cannot wait: all but files, which have an end.
+    /// Returns true if frames arrive at their own speed and cannot wait. This is true for all
+    /// sources except files, which have an end.
     pub fn is_live(&self) -> bool {
         let by_name = self.source == "test"
             || self.source.starts_with("/dev/")
@@ -74,18 +75,18 @@ impl Options {
         by_name || scheme.is_some_and(|scheme| !["file", "http", "https"].contains(&scheme))
     }
 
-    /// Whether a source that ends or fails is started again.
+    /// Returns true if a source is restarted after it ends or fails.
     pub fn restarts(&self) -> bool {
         self.repeat || self.is_live()
     }
 
-    /// The entries of `--labels`.
+    /// Returns the entries of `--labels`.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         let entries = self.labels.iter().flat_map(|labels| labels.split(','));
         entries.map(str::trim).filter(|label| !label.is_empty())
     }
 
-    /// Checks what single arguments do not show to be wrong.
+    /// Checks combinations of arguments.
     fn check(&self) -> Result<(), Error> {
         for (index, zone) in self.zones.iter().enumerate() {
             if self.zones[..index].iter().any(|other| other.name == zone.name) {
@@ -96,7 +97,7 @@ impl Options {
             let got = self.labels.as_deref().unwrap_or_default();
             return Err(expected("labels", "at least one label, as in person,bicycle", got));
         }
-        // A number would be the number of a class, and the lines have labels.
+        // A number would be read as a class number, but the lines have labels.
         let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
         if let Some(label) = self.labels().find(is_number) {
             let labels = "labels; for classes by number set --nms classes=0,5";
@@ -114,12 +115,12 @@ impl Options {
     }
 }
 
-/// The error for an option with the value `got`.
+/// Returns the error for an option with the invalid value `got`.
 fn expected(option: &str, what: &str, got: &str) -> Error {
     format!("--{option}: expected {what}, got {got:?}").into()
 }
 
-/// The arguments of this process; `None` if `--help` is one of them.
+/// Parses the arguments of this process. Returns `None` if `--help` is one of them.
 pub fn parse() -> Result<Option<Options>, Error> {
     let mut options = Options { timeout: Duration::from_secs(10), ..Options::default() };
     let mut arguments = lexopt::Parser::from_env();
@@ -153,7 +154,7 @@ pub fn parse() -> Result<Option<Options>, Error> {
         }
     }
     options.check()?;
-    // Elements can attach tensors themselves.
+    // The elements of these sources may attach tensors themselves.
     let has_tensors = options.source == "test" || options.source.starts_with("bin:");
     match options.model {
         _ if options.source.is_empty() => Err("no SOURCE; --help lists the arguments".into()),

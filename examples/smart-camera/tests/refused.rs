@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments that are refused, and recordings that would overwrite what the program reads.
+//! Arguments that are refused, and recordings that would overwrite a file that the program reads.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use crate::data;
 use crate::program::run;
 use crate::scratch::Scratch;
 
-/// The only line on standard error of a run that ends with status 1 and no JSON line.
+/// Returns the only line on standard error. The run must end with status 1, and without a JSON
+/// line.
 fn error(arguments: &[&str]) -> String {
     let ended = run(arguments);
     assert_eq!(

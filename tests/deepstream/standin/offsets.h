@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Asserts the offset of every member, and the sizes, of DeepStream's structures.
+// Asserts the size of DeepStream's structures, and the offset of every member.
 //
-// In: the structures, from metadata.h or from NVIDIA's headers, and their version DEEPSTREAM. Out: a compiler error
-// for each number that differs. The numbers are those that the public headers of each version give on
-// platforms with 64-bit pointers.
+// In: the structures, from metadata.h or from NVIDIA's headers, and their version DEEPSTREAM. Out:
+// a compiler error for each number that differs. The numbers follow from the public headers of each
+// version on platforms with 64-bit pointers.
 #pragma once
 
 #include <stddef.h>
 
-// The number of the version, from those of 6.0, 6.1, 6.2 to 7.0, 7.1, 8.0, and 9.0 and 9.1.
+// Selects the number of the version. The arguments are for 6.0, 6.1, 6.2 to 7.0, 7.1, 8.0, and 9.0
+// to 9.1.
 #if DEEPSTREAM >= 90
 #define BY_VERSION(v60, v61, v62, v71, v80, v90) v90
 #elif DEEPSTREAM >= 80
