@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of a batch of DeepStream.
+//! Reads a DeepStream batch.
 //!
-//! In: the frames of a batch, with objects of any element. Out: a [`Stream`] for each frame, in the order of the batch.
+//! In: the frames of a batch, with objects from any element. Out: one [`Stream`] per frame, in the batch's order.
 
 use super::object::{Label, Number, Object, normalized};
 use super::runs::{self, Mask};
@@ -12,7 +12,7 @@ use crate::deepstream::{
 use crate::geometry::OrientedBox;
 use crate::output::oriented_pixels;
 
-/// Adds the frames of the batch of `buffer`.
+/// Adds a [`Stream`] for each frame of the batch in `buffer`.
 ///
 /// # Errors
 /// If the metadata is damaged.
@@ -27,7 +27,7 @@ pub(super) fn read(
     let batch = batch.lock();
     for frame in batch.frames()? {
         let frame = frame?;
-        // As nmsfilter finds the size to which it maps boxes.
+        // `nmsfilter` uses this rule, too, to find the frame size to which it scales boxes.
         let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
         let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
         streams.push(Stream {
@@ -41,8 +41,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The objects of a frame of this size, that which was attached first before the others. DeepStream puts new ones before
-/// those of its list.
+/// Returns the objects of a frame of this size, in the order in which they were attached. DeepStream's list has the
+/// reverse order, because DeepStream inserts new objects at the front.
 fn objects(
     batch: &LockedBatch<'_>,
     frame: FrameMeta<'_>,
@@ -59,7 +59,7 @@ fn objects(
     Ok(objects.collect())
 }
 
-/// An object of a frame of this size.
+/// Converts an object in a frame of this size.
 fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     let [left, top, width, height] = found.rect;
     let center = [left + width / 2.0, top + height / 2.0];
@@ -93,7 +93,7 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     }
 }
 
-/// The mask of an object, which covers its rectangle.
+/// Converts the mask of an object. DeepStream's mask covers the object's rectangle.
 fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<Mask> {
     let size = [found.width, found.height];
     let area = runs::area(size)?;
