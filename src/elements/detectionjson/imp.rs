@@ -66,7 +66,7 @@ pub struct DetectionJson {
     state: Mutex<Option<State>>,
 }
 
-/// What exists from start to stop.
+/// The data that exists from start to stop.
 #[derive(Debug)]
 struct State {
     source: Option<String>,
@@ -74,16 +74,16 @@ struct State {
     add_empty_results: bool,
     /// `None` before caps.
     caps: Option<FrameCaps>,
-    /// Number of buffers that came, with and without a line.
+    /// The number of buffers so far, with and without a line.
     frames: u64,
     detections: Detections,
-    /// Whether a frame has come with tensors and without detections.
+    /// Whether any frame so far had tensors but no detections.
     had_tensors: bool,
     /// The text of the last line.
     text: Vec<u8>,
 }
 
-/// Why a frame has no line.
+/// The reason why no line can be written for a frame.
 #[derive(Debug, thiserror::Error)]
 enum FrameError {
     #[error(transparent)]
@@ -110,7 +110,7 @@ impl State {
         })
     }
 
-    /// The line of a frame, or of a batch; `None` if it has none.
+    /// Returns the line for a frame or a batch, or `None` if a frame without detections gets no line.
     fn line(
         &mut self,
         frame: &gst::BufferRef,
@@ -138,7 +138,7 @@ impl State {
         line.write(&self.detections, &mut self.text)?;
         let mut buffer = gst::Buffer::with_size(self.text.len())?;
         let new = buffer.get_mut().expect("the buffer is new");
-        // The buffer is as large as the text.
+        // This cannot fail, because the buffer is as large as the text.
         let _ = new.copy_from_slice(0, &self.text);
         frame.copy_into(new, gst::BufferCopyFlags::TIMESTAMPS, ..)?;
         new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// The stream time of a frame in nanoseconds, as `gvametaconvert` has it.
+/// Returns the stream time of a frame in nanoseconds, the timestamp that `gvametaconvert` also writes.
 fn timestamp(frame: &gst::BufferRef, segment: &gst::Segment) -> Option<u64> {
     let pts = frame.pts()?;
     let time = match segment.downcast_ref::<gst::ClockTime>() {
@@ -256,7 +256,7 @@ impl BaseTransformImpl for DetectionJson {
         Ok(())
     }
 
-    /// Any memory and any position of pixels, since they are not accessed.
+    /// Proposes any kind of memory and any layout of pixels, because the element does not read them.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
@@ -278,7 +278,7 @@ impl BaseTransformImpl for DetectionJson {
             }
             None => return Err(gst::FlowError::Flushing),
         };
-        // No lock is held while a message is posted.
+        // No lock may be held while a message is posted.
         if has_first_tensors && !undecoded::has_decoder(self.obj().upcast_ref()) {
             gst::element_imp_warning!(
                 self,
