@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of tensors that were decoded.
+//! Removes tensors that have been decoded.
 //!
-//! In: a buffer whose tensors were decoded. Out: the buffer without them; other tensors on it, such as those of a
-//! classification, stay. Tensors of a group whose decoder in GStreamer needs them are replaced by tensors of the same ids
-//! with one anchor, whose numbers are all 0: no detection.
+//! In: a buffer whose tensors have been decoded. Out: the buffer without these tensors. Other tensors on the
+//! buffer, for example a classifier's, stay. GStreamer has decoders that end with an error if their tensors are
+//! missing; such tensors are replaced by tensors with equal ids that have a single anchor whose numbers are all 0,
+//! which means no detection.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +15,7 @@ use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 use super::groups::{GROUPS, Group};
 use crate::input::tensor_meta;
 
-/// Removes or replaces the tensors that were decoded.
+/// Removes or replaces the tensors that have been decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {
     for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
         let Some(group) = GROUPS.iter().find(|group| is_in(group, meta.as_slice())) else {
@@ -30,7 +31,7 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
         }
         meta.set(tensors.into());
     }
-    // Decoders do not expect metadata without tensors.
+    // Metadata without tensors is removed, because decoders do not expect it.
     buffer.foreach_meta_mut(|mut meta| {
         let is_empty =
             meta.downcast_ref::<TensorMeta>().is_some_and(|meta| meta.as_slice().is_empty());
@@ -41,13 +42,14 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
     });
 }
 
-/// Whether these are all tensors of the group. One id is in two groups.
+/// Returns whether `tensors` contains all tensors of the group. A single tensor does not identify a group, because
+/// one id occurs in two groups.
 fn is_in(group: &Group, tensors: &[Tensor]) -> bool {
     let has = |id: &str| tensors.iter().any(|tensor| tensor_meta::id(tensor) == id);
     group.tensors.iter().all(|tensor| has(tensor.id))
 }
 
-/// The tensors of a group with one anchor, whose numbers are 0.
+/// Creates the group's tensors with a single anchor whose numbers are all 0.
 fn without_detections(group: &Group) -> impl Iterator<Item = Tensor> {
     group.tensors.iter().map(|tensor| {
         let dims: Vec<usize> = tensor.dims.iter().map(|side| side.unwrap_or(1)).collect();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of tensors that `nmstensordec` decodes, as GStreamer's inference elements have them in their caps.
+//! The groups of tensors that `nmstensordec` decodes, in the form in which GStreamer's inference elements put them
+//! in their caps.
 //!
-//! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has that of its tensor;
-//! others have those of GStreamer's decoders.
+//! A model's `.modelinfo` file contains the id of its group (`group-id`). If a model has one output, this id equals
+//! the tensor's id; the other groups have the ids that GStreamer's decoders use.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -10,9 +11,9 @@ use std::sync::LazyLock;
 /// A group of tensors.
 #[derive(Debug)]
 pub struct Group {
-    /// The id.
+    /// The id of the group.
     pub id: &'static str,
-    /// Its tensors.
+    /// The tensors of the group.
     pub tensors: &'static [GroupTensor],
     /// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
     pub is_required: bool,
@@ -21,15 +22,15 @@ pub struct Group {
 /// A tensor of a group.
 #[derive(Debug)]
 pub struct GroupTensor {
-    /// The id.
+    /// The id of the tensor.
     pub id: &'static str,
-    /// The dimensions; `None` for any number, also one that is not known before the first frame.
+    /// The dimensions. `None` stands for any number, including one that is unknown before the first frame.
     pub dims: &'static [Option<usize>],
 }
 
 const N: Option<usize> = None;
 
-/// The rows and columns of one image, of any number.
+/// A batch of images, each with rows and columns; any numbers.
 const MATRIX: &[Option<usize>] = &[N, N, N];
 
 const fn group(id: &'static str, tensors: &'static [GroupTensor]) -> Group {
@@ -40,14 +41,14 @@ const fn tensor(id: &'static str, dims: &'static [Option<usize>]) -> GroupTensor
     GroupTensor { id, dims }
 }
 
-/// A group with the id of its only tensor.
+/// Creates a group whose id is the id of its only tensor.
 macro_rules! single {
     ($id:literal) => {
         group($id, &[tensor($id, MATRIX)])
     };
 }
 
-/// A group of detections and the prototypes of their masks.
+/// Creates a group with detections and the prototypes of their masks.
 macro_rules! with_prototypes {
     ($id:literal) => {
         group(
@@ -60,7 +61,7 @@ macro_rules! with_prototypes {
     };
 }
 
-/// The groups.
+/// All groups.
 pub static GROUPS: [Group; 22] = [
     single!("yolo-v8-out"),
     single!("yolo-v8-out-normalized"),
@@ -105,16 +106,17 @@ pub static GROUPS: [Group; 22] = [
     },
 ];
 
-/// The caps of the sink: a structure for each group. `None` if this GStreamer does not read such caps.
+/// Returns the caps of the sink pad, with one structure per group. `None` if the running GStreamer cannot parse
+/// such caps.
 pub(super) fn sink_caps() -> Option<&'static gst::Caps> {
     static CAPS: LazyLock<Option<gst::Caps>> = LazyLock::new(|| {
-        // Before 1.28 the text is no caps, and GStreamer logs an error.
+        // Before 1.28 the text is not valid, and parsing it would make GStreamer log an error.
         (gst::version() >= (1, 28, 0, 0)).then(|| text().parse().ok()).flatten()
     });
     CAPS.as_ref()
 }
 
-/// The caps of the sink as a text.
+/// Returns the caps of the sink pad as text.
 fn text() -> String {
     let mut text = String::new();
     for Group { id, tensors, .. } in &GROUPS {
@@ -129,7 +131,8 @@ fn text() -> String {
     text
 }
 
-/// The caps of a tensor. Elements differ in the order of the dimensions that they claim for the same bytes.
+/// Returns the caps of a tensor as text. Both orders of dimensions are accepted, because elements claim different
+/// orders for identical bytes.
 fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
     let dims: Vec<String> = dims
         .iter()
