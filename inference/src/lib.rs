@@ -11,7 +11,7 @@ gst::plugin_define!(
     env!("CARGO_PKG_DESCRIPTION"),
     plugin_init,
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
-    // As in the plugin nmsfilter (src/plugin.rs).
+    // The crate is "MIT OR Apache-2.0". GStreamer's list of licenses only contains the first one.
     "MIT/X11",
     env!("CARGO_PKG_NAME"),
     env!("CARGO_PKG_NAME"),
