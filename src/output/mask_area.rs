@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of the frame that masks cover.
+//! Computes which parts of the frame masks cover.
 //!
-//! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
+//! In: an engine's masks, in pixels of the prototypes or of the frame. Out: edges in pixels of the frame.
 
 use crate::decoder::Layout;
 use crate::engine::{Mask, MaskSize, Params};
 use crate::geometry::Mapping;
 
-/// The pixels of the masks of a run.
+/// The pixel size of a run's masks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskPixels {
-    /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
+    /// The width and height of a mask pixel, in pixels of the model's input; `None` if mask pixels are pixels of
+    /// the frame.
     in_model: Option<[f32; 2]>,
 }
 
 impl MaskPixels {
-    /// Those of a run with `params`, which are for images in a frame.
+    /// Determines the pixel size in a run with `params` for images in a frame.
     pub fn of(layout: &Layout, params: &Params) -> Self {
         let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
         let in_model = prototypes.map(|of| {
@@ -25,12 +26,12 @@ impl MaskPixels {
         Self { in_model }
     }
 
-    /// The left, upper, right and lower edge of the part of the frame that a mask covers. It can reach beyond the
-    /// frame.
+    /// Returns the left, upper, right and lower edge of the part of the frame that a mask covers. This part can
+    /// extend beyond the frame.
     pub fn area(&self, mask: &Mask<'_>, mapping: &Mapping) -> [f32; 4] {
         let corners = [
             [mask.left, mask.top],
-            // Within the prototypes or the frame: no overflow.
+            // The sums are within the prototypes or the frame, so they do not overflow.
             [mask.left + mask.width, mask.top + mask.height],
         ];
         let [[left, top], [right, bottom]] = corners.map(|corner| {
@@ -64,7 +65,8 @@ mod tests {
         let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
         let mask = Mask { left: 40, top: 34, width: 80, height: 90, bytes: &[] };
         for (mask_size, expected) in [
-            // 4 pixels of the model's input, which are 8 of the frame; the first row is in the border.
+            // A mask pixel is 4 pixels of the model's input, which are 8 pixels of the frame. The first row is in
+            // the border.
             (MaskSize::Prototypes, [320.0, -8.0, 960.0, 712.0]),
             (MaskSize::Frame, [40.0, 34.0, 120.0, 124.0]),
         ] {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of a buffer's regions.
+//! Attaches the regions of a buffer.
 //!
-//! In: the regions of each frame of a buffer. Out: metadata on the buffer, or on the frames of its batch; and the
-//! buffer without the tensors that were decoded, if they are to be removed.
+//! In: the regions of each frame of a buffer. Out: metadata on the buffer, or on the frames of its batch. If the
+//! decoded tensors are to be removed, the buffer no longer has them.
 
 use gst::glib;
 
@@ -11,16 +11,16 @@ use super::{DetailedRegion, FrameRegions, Kinds, Labels, MaskBuffers};
 use crate::deepstream::DeepStreamError;
 use crate::input::source::{Images, Sources};
 
-/// What the regions are attached to.
+/// The object to which regions are attached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// A buffer that is a frame of this size, if it is known.
+    /// A buffer that contains a single frame. The size of the frame is `None` if it is unknown.
     Frame(Option<[u32; 2]>),
-    /// The frames of a batch of DeepStream.
+    /// The frames of a DeepStream batch.
     Batch {
-        /// The number of the inference element whose tensors were decoded.
+        /// The id of the inference element whose tensors were decoded.
         unique_id: u32,
-        /// The size of the frame, if the batch has no other: then the buffer is this frame, too.
+        /// The size of the frame, if it is the only one in the batch. The buffer then counts as this frame, too.
         only_frame: Option<[u32; 2]>,
     },
 }
@@ -36,7 +36,7 @@ pub(crate) struct Sink<'a> {
     pub sources: &'a Sources,
 }
 
-/// Why regions cannot be attached.
+/// The reason why regions cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutputError {
     #[error("regions cannot be attached: {0}")]
@@ -46,7 +46,7 @@ pub(crate) enum OutputError {
 }
 
 impl Target {
-    /// The buffer or the batch that `images` were read from.
+    /// Returns the buffer or the batch from which `images` were read.
     pub fn of(images: Images<'_, '_>) -> Self {
         match images {
             Images::Frame { size, .. } => Self::Frame(size),
@@ -59,7 +59,7 @@ impl Target {
 }
 
 impl Sink<'_> {
-    /// Whether the frame of this index and size already has `region`.
+    /// Returns whether the frame with this index and size already has `region`.
     pub fn is_attached(
         &self,
         buffer: &mut gst::BufferRef,
@@ -81,10 +81,10 @@ impl Sink<'_> {
         }
     }
 
-    /// Attaches the regions of each frame, and removes the tensors unless they are kept.
+    /// Attaches the regions of each frame, and removes the tensors unless they are to be kept.
     ///
     /// # Errors
-    /// If GStreamer or DeepStream adds no metadata, or DeepStream's metadata is damaged.
+    /// If GStreamer or DeepStream cannot add metadata, or if DeepStream's metadata is damaged.
     pub fn attach(
         &self,
         buffer: &mut gst::BufferRef,
