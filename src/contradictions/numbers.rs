@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that contradict the reading of the tensors, and their texts.
+//! Contradictions between numbers and the way in which the tensors are read, and their texts.
 
 use std::fmt;
 
 use super::names::{Interface, Name, Value};
 
-/// Numbers that the reading excludes. Width and height of the model's input are `model`.
+/// Numbers that cannot occur if the tensors are read correctly. `model` is the width and height of the model's
+/// input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NumberContradiction {
     Score { score: f32, decoder: &'static str },
@@ -23,7 +24,7 @@ pub(crate) enum NumberContradiction {
 }
 
 impl NumberContradiction {
-    /// Writes the text, with the names of an interface.
+    /// Writes the text with the names of an interface.
     pub fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
         let (decoder, coordinates) = (names.name(Name::Decoder), names.name(Name::Coordinates));
         let threshold = names.name(Name::ScoreThreshold);
@@ -116,12 +117,12 @@ pub(crate) struct ReadBoxes {
     pub model: Option<[f32; 2]>,
     /// Whether boxes outside a frame are rejected.
     pub in_frame: bool,
-    /// Whether classes are numbers in a tensor. Anchors are rejected if these are not whole or negative.
+    /// Whether classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
     pub class_field: bool,
 }
 
 impl ReadBoxes {
-    /// Classes for which anchors are rejected.
+    /// Says for which classes anchors are rejected.
     fn rejected_classes(self) -> &'static str {
         if self.class_field {
             ", or the class column has numbers that are negative or not whole, so it has no classes"
@@ -130,7 +131,7 @@ impl ReadBoxes {
         }
     }
 
-    /// How coordinates are read, and what to check.
+    /// Says how coordinates are read, and what to check.
     fn advice(self, names: Interface) -> Advice {
         Advice { reading: self, names }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How tensors are read.
+//! Describes how tensors are read.
 //!
-//! In: the choice of a decoder and parameters. Out: a [`Reading`], with which results are compared.
+//! In: the chosen decoder, and parameters. Out: a [`Reading`], with which results are compared.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::decoder::{Choice, Decoder};
 use crate::engine::Params;
 use crate::geometry::Bounds;
 
-/// How the tensors are read.
+/// Describes how the tensors are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     pub decoder: &'static dyn Decoder,
@@ -18,7 +18,7 @@ pub(crate) struct Reading {
     pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,
-    /// The class with which the classes in a tensor begin.
+    /// The number of the first class in the tensors.
     pub first_class: u32,
     /// The lowest score threshold of any class.
     pub threshold: f32,
@@ -26,7 +26,8 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
+    /// Creates the reading for `choice` with these parameters. `model` is the width and height of the model's
+    /// input, if they are known.
     pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>) -> Self {
         let layout = &choice.layout;
         Self {
