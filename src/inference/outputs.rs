@@ -143,8 +143,8 @@ impl OutputSet {
         Ok(Self { memory, binding, slots, ready })
     }
 
-    /// Returns whether nothing else has a reference to the tensors, so that they may be overwritten. If so,
-    /// mappings and copies that readers have made of the memory are discarded.
+    /// Returns whether nothing else has a reference to the tensors, so that they may be overwritten. If so, the
+    /// copy in host memory that a reader's mapping may have made is discarded.
     pub fn renew(&self) -> bool {
         let renew = |tensor: &mut NewTensor| {
             let Some(data) = tensor.data.get_mut() else {

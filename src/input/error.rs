@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of readers and writers of tensor metadata.
+//! Errors of reading and writing tensor metadata.
 
 #[cfg(feature = "v1_20")]
 use super::custom_meta;
 use crate::tensor::TensorError;
 
-/// Why tensors cannot be attached to a buffer or read from it.
+/// The reason why tensors cannot be attached to a buffer or read from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
