@@ -111,13 +111,13 @@ impl NumberContradiction {
 /// How boxes and classes are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ReadBoxes {
-    /// Whether coordinates are read as normalized.
+    /// True if coordinates are read as normalized.
     pub normalized: bool,
     /// Width and height of the model's input in pixels; `None` if unknown.
     pub model: Option<[f32; 2]>,
-    /// Whether boxes outside a frame are rejected.
+    /// True if boxes outside a frame are rejected.
     pub in_frame: bool,
-    /// Whether classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
+    /// True if classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
     pub class_field: bool,
 }
 

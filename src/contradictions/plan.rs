@@ -22,7 +22,7 @@ pub(crate) struct PlanFacts<'a> {
     pub tensors: &'a [TensorView<'a>],
     pub options: Options,
     pub thresholds: &'a ClassThresholds,
-    /// Whether some classes have score thresholds in addition to the general threshold.
+    /// True if some classes have score thresholds in addition to the general threshold.
     pub has_class_thresholds: bool,
     /// The list of included classes, if there is one.
     pub classes: Option<&'a str>,

@@ -14,7 +14,7 @@ use crate::geometry::Bounds;
 #[derive(Clone, Copy)]
 pub(crate) struct Reading {
     pub decoder: &'static dyn Decoder,
-    /// Whether rows are anchors, and have no objectness.
+    /// True if rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,

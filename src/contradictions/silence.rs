@@ -96,7 +96,7 @@ pub(crate) struct Quiet {
     /// The cause with the best score, among the runs that were examined.
     cause: Option<Cause>,
     decoder: &'static str,
-    /// Whether an image had a candidate or a rejected anchor, or the warning has been made.
+    /// True if an image had a candidate or a rejected anchor, or the warning has been made.
     is_over: bool,
 }
 

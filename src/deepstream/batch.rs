@@ -120,7 +120,7 @@ impl LockedBatch<'_> {
     /// Returns whether the list of user metadata in the field at `offset` has an entry of this type.
     ///
     /// # Safety
-    /// As in [`list`](Self::list).
+    /// See [`list`](Self::list).
     unsafe fn has_user_meta(&self, record: Record, offset: usize, meta_type: i32) -> bool {
         // SAFETY: the caller guarantees the field.
         let metas = unsafe { self.list(record, offset, "user metadata") };

@@ -84,7 +84,7 @@ impl LockedBatch<'_> {
     }
 
     /// # Safety
-    /// As in [`read_object`](Self::read_object).
+    /// See [`read_object`](Self::read_object).
     unsafe fn read_mask(&self, found: Record) -> Option<FoundMask<'_>> {
         let at = self.layout().object_mask;
         // SAFETY: the object has these fields in this layout. The array has this many bytes, and exists as long as

@@ -28,7 +28,7 @@ impl Record {
     /// Reads the field at `offset`.
     ///
     /// # Safety
-    /// As in [`at`](Self::at). In addition, the field must have the type `T`.
+    /// See [`at`](Self::at). In addition, the field must have the type `T`.
     pub unsafe fn read<T: Copy>(self, offset: usize) -> T {
         // SAFETY: the caller guarantees the field and its type; DeepStream aligns fields.
         unsafe { self.at(offset).cast::<T>().read() }
@@ -37,7 +37,7 @@ impl Record {
     /// Writes the field at `offset`.
     ///
     /// # Safety
-    /// As in [`read`](Self::read). In addition, nothing else may access the structure.
+    /// See [`read`](Self::read). In addition, nothing else may access the structure.
     pub unsafe fn write<T: Copy>(self, offset: usize, value: T) {
         // SAFETY: the caller guarantees the field and its type, and exclusive access.
         unsafe { self.at(offset).cast::<T>().write(value) }
@@ -46,7 +46,7 @@ impl Record {
     /// Writes four fields, for example of a rectangle or a color. The offsets in `fields` are relative to `offset`.
     ///
     /// # Safety
-    /// As in [`write`](Self::write), for each field.
+    /// See [`write`](Self::write). The conditions apply to each field.
     pub unsafe fn write_four<T: Copy>(self, offset: usize, fields: [usize; 4], values: [T; 4]) {
         for (field, value) in fields.into_iter().zip(values) {
             // SAFETY: the caller guarantees these conditions.

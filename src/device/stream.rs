@@ -16,7 +16,7 @@ use super::{Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
 pub struct Stream {
     device: Arc<Device>,
     handle: sys::CUstream,
-    /// Whether other code owns the stream and will destroy it.
+    /// True if other code owns the stream and will destroy it.
     is_foreign: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct InferenceOptions {
     pub labels: Option<Vec<String>>,
     /// The index of the GPU.
     pub device: u32,
-    /// Whether a run is the launch of a CUDA graph.
+    /// The use of CUDA graphs.
     pub cuda_graph: CudaGraph,
     /// The number of pictures per run. `None` for the model's batch, or for 1 if the model's batch is dynamic.
     pub batch: Option<usize>,
@@ -95,7 +95,7 @@ impl InferenceOptions {
     }
 }
 
-/// Whether a model on a GPU runs as a CUDA graph. The host then submits all kernels of a run with a single launch.
+/// The use of CUDA graphs on a GPU. With a graph, the host then submits all kernels of a run with a single launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CudaGraph {
     /// Use a graph if the model can run as one.

@@ -216,7 +216,7 @@ fn fit_rule(
 
 impl PicturesOnGpu {
     /// # Safety
-    /// As in [`Pictures::write`].
+    /// See [`Pictures::write`].
     unsafe fn write(
         &mut self,
         resampler: &GpuResampler,

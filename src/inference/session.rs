@@ -48,7 +48,7 @@ pub struct OpenModel {
     pub provider: Provider,
     /// The path of ONNX Runtime's library.
     pub library: PathBuf,
-    /// Whether each run is the launch of a CUDA graph.
+    /// True if each run is the launch of a CUDA graph.
     pub has_graph: bool,
     /// The GPU whose memory contains the model's input; `None` if the input is in host memory.
     pub input_device: Option<Arc<Device>>,
@@ -246,7 +246,7 @@ impl ModelSession {
         Ok(())
     }
 
-    /// Returns the number of runs whose pictures can be in memory at the same time.
+    /// Returns the number of runs whose pictures can be in memory at one time.
     pub fn buffer_count(&self) -> usize {
         self.buffers.len()
     }

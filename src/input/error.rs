@@ -20,13 +20,13 @@ pub enum InputError {
     /// [`ModelInfo`](super::model::ModelInfo) cannot be attached.
     #[error("the tensors' model: {problem}")]
     Model {
-        /// What was expected and what was found, for a message.
+        /// The text of the message: what was expected, and what was found.
         problem: String,
     },
     /// DeepStream's metadata or libraries cannot be used.
     #[error("{problem}")]
     DeepStream {
-        /// What was expected and what was found, for a message.
+        /// The text of the message: what was expected, and what was found.
         problem: String,
     },
     /// The tensor's shape, element type or memory is invalid.

@@ -89,7 +89,7 @@ pub struct ModelInfo {
     pub labels: Vec<String>,
     /// The task that the model was trained for, such as `detect` or `segment`.
     pub task: Option<String>,
-    /// Whether the model selects the detections itself, so that its output has a row per detection.
+    /// True if the model selects the detections itself, so that its output has a row per detection.
     pub end2end: bool,
     /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
@@ -108,7 +108,7 @@ pub(crate) struct ModelInput {
     pub pixel_aspect_ratio: Option<[u32; 2]>,
     /// See [`ModelInfo::keypoints`].
     pub keypoints: Option<[u32; 2]>,
-    /// Whether the letterbox is an assumption, because the metadata does not contain it.
+    /// True if the letterbox is an assumption, because the metadata does not contain it.
     pub letterbox_is_assumed: bool,
 }
 

@@ -67,7 +67,7 @@ use object::Object;
 pub struct FrameCaps {
     /// The width and height in pixels.
     pub size: [u32; 2],
-    /// Whether the frames are in NVMM memory.
+    /// True if the frames are in NVMM memory.
     pub is_nvmm: bool,
 }
 

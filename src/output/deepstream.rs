@@ -24,9 +24,9 @@ use crate::geometry::OrientedBox;
 pub(crate) struct Task {
     /// The id of the inference element whose tensors were decoded. It becomes the component id of the objects.
     pub unique_id: u32,
-    /// Whether objects are added.
+    /// True if objects are added.
     pub add_objects: bool,
-    /// Whether the tensors are removed.
+    /// True if the tensors are removed.
     pub remove_tensors: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct DetailedRegions<'a> {
     pub details: &'a [RegionDetail],
     /// The points that the details refer to.
     pub points: &'a [Point],
-    /// Whether the model outputs the visibility of points.
+    /// True if the model outputs the visibility of points.
     pub has_visibility: bool,
     /// The bytes of masks that the details refer to.
     pub mask_bytes: &'a [u8],
@@ -29,7 +29,7 @@ pub struct DetailedRegion<'a> {
     pub oriented: Option<OrientedBox>,
     /// The points in pixels of the frame. They can be outside the frame, NaN, or infinite.
     pub points: &'a [Point],
-    /// Whether the points have a visibility.
+    /// True if the points have a visibility.
     pub has_visibility: bool,
     /// The mask.
     pub mask: Option<Mask<'a>>,

@@ -42,7 +42,7 @@ enum Cause {
 #[derive(Default)]
 pub struct Labels {
     names: Vec<String>,
-    /// Whether `names` are the lines of a label file.
+    /// True if `names` are the lines of a label file.
     from_file: bool,
     decoder: Option<&'static dyn Decoder>,
     /// The class to which the first of `names` belongs.
@@ -58,7 +58,7 @@ pub(super) struct Label {
     pub quark: glib::Quark,
     /// The structure for a region's metadata. Confidence and coordinates are set for each region.
     pub detection: gst::Structure,
-    /// Whether the decoder itself calls the class `face`.
+    /// True if the decoder itself calls the class `face`.
     pub is_face: bool,
 }
 
@@ -79,7 +79,7 @@ impl Labels {
     /// a semicolon.
     ///
     /// # Errors
-    /// As in [`load`](Self::load).
+    /// See [`load`](Self::load).
     pub fn load_nvinfer(path: &Path) -> Result<Self, LabelError> {
         let mut labels = Self::load(path)?;
         labels.names.retain(|name| !name.is_empty());

@@ -51,7 +51,7 @@ pub struct Kinds {
     pub nvds: bool,
 }
 
-/// Whether this build can write [`Kinds::analytics`].
+/// True if this build can write [`Kinds::analytics`].
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
 /// Attaches `regions` to `buffer`. `frame` is the width and height of the video frame in pixels. The ids of the

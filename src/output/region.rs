@@ -105,7 +105,7 @@ struct Frame {
     regions: Range<usize>,
     /// The range of these regions' details: one per region, or none.
     details: Range<usize>,
-    /// Whether the model outputs the visibility of points.
+    /// True if the model outputs the visibility of points.
     has_visibility: bool,
 }
 

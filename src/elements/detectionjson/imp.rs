@@ -77,7 +77,7 @@ struct State {
     /// The number of buffers so far, with and without a line.
     frames: u64,
     detections: Detections,
-    /// Whether any frame so far had tensors but no detections.
+    /// True if any frame so far had tensors but no detections.
     had_tensors: bool,
     /// The text of the last line.
     text: Vec<u8>,

@@ -15,7 +15,7 @@ pub struct Group {
     pub id: &'static str,
     /// The tensors of the group.
     pub tensors: &'static [GroupTensor],
-    /// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
+    /// True if GStreamer's decoder of this group ends with an error if the tensors are missing.
     pub is_required: bool,
 }
 

@@ -45,7 +45,7 @@ impl Provider {
     }
 }
 
-/// Whether the model runs as a CUDA graph.
+/// The use of CUDA graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceCudaGraph", allow_name_conflict)]

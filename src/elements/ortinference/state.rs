@@ -23,11 +23,11 @@ pub struct State {
     pub options: InferenceOptions,
     /// The element's name. `nmsfilter` can select the tensors by this name.
     pub name: glib::GString,
-    /// Whether the CPU replaces a GPU that fails.
+    /// True if the CPU replaces a GPU that fails.
     pub is_auto: bool,
     /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
-    /// Whether buffers are batches of GStreamer's analytics library.
+    /// True if buffers are batches of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
     pub has_streams: bool,
 }

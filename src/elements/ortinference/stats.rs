@@ -15,7 +15,7 @@ pub(super) struct Stats {
     provider: &'static str,
     frames: u64,
     bytes_uploaded: u64,
-    /// The number of output sets, that is, of runs whose outputs are in memory at the same time.
+    /// The number of output sets, that is, of runs whose outputs are in memory at one time.
     output_sets: u64,
     /// The sum, over all frames, of the number of frames in the frame's run.
     batched: u64,
