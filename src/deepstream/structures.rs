@@ -169,12 +169,11 @@ impl Structures {
             return Ok(Self { layout, version: layout.last, assumption });
         };
         if let Ok(layout) = StructureLayout::of(version) {
-            return match layout.sizes == found {
-                true => Ok(Self { layout, version, assumption: None }),
-                false => {
-                    let expected = layout.sizes;
-                    Err(StructureLayoutError::Sizes { version, found, expected }.into())
-                }
+            return if layout.sizes == found {
+                Ok(Self { layout, version, assumption: None })
+            } else {
+                let expected = layout.sizes;
+                Err(StructureLayoutError::Sizes { version, found, expected }.into())
             };
         }
         let first = same.clone().next();

@@ -318,9 +318,10 @@ impl Driver {
             // SAFETY: `text` is valid for writes. On success, the driver stores the address of a static C string in
             // it.
             unsafe {
-                match of(code, &mut text) == SUCCESS && !text.is_null() {
-                    true => CStr::from_ptr(text).to_string_lossy().into_owned(),
-                    false => format!("error {code}"),
+                if of(code, &mut text) == SUCCESS && !text.is_null() {
+                    CStr::from_ptr(text).to_string_lossy().into_owned()
+                } else {
+                    format!("error {code}")
                 }
             }
         };

@@ -300,27 +300,27 @@ impl PlaneSize {
         let is_regular = !format.flags().intersects(irregular)
             && !components.is_empty()
             && components.iter().all(|&c| format.pixel_stride()[c] > 0);
-        let (row_bytes, rows) = match is_regular {
-            true => {
-                let row_bytes = |c: usize| {
-                    let step = format.pixel_stride()[c] as usize;
-                    let bits = format.depth()[c] + format.shift()[c];
-                    let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
-                    (columns(c) - 1) * step + step.max(sample)
-                };
-                let most = |of: &dyn Fn(usize) -> usize| components.iter().map(|&c| of(c)).max();
-                (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
-            }
+        let (row_bytes, rows) = if is_regular {
+            let row_bytes = |c: usize| {
+                let step = format.pixel_stride()[c] as usize;
+                let bits = format.depth()[c] + format.shift()[c];
+                let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
+                (columns(c) - 1) * step + step.max(sample)
+            };
+            let most = |of: &dyn Fn(usize) -> usize| components.iter().map(|&c| of(c)).max();
+            (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
+        } else {
             // The format packs several pixels into a word, or uses a palette.
-            false => (stride, (bytes / stride).max(1)),
+            (stride, (bytes / stride).max(1))
         };
         let converted_row_bytes = row_bytes.max(words(info, plane));
         let is_converted = super::components(&format).is_none();
         let by_fields = is_converted && components.iter().any(|&c| format.h_sub()[c] == 1);
         let last = |line: usize| ((line & !3) >> 1) + (line & 1) + 1;
-        let interlaced_rows = match by_fields {
-            true => (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1),
-            false => 1,
+        let interlaced_rows = if by_fields {
+            (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1)
+        } else {
+            1
         };
         Self {
             stride: info.stride()[plane],

@@ -230,9 +230,10 @@ pub(super) fn sources(
 
 /// Adds the tensor in a structure, or counts it if there is no room.
 fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Result<(), InputError> {
-    match tensors.is_full() {
-        true => tensors.skip(),
-        false => tensors.push(parse(structure)?),
+    if tensors.is_full() {
+        tensors.skip()
+    } else {
+        tensors.push(parse(structure)?);
     }
     Ok(())
 }
@@ -248,10 +249,7 @@ fn structures(buffer: &gst::BufferRef) -> impl Iterator<Item = &gst::StructureRe
 
 /// Returns the field `source`, or `None` if it is missing.
 fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
-    match structure.has_field("source") {
-        true => text_field(structure, "source").map(Some),
-        false => Ok(None),
-    }
+    if structure.has_field("source") { text_field(structure, "source").map(Some) } else { Ok(None) }
 }
 
 /// Returns the structure of a metadata item, with the lifetime of the buffer's borrow.
@@ -287,9 +285,10 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the number of dimensions was checked");
-    let model = match structure.has_field("model") {
-        true => Some(field::<&gst::Caps>(structure, "model")?),
-        false => None,
+    let model = if structure.has_field("model") {
+        Some(field::<&gst::Caps>(structure, "model")?)
+    } else {
+        None
     };
     let quantization = quantization(structure, id)?;
     let tensor = AttachedTensor::new(id, element, shape, Some(data));
@@ -302,9 +301,10 @@ fn quantization(
     id: &str,
 ) -> Result<Option<Quantization>, InputError> {
     let malformed = |problem: String| InputError::Malformed { problem };
-    let zero_point = match structure.has_field("zero-point") {
-        true => Some(field::<i32>(structure, "zero-point")?),
-        false => None,
+    let zero_point = if structure.has_field("zero-point") {
+        Some(field::<i32>(structure, "zero-point")?)
+    } else {
+        None
     };
     if !structure.has_field("scale") {
         return match zero_point {
@@ -335,12 +335,11 @@ fn value<'a, T: StaticType>(
     let malformed = |problem| InputError::Malformed { problem };
     let value =
         structure.value(name).map_err(|_| malformed(format!("the field {name} is missing")))?;
-    match value.type_() == T::static_type() {
-        true => Ok(value),
-        false => {
-            let found = value.type_();
-            Err(malformed(format!("the field {name} has the unexpected type {found}")))
-        }
+    if value.type_() == T::static_type() {
+        Ok(value)
+    } else {
+        let found = value.type_();
+        Err(malformed(format!("the field {name} has the unexpected type {found}")))
     }
 }
 

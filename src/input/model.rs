@@ -287,9 +287,10 @@ fn wrong_side(name: &str, got: &dyn std::fmt::Display) -> InputError {
 }
 
 fn check_number_of_labels(number: usize) -> Result<(), InputError> {
-    match number <= MAX_CLASSES {
-        true => Ok(()),
-        false => Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}"))),
+    if number <= MAX_CLASSES {
+        Ok(())
+    } else {
+        Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}")))
     }
 }
 
@@ -378,9 +379,10 @@ fn end2end(structure: &gst::StructureRef) -> Result<bool, InputError> {
 }
 
 fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
-    match (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
-        true => Ok(()),
-        false => Err(wrong_keypoints(&format!("{count} and {components}"))),
+    if (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
+        Ok(())
+    } else {
+        Err(wrong_keypoints(&format!("{count} and {components}")))
     }
 }
 

@@ -122,9 +122,10 @@ pub fn remove_one(buffer: &mut gst::BufferRef, index: usize) {
             meta.downcast_ref::<TensorMeta>().is_some_and(|meta| !meta.as_slice().is_empty());
         let is_removed = has_tensors && next == index;
         next += usize::from(has_tensors);
-        std::ops::ControlFlow::Continue(match is_removed {
-            true => gst::buffer::BufferMetaForeachAction::Remove,
-            false => gst::buffer::BufferMetaForeachAction::Keep,
+        std::ops::ControlFlow::Continue(if is_removed {
+            gst::buffer::BufferMetaForeachAction::Remove
+        } else {
+            gst::buffer::BufferMetaForeachAction::Keep
         })
     });
 }

@@ -66,16 +66,16 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     let angle = found.rotation.unwrap_or(0.0).to_radians();
     let oriented = OrientedBox { center, size: [width, height], angle };
     let is_oriented = angle != 0.0;
-    let (rect, rotation) = match is_oriented {
-        true => oriented_pixels(&oriented),
-        false => (found.rect.map(|side| side.round() as i32), 0.0),
+    let (rect, rotation) = if is_oriented {
+        oriented_pixels(&oriented)
+    } else {
+        (found.rect.map(|side| side.round() as i32), 0.0)
     };
-    let edges = match is_oriented {
-        true => {
-            let bounds = oriented.bounds();
-            [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
-        }
-        false => [left, top, left + width, top + height],
+    let edges = if is_oriented {
+        let bounds = oriented.bounds();
+        [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
+    } else {
+        [left, top, left + width, top + height]
     };
     let rect = rect.map(i64::from);
     let label: Label = String::from_utf8_lossy(&found.label).into_owned().into();

@@ -149,9 +149,10 @@ impl Detections {
 
     /// Returns whether there are no detections.
     pub fn is_empty(&self) -> bool {
-        match self.is_batch {
-            true => self.streams.iter().all(|stream| stream.objects.is_empty()),
-            false => self.objects.is_empty(),
+        if self.is_batch {
+            self.streams.iter().all(|stream| stream.objects.is_empty())
+        } else {
+            self.objects.is_empty()
         }
     }
 

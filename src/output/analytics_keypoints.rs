@@ -81,8 +81,9 @@ fn tag(layout: KeypointLayout) -> &'static str {
 /// finite.
 fn whole(point: &Point) -> ([i32; 2], f32) {
     let position = [point.x, point.y];
-    match position.iter().all(|coordinate| coordinate.is_finite()) {
-        true => (position.map(|coordinate| coordinate.round() as i32), point.visibility),
-        false => ([0; 2], 0.0),
+    if position.iter().all(|coordinate| coordinate.is_finite()) {
+        (position.map(|coordinate| coordinate.round() as i32), point.visibility)
+    } else {
+        ([0; 2], 0.0)
     }
 }

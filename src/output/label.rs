@@ -114,9 +114,10 @@ impl Labels {
 
     /// Returns where the labels come from, for messages; `None` if there are no labels.
     pub fn source(&self) -> Option<&'static str> {
-        match self.from_file {
-            true => Some("the label file"),
-            false => (!self.names.is_empty()).then_some("the tensors' model"),
+        if self.from_file {
+            Some("the label file")
+        } else {
+            (!self.names.is_empty()).then_some("the tensors' model")
         }
     }
 
@@ -290,9 +291,10 @@ mod tests {
     /// where they begin with 0.
     fn ssd(is_tflite: bool) -> Choice {
         let numbers = [0.5f32; 8];
-        let ids = match is_tflite {
-            true => ["boxes", "classes", "scores", "count"],
-            false => ["detection_boxes", "detection_classes", "detection_scores", "num_detections"],
+        let ids = if is_tflite {
+            ["boxes", "classes", "scores", "count"]
+        } else {
+            ["detection_boxes", "detection_classes", "detection_scores", "num_detections"]
         };
         let shapes: [&[usize]; 4] = [&[1, 2, 4], &[1, 2], &[1, 2], &[1]];
         let tensors: Vec<TensorView<'_>> = ids

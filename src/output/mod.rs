@@ -72,9 +72,10 @@ pub fn attach(
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     #[cfg(feature = "v1_24")]
-    let first_object = match kinds.analytics {
-        true => Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?),
-        false => None,
+    let first_object = if kinds.analytics {
+        Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?)
+    } else {
+        None
     };
     #[cfg(not(feature = "v1_24"))]
     let first_object = {

@@ -117,14 +117,13 @@ fn set_oriented(detection: &mut gst::Structure, oriented: &OrientedBox) {
 
 /// Creates the structure `keypoints`.
 fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Structure {
-    let data = match has_visibility {
-        true => glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points)),
-        false => {
-            // A layout has at most this many numbers.
-            let positions: ArrayVec<[f32; 2], { MAX_COLUMN_COMPONENTS / 2 }> =
-                points.iter().map(|point| [point.x, point.y]).collect();
-            glib::Bytes::from(bytemuck::cast_slice::<_, u8>(&positions))
-        }
+    let data = if has_visibility {
+        glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points))
+    } else {
+        // A layout has at most this many numbers.
+        let positions: ArrayVec<[f32; 2], { MAX_COLUMN_COMPONENTS / 2 }> =
+            points.iter().map(|point| [point.x, point.y]).collect();
+        glib::Bytes::from(bytemuck::cast_slice::<_, u8>(&positions))
     };
     gst::Structure::builder("keypoints")
         .field("count", points.len() as i32)

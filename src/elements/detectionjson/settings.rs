@@ -44,9 +44,10 @@ impl Settings {
         let line = text.trim().replace(['\n', '\r'], " ");
         let tags = RawValue::from_string(line)
             .map_err(|error| wrong(format!("it is not valid JSON ({error})")))?;
-        match tags.get().starts_with('{') {
-            true => Ok(Some(tags)),
-            false => Err(wrong("it is JSON of another type".to_owned())),
+        if tags.get().starts_with('{') {
+            Ok(Some(tags))
+        } else {
+            Err(wrong("it is JSON of another type".to_owned()))
         }
     }
 

@@ -35,9 +35,10 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
     buffer.foreach_meta_mut(|mut meta| {
         let is_empty =
             meta.downcast_ref::<TensorMeta>().is_some_and(|meta| meta.as_slice().is_empty());
-        ControlFlow::Continue(match is_empty {
-            true => BufferMetaForeachAction::Remove,
-            false => BufferMetaForeachAction::Keep,
+        ControlFlow::Continue(if is_empty {
+            BufferMetaForeachAction::Remove
+        } else {
+            BufferMetaForeachAction::Keep
         })
     });
 }

@@ -115,9 +115,10 @@ impl<'a> DeviceMapping<'a> {
         let flags = gst::ffi::GST_MAP_READ | GST_MAP_CUDA;
         // SAFETY: the buffer owns a reference to the memory, and `info` is initialized if the call succeeds.
         let info = unsafe {
-            match from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
-                true => info.assume_init(),
-                false => return Err("it gives no device address".to_owned()),
+            if from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
+                info.assume_init()
+            } else {
+                return Err("it gives no device address".to_owned());
             }
         };
         // SAFETY: the buffer owns a reference to the memory, and the memory owns a reference to its stream. The
