@@ -467,8 +467,9 @@ fn name_of(class: u32, labels: &[String], choice: &Choice) -> String {
 /// Whether the element must refuse to start, apart from a missing GPU.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
-    let is_known =
-        |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
+    let is_known = |text: String| {
+        text.parse().is_ok_and(|version| StructureLayout::for_version(version).is_ok())
+    };
     // The property layout-file is set to no description of a layout.
     let needs_layout_file = settings.nick("decoder") == "layout";
     // It is set to no file.

@@ -96,7 +96,7 @@ pub(crate) struct DetailEvidence {
 
 impl DetailEvidence {
     /// Adds the details of a survivor.
-    pub fn add(&mut self, of: &Detection, detail: &Detail<'_>) {
+    pub fn add(&mut self, survivor: &Detection, detail: &Detail<'_>) {
         if let Some(oriented) = detail.oriented_box() {
             self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
         }
@@ -106,7 +106,9 @@ impl DetailEvidence {
         };
         for Point { x, y, .. } in detail.points().iter() {
             self.all += 1;
-            self.far += usize::from(!is_near(x, of.x1, of.x2) || !is_near(y, of.y1, of.y2));
+            self.far += usize::from(
+                !is_near(x, survivor.x1, survivor.x2) || !is_near(y, survivor.y1, survivor.y2),
+            );
         }
     }
 }
@@ -146,7 +148,7 @@ impl Evidence {
     }
 
     /// Returns the contradiction of the scores. A single score is enough evidence.
-    pub fn of_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
+    pub fn check_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
         let (score, decoder) = (self.greatest_score, reading.decoder.name());
         let threshold = reading.threshold;
         match reading.decoder.scores() {
@@ -161,7 +163,7 @@ impl Evidence {
     }
 
     /// Returns the contradiction of the boxes of all frames.
-    pub fn of_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    pub fn check_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
         let &Self { anchors, candidates, rejected, survivors, .. } = self;
         if self.is_empty() {
             return None;
@@ -181,15 +183,15 @@ impl Evidence {
         reading
             .boxes
             .model
-            .and_then(|model| self.of_place(reading.boxes, model))
-            .or_else(|| self.of_classes(reading))
-            .or_else(|| self.of_points())
-            .or_else(|| self.of_angles())
-            .or_else(|| self.of_background(reading))
+            .and_then(|model| self.check_place(reading.boxes, model))
+            .or_else(|| self.check_classes(reading))
+            .or_else(|| self.check_points())
+            .or_else(|| self.check_angles())
+            .or_else(|| self.check_background(reading))
     }
 
     /// Checks where the boxes are in the model's input.
-    fn of_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
+    fn check_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
         let &Self { survivors, .. } = self;
         let is_large = model.iter().all(|&side| side >= MIN_INPUT);
         if is_large && self.within_unit == survivors {
@@ -205,7 +207,7 @@ impl Evidence {
 
     /// Looks for a class before the first class. With a low threshold nothing is concluded, because rows without a
     /// detection have low scores and any class.
-    fn of_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    fn check_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
         let (first, decoder) = (reading.first_class, reading.decoder.name());
         let class = self.lowest_class.filter(|&class| class < first)?;
         (reading.threshold >= MIN_THRESHOLD).then_some(NumberContradiction::ClassBeforeFirst {
@@ -216,22 +218,22 @@ impl Evidence {
     }
 
     /// Checks the points. Keypoints are on their object, visible or not.
-    fn of_points(&self) -> Option<NumberContradiction> {
+    fn check_points(&self) -> Option<NumberContradiction> {
         let DetailEvidence { all, far, .. } = self.details;
         (2 * far > all).then_some(NumberContradiction::Points { far, all })
     }
 
     /// Checks the angles. Great numbers are probably degrees.
-    fn of_angles(&self) -> Option<NumberContradiction> {
+    fn check_angles(&self) -> Option<NumberContradiction> {
         let angle = self.details.greatest_angle;
         (angle > GREATEST_ANGLE).then_some(NumberContradiction::Angles { angle })
     }
 
     /// Checks the number of candidates.
-    fn of_background(&self, reading: &Reading) -> Option<NumberContradiction> {
+    fn check_background(&self, reading: &Reading) -> Option<NumberContradiction> {
         let &Self { frames, anchors, candidates, rejected, .. } = self;
         let &Reading { decoder, rows_without_objectness, classes, threshold, .. } = reading;
-        let is_known = self.of_scores(reading).is_some();
+        let is_known = self.check_scores(reading).is_some();
         if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
             return None;
         }
@@ -297,7 +299,7 @@ mod tests {
     }
 
     /// Collects the evidence of frames with these survivors, and with equally many candidates.
-    fn of_frames(frames: &[&[Detection]]) -> Evidence {
+    fn evidence_in(frames: &[&[Detection]]) -> Evidence {
         let mut evidence = Evidence::default();
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
@@ -317,12 +319,12 @@ mod tests {
     }
 
     /// Returns the contradiction of boxes with these edges in one frame.
-    fn of_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
+    fn found_in_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
         let survivors: Vec<_> = boxes.iter().map(|&edges| survivor(edges, 0.9)).collect();
-        of_frames(&[&survivors]).of_boxes(&reading("yolov8"))
+        evidence_in(&[&survivors]).check_boxes(&reading("yolov8"))
     }
 
-    fn of_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
+    fn found_in_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
@@ -334,55 +336,55 @@ mod tests {
             rejected,
         };
         evidence.add(&frame, ANCHORS, Some(MODEL));
-        evidence.of_boxes(&reading("yolov8"))
+        evidence.check_boxes(&reading("yolov8"))
     }
 
-    fn of_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
-        let frames = of_frames(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
-        frames.of_scores(&Reading { threshold, ..reading(decoder) })
+    fn found_in_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
+        let frames = evidence_in(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
+        frames.check_scores(&Reading { threshold, ..reading(decoder) })
     }
 
     #[test]
     fn scores_above_1_contradict_decoders_of_probabilities() {
         for decoder in ["yolov5", "yolov8", "yolox", "ultraface"] {
-            assert_eq!(of_score(decoder, 0.25, 1.0), None);
-            assert_eq!(of_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
-            let contradiction = of_score(decoder, 0.25, 4.59);
+            assert_eq!(found_in_score(decoder, 0.25, 1.0), None);
+            assert_eq!(found_in_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
+            let contradiction = found_in_score(decoder, 0.25, 4.59);
             assert!(matches!(contradiction, Some(NumberContradiction::Score { score: 4.59, .. })));
             // The result does not depend on the threshold.
-            assert_eq!(of_score(decoder, 2.0, 4.59), contradiction);
+            assert_eq!(found_in_score(decoder, 2.0, 4.59), contradiction);
         }
     }
 
     #[test]
     fn windows_have_any_score_and_boxes_those_of_which_the_threshold_is() {
-        assert_eq!(of_score("windows", 0.25, 459.0), None);
-        assert_eq!(of_score("boxes", 0.25, 1.0), None);
+        assert_eq!(found_in_score("windows", 0.25, 459.0), None);
+        assert_eq!(found_in_score("boxes", 0.25, 1.0), None);
         let expected = NumberContradiction::UnboundedScore { score: 4.59, threshold: 0.25 };
-        assert_eq!(of_score("boxes", 0.25, 4.59), Some(expected));
-        assert_eq!(of_score("boxes", 1.5, 4.59), None);
-        assert_eq!(of_score("boxes", -2.0, 4.59), None);
+        assert_eq!(found_in_score("boxes", 0.25, 4.59), Some(expected));
+        assert_eq!(found_in_score("boxes", 1.5, 4.59), None);
+        assert_eq!(found_in_score("boxes", -2.0, 4.59), None);
     }
 
     #[test]
     fn frames_without_objects_contradict_nothing() {
-        let evidence = of_frames(&[&[], &[]]);
+        let evidence = evidence_in(&[&[], &[]]);
         assert!(evidence.is_empty());
-        assert_eq!(evidence.of_boxes(&reading("yolov8")), None);
-        assert_eq!(evidence.of_scores(&reading("yolov8")), None);
+        assert_eq!(evidence.check_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence.check_scores(&reading("yolov8")), None);
     }
 
     #[test]
     fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
-        assert_eq!(of_counts(1, 0), None);
-        assert_eq!(of_counts(10, 29), None);
+        assert_eq!(found_in_counts(1, 0), None);
+        assert_eq!(found_in_counts(10, 29), None);
         let is_rejected = |contradiction: Option<NumberContradiction>| {
             matches!(contradiction, Some(NumberContradiction::Rejected { .. }))
         };
-        assert!(is_rejected(of_counts(10, 30)));
-        assert!(is_rejected(of_counts(0, 1)));
-        assert!(is_rejected(of_counts(0, ANCHORS - 1)));
-        let all = of_counts(0, ANCHORS);
+        assert!(is_rejected(found_in_counts(10, 30)));
+        assert!(is_rejected(found_in_counts(0, 1)));
+        assert!(is_rejected(found_in_counts(0, ANCHORS - 1)));
+        let all = found_in_counts(0, ANCHORS);
         assert!(matches!(all, Some(NumberContradiction::AllRejected { anchors: ANCHORS, .. })));
     }
 
@@ -411,29 +413,29 @@ mod tests {
             rejected: 0,
         };
         evidence.add(&frame, ANCHORS, None);
-        assert_eq!(evidence.of_boxes(&reading), None);
+        assert_eq!(evidence.check_boxes(&reading), None);
     }
 
     #[test]
     fn boxes_within_the_first_pixel_are_normalized() {
         let normalized = [[0.1, 0.2, 0.5, 0.9], [-0.02, 0.0, 1.03, 1.0]];
         let expected = NumberContradiction::Normalized { boxes: 2, model: MODEL };
-        assert_eq!(of_boxes(&normalized), Some(expected));
-        assert_eq!(of_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
-        assert_eq!(of_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
+        assert_eq!(found_in_boxes(&normalized), Some(expected));
+        assert_eq!(found_in_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
+        assert_eq!(found_in_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
     }
 
     #[test]
     fn a_small_object_in_the_corner_is_possible_and_several_are_not() {
         let at = |x: f32| [x, 2.0, x + 3.0, 5.0];
-        assert_eq!(of_boxes(&[at(0.0)]), None);
-        assert_eq!(of_boxes(&[at(0.0), at(4.0)]), None);
+        assert_eq!(found_in_boxes(&[at(0.0)]), None);
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0)]), None);
         let expected = NumberContradiction::InCorner { boxes: 3, model: MODEL };
-        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
-        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
         // This is a single object in many frames.
         let one = [survivor(at(0.0), 0.9)];
-        assert_eq!(of_frames(&[&one[..]; 30]).of_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence_in(&[&one[..]; 30]).check_boxes(&reading("yolov8")), None);
     }
 
     #[test]
@@ -450,8 +452,10 @@ mod tests {
         };
         evidence.add(&frame, ANCHORS, model);
         assert_eq!(
-            evidence
-                .of_boxes(&Reading { boxes: ReadBoxes { model, ..BOXES }, ..reading("windows") }),
+            evidence.check_boxes(&Reading {
+                boxes: ReadBoxes { model, ..BOXES },
+                ..reading("windows")
+            }),
             None
         );
     }
@@ -459,17 +463,17 @@ mod tests {
     #[test]
     fn boxes_partly_outside_are_possible_and_many_times_the_input_are_not() {
         // The head of a person at the lower edge. The person is three times as tall as the visible part.
-        assert_eq!(of_boxes(&[[200.0, 100.0, 500.0, 1600.0]]), None);
-        assert_eq!(of_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
+        assert_eq!(found_in_boxes(&[[200.0, 100.0, 500.0, 1600.0]]), None);
+        assert_eq!(found_in_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
         let pixels_as_normalized = [10.0, 10.0, 640.0 * 90.0, 480.0 * 90.0];
-        let huge = of_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
+        let huge = found_in_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
         assert!(matches!(huge, Some(NumberContradiction::Huge { boxes: 1, all: 2, .. })));
         let few = [pixels_as_normalized, [10.0, 10.0, 90.0, 90.0], [10.0, 10.0, 90.0, 90.0]];
-        assert_eq!(of_boxes(&few), None);
+        assert_eq!(found_in_boxes(&few), None);
     }
 
     /// Returns the contradiction of frames with this number of anchors and candidates.
-    fn of_candidates(
+    fn found_in_candidates(
         reading: Reading,
         anchors: usize,
         candidates: usize,
@@ -486,44 +490,44 @@ mod tests {
             };
             evidence.add(&frame, anchors, Some(MODEL));
         }
-        evidence.of_boxes(&reading)
+        evidence.check_boxes(&reading)
     }
 
     #[test]
     fn most_anchors_of_a_detector_are_background() {
         let dense = Reading { rows_without_objectness: true, ..reading("yolov8") };
-        assert_eq!(of_candidates(reading("yolov8"), 8400, 8400), None);
-        assert_eq!(of_candidates(dense, 8400, 2099), None);
-        let many = of_candidates(dense, 8400, 2100);
+        assert_eq!(found_in_candidates(reading("yolov8"), 8400, 8400), None);
+        assert_eq!(found_in_candidates(dense, 8400, 2099), None);
+        let many = found_in_candidates(dense, 8400, 2100);
         assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
-        assert_eq!(of_candidates(dense, 999, 999), None);
-        assert_eq!(of_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(dense, 999, 999), None);
+        assert_eq!(found_in_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
     }
 
     #[test]
     fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
-        assert_eq!(of_candidates(reading("windows"), 8400, 8400), None);
+        assert_eq!(found_in_candidates(reading("windows"), 8400, 8400), None);
         let pairs = reading("boxes");
-        assert_eq!(of_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
-        assert_eq!(of_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
-        assert_eq!(of_candidates(pairs, 8400, 8399), None);
-        let all = of_candidates(pairs, 8400, 8400);
+        assert_eq!(found_in_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(pairs, 8400, 8399), None);
+        let all = found_in_candidates(pairs, 8400, 8400);
         assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
     }
 
     /// TensorFlow's SSD has no class 0.
     #[test]
     fn a_class_before_the_first_contradicts_the_reading() {
-        let of_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
+        let with_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
         let first_class = |first_class| Reading { first_class, ..reading("ssd-postprocess") };
-        let of = |class, reading: &Reading| {
-            of_frames(&[&[of_class(2), of_class(class)]]).of_boxes(reading)
+        let found = |class, reading: &Reading| {
+            evidence_in(&[&[with_class(2), with_class(class)]]).check_boxes(reading)
         };
         let (class, first, decoder) = (0, 1, "ssd-postprocess");
         let expected = NumberContradiction::ClassBeforeFirst { class, first, decoder };
-        assert_eq!(of(0, &first_class(1)), Some(expected));
-        assert_eq!(of(1, &first_class(1)), None);
-        assert_eq!(of(0, &first_class(0)), None);
-        assert_eq!(of(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
+        assert_eq!(found(0, &first_class(1)), Some(expected));
+        assert_eq!(found(1, &first_class(1)), None);
+        assert_eq!(found(0, &first_class(0)), None);
+        assert_eq!(found(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
     }
 }

@@ -74,13 +74,13 @@ impl Warning {
     /// corrected.
     pub(crate) fn explains_silence(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction)
-            if contradiction.is_of_decoder() || contradiction.is_of_thresholds())
+            if contradiction.concerns_decoder() || contradiction.concerns_thresholds())
     }
 
     /// Returns whether the decoder, and with it the number of classes, is probably wrong.
     #[cfg(feature = "gstreamer")]
     pub(crate) fn is_of_decoder(&self) -> bool {
-        matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.is_of_decoder())
+        matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.concerns_decoder())
     }
 }
 
@@ -165,12 +165,12 @@ impl Numbers {
         for frame in outcome.images() {
             self.evidence.add(&frame, anchors, reading.boxes.model);
         }
-        self.evidence.of_scores(&reading).map(Warning::from)
+        self.evidence.check_scores(&reading).map(Warning::from)
     }
 
     /// Judges the numbers. Later frames are not examined.
     pub fn judge(&mut self) -> Option<Warning> {
         let reading = self.reading.take()?;
-        self.evidence.of_boxes(&reading).map(Warning::from)
+        self.evidence.check_boxes(&reading).map(Warning::from)
     }
 }

@@ -96,7 +96,7 @@ pub(crate) enum Unread {
 
 impl PlanContradiction {
     /// Returns whether the decoder, and with it the number of classes, is probably wrong.
-    pub fn is_of_decoder(&self) -> bool {
+    pub fn concerns_decoder(&self) -> bool {
         matches!(
             self,
             Self::Family { .. } | Self::Id { .. } | Self::SixColumns { .. } | Self::FewRows { .. }
@@ -104,7 +104,7 @@ impl PlanContradiction {
     }
 
     /// Returns whether no score can reach its threshold.
-    pub fn is_of_thresholds(&self) -> bool {
+    pub fn concerns_thresholds(&self) -> bool {
         matches!(self, Self::Threshold { .. } | Self::NoClass { .. })
     }
 
@@ -239,19 +239,19 @@ const COARSE_STEP: f32 = 0.05;
 /// Returns the contradictions of a plan.
 pub(crate) fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
     [
-        of_decoder(facts),
-        of_thresholds(facts),
-        of_steps(facts),
-        of_unread_tensors(facts),
-        of_queries(facts),
-        of_box_format(facts),
+        check_decoder(facts),
+        check_thresholds(facts),
+        check_steps(facts),
+        check_unread_tensors(facts),
+        check_queries(facts),
+        check_box_format(facts),
     ]
     .into_iter()
     .flatten()
     .map(Warning::from)
 }
 
-fn of_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice, tensors, options, family, .. } = facts;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
@@ -286,7 +286,7 @@ fn end_to_end(choice: &Choice) -> Option<&'static str> {
 }
 
 /// Looks for score thresholds that no probability can reach.
-fn of_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice, thresholds, has_class_thresholds, .. } = facts;
     let count = choice.layout.classes;
     let lowest = thresholds.lowest(count);
@@ -300,7 +300,7 @@ fn of_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
 }
 
 /// Looks for scores with a coarse scale. If the tensor has logits, such a scale is normal.
-fn of_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, .. } = facts.choice;
     if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
         return None;
@@ -317,7 +317,7 @@ fn of_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
 
 /// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
 /// read. If the tensors were found by their ids, none is missing.
-fn of_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, reason } = facts.choice;
     let decoder = decoder.name();
     if *reason == Reason::Id {
@@ -352,7 +352,7 @@ fn of_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     })
 }
 
-fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, .. } = facts.choice;
     let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
     if decoder != "detr" || (queries <= MANY_QUERIES && classes <= MANY_CLASSES) {
@@ -364,7 +364,7 @@ fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
 
 /// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is
 /// compared with the layout without this setting.
-fn of_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice: Choice { decoder, layout, .. }, tensors, options, .. } = facts;
     let box_format = Options::default().box_format;
     if options.box_format == box_format {

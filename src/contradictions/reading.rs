@@ -57,7 +57,7 @@ impl fmt::Debug for Reading {
 impl PartialEq for Reading {
     fn eq(&self, other: &Self) -> bool {
         let key =
-            |of: &Self| (of.decoder.name(), of.classes, of.first_class, of.threshold, of.boxes);
+            |it: &Self| (it.decoder.name(), it.classes, it.first_class, it.threshold, it.boxes);
         key(self) == key(other)
     }
 }

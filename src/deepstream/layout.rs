@@ -407,7 +407,7 @@ impl StructureLayout {
     ///
     /// # Errors
     /// If the layout of this version is unknown.
-    pub fn of(version: Version) -> Result<&'static Self, StructureLayoutError> {
+    pub fn for_version(version: Version) -> Result<&'static Self, StructureLayoutError> {
         LAYOUTS
             .iter()
             .find(|layout| (layout.first..=layout.last).contains(&version))
@@ -420,7 +420,7 @@ impl StructureLayout {
     /// If the text is not a version, or if the layout of this version is unknown.
     pub fn parse_version(text: &str) -> Result<Version, StructureLayoutError> {
         let version = text.parse()?;
-        Self::of(version)?;
+        Self::for_version(version)?;
         Ok(version)
     }
 
@@ -432,18 +432,18 @@ impl StructureLayout {
     /// Returns all fields of this layout, including [`FIELDS`].
     #[cfg(any(test, feature = "internals"))]
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
-        let of = |structure, name, offset: Option<usize>| {
+        let field = |structure, name, offset: Option<usize>| {
             offset.map(|offset| StructureField { structure, name, offset })
         };
         let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
         let own = [
-            of(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
-            of(tensor, "symmetric_padding", self.symmetric_padding),
-            of("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
-            of(object, "mask_params", Some(self.object_mask)),
-            of(object, "text_params", Some(self.object_text)),
-            of(object, "obj_label", Some(self.object_label)),
-            of(object, "obj_user_meta_list", Some(self.object_user_metas)),
+            field(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
+            field(tensor, "symmetric_padding", self.symmetric_padding),
+            field("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
+            field(object, "mask_params", Some(self.object_mask)),
+            field(object, "text_params", Some(self.object_text)),
+            field(object, "obj_label", Some(self.object_label)),
+            field(object, "obj_user_meta_list", Some(self.object_user_metas)),
         ];
         FIELDS.iter().copied().chain(own.into_iter().flatten())
     }
@@ -479,7 +479,7 @@ mod tests {
                 let version = Version::new(major, minor);
                 let layouts = LAYOUTS.iter().filter(|l| l.first <= version && version <= l.last);
                 assert_eq!(layouts.count(), 1, "{version}");
-                assert!(StructureLayout::of(version).is_ok());
+                assert!(StructureLayout::for_version(version).is_ok());
             }
         }
     }
@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn the_error_of_another_version_names_the_range() {
         for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
-            let error = StructureLayout::of(version).unwrap_err().to_string();
+            let error = StructureLayout::for_version(version).unwrap_err().to_string();
             let expected = format!(
                 "deepstream-version: this plugin knows the structures of versions 6.0 to 9.1, not of {version};"
             );

@@ -143,7 +143,7 @@ impl DeepStream {
     /// Determines the structures of a batch.
     fn recognize(&self, batch: Record) -> Result<Structures, DeepStreamError> {
         // SAFETY: `batch` is a batch.
-        let sizes = unsafe { StructureSizes::of_pools(batch) }?;
+        let sizes = unsafe { StructureSizes::from_pools(batch) }?;
         Structures::recognize(self.forced.or_else(|| self.library.version()), sizes)
     }
 }

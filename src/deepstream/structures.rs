@@ -46,7 +46,7 @@ impl StructureSizes {
     ///
     /// # Safety
     /// `batch` must be an `NvDsBatchMeta`.
-    pub(super) unsafe fn of_pools(batch: Record) -> Result<Self, DeepStreamError> {
+    pub(super) unsafe fn from_pools(batch: Record) -> Result<Self, DeepStreamError> {
         let size = |name, offset, meta_type| {
             // SAFETY: the batch has this field in every layout.
             let found: *mut c_void = unsafe { batch.read(offset) };
@@ -168,7 +168,7 @@ impl Structures {
             let assumption = Some(Assumption::NoVersion);
             return Ok(Self { layout, version: layout.last, assumption });
         };
-        if let Ok(layout) = StructureLayout::of(version) {
+        if let Ok(layout) = StructureLayout::for_version(version) {
             return if layout.sizes == found {
                 Ok(Self { layout, version, assumption: None })
             } else {
@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn an_unknown_version_has_the_layout_of_the_last_one_before_it_with_its_sizes() {
-        let of = |major, minor| StructureLayout::of(Version::new(major, minor)).unwrap();
+        let layout =
+            |major, minor| StructureLayout::for_version(Version::new(major, minor)).unwrap();
         for (version, like, expected) in [
             ((9, 2), (9, 1), (9, 1)),
             ((10, 0), (9, 0), (9, 1)),
@@ -218,8 +219,8 @@ mod tests {
             ((5, 1), (6, 3), (6, 0)),
         ] {
             let version = Version::new(version.0, version.1);
-            let found = recognized(Some(version), of(like.0, like.1).sizes).unwrap();
-            assert_eq!(found.layout, of(expected.0, expected.1), "{version}");
+            let found = recognized(Some(version), layout(like.0, like.1).sizes).unwrap();
+            assert_eq!(found.layout, layout(expected.0, expected.1), "{version}");
             assert_eq!(
                 (found.version, found.assumption),
                 (version, Some(Assumption::UnknownVersion))

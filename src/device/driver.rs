@@ -313,12 +313,12 @@ impl Driver {
             let (name, description) = Default::default();
             return Err(DriverError { call, code, name, description });
         }
-        let text = |of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
+        let text = |function: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
             let mut text = null();
             // SAFETY: `text` is valid for writes. On success, the driver stores the address of a static C string in
             // it.
             unsafe {
-                if of(code, &mut text) == SUCCESS && !text.is_null() {
+                if function(code, &mut text) == SUCCESS && !text.is_null() {
                     CStr::from_ptr(text).to_string_lossy().into_owned()
                 } else {
                     format!("error {code}")

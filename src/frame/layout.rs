@@ -307,7 +307,7 @@ impl PlaneSize {
                 let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
                 (columns(c) - 1) * step + step.max(sample)
             };
-            let most = |of: &dyn Fn(usize) -> usize| components.iter().map(|&c| of(c)).max();
+            let most = |count: &dyn Fn(usize) -> usize| components.iter().map(|&c| count(c)).max();
             (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
         } else {
             // The format packs several pixels into a word, or uses a palette.

@@ -138,13 +138,13 @@ impl From<DriverError> for InferenceError {
 
 impl InferenceError {
     /// Returns whether the GPU failed, so that another processor may succeed.
-    pub fn is_of_gpu(&self) -> bool {
+    pub fn is_gpu_failure(&self) -> bool {
         matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
     }
 
     /// Returns whether a GPU or provider is installed but unusable. If the CPU takes over, such an error is worth a
     /// warning; a missing GPU is not.
-    pub fn is_of_installation(&self) -> bool {
+    pub fn is_installation_problem(&self) -> bool {
         match self {
             Self::Provider { .. } => true,
             Self::NoGpu { problem, .. } => !problem.is_absence(),

@@ -286,7 +286,7 @@ fn site_packages() -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .chain(["/usr/local", "/usr"].map(PathBuf::from));
-    let of_prefix = |prefix: PathBuf| {
+    let package_folders = |prefix: PathBuf| {
         let versions = entries(&prefix.join("lib")).into_iter().filter(|folder| {
             folder
                 .file_name()
@@ -295,7 +295,7 @@ fn site_packages() -> Vec<PathBuf> {
         });
         versions.flat_map(|folder| ["site-packages", "dist-packages"].map(|name| folder.join(name)))
     };
-    prefixes.flat_map(of_prefix).filter(|folder| folder.is_dir()).collect()
+    prefixes.flat_map(package_folders).filter(|folder| folder.is_dir()).collect()
 }
 
 /// Returns the paths in `folder`, sorted by name; none if the folder cannot be read.

@@ -108,7 +108,7 @@ impl OutputSet {
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
         let mut memory = Vec::new();
         for fixed in outputs {
-            let of_output = match gpu {
+            let output_memory = match gpu {
                 Some(gpu) => {
                     OutputMemory::Device(Arc::new(DeviceBuffer::new(&gpu.device, fixed.bytes())?))
                 }
@@ -126,7 +126,7 @@ impl OutputSet {
                 shape[0] = 1;
             }
             for (index, slot) in slots.iter_mut().enumerate() {
-                let elements = Elements { memory: of_output.clone(), offset: index * len, len };
+                let elements = Elements { memory: output_memory.clone(), offset: index * len, len };
                 let elements = match (gpu, &ready) {
                     (Some(gpu), Some(ready)) => elements.on_device(gpu, ready),
                     _ => gst::Memory::from_slice(elements),
@@ -137,7 +137,7 @@ impl OutputSet {
                 let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
                 slot.push(tensor.with_model(model.clone()));
             }
-            memory.push(of_output);
+            memory.push(output_memory);
         }
         let slots = slots.into_iter().map(Mutex::new).collect();
         Ok(Self { memory, binding, slots, ready })

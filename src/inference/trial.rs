@@ -34,8 +34,10 @@ impl Trial<'_> {
     pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<FixedOutput>, InferenceError> {
         let model = self.model;
         let outputs = self.run(input, |values| {
-            let of_run = |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
-            let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
+            let fixed_output =
+                |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
+            let outputs =
+                model.outputs.iter().filter_map(|output| fixed_output(output).transpose());
             outputs.collect::<Result<Vec<_>, _>>()
         })??;
         match (&outputs[..], &model.outputs[..]) {
@@ -51,20 +53,20 @@ impl Trial<'_> {
     /// If the model fails, or if the outputs depend on one of these.
     pub fn check_batch(&mut self, outputs: &[FixedOutput]) -> Result<(), InferenceError> {
         let batch = self.model.input.batch;
-        let mut of_run = |run: usize| {
+        let mut sample_of_run = |run: usize| {
             // Picture 0 is in place 0 of the first run, and in place 1 of the second run. No other picture occurs
             // twice.
             let number = |place| if place == run { 0 } else { 1 + place + run * batch };
             self.sample(outputs, number)
         };
-        let (first, second) = (of_run(0)?, of_run(1)?);
+        let (first, second) = (sample_of_run(0)?, sample_of_run(1)?);
         for (index, fixed) in outputs.iter().enumerate() {
-            let of_picture = |sample: &Sample, place: usize| {
+            let picture_numbers = |sample: &Sample, place: usize| {
                 let numbers = &sample.outputs[index];
                 let len = numbers.len() / batch;
                 numbers[place * len..][..len].to_vec()
             };
-            if !are_close(&of_picture(&first, 0), &of_picture(&second, 1)) {
+            if !are_close(&picture_numbers(&first, 0), &picture_numbers(&second, 1)) {
                 let problem = format!(
                     "the output {} of a picture depends on the other pictures of the batch",
                     fixed.output.name
@@ -91,9 +93,9 @@ impl Trial<'_> {
             self.write_noise(&mut input, place, number(place) as u64);
         }
         let outputs = self.run(&input, |values| {
-            let of_run =
+            let output_numbers =
                 |fixed: &FixedOutput| numbers(fixed, bytes(fixed, &values[&*fixed.output.name]));
-            outputs.iter().map(of_run).collect()
+            outputs.iter().map(output_numbers).collect()
         })?;
         Ok(Sample { input, outputs })
     }

@@ -94,7 +94,7 @@ impl<'a> Sets<'a> {
         not(feature = "v1_20"),
         expect(unused_mut, unused_variables, reason = "there are no sets")
     )]
-    fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
+    fn read(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut sets = Self::default();
         #[cfg(feature = "v1_26")]
         (0..tensor_meta::count(buffer)).for_each(|index| sets.add(Set::TensorMeta(index)));
@@ -183,7 +183,7 @@ impl SetReader {
         &mut self,
         buffer: &'a gst::BufferRef,
     ) -> Result<(Tensors<'a>, Sets<'a>), InputError> {
-        let sets = Sets::of(buffer)?;
+        let sets = Sets::read(buffer)?;
         let set = sets.find(&self.selection);
         if self.last.as_ref().map(Set::as_ref) != set {
             self.last = set.map(Set::to_owned);

@@ -50,10 +50,10 @@ fn objects(
 ) -> Result<Vec<Object>, DeepStreamError> {
     let mut found = batch.objects(frame).collect::<Result<Vec<_>, _>>()?;
     found.reverse();
-    let index_of = |address| found.iter().position(|object| object.address == address);
+    let index_at = |address| found.iter().position(|object| object.address == address);
     let objects = (0..).zip(&found).map(|(index, found)| Object {
         region_id: index,
-        parent_id: found.parent.and_then(index_of).map(|parent| parent as i64),
+        parent_id: found.parent.and_then(index_at).map(|parent| parent as i64),
         ..object(found, size)
     });
     Ok(objects.collect())

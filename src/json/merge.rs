@@ -33,11 +33,10 @@ impl Merger {
     /// `found` becomes an object. Returns the region or the new object.
     pub fn add<'o>(&mut self, objects: &'o mut Vec<Object>, found: Object) -> &'o mut Object {
         let regions = self.is_merged.len();
-        let of_region =
-            |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
+        let is_match = |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
         let order = || (self.next..regions).chain(0..self.next);
         let has_id = |index: &usize| objects[*index].region_id == found.region_id;
-        let same = order().filter(has_id).find(of_region).or_else(|| order().find(of_region));
+        let same = order().filter(has_id).find(is_match).or_else(|| order().find(is_match));
         let Some(index) = same else {
             objects.push(found);
             return objects.last_mut().expect("it was added");

@@ -8,12 +8,12 @@ use crate::regions::{self, AttachedKeypoints, AttachedMask, AttachedRegion};
 
 /// Adds an object for each region of interest of a frame of this size.
 pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
-    objects.extend(regions::of(buffer).map(|region| object(&region, frame)));
+    objects.extend(regions::iter(buffer).map(|region| object(&region, frame)));
 }
 
 fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
     let upright = region.rectangle.map(i64::from);
-    let of_detection = || {
+    let detection_label = || {
         // GStreamer itself only writes UTF-8, so a string with other bytes is ignored.
         let label = region.detection_label?.to_str().ok()?;
         (!label.is_empty()).then(|| Label::from(label.to_owned()))
@@ -27,7 +27,7 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         // 0 means that the region has no parent, although 0 is also a valid id.
         parent_id: Some(region.parent_id.into()).filter(|&parent| parent > 0),
         track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
-        label: object::label(Some(region.label)).or_else(of_detection),
+        label: object::label(Some(region.label)).or_else(detection_label),
         label_id: region.class,
         confidence: region.confidence.map(Number::F64),
         rotation: rotated.map(|(_, angle)| angle),

@@ -39,11 +39,11 @@ mod tests {
 
     #[test]
     fn runs_begin_with_pixels_that_are_not_set() {
-        let of = |bits: &[u8]| runs(bits.iter().map(|&bit| bit == 1));
-        assert_eq!(of(&[0, 0, 1, 1, 1, 0]), [2, 3, 1]);
-        assert_eq!(of(&[1, 0, 0]), [0, 1, 2]);
-        assert_eq!(of(&[0, 0]), [2]);
-        assert_eq!(of(&[1, 1]), [0, 2]);
+        let runs_of = |bits: &[u8]| runs(bits.iter().map(|&bit| bit == 1));
+        assert_eq!(runs_of(&[0, 0, 1, 1, 1, 0]), [2, 3, 1]);
+        assert_eq!(runs_of(&[1, 0, 0]), [0, 1, 2]);
+        assert_eq!(runs_of(&[0, 0]), [2]);
+        assert_eq!(runs_of(&[1, 1]), [0, 2]);
     }
 
     #[test]

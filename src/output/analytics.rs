@@ -56,7 +56,7 @@ pub(super) fn attach(
     let first_id = meta.len() as u32;
     for detailed in regions.iter() {
         let region = detailed.region;
-        let label = labels.of(region.class).quark;
+        let label = labels.label(region.class).quark;
         #[cfg(feature = "v1_26")]
         if let Some(oriented) = &detailed.oriented {
             let ([x, y, w, h], angle) = oriented_pixels(oriented);

@@ -40,8 +40,8 @@ pub(super) fn add(
         if region.points.is_empty() {
             continue;
         }
-        let is_face = labels.of(region.region.class).is_face;
-        let layout = KeypointLayout::of(region.points.len(), is_face);
+        let is_face = labels.label(region.region.class).is_face;
+        let layout = KeypointLayout::for_points(region.points.len(), is_face);
         // A layout has at most this many numbers.
         let mut positions = ArrayVec::<i32, MAX_COLUMN_COMPONENTS>::new();
         let mut confidences = ArrayVec::<f32, { MAX_COLUMN_COMPONENTS / 2 }>::new();

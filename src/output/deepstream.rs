@@ -40,7 +40,7 @@ pub(crate) struct ClassColors {
 }
 
 impl ClassColors {
-    fn of(&self, class: u32) -> &ObjectColors {
+    fn get(&self, class: u32) -> &ObjectColors {
         self.classes.get(class as usize).unwrap_or(&self.all)
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn attach<'r>(
         if task.add_objects {
             batch.set_infer_done(frame);
             for region in regions.iter() {
-                let colors = *colors.of(region.region.class);
+                let colors = *colors.get(region.region.class);
                 let object = object(&batch, size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
@@ -122,7 +122,7 @@ fn object<'l>(
         confidence: region.confidence,
         rect,
         rotation_angle,
-        label: labels.of(region.class).quark.as_str(),
+        label: labels.label(region.class).quark.as_str(),
         colors: ObjectColors::default(),
     }
 }

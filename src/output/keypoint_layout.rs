@@ -20,7 +20,7 @@ impl KeypointLayout {
 
     /// Determines the layout of `count` points of a region. `is_face` says whether the decoder calls the region's
     /// class `face`.
-    pub fn of(count: usize, is_face: bool) -> Self {
+    pub fn for_points(count: usize, is_face: bool) -> Self {
         match count {
             17 => Self::Coco17,
             5 if is_face => Self::Face5,
@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn layouts_follow_from_the_number_of_points_and_the_class() {
-        assert_eq!(KeypointLayout::of(17, false), KeypointLayout::Coco17);
-        assert_eq!(KeypointLayout::of(5, true), KeypointLayout::Face5);
+        assert_eq!(KeypointLayout::for_points(17, false), KeypointLayout::Coco17);
+        assert_eq!(KeypointLayout::for_points(5, true), KeypointLayout::Face5);
         // Five points of something else, for example of a hand.
-        assert_eq!(KeypointLayout::of(5, false), KeypointLayout::Points);
+        assert_eq!(KeypointLayout::for_points(5, false), KeypointLayout::Points);
         for count in [0, 1, 4, 6, 21] {
-            assert_eq!(KeypointLayout::of(count, true), KeypointLayout::Points, "{count}");
+            assert_eq!(KeypointLayout::for_points(count, true), KeypointLayout::Points, "{count}");
         }
     }
 

@@ -161,11 +161,11 @@ impl Labels {
 
     /// Returns the name of `class` as a quark.
     pub fn quark(&mut self, class: u32) -> glib::Quark {
-        self.of(class).quark
+        self.label(class).quark
     }
 
     /// Returns the label of `class`, which must be less than [`MAX_CLASSES`](crate::decoder::MAX_CLASSES).
-    pub(super) fn of(&mut self, class: u32) -> &Label {
+    pub(super) fn label(&mut self, class: u32) -> &Label {
         let index = class as usize;
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
@@ -176,8 +176,8 @@ impl Labels {
                 Some(name) => glib::Quark::from_str(name),
                 None => glib::Quark::from_str(numbered(index)),
             };
-            let of_decoder = decoder.and_then(|decoder| decoder.label(class));
-            let is_face = of_decoder == Some("face");
+            let decoder_label = decoder.and_then(|decoder| decoder.label(class));
+            let is_face = decoder_label == Some("face");
             Label { quark, detection: roi::detection(class, quark), is_face }
         })
     }
@@ -319,7 +319,7 @@ mod tests {
             let choice = ssd(is_tflite);
             labels.set_choice(&choice);
             assert_eq!(
-                [0, 1, 2, 3].map(|class| labels.of(class).quark.as_str().to_owned()),
+                [0, 1, 2, 3].map(|class| labels.label(class).quark.as_str().to_owned()),
                 expected
             );
             for (class, label) in expected.iter().enumerate() {
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!((labels.source(), labels.count()), (None, 0));
         labels.set_model(&[" person ".to_owned(), " ".to_owned()]);
         assert_eq!((labels.source(), labels.count()), (Some("the tensors' model"), 2));
-        let name = |labels: &mut Labels, class| labels.of(class).quark.as_str().to_owned();
+        let name = |labels: &mut Labels, class| labels.label(class).quark.as_str().to_owned();
         assert_eq!(
             [0, 1, 2].map(|class| name(&mut labels, class)),
             ["person", "class-1", "class-2"]
@@ -369,7 +369,7 @@ mod tests {
         let mut labels = load("file", b"dog").unwrap();
         labels.set_model(&["person".to_owned(), "cat".to_owned()]);
         assert_eq!(labels.source(), Some("the label file"));
-        assert_eq!([0, 1].map(|class| labels.of(class).quark.as_str()), ["dog", "class-1"]);
+        assert_eq!([0, 1].map(|class| labels.label(class).quark.as_str()), ["dog", "class-1"]);
     }
 
     #[test]

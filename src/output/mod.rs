@@ -111,7 +111,7 @@ pub fn is_attached(
     labels: &mut Labels,
     kinds: Kinds,
 ) -> bool {
-    let label = labels.of(region.region.class).quark;
+    let label = labels.label(region.region.class).quark;
     #[cfg(feature = "v1_24")]
     if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;

@@ -153,7 +153,7 @@ impl FrameRegions {
         frame.has_visibility = points.has_visibility();
         frame.details.end += 1;
         self.details.push(RegionDetail {
-            oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
+            oriented: detail.oriented_box().map(|oriented| mapping.frame_oriented_box(&oriented)),
             points: first..self.points.len(),
             mask: mask.map(|(mask, area)| {
                 let first = self.mask_bytes.len();

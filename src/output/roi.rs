@@ -54,11 +54,11 @@ static NUMBERS: LazyLock<[glib::Quark; 5]> =
 /// Creates the structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer
 /// read.
 pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
-    let of_class = gst::Structure::builder("detection")
+    let class_fields = gst::Structure::builder("detection")
         .field("label_id", class as i32)
         .field("label", label.as_str())
         .build();
-    with_values(&of_class, [0.0; 5])
+    with_values(&class_fields, [0.0; 5])
 }
 
 /// Returns the number after the greatest id of any region of interest on `buffer`, or 0 if there are no regions.
@@ -80,7 +80,7 @@ pub(super) fn attach(
     let [width, height] = frame.map(f64::from);
     for (id, detailed) in (first_id..).zip(regions.iter()) {
         let DetailedRegion { region, oriented, points, has_visibility, mask } = detailed;
-        let label = labels.of(region.class);
+        let label = labels.label(region.class);
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
@@ -128,7 +128,7 @@ fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Stru
     gst::Structure::builder("keypoints")
         .field("count", points.len() as i32)
         .field("components", if has_visibility { 3 } else { 2 })
-        .field("layout", KeypointLayout::of(points.len(), is_face).name())
+        .field("layout", KeypointLayout::for_points(points.len(), is_face).name())
         .field("data", data)
         .build()
 }

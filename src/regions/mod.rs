@@ -13,7 +13,7 @@
 //! use gstnmsfilter::regions;
 //!
 //! fn print(buffer: &gst::BufferRef) {
-//!     for region in regions::of(buffer) {
+//!     for region in regions::iter(buffer) {
 //!         let [left, top, width, height] = region.rectangle;
 //!         let label = region.label.to_string_lossy();
 //!         println!("{label} at {left},{top} {width}x{height}, confidence {:?}", region.confidence);
@@ -72,7 +72,7 @@ pub struct AttachedRegion<'a> {
 }
 
 /// Returns the regions of interest of `buffer`.
-pub fn of(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
+pub fn iter(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
     Metas { buffer, state: null_mut(), lifetime: PhantomData }.map(AttachedRegion::new)
 }
 

@@ -319,7 +319,7 @@ impl OrtInference {
         for provider in others {
             match Inference::open(&options, *provider) {
                 Ok(inference) => return Ok(self.state(inference, options, true)),
-                Err(error) if error.is_of_installation() => self.warn_of_cpu(&error),
+                Err(error) if error.is_installation_problem() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }
@@ -409,7 +409,7 @@ impl OrtInference {
         mut act: impl FnMut(&mut State) -> Result<T, InferenceError>,
     ) -> Result<T, InferenceError> {
         match act(state) {
-            Err(error) if state.is_auto && error.is_of_gpu() => {
+            Err(error) if state.is_auto && error.is_gpu_failure() => {
                 self.warn_of_cpu(&error);
                 state.replace_gpu()?;
                 act(state)

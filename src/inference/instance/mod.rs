@@ -157,8 +157,8 @@ impl Instance {
     fn start(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
-        let (of_thread, for_thread) = (shared.clone(), options.clone());
-        let run = move || thread::run(&for_thread, provider, &of_thread, opened);
+        let (thread_shared, thread_options) = (shared.clone(), options.clone());
+        let run = move || thread::run(&thread_options, provider, &thread_shared, opened);
         let thread = Builder::new().name("ortinference".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             InferenceError::Session(format!("a thread cannot be started: {error}"))

@@ -123,13 +123,13 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
             Err(error) => return fail(shared, &error),
         };
         let result = session.run(index, &sets[set], &written);
-        let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
+        let failure = result.as_ref().err().filter(|error| error.is_gpu_failure()).cloned();
         let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
         let result = result.map(run);
         let mut state = lock(&shared.state);
         let number = state.number;
-        let of_set = &mut state.sets[set];
-        (of_set.number, of_set.entries, of_set.result) = (number, submitted, result);
+        let set_state = &mut state.sets[set];
+        (set_state.number, set_state.entries, set_state.result) = (number, submitted, result);
         drop(state);
         if let Some(failure) = failure {
             return fail(shared, &failure);

@@ -31,10 +31,10 @@ use super::protobuf::{Field, field, fields, replace_first, write_message, write_
 pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     let graph = field(model, 7)?;
     let parts = fields(graph)?;
-    let of = |number| parts.iter().filter(move |part| part.number == number);
-    let weights: Vec<_> = of(5).filter_map(|part| field(part.contents, 8)).collect();
+    let parts_with = |number| parts.iter().filter(move |part| part.number == number);
+    let weights: Vec<_> = parts_with(5).filter_map(|part| field(part.contents, 8)).collect();
     let is_weight = |input: &[u8]| field(input, 1).is_some_and(|name| weights.contains(&name));
-    let mut inputs = of(11).map(|part| part.contents).filter(|input| !is_weight(input));
+    let mut inputs = parts_with(11).map(|part| part.contents).filter(|input| !is_weight(input));
     let (Some(input), None) = (inputs.next(), inputs.next()) else {
         return None;
     };

@@ -148,7 +148,7 @@ impl InputSpec {
 
     /// Describes an input that takes RGB in planes, with values from 0 to 1.
     #[cfg(any(test, feature = "internals"))]
-    pub fn of_size(size: [u32; 2], element: PixelElement) -> Self {
+    pub fn with_size(size: [u32; 2], element: PixelElement) -> Self {
         Self {
             name: "images".to_owned(),
             element,

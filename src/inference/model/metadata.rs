@@ -31,7 +31,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// Reads the metadata of a session's model. The result is empty if ONNX Runtime cannot read the metadata.
-    pub fn of(session: &Session) -> Self {
+    pub fn read(session: &Session) -> Self {
         let Ok(metadata) = session.metadata() else {
             return Self::default();
         };

@@ -232,7 +232,7 @@ impl Model {
         overrides: &Overrides,
     ) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
-        let metadata = Metadata::of(session);
+        let metadata = Metadata::read(session);
         let inputs = session.inputs();
         if let Some(info) = &info {
             info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;

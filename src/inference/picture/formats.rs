@@ -45,7 +45,7 @@ impl<T> Formats<T> {
 
     /// Returns the `T` of the current format, or `None` before the first format.
     pub fn current(&mut self) -> Option<&mut T> {
-        self.known.get_mut(self.current).map(|(_, of_format)| of_format)
+        self.known.get_mut(self.current).map(|(_, value)| value)
     }
 }
 

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn input(element: PixelElement) -> InputSpec {
-        InputSpec::of_size([8, 8], element)
+        InputSpec::with_size([8, 8], element)
     }
 
     #[test]

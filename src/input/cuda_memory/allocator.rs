@@ -287,16 +287,17 @@ unsafe extern "C" fn share(
     size: isize,
 ) -> *mut gst::ffi::GstMemory {
     // SAFETY: GStreamer calls this function for memory of this allocator, to which its caller owns a reference.
-    let (of, wrapped) = unsafe { (&*memory, wrapped(memory)) };
-    let end = of.offset + of.size;
-    let start = of.offset.checked_add_signed(offset);
+    let (original, wrapped) = unsafe { (&*memory, wrapped(memory)) };
+    let end = original.offset + original.size;
+    let start = original.offset.checked_add_signed(offset);
     let range = start.and_then(|start| match usize::try_from(size) {
         Ok(size) => Some(start..start.checked_add(size)?),
         Err(_) => Some(start..end),
     });
     // GStreamer's allocators allow the range to include bytes that `gst_memory_resize` excluded; this allocator
     // does, too.
-    let Some(range) = range.filter(|range| range.start <= range.end && range.end <= of.maxsize)
+    let Some(range) =
+        range.filter(|range| range.start <= range.end && range.end <= original.maxsize)
     else {
         return null_mut();
     };
@@ -304,7 +305,7 @@ unsafe extern "C" fn share(
     // `GstMemory` owns the box until `Allocator::free` drops it.
     unsafe {
         let shared = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
-        init(shared, of.allocator, root(memory), of.maxsize, range, wrapped.ready);
+        init(shared, original.allocator, root(memory), original.maxsize, range, wrapped.ready);
         shared
     }
 }

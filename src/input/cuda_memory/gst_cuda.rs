@@ -67,7 +67,7 @@ impl GstCudaLibrary {
 /// # Safety
 /// `memory` must be valid. The result may only be used while `memory`, which owns a reference to the stream,
 /// exists.
-pub(super) unsafe fn stream_of(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
+pub(super) unsafe fn producer_stream(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
     let library = GstCudaLibrary::get()?;
     // SAFETY: the caller guarantees that the memory is valid. `get_stream` is only called if the memory comes from
     // the library, and `get_handle` only with a stream that is not null.

@@ -90,7 +90,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
         if (*memory).mini_object.flags & NEED_SYNC == 0 {
             return Ready::Now;
         }
-        gst_cuda::stream_of(memory).map_or(Ready::AfterOwner, Ready::AfterStream)
+        gst_cuda::producer_stream(memory).map_or(Ready::AfterOwner, Ready::AfterStream)
     }
 }
 

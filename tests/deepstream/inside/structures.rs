@@ -42,7 +42,7 @@ fn of_other_sizes_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let own = layout.sizes;
     let StructureSizes { object, frame, user } = own;
     let others = LAYOUTS.iter().map(|other| other.sizes).filter(|sizes| *sizes != own);
@@ -76,7 +76,7 @@ fn without_their_pools_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let sizes = StructureLayout::of(version()).unwrap().sizes;
+    let sizes = StructureLayout::for_version(version()).unwrap().sizes;
     let sizes = [sizes.object, sizes.frame, sizes.user];
     for (which, name) in (0..).zip(["obj_meta_pool", "frame_meta_pool", "user_meta_pool"]) {
         let index = which as usize;
