@@ -17,7 +17,7 @@ use super::layout::{Extent, FrameError, FrameLayout, PLANES, UNKNOWN};
 const ALIGNMENT: usize = 16;
 
 /// A mapped frame. Dropping it unmaps the frame.
-pub struct Frame<B> {
+pub struct MappedFrame<B> {
     frame: VideoFrameRef<B>,
     planes: [Extent; PLANES],
 }
@@ -43,7 +43,7 @@ pub struct PlaneMut<'a> {
 }
 
 #[cfg(feature = "onnxruntime")]
-impl<'a> Frame<&'a gst::BufferRef> {
+impl<'a> MappedFrame<&'a gst::BufferRef> {
     /// Maps `buffer` for reading.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl<'a> Frame<&'a gst::BufferRef> {
 }
 
 #[cfg(feature = "internals")]
-impl<'a> Frame<&'a mut gst::BufferRef> {
+impl<'a> MappedFrame<&'a mut gst::BufferRef> {
     /// Maps `buffer` for reading and writing.
     ///
     /// # Errors

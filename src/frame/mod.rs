@@ -5,7 +5,7 @@
 //!
 //! A frame's `GstVideoMeta` determines the layout of the frame (offsets, strides, number of planes), and any
 //! element can write this metadata. `gst_video_frame_map`, GstVideoConverter and the slices of the Rust bindings
-//! trust it without a check. Elements that read or write samples therefore map frames with [`Frame`], or check the
+//! trust it without a check. Elements that read or write samples therefore map frames with [`MappedFrame`], or check the
 //! layout of a frame in device memory with [`FrameLayout::plane_at`].
 
 mod component;
@@ -14,7 +14,7 @@ mod mapped;
 
 pub use component::{COLORS, Component, components};
 pub use layout::{FrameError, FrameLayout};
-pub use mapped::Frame;
+pub use mapped::MappedFrame;
 #[cfg(feature = "onnxruntime")]
 pub use mapped::Plane;
 #[cfg(feature = "internals")]

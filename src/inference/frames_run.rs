@@ -6,7 +6,7 @@
 use gst_video::VideoInfo;
 
 use super::error::InferenceError;
-use super::instance::{Entry, Run};
+use super::instance::{BatchEntry, Run};
 use super::pictures::Pictures;
 use crate::device::Event;
 use crate::input::custom_meta::NewTensor;
@@ -14,7 +14,7 @@ use crate::input::custom_meta::NewTensor;
 /// A run that collects frames. If it is dropped before [`run`](Self::run), its places in the batch stay empty.
 pub struct FramesRun<'i> {
     pub(super) pictures: &'i mut Pictures,
-    pub(super) entry: Entry<'i>,
+    pub(super) entry: BatchEntry<'i>,
     pub(super) last_run: &'i mut Run,
     /// The event of the last picture. All pictures are made in one stream, so the earlier ones complete before it.
     pub(super) written: Option<Event>,
@@ -47,7 +47,7 @@ impl FramesRun<'_> {
         let prepared = self.pictures.prepare(frame)?;
         let (input, place) = (self.entry.input, self.entry.first + written);
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry,
-        // and the entry's run does not begin before `Entry::run` is called.
+        // and the entry's run does not begin before `BatchEntry::run` is called.
         self.written = unsafe { self.pictures.write(prepared, input, place) }?;
         self.descriptions.push(self.pictures.description());
         Ok(self.pictures.uploaded)

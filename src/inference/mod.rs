@@ -170,7 +170,7 @@ impl Inference {
         let prepared = self.pictures.prepare(frame)?;
         let mut entry = self.member.enter(1)?;
         // SAFETY: `pictures` was made for the model that this input belongs to. The entry belongs to this element,
-        // and its run does not begin before `Entry::run` is called.
+        // and its run does not begin before `BatchEntry::run` is called.
         let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
         self.last_run = entry.run(written)?;
         let description = self.pictures.description();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads a DeepStream batch.
 //!
-//! In: the frames of a batch, with objects from any element. Out: one [`Stream`] per frame, in the batch's order.
+//! In: the frames of a batch, with objects from any element. Out: one [`FrameDetections`] per frame, in the batch's order.
 
 use super::object::{Label, Number, Object, normalized};
-use super::runs::{self, Mask};
-use super::{FrameCaps, Stream};
+use super::runs::{self, MaskRuns};
+use super::{FrameCaps, FrameDetections};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
 };
 use crate::geometry::OrientedBox;
 use crate::output::oriented_pixels;
 
-/// Adds a [`Stream`] for each frame of the batch in `buffer`.
+/// Adds a [`FrameDetections`] for each frame of the batch in `buffer`.
 ///
 /// # Errors
 /// If the metadata is damaged.
@@ -20,7 +20,7 @@ pub(super) fn read(
     batch: BatchMeta<'_>,
     buffer: &gst::BufferRef,
     caps: FrameCaps,
-    streams: &mut Vec<Stream>,
+    streams: &mut Vec<FrameDetections>,
 ) -> Result<(), DeepStreamError> {
     // SAFETY: the buffer has NVMM memory.
     let surfaces = caps.is_nvmm.then(|| unsafe { batch.surfaces(buffer) }).flatten();
@@ -30,7 +30,7 @@ pub(super) fn read(
         // `nmsfilter` uses this rule, too, to find the frame size to which it scales boxes.
         let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
         let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
-        streams.push(Stream {
+        streams.push(FrameDetections {
             index: batch.pad_index(frame),
             source: batch.source_id(frame),
             size: Some(size),
@@ -94,10 +94,10 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
 }
 
 /// Converts the mask of an object. DeepStream's mask covers the object's rectangle.
-fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<Mask> {
+fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<MaskRuns> {
     let size = [found.width, found.height];
     let area = runs::area(size)?;
     let pixels = found.numbers.get(..area)?;
     let runs = runs::runs(pixels.iter().map(|&number| number > found.threshold));
-    Some(Mask { rect: rect.map(f64::from), size, runs })
+    Some(MaskRuns { rect: rect.map(f64::from), size, runs })
 }

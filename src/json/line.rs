@@ -8,8 +8,8 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
 use super::object::{Keypoints, Number, Object};
-use super::runs::Mask;
-use super::{Detections, Stream};
+use super::runs::MaskRuns;
+use super::{Detections, FrameDetections};
 
 /// The parts of a line other than the detections.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ struct LineText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     objects: Option<&'a Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    streams: Option<&'a Vec<Stream>>,
+    streams: Option<&'a Vec<FrameDetections>>,
 }
 
 #[derive(serde::Serialize)]
@@ -77,7 +77,7 @@ impl From<[u32; 2]> for Size {
     }
 }
 
-impl Serialize for Stream {
+impl Serialize for FrameDetections {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         struct StreamText<'a> {
@@ -127,7 +127,7 @@ impl Serialize for Object {
             #[serde(skip_serializing_if = "Option::is_none")]
             keypoints: Option<&'a Keypoints>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            mask: Option<&'a Mask>,
+            mask: Option<&'a MaskRuns>,
         }
 
         #[derive(serde::Serialize)]
@@ -214,7 +214,7 @@ impl Serialize for Keypoints {
     }
 }
 
-impl Serialize for Mask {
+impl Serialize for MaskRuns {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         struct MaskText<'a> {

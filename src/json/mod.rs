@@ -80,7 +80,7 @@ pub struct Detections {
     /// The objects of a buffer without a batch.
     objects: Vec<Object>,
     /// The frames of a batch.
-    streams: Vec<Stream>,
+    streams: Vec<FrameDetections>,
     is_batch: bool,
     #[cfg(feature = "v1_24")]
     merger: merge::Merger,
@@ -88,7 +88,7 @@ pub struct Detections {
 
 /// A frame of a batch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stream {
+pub(crate) struct FrameDetections {
     pub index: u32,
     pub source: u32,
     pub size: Option<[u32; 2]>,

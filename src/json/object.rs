@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-use super::runs::Mask;
+use super::runs::MaskRuns;
 
 /// A label. Borrowed for labels of quarks, which live until the process ends.
 pub(super) type Label = Cow<'static, str>;
@@ -30,7 +30,7 @@ pub(crate) struct Object {
     /// The angle in radians, clockwise.
     pub rotation: Option<f32>,
     pub keypoints: Option<Keypoints>,
-    pub mask: Option<Mask>,
+    pub mask: Option<MaskRuns>,
 }
 
 /// A number in the precision of the metadata. Its text is the shortest that is read as this number again.

@@ -2,7 +2,7 @@
 //! Converts regions of interest to objects.
 
 use super::object::{self, Keypoints, Label, Number, Object, edges, normalized};
-use super::runs::{self, Mask};
+use super::runs::{self, MaskRuns};
 use crate::output::oriented_pixels;
 use crate::regions::{self, AttachedKeypoints, AttachedMask, AttachedRegion};
 
@@ -44,7 +44,7 @@ fn keypoints(points: AttachedKeypoints<'_>) -> Keypoints {
     }
 }
 
-fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> Option<Mask> {
+fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> Option<MaskRuns> {
     let size = [width, height];
     runs::area(size)?;
     let width = width as usize;
@@ -52,5 +52,5 @@ fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> O
         (0..width).map(move |column| row[column / 8] & (0x80 >> (column % 8)) != 0)
     });
     let [left, top, right, bottom] = edges;
-    Some(Mask { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
+    Some(MaskRuns { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
 }

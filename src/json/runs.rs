@@ -3,7 +3,7 @@
 
 /// A mask.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Mask {
+pub(crate) struct MaskRuns {
     /// Left, top, width and height of the rectangle that the mask covers, in pixels of the frame.
     pub rect: [f64; 4],
     /// The number of pixels per row, and the number of rows.

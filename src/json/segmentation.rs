@@ -10,7 +10,7 @@ use gst::glib::translate::from_glib_full;
 use gst_analytics::{AnalyticsMtd, AnalyticsRelationMeta, ffi};
 use gst_video::{VideoFormat, VideoMeta};
 
-use super::runs::{self, Mask};
+use super::runs::{self, MaskRuns};
 
 /// Stands for `GstAnalyticsSegmentationMtd` as a type argument.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ unsafe impl AnalyticsMtd for AnalyticsSegmentationMtd {
 }
 
 /// Reads the mask with this id, if it contains a single object.
-pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> Option<Mask> {
+pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> Option<MaskRuns> {
     // SAFETY: the functions that get this pointer only read.
     let handle = ffi::GstAnalyticsSegmentationMtd { id, meta: unsafe { meta.as_mut_ptr() } };
     // SAFETY: the metadata has a segmentation with this id.
@@ -73,5 +73,5 @@ pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> O
         row.chunks_exact(bytes_per_pixel).map(|pixel| pixel.iter().any(|&byte| byte != 0))
     });
     let rect = [f64::from(x), f64::from(y), f64::from(w), f64::from(h)];
-    Some(Mask { rect, size, runs: runs::runs(pixels) })
+    Some(MaskRuns { rect, size, runs: runs::runs(pixels) })
 }

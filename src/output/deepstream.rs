@@ -13,7 +13,7 @@
 //! DeepStream-Yolo-Pose, put keypoints into `mask_params`, but nvdsosd then misreads them as a mask of `width` x
 //! `height` pixels.
 
-use super::{DetailedRegion, DetailedRegions, Labels, Mask};
+use super::{DetailedRegion, DetailedRegions, Labels, MaskRows};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
@@ -140,7 +140,7 @@ fn rotated(oriented: &OrientedBox, frame: [u32; 2]) -> Option<([f32; 4], f32)> {
 
 /// Returns whether the center of a pixel (column and row) is set in `mask`. The pixel belongs to a grid that covers
 /// `rect` and has as many columns and rows as the mask.
-fn is_set(mask: &Mask<'_>, rect: [f32; 4], pixel: [u32; 2]) -> bool {
+fn is_set(mask: &MaskRows<'_>, rect: [f32; 4], pixel: [u32; 2]) -> bool {
     let sides = [mask.shape.width, mask.shape.height];
     let area = mask.shape.area;
     let [column, row] = [0, 1].map(|axis| {
@@ -180,7 +180,7 @@ mod tests {
 
     fn row(area: [f32; 4], rect: [f32; 4], row: u32) -> Vec<u8> {
         let (shape, rows) = mask(area);
-        let mask = Mask { shape: &shape, rows: &rows };
+        let mask = MaskRows { shape: &shape, rows: &rows };
         (0..10).map(|column| is_set(&mask, rect, [column, row]).into()).collect()
     }
 

@@ -32,12 +32,12 @@ pub struct DetailedRegion<'a> {
     /// True if the points have a visibility.
     pub has_visibility: bool,
     /// The mask.
-    pub mask: Option<Mask<'a>>,
+    pub mask: Option<MaskRows<'a>>,
 }
 
 /// A mask with its rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask<'a> {
+pub struct MaskRows<'a> {
     /// The size of the mask, and the part of the frame that it covers.
     pub shape: &'a RegionMask,
     /// The rows of bits. Each row is padded to whole bytes, and begins with the most significant bit.
@@ -58,7 +58,7 @@ impl<'a> DetailedRegions<'a> {
                 mask: detail
                     .mask
                     .as_ref()
-                    .map(|shape| Mask { shape, rows: &self.mask_bytes[shape.bytes.clone()] }),
+                    .map(|shape| MaskRows { shape, rows: &self.mask_bytes[shape.bytes.clone()] }),
             },
         })
     }
@@ -83,7 +83,7 @@ impl<'a> From<&'a Region> for DetailedRegion<'a> {
     }
 }
 
-impl Mask<'_> {
+impl MaskRows<'_> {
     /// Returns whether the pixel is set.
     pub fn is_set(&self, column: usize, row: usize) -> bool {
         let byte = self.rows[row * self.shape.stride() + column / 8];

@@ -12,7 +12,7 @@ use gst::prelude::*;
 use gst_video::{VideoBufferPool, VideoFormat, VideoInfo};
 
 #[cfg(feature = "v1_26")]
-use super::Mask;
+use super::MaskRows;
 
 /// Pools of buffers for masks. Empty before GStreamer 1.26, which introduced metadata for masks.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl MaskBuffers {
     /// If there is not enough memory.
     pub(super) fn filled(
         &mut self,
-        mask: &Mask<'_>,
+        mask: &MaskRows<'_>,
         value: u8,
     ) -> Result<gst::Buffer, glib::BoolError> {
         let [width, height] = [mask.shape.width, mask.shape.height].map(|side| side as usize);

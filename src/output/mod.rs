@@ -24,7 +24,7 @@ pub(crate) mod sink;
 
 use gst::glib;
 
-pub use detailed::{DetailedRegion, DetailedRegions, Mask};
+pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
 pub use keypoint_layout::KeypointLayout;
 #[cfg(any(feature = "internals", feature = "onnxruntime"))]
 pub use label::LabelError;

@@ -41,7 +41,7 @@ use gst::glib::translate::IntoGlib;
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-use super::detailed::{DetailedRegion, DetailedRegions, Mask};
+use super::detailed::{DetailedRegion, DetailedRegions, MaskRows};
 use super::{KeypointLayout, Labels};
 use crate::decoder::layout::MAX_COLUMN_COMPONENTS;
 use crate::detail::Point;
@@ -134,7 +134,7 @@ fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Stru
 }
 
 /// Creates the structure `mask`.
-fn mask(mask: &Mask<'_>) -> gst::Structure {
+fn mask(mask: &MaskRows<'_>) -> gst::Structure {
     let [left, top, right, bottom] = mask.shape.area.map(f64::from);
     gst::Structure::builder("mask")
         .field("width", mask.shape.width as i32)

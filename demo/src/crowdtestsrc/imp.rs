@@ -25,7 +25,7 @@ use crate::tensor_memory::TensorTransfer;
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
 use gstnmsfilter::internals::elements::{lock, property};
-use gstnmsfilter::internals::frame::{Frame, FrameError, FrameLayout, PlaneMut};
+use gstnmsfilter::internals::frame::{FrameError, FrameLayout, MappedFrame, PlaneMut};
 use gstnmsfilter::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -106,7 +106,7 @@ impl State {
         self.scene.people(frame, &mut self.crowd);
         let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
-            let mut picture = Frame::writable(buffer, &self.layout)?;
+            let mut picture = MappedFrame::writable(buffer, &self.layout)?;
             let PlaneMut { data, stride } = picture.plane_mut(0);
             self.canvas.draw(self.crowd.people(), data, stride);
         }

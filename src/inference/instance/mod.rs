@@ -61,7 +61,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     members: Vec<Option<MemberState>>,
-    batch: Option<Batch>,
+    batch: Option<OpenBatch>,
     /// The number of the open batch, or of the last one if none is open.
     number: u64,
     sets: Vec<SetState>,
@@ -79,7 +79,7 @@ struct MemberState {
 }
 
 /// A batch that is being filled with pictures.
-struct Batch {
+struct OpenBatch {
     input: InputMemory,
     /// The number of entries.
     entries: usize,
@@ -219,7 +219,7 @@ impl Member {
     ///
     /// # Errors
     /// If the model has failed.
-    pub fn enter(&self, wanted: usize) -> Result<Entry<'_>, InferenceError> {
+    pub fn enter(&self, wanted: usize) -> Result<BatchEntry<'_>, InferenceError> {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
         let mut state = lock(&shared.state);
@@ -231,7 +231,7 @@ impl Member {
             let State { batch, members, .. } = &mut *state;
             if let Some(batch) = batch.as_mut().filter(|batch| batch.places < capacity) {
                 let pictures = wanted.clamp(1, capacity - batch.places);
-                let entry = Entry {
+                let entry = BatchEntry {
                     shared,
                     number,
                     input: batch.input,
@@ -260,7 +260,7 @@ impl Drop for Member {
 
 /// An entry in a batch: first memory for pictures, later each picture's tensors. No other run overwrites the
 /// tensors until the entry is dropped.
-pub struct Entry<'i> {
+pub struct BatchEntry<'i> {
     shared: &'i Shared,
     /// The number of the batch.
     number: u64,
@@ -281,7 +281,7 @@ enum Progress {
     Launched(usize, Arc<[Slot]>),
 }
 
-impl Entry<'_> {
+impl BatchEntry<'_> {
     /// Submits the entry's pictures, which are complete when `written` completes. Waits until the batch's run is
     /// submitted.
     ///
@@ -337,7 +337,7 @@ impl Entry<'_> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for BatchEntry<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         match self.progress {

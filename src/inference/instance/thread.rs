@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Batch, MemberState, Run, SetState, Shared, State, lock, wait};
+use super::{MemberState, OpenBatch, Run, SetState, Shared, State, lock, wait};
 use crate::device::Event;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
@@ -113,7 +113,7 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
         let Some(batch) = complete_batch(session, shared, timeout) else {
             return;
         };
-        let Batch { pictures, submitted, .. } = batch;
+        let OpenBatch { pictures, submitted, .. } = batch;
         written = batch.written;
         if pictures == 0 {
             continue;
@@ -170,7 +170,7 @@ fn free_set(
 fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
     state.number += 1;
-    state.batch = Some(Batch {
+    state.batch = Some(OpenBatch {
         input,
         entries: 0,
         submitted: 0,
@@ -185,7 +185,7 @@ fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
 }
 
 /// Waits until the batch is complete, and closes it. Returns `None` if the instance is dropped.
-fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<Batch> {
+fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<OpenBatch> {
     let capacity = session.model.model.input.batch;
     let mut state = lock(&shared.state);
     loop {
@@ -193,7 +193,7 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &Batch| batch.submitted + batch.given_up == batch.entries;
+        let is_written = |batch: &OpenBatch| batch.submitted + batch.given_up == batch.entries;
         if is_complete && state.batch.as_ref().is_some_and(is_written) {
             return state.batch.take();
         }

@@ -10,7 +10,7 @@ use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef
 
 use super::frame_format::{CHANNELS, FrameFormat};
 use super::positions::positions;
-use crate::frame::{self, Frame, FrameLayout};
+use crate::frame::{self, FrameLayout, MappedFrame};
 use crate::geometry::{Fit, FitRule};
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
@@ -110,7 +110,7 @@ impl Resampler {
         scratch: &mut Scratch,
         use_planes: impl FnOnce(&[Plane<'_>]) -> R,
     ) -> Result<R, InferenceError> {
-        let frame = Frame::readable(frame, &self.layout)?;
+        let frame = MappedFrame::readable(frame, &self.layout)?;
         let Some(Converter { converter, layout }) = &self.converter else {
             return Ok(use_planes(&self.planes(&frame)));
         };
@@ -123,7 +123,7 @@ impl Resampler {
         let mut to = VideoFrameRef::from_buffer_ref_writable(data, layout.info())?;
         frame.convert(&mut scratch.copy, |frame| converter.frame_ref(frame, &mut to));
         drop(to);
-        let made = Frame::readable(converted, layout)?;
+        let made = MappedFrame::readable(converted, layout)?;
         Ok(use_planes(&self.planes(&made)))
     }
 
@@ -132,7 +132,7 @@ impl Resampler {
         self.converter.is_some()
     }
 
-    fn planes<'a>(&self, frame: &'a Frame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
+    fn planes<'a>(&self, frame: &'a MappedFrame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
         let mut planes = [Plane::default(); CHANNELS];
         for (to, component) in planes.iter_mut().zip(&self.format.components) {
             let frame::Plane { data, stride } = frame.plane(component.plane);
