@@ -32,8 +32,8 @@ impl NumberContradiction {
         match self {
             Self::Score { score, decoder: name } => write!(
                 f,
-                "a score is {score}, but scores of decoder {name} are probabilities from 0 to 1, so the tensors are \
-                 of another model family and boxes and classes are wrong; correct {decoder}"
+                "a score is {score}, but scores of decoder {name} are probabilities from 0 to 1, so the tensors \
+                 belong to another model family, and boxes and classes are wrong; correct {decoder}"
             ),
             Self::UnboundedScore { score, threshold: set } => write!(
                 f,
@@ -43,15 +43,16 @@ impl NumberContradiction {
             ),
             Self::AllRejected { anchors, reading } => write!(
                 f,
-                "every one of {anchors} anchors is rejected: their numbers are NaN or infinite, or their boxes {}{}; check the \
-                 model and {decoder}; {}",
+                "all {anchors} anchors are rejected: their numbers are NaN or infinite, or their boxes {}{}; check \
+                 the model and {decoder}; {}",
                 if reading.in_frame { "are outside the frame" } else { "have negative sides" },
                 reading.rejected_classes(),
                 reading.advice(names)
             ),
             Self::Rejected { rejected, candidates, reading } => write!(
                 f,
-                "anchors rejected: {rejected}, candidates: {candidates}; most numbers are no boxes, or boxes {}{}; {}",
+                "anchors rejected: {rejected}, candidates: {candidates}; most numbers are not boxes, or are boxes \
+                 {}{}; {}",
                 if reading.in_frame { "outside the frame" } else { "with negative sides" },
                 reading.rejected_classes(),
                 reading.advice(names)
@@ -70,15 +71,15 @@ impl NumberContradiction {
             ),
             Self::NoBackground { candidates, anchors, decoder: name } => write!(
                 f,
-                "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: \
+                "{candidates} of {anchors} anchors are candidates, but in a detector's output most are background: \
                  decoder {name} probably reads objectness as the score of class 0; set {} or {}",
                 set_decoder("yolov5"),
                 set_decoder("yolox")
             ),
             Self::BackgroundClass { anchors } => write!(
                 f,
-                "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is that of the \
-                 background, set {}",
+                "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is the \
+                 background's, set {}",
                 set_decoder("ultraface")
             ),
             Self::Huge { boxes, all, model: [width, height], reading } => write!(
@@ -88,13 +89,14 @@ impl NumberContradiction {
             ),
             Self::ClassBeforeFirst { class, first, decoder: name } => write!(
                 f,
-                "a box has class {class}, but classes of decoder {name} begin with {first}, so labels are those of other \
-                 classes; correct {decoder}, or describe the output in a layout whose classes begin with {class}"
+                "a box has class {class}, but classes of decoder {name} begin with {first}, so boxes get the labels \
+                 of other classes; correct {decoder}, or describe the output in a layout whose classes begin with \
+                 {class}"
             ),
             Self::Points { far, all } => {
                 write!(
                     f,
-                    "{far} of {all} keypoints are far from their boxes, so they are no keypoints, or have another \
+                    "{far} of {all} keypoints are far from their boxes, so they are not keypoints, or have another \
                      unit than the boxes; correct {decoder}, or describe the output in a layout with a unit for the \
                      points"
                 )
@@ -125,7 +127,7 @@ impl ReadBoxes {
     /// Says for which classes anchors are rejected.
     fn rejected_classes(self) -> &'static str {
         if self.class_field {
-            ", or the class column has numbers that are negative or not whole, so it has no classes"
+            ", or the class column has numbers that are negative or not whole, so it does not contain classes"
         } else {
             ""
         }

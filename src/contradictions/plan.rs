@@ -119,13 +119,13 @@ impl PlanContradiction {
             }
             Self::Id { decoder, tensor, other } => write!(
                 f,
-                "decoder {decoder} reads the tensor {tensor}, whose id is that of decoder {other}; unset {word}, or \
+                "decoder {decoder} reads the tensor {tensor}, whose id belongs to decoder {other}; unset {word}, or \
                  correct the tensor's id"
             ),
             Self::SixColumns { decoder, tensor, classes } => write!(
                 f,
-                "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {}, but \
-                 six are usually a box, a score and a class; set {}, or {} if the model has as many",
+                "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {}, but six \
+                 numbers are usually a box, a score and a class; set {}, or {} if the model has that many",
                 if *classes == 1 { "class" } else { "classes" },
                 set_decoder("end2end"),
                 set_classes(*classes)
@@ -133,7 +133,7 @@ impl PlanContradiction {
             Self::FewRows { decoder, tensor, rows, classes, other } => write!(
                 f,
                 "decoder {decoder} reads {rows} rows of tensor {tensor} as boxes with {classes} class scores each, \
-                 but models with so few rows are usually end to end; set {}, or {} if the model has as many",
+                 but models with so few rows are usually end to end; set {}, or {} if the model has that many",
                 set_decoder(other),
                 set_classes(*classes)
             ),
@@ -180,8 +180,8 @@ impl PlanContradiction {
             Self::UnreadTensor { decoder, tensor, unread } => {
                 write!(
                     f,
-                    "decoder {decoder} does not read the tensor {tensor}, which seems to belong to those that it \
-                     reads; "
+                    "decoder {decoder} does not read the tensor {tensor}, which seems to belong to the tensors that \
+                     it reads; "
                 )?;
                 match unread {
                     Unread::Scores => {
@@ -200,20 +200,20 @@ impl PlanContradiction {
                         set_decoder("end2end-seg")
                     ),
                     Unread::Stride => {
-                        write!(f, "if it is that of a further stride, correct {word}")
+                        write!(f, "if it belongs to another stride, correct {word}")
                     }
                 }
             }
             Self::Queries { decoder, tensor, queries, classes } => write!(
                 f,
                 "decoder {decoder} reads {queries} queries of {classes} classes in tensor {tensor}, but such models \
-                 have some hundreds of queries; correct {word}"
+                 have a few hundred queries; correct {word}"
             ),
             Self::UnusedBoxFormat { decoder } => {
                 let name = names.name(Name::BoxFormat);
                 write!(
                     f,
-                    "{name} has no effect: the boxes of decoder {decoder} have a format of their own; unset {name}"
+                    "{name} has no effect: the boxes of decoder {decoder} have a fixed format; unset {name}"
                 )
             }
         }

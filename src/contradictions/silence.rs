@@ -67,16 +67,16 @@ impl Silence {
             ),
             Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
                 f,
-                ": the sizes that are set leave out {boxes} boxes with scores up to {score}, the best of {}x{} pixels \
-                 of the model's input; correct {}",
+                ": the size limits exclude {boxes} boxes with scores up to {score}; the best one has {}x{} pixels of \
+                 the model's input; correct {}",
                 x2 - x1,
                 y2 - y1,
                 names.name(Name::Sizes)
             ),
             Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
                 f,
-                ": the best score is {score}, of class {class}, which is excluded, and no anchor is of a class \
-                 that is not"
+                ": the best score is {score}, of class {class}, which is excluded, and no anchor has a class that is \
+                 not excluded"
             ),
             Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
                 f,

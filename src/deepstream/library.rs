@@ -51,8 +51,8 @@ pub enum DeepStreamLibraryError {
     },
     /// No library reports the version, and the sizes of the structures do not identify it.
     #[error(
-        "none of DeepStream's libraries has the function nvds_version, and not one version alone has structures of \
-         these sizes; set deepstream-version to the version that is installed"
+        "none of DeepStream's libraries has the function nvds_version, and the sizes of the structures do not \
+         identify the version; set deepstream-version to the installed version"
     )]
     NoVersion,
 }

@@ -53,28 +53,28 @@ pub enum DeepStreamError {
     #[error(transparent)]
     Layout(#[from] StructureLayoutError),
     #[error(
-        "DeepStream's batch has no {name}, by which the sizes of its structures are known; the metadata is damaged, or \
-         of a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
+        "DeepStream's batch has no {name}, so the sizes of its structures are unknown; the metadata is damaged, or \
+         comes from a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
     )]
     Pool { name: &'static str },
     #[error(
         "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
-         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
     )]
     FrameCount { count: usize, listed: usize, version: Version },
     #[error(
-        "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or of another \
+        "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or comes from another \
          version than {version}: correct deepstream-version, or the element upstream"
     )]
     Null { what: &'static str, version: Version },
     #[error(
-        "DeepStream's list of {what} has more than {MAX_LIST} entries; it is damaged, or of another \
-         version than {version}: correct deepstream-version, or the element upstream"
+        "DeepStream's list of {what} has more than {MAX_LIST} entries; it is damaged, or comes from another version \
+         than {version}: correct deepstream-version, or the element upstream"
     )]
     Endless { what: &'static str, version: Version },
     #[error(
         "DeepStream's tensors of a frame have {count} output layers; expected at most {most}; the metadata is \
-         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
     )]
     Layers { count: usize, most: usize, version: Version },
     #[error(

@@ -72,8 +72,8 @@ impl StructureSizes {
 pub enum StructureLayoutError {
     /// The layout of this version is unknown.
     #[error(
-        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to one \
-         of them that has the same structures, or unset it, so that they are recognized by their sizes",
+        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to a \
+         known version with equal structures, or unset it to recognize the structures by their sizes",
         LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
     )]
     Unknown {
@@ -95,8 +95,8 @@ pub enum StructureLayoutError {
     },
     /// The version is unknown, and no known layout has these sizes.
     #[error(
-        "DeepStream {version} is not known, and no known version, {} to {}, has its structures: {found} bytes; use \
-         one of these versions",
+        "DeepStream {version} is unknown, and no known version ({} to {}) has structures of these sizes: {found} \
+         bytes; use one of the known versions",
         LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
     )]
     UnknownSizes {
@@ -118,10 +118,11 @@ fn advice(sizes: StructureSizes) -> String {
     let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
     match (same.next(), same.next_back()) {
         (None, _) => {
-            "no known version has them: reinstall DeepStream, or use a newer plugin".to_owned()
+            "no known version has these sizes: reinstall DeepStream, or use a newer plugin"
+                .to_owned()
         }
         (Some(first), last) => format!(
-            "they are those of {}: correct deepstream-version, or remove libraries of another version",
+            "DeepStream {} has these sizes: correct deepstream-version, or remove libraries of another version",
             Version::range(first.first, last.unwrap_or(first).last)
         ),
     }

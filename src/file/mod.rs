@@ -20,7 +20,7 @@ pub enum FileError {
     Io(#[from] io::Error),
     #[error("is {0}; expected a regular file")]
     NotRegular(&'static str),
-    #[error("has {size} bytes, more than the {max_size} that are read at most")]
+    #[error("has {size} bytes; expected at most {max_size}")]
     TooLarge { size: u64, max_size: u64 },
 }
 
@@ -93,7 +93,7 @@ mod tests {
     fn a_file_of_the_largest_size_is_read_and_one_byte_more_is_refused() {
         let path = file("largest", b"abcd");
         assert_eq!(read(&path, 4).unwrap(), b"abcd");
-        assert_eq!(message(&path, 3), "has 4 bytes, more than the 3 that are read at most");
+        assert_eq!(message(&path, 3), "has 4 bytes; expected at most 3");
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -117,7 +117,7 @@ mod tests {
         let path = Path::new("/proc/self/status");
         assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
         assert!(!read(path, 1 << 20).unwrap().is_empty());
-        assert_eq!(message(path, 8), "has 9 bytes, more than the 8 that are read at most");
+        assert_eq!(message(path, 8), "has 9 bytes; expected at most 8");
     }
 
     #[cfg(unix)]

@@ -19,8 +19,8 @@ pub(super) const UNKNOWN: usize = usize::MAX;
 pub enum FrameError {
     /// A plane extends past the end of its memory.
     #[error(
-        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
-         expected {rows} rows of {row_bytes} bytes: the GstVideoMeta of the element upstream is wrong"
+        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; expected \
+         {rows} rows of {row_bytes} bytes: correct the element upstream, which attaches a wrong GstVideoMeta"
     )]
     Plane {
         /// The plane's index.
@@ -36,7 +36,7 @@ pub enum FrameError {
     },
     /// A stride is negative.
     #[error(
-        "plane {plane} of the frame has a stride of {stride}, its rows are in reverse order; expected a positive \
+        "plane {plane} of the frame has a stride of {stride}, so its rows are in reverse order; expected a positive \
          stride: put videoconvert with another format before this element"
     )]
     Reversed {
@@ -47,7 +47,7 @@ pub enum FrameError {
     },
     /// The metadata and the format have different numbers of planes.
     #[error(
-        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: the element upstream is wrong"
+        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: correct the element upstream"
     )]
     Planes {
         /// The number of planes in the metadata.
@@ -75,8 +75,8 @@ pub enum FrameError {
     },
     /// The frame's memory cannot be mapped.
     #[error(
-        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or none \
-         that the CPU can access"
+        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU \
+         cannot access it"
     )]
     Map,
 }

@@ -61,8 +61,8 @@ pub enum InferenceError {
     },
     /// The model exists, but the file with its weights is missing or truncated.
     #[error(
-        "the model {path:?} has its weights in a file of their own, which cannot be read: {problem}; put \
-         that file into the model's folder, with the name that it had when the model was exported"
+        "the model {path:?} has its weights in a separate file, which cannot be read: {problem}; put that file into \
+         the model's folder, under the name that it had when the model was exported"
     )]
     ExternalData {
         /// The path of the model.
@@ -75,7 +75,7 @@ pub enum InferenceError {
     Description(#[from] ModelError),
     /// The model cannot run as a CUDA graph.
     #[error(
-        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph where it needs that"
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
     )]
     Graph {
         /// The reason.

@@ -34,10 +34,9 @@ pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 pub enum OnnxRuntimeError {
     /// No library was found.
     #[error(
-        "ONNX Runtime's library is not found; install it in a virtual environment of Python \
-         (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu \
-         for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to libonnxruntime.so unless it is in \
-         one of: {searched}"
+        "ONNX Runtime's library is not found; install it in a Python virtual environment (python3 -m venv onnx && . \
+         onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu for an NVIDIA GPU), or set library or \
+         ORT_DYLIB_PATH to libonnxruntime.so; these places were searched: {searched}"
     )]
     NotFound {
         /// The places that were searched.
@@ -68,7 +67,7 @@ pub enum OnnxRuntimeError {
     },
     /// The folder contains no library.
     #[error(
-        "{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library \
+        "{folder:?} has no libonnxruntime.so, and neither have its subfolders capi and onnxruntime/capi; set library \
          or ORT_DYLIB_PATH to that file or its folder"
     )]
     NoneInFolder {
@@ -77,8 +76,8 @@ pub enum OnnxRuntimeError {
     },
     /// The process has already loaded another library.
     #[error(
-        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has \
-         one library; leave the property library unset in it"
+        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process can load only one; \
+         leave the property library unset"
     )]
     Other {
         /// The path of the loaded library.

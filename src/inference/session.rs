@@ -216,7 +216,7 @@ impl ModelSession {
                 unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
                 if !sample.is_output(number, fixed, &bytes) {
                     let name = &fixed.output.name;
-                    let problem = format!("the output {name} is another one with a CUDA graph");
+                    let problem = format!("the output {name} is different with a CUDA graph");
                     return Err(InferenceError::Session(problem));
                 }
             }

@@ -32,7 +32,7 @@ enum Cause {
     #[error(transparent)]
     Text(#[from] TextError),
     #[error(
-        "has no label; expected one label per line, or unset label-file for the model's labels"
+        "has no label; expected one label per line; unset label-file to use the model's labels"
     )]
     Empty,
 }
@@ -416,6 +416,6 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len((4 << 20) + 1).unwrap();
         let message = error_text(Labels::load(&path));
         std::fs::remove_file(&path).unwrap();
-        assert!(message.contains("4194305 bytes, more than the 4194304"), "{message}");
+        assert!(message.contains("4194305 bytes; expected at most 4194304"), "{message}");
     }
 }

@@ -11,13 +11,13 @@ use crate::support::scratch::ScratchFile;
 
 /// A part of each warning.
 const SIX_COLUMNS: &str = "reads rows of six numbers in tensor";
-const SCORE: &str = "are probabilities from 0 to 1, so the tensors are of another model family";
+const SCORE: &str = "are probabilities from 0 to 1, so the tensors belong to another model family";
 const UNBOUNDED: &str = "scores above 1 are not probabilities";
 const NORMALIZED: &str = "within the first pixel";
 const CORNER: &str = "in the upper left corner";
 const REJECTED: &str = "anchors rejected: ";
 const HUGE: &str = "many times larger than the model's input";
-const NO_BACKGROUND: &str = "and in a detector's output most are background";
+const NO_BACKGROUND: &str = "but in a detector's output most are background";
 /// Nothing is found.
 const SILENCE: &str = "no detection in 3 frames: ";
 const LABELS: &str = "so labels are probably wrong";

@@ -424,8 +424,9 @@ impl OrtInference {
             gst::element_imp_warning!(
                 self,
                 gst::LibraryError::Settings,
-                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
-                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+                ("batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, \
+                  but has a single frame; set the same model-instance-id in the elements of all streams, or leave \
+                  batch-size at 0")
             );
         }
     }
@@ -437,8 +438,9 @@ impl OrtInference {
             gst::element_imp_warning!(
                 self,
                 gst::LibraryError::Settings,
-                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and memory for \
-                     all of them, also when the model is opened; set batch-size to the number of streams")
+                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and \
+                  needs memory for all of them, even when the model is opened; set batch-size to the number of \
+                  streams")
             );
         }
     }

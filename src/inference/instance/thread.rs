@@ -89,7 +89,7 @@ fn open_session(
             Ok(session)
         }),
         (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
-            let problem = format!("provider={} has none", provider.name());
+            let problem = format!("provider={} does not support CUDA graphs", provider.name());
             Err(InferenceError::Graph { problem })
         }
         _ => ModelSession::open(options, provider, false),

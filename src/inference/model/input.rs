@@ -138,8 +138,8 @@ impl InputSpec {
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
             if contrast < MIN_CONTRAST || offset > MAX_OFFSET * contrast {
                 return Err(ModelError::Property(format!(
-                    "range, mean and std: the model sees black as {black:.3} and white as {white:.3}, which is nearly the \
-                     same; set range=0,255 for mean and std of values from 0 to 255, or unset them"
+                    "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
+                     equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
                 )));
             }
         }

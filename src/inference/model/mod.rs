@@ -200,8 +200,8 @@ pub enum ModelError {
     },
     /// An output does not have a part per picture.
     #[error(
-        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first: \
-         leave batch-size at 0, or export the model with a dynamic batch"
+        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first \
+         dimension: leave batch-size at 0, or export the model with a dynamic batch"
     )]
     OutputBatch {
         /// The name of the output.

@@ -118,7 +118,7 @@ impl<'a> DeviceMapping<'a> {
             if from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
                 info.assume_init()
             } else {
-                return Err("it gives no device address".to_owned());
+                return Err("it has no device address".to_owned());
             }
         };
         // SAFETY: the buffer owns a reference to the memory, and the memory owns a reference to its stream. The

@@ -40,7 +40,8 @@ impl Layer {
         if dims.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim)) != Some(elements) {
             let name = meta.name().map(|name| name.to_string_lossy()).unwrap_or_default();
             let problem = format!(
-                "layer {name} has the dimensions {dims:?} and {elements} elements; expected their product"
+                "layer {name} has the dimensions {dims:?} and {elements} elements; expected the product of the \
+                 dimensions"
             );
             return Err(InputError::DeepStream { problem });
         }

@@ -56,8 +56,8 @@ fn of_other_sizes_are_not_read() {
     for sizes in others.chain(changed) {
         let ran = damaged("", move |batch| set_sizes(batch, sizes));
         let known = match LAYOUTS.iter().find(|other| other.sizes == sizes) {
-            Some(other) => format!("they are those of {}", other.first),
-            None => "no known version has them".to_owned(),
+            Some(other) => format!("bytes; DeepStream {}", other.first),
+            None => "no known version has these sizes".to_owned(),
         };
         let parts =
             [format!("DeepStream {}", version()), own.to_string(), sizes.to_string(), known];
