@@ -37,28 +37,28 @@ pub struct DetectionJson {
     #[property(
         name = "source", get, set, type = Option<String>, member = source,
         nick = "Source",
-        blurb = "Text that each line has as its source, such as the URI of the camera (unset: lines have no source)",
+        blurb = "Text for the field source of each line, such as the URI of the camera (unset: lines have no source)",
         mutable_ready
     )]
     #[property(
         name = "tags", get, set, type = Option<String>, member = tags,
         nick = "Tags",
-        blurb = "JSON object that each line has as its tags (unset or empty: lines have no tags)",
+        blurb = "JSON object for the field tags of each line (unset or empty: lines have no tags)",
         mutable_ready
     )]
     #[property(
         name = "add-empty-results", get, set, type = bool, member = add_empty_results,
         default = Settings::default().add_empty_results,
         nick = "Add empty results",
-        blurb = "Whether frames without detections have a line, and in the line of a batch an entry",
+        blurb = "Whether a frame without detections has a line, or an entry in the line of its batch",
         mutable_ready
     )]
     #[property(
         name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
         nick = "DeepStream version",
-        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; an error if they have \
-                 other sizes (unset: what DeepStream's libraries report, or for an unknown version that of the \
-                 same sizes)",
+        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; other sizes of structures \
+                 are an error (unset: the version that DeepStream's libraries report or, if that is unknown, a known \
+                 version with structures of equal sizes)",
         mutable_ready
     )]
     settings: Mutex<Settings>,
@@ -188,8 +188,8 @@ impl ElementImpl for DetectionJson {
             gst::subclass::ElementMetadata::new(
                 "JSON of detections",
                 "Converter/Metadata/Video",
-                "Makes one line of JSON of the regions of interest, analytics objects and DeepStream's objects on \
-                 each video frame, with the fields of DL Streamer's gvametaconvert",
+                "Writes the regions of interest, analytics objects and DeepStream objects on each video frame as one \
+                 line of JSON, with the fields of DL Streamer's gvametaconvert",
                 "The nmsfilter authors",
             )
         });

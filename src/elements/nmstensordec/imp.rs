@@ -42,8 +42,8 @@ impl ElementImpl for NmsTensorDec {
             gst::subclass::ElementMetadata::new(
                 "Non-maximum suppression tensor decoder",
                 "Tensordecoder/Video",
-                "nmsfilter for tensordecodebin, which chooses it by the tensors in the caps: decodes detector tensors, \
-                 suppresses duplicate detections, attaches the survivors, and removes the tensors",
+                "nmsfilter for tensordecodebin, which selects the element by the tensors in the caps: decodes \
+                 detector tensors, suppresses duplicate detections, attaches the survivors, and removes the tensors",
                 "The nmsfilter authors",
             )
         });

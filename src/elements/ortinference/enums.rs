@@ -17,7 +17,7 @@ use crate::type_names::format;
 pub enum Provider {
     /// CUDA if it can be used, else the CPU.
     #[default]
-    #[enum_value(name = "Auto: CUDA where it can be used, else the CPU", nick = "auto")]
+    #[enum_value(name = "Auto: CUDA if it can be used, else the CPU", nick = "auto")]
     Auto = 0,
     /// The CPU.
     #[enum_value(name = "CPU", nick = "cpu")]
@@ -53,7 +53,7 @@ pub enum CudaGraph {
     /// Use a CUDA graph if the model can run as one.
     #[default]
     #[enum_value(
-        name = "Auto: where all nodes of the model run on the GPU, and none has outputs of varying size",
+        name = "Auto: if all nodes of the model run on the GPU and none has outputs of varying size",
         nick = "auto"
     )]
     Auto = 0,
@@ -109,7 +109,7 @@ impl From<OrtInferenceLetterbox> for geometry::Letterbox {
 pub enum InputLayout {
     /// Determined from the number of channels.
     #[default]
-    #[enum_value(name = "Auto: where the dimensions have 3 or 1 channels", nick = "auto")]
+    #[enum_value(name = "Auto: determined by the dimension that is 3 or 1", nick = "auto")]
     Auto = 0,
     /// Batch, channels, height, width.
     #[enum_value(name = "Batch, channels, height, width", nick = "nchw")]

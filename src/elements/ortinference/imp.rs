@@ -44,8 +44,8 @@ pub struct OrtInference {
     #[property(
         name = "library", get, set, type = Option<String>, member = library,
         nick = "Library",
-        blurb = "ONNX Runtime's library, or a folder that has it (unset: ORT_DYLIB_PATH, the dynamic \
-                 loader's path, Python packages)",
+        blurb = "ONNX Runtime's library, or a folder that contains it (unset: searched in ORT_DYLIB_PATH, the \
+                 dynamic loader's path and Python packages)",
         mutable_ready
     )]
     #[property(
@@ -65,22 +65,22 @@ pub struct OrtInference {
         name = "cuda-graph", get, set, type = CudaGraph, member = cuda_graph,
         builder(CudaGraph::default())
             .nick("CUDA graph")
-            .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
+            .blurb("Whether the model runs as a CUDA graph, with provider cuda")
             .mutable_ready()
     )]
     #[property(
         name = "model-instance-id", get, set, type = Option<String>, member = model_instance_id,
         nick = "Model instance id",
-        blurb = "The elements of one process with the same id share the model, which runs batches of their frames; \
-                 they need the same properties (unset: a model of its own)",
+        blurb = "Elements of one process with equal ids share the model, which runs batches of their frames; their \
+                 other properties must be equal, too (unset: the model is not shared)",
         mutable_ready
     )]
     #[property(
         name = "batch-size", get, set, type = u32, member = batch_size,
         maximum = 1024, default = Settings::default().batch_size,
         nick = "Batch size",
-        blurb = "Number of frames of one run, if the model's is dynamic or 1 (0: that of the model, or 1); a batch with fewer \
-                 frames is filled up",
+        blurb = "Number of frames per run, for models whose batch is dynamic or 1 (0: the model's batch, or 1 if it \
+                 is dynamic); a batch with fewer frames is filled up",
         mutable_ready
     )]
     #[property(
@@ -100,13 +100,13 @@ pub struct OrtInference {
     #[property(
         name = "input-width", get, set, type = u32, member = input_width,
         nick = "Input width",
-        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
+        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: the model's width)",
         mutable_ready
     )]
     #[property(
         name = "input-height", get, set, type = u32, member = input_height,
         nick = "Input height",
-        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
+        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: the model's height)",
         mutable_ready
     )]
     #[property(
@@ -126,20 +126,20 @@ pub struct OrtInference {
     #[property(
         name = "range", get, set, type = Option<String>, member = range,
         nick = "Range",
-        blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: \
-                 that of the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
+        blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: the \
+                 range in the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
         mutable_ready
     )]
     #[property(
         name = "mean", get, set, type = Option<String>, member = mean,
         nick = "Mean",
-        blurb = "Subtracted after range, one number or one for each of red, green and blue (unset: 0)",
+        blurb = "Number to subtract after range is applied, or one number each for red, green and blue (unset: 0)",
         mutable_ready
     )]
     #[property(
         name = "std", get, set, type = Option<String>, member = std,
         nick = "Standard deviation",
-        blurb = "Divides the difference, one number or one for each of red, green and blue (unset: 1)",
+        blurb = "Number to divide by after mean is subtracted, or one number each for red, green and blue (unset: 1)",
         mutable_ready
     )]
     #[property(
@@ -170,10 +170,10 @@ impl ObjectImpl for OrtInference {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
-                     the GPU), output-sets (runs whose outputs have memory), batch-mean (frames per run of the \
-                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run goes on after \
-                     that), gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
+                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to the GPU), \
+                     output-sets (runs whose outputs are in memory at one time), batch-mean (frames per run of the \
+                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run continues afterwards), \
+                     gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()
                 .build();
