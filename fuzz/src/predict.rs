@@ -470,8 +470,9 @@ fn name_of(class: u32, labels: &[String], choice: &Choice) -> String {
 /// Returns true if the element must refuse to start. A missing GPU is not considered.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
-    let is_known =
-        |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
+    let is_known = |text: String| {
+        text.parse().is_ok_and(|version| StructureLayout::for_version(version).is_ok())
+    };
     // The generated values of the property layout-file never name a valid description.
     let needs_layout_file = settings.nick("decoder") == "layout";
     // The generated values of the property nvinfer-config never name a file.

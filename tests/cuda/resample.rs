@@ -56,7 +56,7 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec
         order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
         ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
         mean: [0.5, 0.25, 0.125],
-        ..InputSpec::of_size(model, element)
+        ..InputSpec::with_size(model, element)
     };
     let letterbox = Letterbox::ALL[random.usize(..3)];
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
@@ -88,7 +88,7 @@ fn gpu_stream() -> GpuStream {
 /// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = InputSpec::of_size([32, 32], PixelElement::F32);
+    let input = InputSpec::with_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
     (info, resampler)
 }

@@ -69,7 +69,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = InputSpec::of_size([24, 24], PixelElement::F32);
+        let input = InputSpec::with_size([24, 24], PixelElement::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of tensors that `nmstensordec` decodes, as GStreamer's inference elements have them in their caps.
+//! The groups of tensors that `nmstensordec` decodes, in the form in which GStreamer's inference elements put them
+//! in their caps.
 //!
 //! In: the groups that decoders state. Out: the caps of the sink pad.
 
@@ -20,16 +21,17 @@ pub(super) fn is_required(group: &TensorGroup) -> bool {
     REQUIRED.contains(&group.id)
 }
 
-/// The caps of the sink: a structure for each group. `None` if this GStreamer does not read such caps.
+/// Returns the caps of the sink pad, with one structure per group. `None` if the running GStreamer cannot parse
+/// such caps.
 pub(super) fn sink_caps() -> Option<&'static gst::Caps> {
     static CAPS: LazyLock<Option<gst::Caps>> = LazyLock::new(|| {
-        // Before 1.28 the text is no caps, and GStreamer logs an error.
+        // Before 1.28 the text is not valid, and parsing it would make GStreamer log an error.
         (gst::version() >= (1, 28, 0, 0)).then(|| text().parse().ok()).flatten()
     });
     CAPS.as_ref()
 }
 
-/// The caps of the sink as a text.
+/// Returns the caps of the sink pad as text.
 fn text() -> String {
     let mut text = String::new();
     for TensorGroup { id, tensors } in GROUPS.iter() {
@@ -44,7 +46,8 @@ fn text() -> String {
     text
 }
 
-/// The caps of a tensor. Elements differ in the order of the dimensions that they claim for the same bytes.
+/// Returns the caps of a tensor as text. Both orders of dimensions are accepted, because elements claim different
+/// orders for identical bytes.
 fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
     let dims: Vec<String> = dims
         .iter()
