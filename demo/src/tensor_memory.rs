@@ -16,7 +16,7 @@ use gstnmsfilter::input::custom_meta::NewTensor;
 pub enum TensorMemory {
     /// Host memory.
     #[default]
-    #[enum_value(name = "System: the host's memory", nick = "system")]
+    #[enum_value(name = "System: host memory", nick = "system")]
     System = 0,
     /// Device memory of the first NVIDIA GPU.
     #[enum_value(name = "CUDA: the memory of the first NVIDIA GPU", nick = "cuda")]

@@ -14,6 +14,8 @@ use nmsfilter_core::tensor::{ElementType, Quantization, Shape, TensorView};
 
 use super::support::engines;
 
+use crate::with_zeros;
+
 /// Random numbers between `-range` and `range`.
 fn random(random: &mut fastrand::Rng, count: usize, range: f32) -> Vec<f32> {
     (0..count).map(|_| (random.f32() * 2.0 - 1.0) * range).collect()
@@ -299,14 +301,7 @@ fn choose(
     name: &str,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let views: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
-    decoder::choose(&views, decoder::by_name(name), options)
+    with_zeros(tensors, |tensors| decoder::choose(tensors, decoder::by_name(name), options))
 }
 
 fn message(tensors: &[(&str, &[usize])], name: &str, options: Options) -> String {
@@ -629,23 +624,13 @@ fn batches_are_read_with_every_form() {
     for (name, tensors, anchors) in cases {
         let choice = choose(tensors, name, batch).unwrap();
         assert_eq!((choice.layout.images, choice.layout.anchors()), (3, anchors), "{name}");
-        let elements: Vec<Vec<f32>> =
-            tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-        let views: Vec<TensorView<'_>> = tensors
-            .iter()
-            .zip(&elements)
-            .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
-            .collect();
         // All elements that the layout addresses exist.
-        let mut engine = Reference::default();
-        assert_eq!(
-            engine
-                .run(&views, &choice.layout, &Params::default(), &engines::places(&choice.layout))
-                .unwrap()
-                .groups()
-                .len(),
-            3
-        );
+        with_zeros(tensors, |tensors| {
+            let mut engine = Reference::default();
+            let places = engines::places(&choice.layout);
+            let outcome = engine.run(tensors, &choice.layout, &Params::default(), &places).unwrap();
+            assert_eq!(outcome.groups().len(), 3);
+        });
         let text = message(tensors, name, model_size(64.0));
         assert!(text.contains("a batch dimension of 1, got 3"), "{name}: {text}");
     }

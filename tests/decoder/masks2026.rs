@@ -10,7 +10,8 @@ use nmsfilter_core::engine::{Engine, ImagePlace, Mask, MaskSize, Params, Referen
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::tensor::TensorView;
 
-use super::models2026::{CASES, Case};
+use super::models2026::Case;
+use crate::support::recorded::CASES;
 use crate::support::{data, engines};
 
 /// Returns the elements of the first array in an `.npz` file, which are of type u8.

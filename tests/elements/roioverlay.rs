@@ -484,7 +484,8 @@ fn a_label_without_a_letter_of_the_font_is_drawn_as_its_class_and_a_warning_says
     assert_eq!(
         warnings,
         [
-            "the label \"行人\" is drawn as \"class-3\", and others likewise: the font has Latin letters only"
+            "the label \"行人\" is drawn as \"class-3\", because the font has Latin letters only; this \
+             applies to other labels, too"
         ]
     );
     assert!(chinese == labeled("class-3", Some(3), "always").0);

@@ -188,23 +188,26 @@ fn invalid_locations_shapes_and_files_are_errors_that_say_what_was_expected() {
         ("".into(), "location is not set"),
         ("location=/nowhere/out.npy".into(), "/nowhere/out.npy cannot be read: No such file"),
         ("location=/tmp".into(), "/tmp is a directory; expected a regular file"),
-        (file("a.raw", b"1234"), "set the properties shape, as in 1x84x8400, and element-type"),
+        (file("a.raw", b"1234"), "set the properties shape, such as 1x84x8400, and element-type"),
         (file("b.raw", b"1234") + " shape=1,2", "shape: cannot read \"1,2\""),
         (file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1", "up to 8 dimensions"),
         (
             file("d.raw", b"123456") + " shape=1",
-            "d.raw holds 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
-             but 2 bytes are left over; set shape and element-type to what was recorded",
+            "d.raw has 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
+             but 2 bytes are left over; set shape and element-type to the values that were recorded",
         ),
         (
             file("short.raw", b"1234") + " shape=1x2",
-            "holds 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
+            "has 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
              4 bytes are left over",
         ),
-        (file("e.raw", b"") + " shape=1", "e.raw is empty; expected a tensor of f32 1, 4 bytes"),
+        (
+            file("e.raw", b"") + " shape=1",
+            "e.raw is empty; expected a tensor of f32 1, which takes 4 bytes",
+        ),
         (
             file("f.raw", b"1234") + " shape=0x4",
-            "f.raw holds 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
+            "f.raw has 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
              above 0",
         ),
         (
@@ -242,10 +245,10 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
     let cases: [(&[u8], &[&str]); 22] = [
         (b"no array", &["got \"no array\"", "\\x93NUMPY", "numpy.save", ".raw"]),
         (b"", &["got \"\"", "numpy.save"]),
-        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file for each array"]),
+        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file per array"]),
         (b"\x93NUMPY\x04\x00more", &["version 4.0", "expected 1.0, 2.0 or 3.0", "numpy.save"]),
-        (&cut[..9], &["its header is cut short", "9 bytes"]),
-        (&cut[..40], &["its header is cut short", "40 bytes", "copy or save it again"]),
+        (&cut[..9], &["its header is truncated", "9 bytes"]),
+        (&cut[..40], &["its header is truncated", "40 bytes", "copy or save it again"]),
         (&array("<f8"), &["got float64 ('<f8')", "array.astype(numpy.float32)"]),
         (&array("=f8"), &["got float64 ('=f8')", "array.astype(numpy.float32)"]),
         (&array(">f4"), &["got big-endian float32 ('>f4')", "array.astype('<f4')"]),
@@ -266,11 +269,11 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
         ),
         (
             &npy("<f4", false, "3,", &[0; 8]),
-            &["its header has f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
+            &["its header says f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
         ),
         (
             &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
-            &["its header has f32 99999999999x99999999999", "8 bytes follow"],
+            &["its header says f32 99999999999x99999999999", "8 bytes follow"],
         ),
     ];
     for (i, (bytes, expected)) in cases.into_iter().enumerate() {
@@ -292,7 +295,7 @@ fn an_npz_archive_is_an_error_that_says_how_to_extract_it() {
     let file = folder.file("out.npz", b"PK\x03\x04");
     for properties in [format!("location={file}"), format!("location={file} shape=1")] {
         let message = error(&properties);
-        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file for each array"] {
+        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file per array"] {
             assert!(message.contains(expected), "expected {expected}: {message}");
         }
     }
@@ -313,7 +316,7 @@ fn a_truncated_file_of_a_pattern_is_an_error_at_its_frame() {
     let location = folder.0.join("%d.raw");
     let (seen, ended) = replay(&format!("location={} shape=1", location.display()), 3);
     assert_eq!(seen.len(), 1);
-    assert!(ended.error().contains("1.raw holds 2 bytes"), "{}", ended.error());
+    assert!(ended.error().contains("1.raw has 2 bytes"), "{}", ended.error());
 }
 
 #[test]
@@ -342,7 +345,7 @@ fn a_file_of_a_pattern_with_two_tensors_is_an_error() {
     folder.file("0.raw", &bytes([1.0, 2.0]));
     let location = folder.0.join("%d.raw");
     let message = error(&format!("location={} shape=1", location.display()));
-    assert!(message.contains("0.raw holds 2 tensors; expected one"), "{message}");
+    assert!(message.contains("0.raw has 2 tensors; expected one"), "{message}");
 }
 
 #[test]

@@ -139,35 +139,35 @@ pub struct CrowdTestSrc {
         name = "people", get, set, type = u32, member = people,
         maximum = 100_000, default = Settings::default().people,
         nick = "People",
-        blurb = "Number of people (0: 60 at 1920x1080, in proportion to the area)",
+        blurb = "Number of people (0: proportional to the area, with 60 people at 1920x1080)",
         mutable_playing
     )]
     #[property(
         name = "seed", get, set, type = u64, member = seed,
         default = Settings::default().seed,
         nick = "Seed",
-        blurb = "Seed of the random numbers from which the crowd is made",
+        blurb = "Seed of the random numbers that generate the crowd",
         mutable_playing
     )]
     #[property(
         name = "decoder", get, set, type = CrowdDecoder, member = decoder,
         builder(Settings::default().decoder)
             .nick("Decoder")
-            .blurb("Decoder whose input format the attached tensors have")
+            .blurb("Decoder that can read the attached tensors")
             .mutable_playing()
     )]
     #[property(
         name = "truth", get, set, type = bool, member = truth,
         default = Settings::default().truth,
         nick = "Truth",
-        blurb = "Whether the true boxes of the people's heads are attached as regions of type truth",
+        blurb = "Attach the true boxes of the people's heads as regions of the type truth",
         mutable_playing
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Memory in which the tensors are")
+            .blurb("Memory that contains the tensors")
             .mutable_playing()
     )]
     settings: Mutex<Settings>,
@@ -175,7 +175,7 @@ pub struct CrowdTestSrc {
         name = "is-live", type = bool,
         get = Self::live, set = Self::set_live,
         nick = "Is live",
-        blurb = "Whether frames are produced in real time, as by a camera",
+        blurb = "Produce frames in real time, like a camera",
         mutable_ready
     )]
     state: Mutex<Option<State>>,
@@ -224,7 +224,7 @@ impl ElementImpl for CrowdTestSrc {
             gst::subclass::ElementMetadata::new(
                 "Crowd test source",
                 "Source/Video",
-                "Draws a moving crowd and attaches the raw windows that a detector would give",
+                "Draws a moving crowd and attaches the raw windows that a detector would output",
                 "The nmsfilter authors",
             )
         });
@@ -300,7 +300,11 @@ impl BaseSrcImpl for CrowdTestSrc {
         let proposed = pool.and_then(|pool| {
             let params = configure(&pool, &caps, requested, with_video_meta);
             if params.is_none() {
-                gst::info!(CAT, imp = self, "{pool:?} cannot be configured for {caps}: not used");
+                gst::info!(
+                    CAT,
+                    imp = self,
+                    "{pool:?} is not used: it cannot be configured for {caps}"
+                );
             }
             Some((pool, params?))
         });
@@ -311,7 +315,7 @@ impl BaseSrcImpl for CrowdTestSrc {
         };
         let (pool, PoolParams { size, min, max }) = proposed
             .or_else(own_pool)
-            .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
+            .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool accepts {caps}"))?;
         if has_proposal {
             query.set_nth_allocation_pool(0, Some(&pool), size, min, max)
         } else {

@@ -38,7 +38,7 @@ glib::wrapper! {
 pub enum CrowdDecoder {
     /// A tensor that contains only the windows.
     #[default]
-    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
+    #[enum_value(name = "Windows: [N,4] with x, y, side, score", nick = "windows")]
     Windows = 0,
     /// A YOLOv5 output. Some of its anchors contain the windows.
     #[enum_value(name = "YOLOv5: [1,25200,85], more for larger frames", nick = "yolov5")]

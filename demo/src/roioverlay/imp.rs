@@ -45,21 +45,21 @@ pub struct RoiOverlay {
         name = "labels", get, set, type = LabelMode, member = labels,
         builder(Settings::default().labels)
             .nick("Labels")
-            .blurb("When labels are drawn")
+            .blurb("Condition under which labels are drawn")
             .mutable_playing()
     )]
     #[property(
         name = "color-by", get, set, type = ColorBy, member = color_by,
         builder(Settings::default().color_by)
             .nick("Color by")
-            .blurb("What the color of a region depends on")
+            .blurb("Property of a region that determines its color")
             .mutable_playing()
     )]
     #[property(
         name = "line-width", get, set, type = u32, member = line_width,
         maximum = 100, default = Settings::default().line_width,
         nick = "Line width",
-        blurb = "Width of the lines in pixels (0: in proportion to the frame's height)",
+        blurb = "Width of the lines in pixels (0: proportional to the frame's height)",
         mutable_playing
     )]
     settings: Mutex<Settings>,
@@ -105,9 +105,9 @@ impl ElementImpl for RoiOverlay {
             gst::subclass::ElementMetadata::new(
                 "Region of interest overlay",
                 "Filter/Effect/Video",
-                "Draws regions of interest with label and confidence, readable in a crowd, and their oriented boxes, \
-                 masks and keypoints, on video of 8 bits per sample (others: put videoconvert before it); labels in \
-                 Latin letters",
+                "Draws regions of interest with their labels, confidences, oriented boxes, masks and keypoints on \
+                 video with 8 bits per sample (for other video, put videoconvert before it). Labels are readable \
+                 in a crowd, and have Latin letters only",
                 "The nmsfilter authors",
             )
         });
@@ -188,7 +188,7 @@ impl RoiOverlay {
                 self,
                 gst::StreamError::Format,
                 ("{error}"),
-                ["this frame and others like it pass without regions drawn"]
+                ["no regions are drawn on this frame and on similar frames"]
             );
         }
     }
@@ -203,11 +203,13 @@ impl RoiOverlay {
                 self,
                 gst::StreamError::Format,
                 (
-                    "the label {label:?} is drawn as {:?}, and others likewise: the font has Latin letters only",
+                    "the label {label:?} is drawn as {:?}, because the font has Latin letters only; this applies to \
+                     other labels, too",
                     &frame.texts[drawn]
                 ),
                 [
-                    "the regions themselves are not changed; a label-file of nmsfilter can name classes otherwise"
+                    "the regions themselves are not changed; the property label-file of nmsfilter can give classes \
+                     other names"
                 ]
             );
         }

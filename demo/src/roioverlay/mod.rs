@@ -55,13 +55,13 @@ glib::wrapper! {
 pub enum LabelMode {
     /// A label is drawn if there is enough space, and is shortened if necessary.
     #[default]
-    #[enum_value(name = "If there is enough space, shortened if necessary", nick = "auto")]
+    #[enum_value(name = "If there is enough space, and shortened if necessary", nick = "auto")]
     Auto = 0,
     /// Every region has its full label.
     #[enum_value(name = "On every region, in full", nick = "always")]
     Always = 1,
     /// Labels are not drawn.
-    #[enum_value(name = "Never: boxes alone", nick = "never")]
+    #[enum_value(name = "Never: only boxes are drawn", nick = "never")]
     Never = 2,
 }
 
@@ -72,7 +72,7 @@ pub enum LabelMode {
 pub enum ColorBy {
     /// The class, or the label if there is no class.
     #[default]
-    #[enum_value(name = "The class, or the label where there is no class", nick = "class")]
+    #[enum_value(name = "The class, or the label if there is no class", nick = "class")]
     Class = 0,
     /// All regions have a single color.
     #[enum_value(name = "Nothing: all regions have one color", nick = "none")]

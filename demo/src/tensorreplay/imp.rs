@@ -65,16 +65,17 @@ pub struct TensorReplay {
     #[property(
         name = "location", get, set, type = Option<String>, member = location,
         nick = "Location",
-        blurb = "The recording: .csv or .txt with lines x,y,side,score; .npy (unpack .npz: one .npy for \
-                 each array); any other file is raw. With %d or %05d in the name: one file for each \
-                 frame, counted from 0. Each is a regular file of at most 1 GiB",
+        blurb = "File of the recording: .csv or .txt with lines x,y,side,score, or .npy (unpack an .npz \
+                 archive, which has an .npy file per array); any other file is raw. If the name \
+                 contains %d or %05d, there is one file per frame, and the first frame is 0. Each file \
+                 must be regular and have at most 1 GiB",
         mutable_ready
     )]
     #[property(
         name = "tensor-id", get, set, type = Option<String>, member = tensor_id,
         nick = "Tensor id",
-        blurb = "The tensor's id (unset: windows for .csv and .txt, else the first file's name without \
-                 its extension)",
+        blurb = "Id of the tensor (unset: windows for .csv and .txt, otherwise the name of the first file \
+                 without its extension)",
         mutable_ready
     )]
     #[property(
@@ -87,22 +88,22 @@ pub struct TensorReplay {
     #[property(
         name = "shape", get, set, type = Option<String>, member = shape,
         nick = "Shape",
-        blurb = "Shape of one tensor, as in 1x84x8400 (unset: that of the file; required for raw). A \
-                 file that holds several such tensors has one for each frame",
+        blurb = "Shape of one tensor, such as 1x84x8400 (unset: the shape in the file; required for raw \
+                 files). A file that contains several tensors of this shape has one per frame",
         mutable_ready
     )]
     #[property(
         name = "repeat", get, set, type = bool, member = repeat,
         default = Settings::default().repeat,
         nick = "Repeat",
-        blurb = "Whether to start over after the last recorded frame, instead of ending the stream",
+        blurb = "Repeat the recording after its last frame instead of ending the stream",
         mutable_ready
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Memory in which the tensors are")
+            .blurb("Memory that contains the tensors")
             .mutable_ready()
     )]
     settings: Mutex<Settings>,
@@ -142,7 +143,7 @@ impl ElementImpl for TensorReplay {
             gst::subclass::ElementMetadata::new(
                 "Tensor replay",
                 "Filter/Metadata/Video",
-                "Attaches recorded tensors to video buffers, as an inference element would",
+                "Attaches recorded tensors to video buffers, like an inference element",
                 "The nmsfilter authors",
             )
         });

@@ -25,13 +25,13 @@ pub(super) enum HeaderError {
     )]
     NotNpy(String),
     #[error(
-        "it is an .npz archive; unpack it with unzip, which gives one .npy file for each array, \
-         and replay each with an element of its own"
+        "it is an .npz archive; unpack it with unzip, which gives one .npy file per array, and use \
+         one element per file"
     )]
     Archive,
     #[error("it has version {0}.{1}; expected 1.0, 2.0 or 3.0: save the array with numpy.save")]
     Version(u8, u8),
-    #[error("its header is cut short: the file ends after {0} bytes; copy or save it again")]
+    #[error("its header is truncated: the file ends after {0} bytes; copy or save it again")]
     Truncated(usize),
     #[error("its header is not text; save the array with numpy.save")]
     NotText,
@@ -76,7 +76,7 @@ fn describe_elements(descr: &str) -> (String, &'static str) {
         // A structured type is written as a list of its fields.
         let list: String =
             descr.split_inclusive(']').next().unwrap_or("").chars().take(40).collect();
-        let advice = "save each field by itself, as an array of numpy.float32";
+        let advice = "save each field separately, as an array of numpy.float32";
         return (format!("a structured type ({list})"), advice);
     };
     let name = |name: &str| format!("{name} ('{descr}')");

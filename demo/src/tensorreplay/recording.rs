@@ -25,11 +25,11 @@ pub(super) enum RecordingError {
     Text { path: String, cause: TextError },
     #[error("{path}, line {line}: expected four numbers x,y,side,score, got {found:?}")]
     Csv { path: String, line: usize, found: String },
-    #[error("{path} is not a .npy file that can be read: {cause}")]
+    #[error("the .npy file {path} cannot be read: {cause}")]
     Npy { path: String, cause: HeaderError },
     #[error(
-        "{path} is not a .npy file that can be read: its header has {element} {shape}{}, but \
-         {held} bytes follow; copy or save it again",
+        "the .npy file {path} cannot be read: its header says {element} {shape}{}, but {held} bytes \
+         follow; copy or save it again",
         in_bytes(*expected)
     )]
     NpySize {
@@ -41,31 +41,32 @@ pub(super) enum RecordingError {
         held: usize,
     },
     #[error(
-        "{path} has the shape {found}, but the property shape is {requested}; they must be equal, \
-         or the file's have one dimension more in front, a tensor for each frame"
+        "{path} has the shape {found}, but the property shape is {requested}; set shape to the \
+         file's shape, or, if the first dimension counts frames, to the other dimensions"
     )]
     NpyShape { path: String, found: String, requested: String },
-    #[error("{path} is raw: set the properties shape, as in 1x84x8400, and element-type")]
+    #[error("{path} is raw: set the properties shape, such as 1x84x8400, and element-type")]
     NoShape { path: String },
     #[error("shape: cannot read {0:?}; expected up to 8 dimensions such as 1x84x8400")]
     Shape(String),
     #[error(
-        "{path} holds {held} bytes; expected a multiple of {needed}, since a tensor of {element} \
+        "{path} has {held} bytes; expected a multiple of {needed}, since a tensor of {element} \
          {shape} takes {needed} bytes, but {} bytes are left over; set shape and element-type to \
-         what was recorded",
+         the values that were recorded",
         held % needed
     )]
     Size { path: String, held: usize, needed: usize, element: ElementType, shape: String },
     #[error(
-        "{path} holds {held} bytes, but the shape {shape} has no elements; set shape to dimensions \
+        "{path} has {held} bytes, but the shape {shape} has no elements; set shape to dimensions \
          above 0"
     )]
     NoElements { path: String, held: usize, shape: String },
     #[error(
-        "{path} is empty; expected a tensor of {element} {shape}, {needed} bytes: record it again"
+        "{path} is empty; expected a tensor of {element} {shape}, which takes {needed} bytes; \
+         record it again"
     )]
     Empty { path: String, needed: usize, element: ElementType, shape: String },
-    #[error("{path} holds {count} tensors; expected one, since each frame has a file of its own")]
+    #[error("{path} has {count} tensors; expected one, since there is one file per frame")]
     Several { path: String, count: u64 },
     #[error("location: cannot use {0:?} as a pattern; expected one %d or %05d and no other %")]
     Pattern(String),

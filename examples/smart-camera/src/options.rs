@@ -10,42 +10,43 @@ use crate::report::Zone;
 
 /// The text that `--help` prints.
 pub const HELP: &str = "\
-Counts what a detector finds in zones of a camera's picture: one JSON line per frame.
+Counts the objects that a detector finds in zones of a camera's picture. Prints a JSON line per frame.
 
 usage: smart-camera SOURCE [--model FILE] [OPTIONS]
 
 SOURCE
   /dev/video0           a camera
   rtsp://...            a network camera, or any other URI
-  FILE                  a video or a picture; the program ends with it
-  test                  a drawn crowd with the tensors of a detector, without --model
-  bin:ELEMENTS          elements as for gst-launch-1.0, for example
+  FILE                  a video or a picture; the program ends at its end
+  test                  a drawn crowd with a detector's tensors; it needs no --model
+  bin:ELEMENTS          elements in the notation of gst-launch-1.0, for example
                         'bin:v4l2src ! image/jpeg,width=1280,height=720 ! jpegdec'
 
 Model
   --model FILE          a detector in the ONNX format
   --inference PROPS     properties of ortinference, for example 'provider=cpu range=-1,1'
   --nms PROPS           properties of nmsfilter, for example 'score-threshold=0.5 decoder=yolov5'
-  --labels A,B          only these labels, which are then in each line, with 0 too. For classes by
-                        number: --nms classes=0,5
+  --labels A,B          count only these labels. Each line has all of them, even with the count 0.
+                        To select classes by number, use --nms classes=0,5
 
 Report
-  --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1; may be repeated. Counted are
-                        the detections with their center in it. Without zones: the whole frame
-  --frames N            end after N lines, 1 or more
+  --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1, in which detections are counted
+                        if their center is in it. Can be repeated. Default: the whole frame
+  --frames N            end after N lines, at least 1
   --output WHERE        append the lines to this file, or send them to tcp://HOST:PORT, instead of
                         writing them to standard output
 
 Pictures
-  --preview             a window with the detections
-  --record FILE.mkv     a video with the detections (JPEG in Matroska)
+  --preview             show a window with the detections
+  --record FILE.mkv     write a video with the detections (JPEG in Matroska)
 
-Source that ends or fails (a camera is started again, unless that cannot help)
-  --loop                start a file again when it ends, too
-  --timeout SECONDS     start a camera again if it gives no frame for so long (10)
+Sources that end or fail (a camera is restarted, unless its failure is permanent)
+  --loop                restart a file when it ends
+  --timeout SECONDS     restart a camera if it gives no frame for this time (default: 10)
 
-Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
-source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
+Warnings, and reasons why a source is restarted, are printed on standard error. The exit status is 0
+at the end of the source and after SIGINT or SIGTERM. It is 1 after an error, which is the last line
+on standard error.";
 
 /// The arguments, which [`HELP`] explains.
 #[derive(Default)]
@@ -95,7 +96,7 @@ impl Options {
         }
         if self.labels.is_some() && self.labels().next().is_none() {
             let got = self.labels.as_deref().unwrap_or_default();
-            return Err(expected("labels", "at least one label, as in person,bicycle", got));
+            return Err(expected("labels", "at least one label, such as person,bicycle", got));
         }
         // A number would be read as a class number, but the lines have labels.
         let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());

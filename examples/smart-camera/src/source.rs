@@ -58,7 +58,9 @@ pub fn pipeline(options: &Options) -> Result<Pipeline, Failure> {
 fn check_device(path: &str) -> Result<(), Failure> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     if !metadata.file_type().is_char_device() {
-        return Err(Failure::permanent(format!("{path}: expected a camera; it is no device")));
+        return Err(Failure::permanent(format!(
+            "{path}: expected a camera, but it is not a device"
+        )));
     }
     match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Failure::permanent(

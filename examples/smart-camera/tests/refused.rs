@@ -33,8 +33,8 @@ fn numbers_that_make_no_sense_are_refused_with_the_name_of_their_option() {
         ("--timeout", "soon", "a number of seconds above 0"),
         ("--record", "out.mp4", "a name that ends in .mkv, since it is Matroska"),
         ("--labels", "person, 5", "labels; for classes by number set --nms classes=0,5"),
-        ("--labels", "", "at least one label, as in person,bicycle"),
-        ("--labels", " ,", "at least one label, as in person,bicycle"),
+        ("--labels", "", "at least one label, such as person,bicycle"),
+        ("--labels", " ,", "at least one label, such as person,bicycle"),
     ] {
         let assigned = format!("{option}={value}");
         let got = value.rsplit(", ").next().unwrap();
