@@ -170,9 +170,9 @@ fn images_in_memories_of_their_own_give_the_same_bits_as_in_one_memory() {
         }
         let params = &case.joined.params;
         let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
-        let found = reference.run(&views, &layout, params, &engines::places(&layout)).unwrap();
+        let found = reference.run(&views, &layout, params, &case.joined.places()).unwrap();
         assert_eq!(all_bits(&found), case.expected, "reference, {}", what());
-        let found = fast.run(&views, &layout, params, &engines::places(&layout)).unwrap();
+        let found = fast.run(&views, &layout, params, &case.joined.places()).unwrap();
         assert_eq!(all_bits(&found), case.expected, "{}", what());
         images += case.images;
         survivors += case.expected.iter().map(|(survivors, ..)| survivors.len()).sum::<usize>();
@@ -208,7 +208,7 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         let params = &case.joined.params;
         let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
         for uploaded in [table + of_classes as u64, 0, 0] {
-            let outcome = cuda.run(&views, &layout, params, &engines::places(&layout)).unwrap();
+            let outcome = cuda.run(&views, &layout, params, &case.joined.places()).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());
             assert_eq!(outcome.device().bytes_uploaded, uploaded, "{}", what());

@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use gstnmsfilter::internals::decoder::Layout;
 use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, Mask};
+use gstnmsfilter::internals::engine::{
+    Cpu, Cuda, Engine, GroupOutcome, ImagePlace, MAX_IMAGES, Mask,
+};
 
 /// Kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -30,7 +32,8 @@ pub fn fast() -> Box<dyn Engine> {
 
 /// The place of each image of a layout: in no frame, in a group by itself.
 pub fn places(layout: &Layout) -> Vec<ImagePlace> {
-    ImagePlace::in_model([1.0; 2]).repeated(layout.images)
+    // More images are an error, whatever their places are.
+    ImagePlace::in_model([1.0; 2]).repeated(layout.images.min(MAX_IMAGES + 1))
 }
 
 /// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as
