@@ -8,6 +8,7 @@ use gstnmsfilter::internals::engine::Params;
 use gstnmsfilter::tensor::{ElementType, TensorView};
 
 use crate::support::engines;
+use crate::with_zeros;
 
 const FACE_SCORES: &str = "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores";
 const FACE_BOXES: &str = "ssd-mobilenet-v1-variant-1-out-boxes";
@@ -22,18 +23,13 @@ fn choose_with(
     decoder: Option<&str>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let tensors: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
     let decoder = decoder.map(|name| decoder::by_name(name).unwrap());
-    let choice = decoder::choose(&tensors, decoder, options)?;
-    // The layout can be run without an index out of bounds.
-    engines::fast().run(&tensors, &choice.layout, &Params::default()).unwrap().image(0);
-    Ok(choice)
+    with_zeros(tensors, |tensors| {
+        let choice = decoder::choose(tensors, decoder, options)?;
+        // The layout can be run without an index out of bounds.
+        engines::fast().run(tensors, &choice.layout, &Params::default()).unwrap().image(0);
+        Ok(choice)
+    })
 }
 
 /// Returns decoder name, anchors, classes and reason.
@@ -62,16 +58,11 @@ fn tensor_ids_determine_the_decoder() {
 
 /// Returns the decoder whose id contradicts `decoder`, and the tensor with this id.
 fn contradicting(tensors: &[(&str, &[usize])], decoder: &str) -> Option<(String, &'static str)> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let views: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
     let choice = choose(tensors, Some(decoder)).unwrap();
-    let (tensor, other) = decoder::contradicting_id(&views, &choice, Options::default())?;
-    Some((tensor.id.to_owned(), other.name()))
+    with_zeros(tensors, |tensors| {
+        let (tensor, other) = decoder::contradicting_id(tensors, &choice, Options::default())?;
+        Some((tensor.id.to_owned(), other.name()))
+    })
 }
 
 #[test]

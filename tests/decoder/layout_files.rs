@@ -12,6 +12,8 @@ use gstnmsfilter::internals::engine::{
 use gstnmsfilter::nms::{Backend, Nms};
 use gstnmsfilter::tensor::{ElementType, Quantization, Shape, TensorView};
 
+use crate::with_zeros;
+
 /// Random numbers between `-range` and `range`.
 fn random(random: &mut fastrand::Rng, count: usize, range: f32) -> Vec<f32> {
     (0..count).map(|_| (random.f32() * 2.0 - 1.0) * range).collect()
@@ -292,14 +294,7 @@ fn choose(
     name: &str,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let views: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
-    decoder::choose(&views, decoder::by_name(name), options)
+    with_zeros(tensors, |tensors| decoder::choose(tensors, decoder::by_name(name), options))
 }
 
 fn message(tensors: &[(&str, &[usize])], name: &str, options: Options) -> String {
@@ -610,19 +605,12 @@ fn batches_are_read_with_every_form() {
     for (name, tensors, anchors) in cases {
         let choice = choose(tensors, name, batch).unwrap();
         assert_eq!((choice.layout.images, choice.layout.anchors()), (3, anchors), "{name}");
-        let elements: Vec<Vec<f32>> =
-            tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-        let views: Vec<TensorView<'_>> = tensors
-            .iter()
-            .zip(&elements)
-            .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
-            .collect();
         // All elements that the layout addresses exist.
-        let mut engine = Reference::default();
-        assert_eq!(
-            engine.run(&views, &choice.layout, &Params::default()).unwrap().images().len(),
-            3
-        );
+        with_zeros(tensors, |tensors| {
+            let mut engine = Reference::default();
+            let outcome = engine.run(tensors, &choice.layout, &Params::default()).unwrap();
+            assert_eq!(outcome.images().len(), 3);
+        });
         let text = message(tensors, name, model_size(64.0));
         assert!(text.contains("a batch dimension of 1, got 3"), "{name}: {text}");
     }

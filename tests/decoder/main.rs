@@ -12,3 +12,17 @@ mod models2026;
 mod prototypes;
 mod score_activation;
 mod yolox;
+
+use gstnmsfilter::tensor::TensorView;
+
+/// Calls `act` with tensors of zeros that have these ids and shapes.
+fn with_zeros<T>(tensors: &[(&str, &[usize])], act: impl FnOnce(&[TensorView<'_>]) -> T) -> T {
+    let zeros: Vec<Vec<f32>> =
+        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
+    let views: Vec<TensorView<'_>> = tensors
+        .iter()
+        .zip(&zeros)
+        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
+        .collect();
+    act(&views)
+}

@@ -11,7 +11,8 @@ use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
 use gstnmsfilter::internals::plan::Place;
 use gstnmsfilter::tensor::TensorView;
 
-use super::models2026::{CASES, Case};
+use super::models2026::Case;
+use crate::support::recorded::CASES;
 use crate::support::{data, engines};
 
 /// Returns the elements of the first array in an `.npz` file, which are of type u8.

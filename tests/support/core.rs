@@ -14,6 +14,7 @@ pub mod oriented_scene;
 pub mod pipeline;
 pub mod project;
 pub mod random_layout;
+pub mod recorded;
 pub mod scene;
 pub mod skip;
 

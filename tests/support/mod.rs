@@ -16,6 +16,7 @@ pub mod play;
 pub mod process;
 pub mod project;
 pub mod random_layout;
+pub mod recorded;
 pub mod scene;
 pub mod scratch;
 pub mod skip;
