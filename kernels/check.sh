@@ -36,9 +36,9 @@ python3 check.py "$tools" ptx
 echo "the emulated kernels under AddressSanitizer:"
 g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
     -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
-# In a folder of its own: without GStreamer, the plugin that is built with it has no elements.
+# In another folder than the builds with optimization.
 built=${CARGO_TARGET_DIR:-../target}/scenes
-CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --quiet --locked --no-default-features --example scenes --target-dir "$built"
+CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --quiet --locked --package nmsfilter-core --example scenes --target-dir "$built"
 "$built/debug/examples/scenes" "$work/small" 1 150
 "$work/check" "$work/small"
 "$built/debug/examples/scenes" "$work/large" 1000 2 6000

@@ -179,7 +179,7 @@ struct FilterTile {
 KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t stride, uint32_t chunk) {
     BLOCK_SHARED(FilterTile, shared);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     if (!is_sorted(header)) {
         return;
     }
@@ -276,7 +276,7 @@ struct MapTile {
 KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t stride, uint32_t chunk) {
     BLOCK_SHARED(MapTile, shared);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
     if (!is_sorted(header) || method == NONE) {
         return;

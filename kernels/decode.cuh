@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode: candidates from tensors. In: the tensors of an image and the parameters. Out: the
-// candidates in any order, their number, and the number of rejected anchors. Rules are those of
-// src/engine/mod.rs.
+// Decode: candidates from tensors. In: the tensors of an image, its place, and the parameters. Out:
+// the candidates of its group in any order, their number, and the number of rejected anchors. Rules
+// are those of core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
@@ -56,6 +56,60 @@ template <typename BoxElement, typename ScoreElement> struct Image {
                 objectness.find_image(params.score_images);
             }
         }
+    }
+};
+
+// The block's image in the table.
+DEVICE const PlacedImage &placed_image(const KernelParams &params) {
+    return ((const PlacedImage *)params.placed_images)[blockIdx.y];
+}
+
+// The group of the block's image. Decode finds it again where it needs it, to hold no registers.
+struct OwnGroup {
+    Header *header;
+    uint32_t first_image;  // of the group
+    uint32_t first_anchor; // of the image, among those of the group
+
+    DEVICE OwnGroup(const KernelParams &params, void *workspaces, uint64_t stride)
+        : first_image(blockIdx.y), first_anchor(0) {
+        uint32_t group = blockIdx.y;
+        // The same for all threads of a launch.
+        if (params.placed_images != 0) {
+            const PlacedImage &own = placed_image(params);
+            group = __ldg(&own.group);
+            first_image = __ldg(&own.first_image);
+            first_anchor = (blockIdx.y - first_image) * params.anchors;
+        }
+        header = (Header *)((char *)workspaces + group * stride);
+    }
+};
+
+// From numbers of the tensor to pixels of boxes, for the block's image.
+struct BoxScale {
+    float scale[2], offset[2];
+
+    DEVICE explicit BoxScale(const KernelParams &params)
+        : scale{params.place.scale[0], params.place.scale[1]},
+          offset{params.place.offset[0], params.place.offset[1]} {
+        if (params.placed_images != 0) {
+            const float4 own = __ldg((const float4 *)placed_image(params).place.scale);
+            scale[0] = own.x;
+            scale[1] = own.y;
+            offset[0] = own.z;
+            offset[1] = own.w;
+        }
+    }
+
+    // Adding zero would replace minus zero.
+    DEVICE float moved(float value, uint32_t axis) const {
+        return offset[axis] == 0.0f ? value : add_rn(value, offset[axis]);
+    }
+
+    DEVICE void move(float4 &corners) const {
+        corners.x = moved(corners.x, 0);
+        corners.y = moved(corners.y, 1);
+        corners.z = moved(corners.z, 0);
+        corners.w = moved(corners.w, 1);
     }
 };
 
@@ -127,23 +181,32 @@ template <typename Box> DEVICE Verdict check_box(const Box &of) {
 // The rest of rule 5, and rule 6: the limits of a box's sides, and whether it is visible.
 template <typename Box>
 DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t class_index) {
-    float least[2] = {params.min_size[0], params.min_size[1]};
-    float greatest[2] = {params.max_size[0], params.max_size[1]};
+    const PlaceParams &place = params.place;
+    // Minimum width and height, maximum width and height.
+    float4 sizes = {place.min_size[0], place.min_size[1], place.max_size[0], place.max_size[1]};
+    float4 visible = {place.visible[0], place.visible[1], place.visible[2], place.visible[3]};
+    if (params.placed_images != 0) {
+        sizes = __ldg((const float4 *)placed_image(params).place.min_size);
+        visible = __ldg((const float4 *)placed_image(params).place.visible);
+    }
     if (class_index < params.class_rule_count) {
-        const ClassRule &rule = ((const ClassRule *)params.class_rules)[class_index];
-#pragma unroll
-        for (uint32_t axis = 0; axis < 2; axis++) {
-            least[axis] = __ldg(&rule.min_size[axis]);
-            greatest[axis] = __ldg(&rule.max_size[axis]);
+        double x = place.limit_ratio[0], y = place.limit_ratio[1];
+        if (params.placed_images != 0) {
+            x = __ldg(&placed_image(params).place.limit_ratio[0]);
+            y = __ldg(&placed_image(params).place.limit_ratio[1]);
         }
+        const ClassRule &rule = ((const ClassRule *)params.class_rules)[class_index];
+        sizes.x = float(mul_rn(double(__ldg(&rule.min_size[0])), x));
+        sizes.y = float(mul_rn(double(__ldg(&rule.min_size[1])), y));
+        sizes.z = float(mul_rn(double(__ldg(&rule.max_size[0])), x));
+        sizes.w = float(mul_rn(double(__ldg(&rule.max_size[1])), y));
     }
     const float width = of.width(), height = of.height();
-    if (width < least[0] || height < least[1] || width > greatest[0] || height > greatest[1]) {
+    if (width < sizes.x || height < sizes.y || width > sizes.z || height > sizes.w) {
         return DROPPED;
     }
     const float4 &box = of.bounds;
-    const float *const visible = params.visible;
-    if (box.z <= visible[0] || box.x >= visible[2] || box.w <= visible[1] || box.y >= visible[3]) {
+    if (box.z <= visible.x || box.x >= visible.z || box.w <= visible.y || box.y >= visible.w) {
         return REJECTED;
     }
     return CANDIDATE;
@@ -151,7 +214,8 @@ DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t 
 
 // Rules 5 and 6: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
 DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_index) {
-    const float sx = params.scale[0], sy = params.scale[1];
+    const BoxScale scale(params);
+    const float sx = scale.scale[0], sy = scale.scale[1];
     box.x = mul_rn(box.x, sx);
     box.y = mul_rn(box.y, sy);
     if (params.box_format == SQUARE) {
@@ -170,12 +234,22 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_
             box.w = add_rn(y, half_height);
         }
     }
+    scale.move(box);
     const Verdict verdict = check_box(UprightBox{box});
     return verdict == CANDIDATE ? check_limits(params, UprightBox{box}, class_index) : verdict;
 }
 
-// Copies the parameters to the header for map, reduce and publish. One thread of an image calls it.
-DEVICE void store_params(const KernelParams &params, Header *header) {
+// Copies the parameters to the header for map, reduce and publish. All threads call it, and one
+// thread of the group's first image copies.
+DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t stride) {
+    if (blockIdx.x != 0 || threadIdx.x != DECODE_THREADS - 1) {
+        return;
+    }
+    const OwnGroup own(params, workspaces, stride);
+    if (blockIdx.y != own.first_image) {
+        return;
+    }
+    Header *const header = own.header;
     // By words: compilers copy a structure by bytes.
     const uint64_t *const from = (const uint64_t *)&params;
     uint64_t *const to = (uint64_t *)&header->params;
@@ -183,15 +257,16 @@ DEVICE void store_params(const KernelParams &params, Header *header) {
     for (uint32_t i = 0; i < sizeof(KernelParams) / sizeof(uint64_t); i++) {
         to[i] = from[i];
     }
+    header->first_image = own.first_image;
     header->start_time = device_clock();
 }
 
 // Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
 // Candidates beyond the capacity are counted, but not stored.
 template <typename Box>
-DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdict verdict,
-                   const Box &box, float score, uint32_t index, uint32_t class_index) {
-    Header *const header = workspace.header;
+DEVICE void append(const KernelParams &params, const OwnGroup &own, Verdict verdict, const Box &box,
+                   float score, uint32_t index, uint32_t class_index) {
+    Header *const header = own.header;
     const uint32_t lane = lane_index();
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);
     if (rejected != 0 && lane == 0) {
@@ -207,6 +282,7 @@ DEVICE void append(const KernelParams &params, const Workspace &workspace, Verdi
     }
     slot = __shfl_sync(ALL_LANES, slot, 0) + lanes_before(candidates);
     if (verdict == CANDIDATE && slot < params.capacity) {
+        const Workspace workspace(header, params.capacity);
         workspace.candidate_box[slot] = box.bounds;
         workspace.candidate_key[slot] = RankKey::encode(score, index);
         workspace.candidate_class[slot] = class_index;
@@ -267,13 +343,9 @@ template <typename Boxes, typename Scores>
 DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BestOfWarps, partial);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
-    const Workspace workspace(header, params.capacity);
+    store_params(params, workspaces, stride);
     const Image<Boxes, Scores> image(params);
     const uint32_t lane = lane_index(), warp = warp_index();
-    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, header);
-    }
 
     const bool by_warps = params.lanes_per_anchor != 1 && params.scores.anchor_stride == 1;
     uint64_t position;
@@ -340,7 +412,9 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
     if (verdict == CANDIDATE) {
         verdict = make_box(params, box, best.class_index);
     }
-    append(params, workspace, verdict, UprightBox{box}, score, anchor, best.class_index);
+    const OwnGroup own(params, workspaces, stride);
+    append(params, own, verdict, UprightBox{box}, score, own.first_anchor + anchor,
+           best.class_index);
 }
 
 // Decode to all pairs of anchor and class. One thread has one pair, in the order of the scores in
@@ -350,12 +424,8 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
 template <typename Boxes, typename Scores>
 DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t stride) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
-    const Workspace workspace(header, params.capacity);
+    store_params(params, workspaces, stride);
     const Image<Boxes, Scores> image(params);
-    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, header);
-    }
 
     const uint64_t thread = uint64_t(blockIdx.x) * DECODE_THREADS + threadIdx.x;
     const uint32_t pairs = params.anchors * params.classes; // 32 bits suffice: interface.cuh
@@ -387,8 +457,9 @@ DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t 
         box = load_box(image.boxes, params.box_format, anchor);
         verdict = make_box(params, box, class_index);
     }
-    const uint32_t index = anchor * params.classes + class_index;
-    append(params, workspace, verdict, UprightBox{box}, score, index, class_index);
+    const OwnGroup own(params, workspaces, stride);
+    const uint32_t index = (own.first_anchor + anchor) * params.classes + class_index;
+    append(params, own, verdict, UprightBox{box}, score, index, class_index);
 }
 
 #define DECODE(decoder, name, Boxes, Scores)                                                       \

@@ -26,7 +26,7 @@ DEVICE void load_group(const LayoutParams &layout, LayoutGroup &group) {
 // where the scores of consecutive anchors are contiguous, else eight consecutive lanes.
 struct AnchorPart {
     uint32_t anchor; // in the group
-    uint32_t index;  // in the layout
+    uint32_t index;  // in the image
     uint32_t part;   // has the classes `part`, `part` + lanes, and so on
     uint32_t lanes;
     bool by_warps;
@@ -190,11 +190,7 @@ template <typename Box>
 DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params, void *workspaces,
                           uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
-    const Workspace workspace(header, params.capacity);
-    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, header);
-    }
+    store_params(params, workspaces, stride);
     load_group(layout, shared.group);
     const LayoutGroup &group = shared.group;
     const AnchorPart own(layout, group);
@@ -255,7 +251,9 @@ DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params
     if (verdict == CANDIDATE) {
         verdict = check_limits(params, box, class_index);
     }
-    append(params, workspace, verdict, box, score, own.index, class_index);
+    const OwnGroup image_group(params, workspaces, stride);
+    append(params, image_group, verdict, box, score, image_group.first_anchor + own.index,
+           class_index);
 }
 
 // Decode to all pairs of anchor and class. A thread has a part of an anchor's pairs. It computes the
@@ -264,11 +262,7 @@ template <typename Box>
 DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, void *workspaces,
                                 uint64_t stride, const LayoutParams &layout) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
-    const Workspace workspace(header, params.capacity);
-    if (blockIdx.x == 0 && threadIdx.x == DECODE_THREADS - 1) {
-        store_params(params, header);
-    }
+    store_params(params, workspaces, stride);
     load_group(layout, group);
     const AnchorPart own(layout, group);
     const LayoutNumbers scores(group.scores);
@@ -284,6 +278,7 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
     Box box = {};
     Verdict of_box = DROPPED;
 
+    const OwnGroup image_group(params, workspaces, stride);
     // All lanes of a warp have the same number of steps.
 #pragma unroll 1
     for (uint32_t first = 0; first < layout.components; first += own.lanes) {
@@ -320,8 +315,8 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
             }
             verdict = of_box == CANDIDATE ? check_limits(params, box, class_index) : of_box;
         }
-        const uint32_t index = own.index * params.classes + component;
-        append(params, workspace, verdict, box, score, index, class_index);
+        const uint32_t index = (image_group.first_anchor + own.index) * params.classes + component;
+        append(params, image_group, verdict, box, score, index, class_index);
     }
 }
 

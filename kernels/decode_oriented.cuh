@@ -27,11 +27,12 @@ struct BoundedRectangle {
 DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, uint32_t anchor, BoundedRectangle &made) {
     const AnchorBox of = anchor_box(layout, group, anchor);
+    const BoxScale scale(params);
     OrientedBox &box = made.box;
-    box.x = mul_rn(of.x.position(of.components.x), params.scale[0]);
-    box.y = mul_rn(of.y.position(of.components.y), params.scale[1]);
-    box.width = mul_rn(of.x.length(of.components.z), params.scale[0]);
-    box.height = mul_rn(of.y.length(of.components.w), params.scale[1]);
+    box.x = scale.moved(mul_rn(of.x.position(of.components.x), scale.scale[0]), 0);
+    box.y = scale.moved(mul_rn(of.y.position(of.components.y), scale.scale[1]), 1);
+    box.width = mul_rn(of.x.length(of.components.z), scale.scale[0]);
+    box.height = mul_rn(of.y.length(of.components.w), scale.scale[1]);
     box.angle = mul_rn(LayoutNumbers(group.angle).load(anchor, 0), layout.angle_factor);
     // Numbers that are not finite, and angles that are too great, make bounds that are not finite.
     made.rectangle = rectangle(box);

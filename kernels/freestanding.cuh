@@ -42,6 +42,7 @@ FREESTANDING float4 __ldg(const float4 *at) {
     return float4{v.x, v.y, v.z, v.w};
 }
 FREESTANDING float __ldg(const float *at) { return __nvvm_ldg_f(at); }
+FREESTANDING double __ldg(const double *at) { return __nvvm_ldg_d(at); }
 FREESTANDING unsigned char __ldg(const unsigned char *at) { return __nvvm_ldg_uc(at); }
 FREESTANDING unsigned short __ldg(const unsigned short *at) { return __nvvm_ldg_us(at); }
 FREESTANDING unsigned __ldg(const unsigned *at) { return __nvvm_ldg_ui(at); }
@@ -54,6 +55,8 @@ FREESTANDING float __fsub_rn(float a, float b) { return __nvvm_add_rn_f(a, -b); 
 FREESTANDING float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
 FREESTANDING float __fdiv_rn(float a, float b) { return __nvvm_div_rn_f(a, b); }
 FREESTANDING float __fsqrt_rn(float a) { return __nvvm_sqrt_rn_f(a); }
+FREESTANDING double __dadd_rn(double a, double b) { return __nvvm_add_rn_d(a, b); }
+FREESTANDING double __dmul_rn(double a, double b) { return __nvvm_mul_rn_d(a, b); }
 FREESTANDING float fminf(float a, float b) { return __nvvm_fmin_f(a, b); }
 FREESTANDING float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
 FREESTANDING unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Mathematical functions: the operations of src/functions, which explains them, in the same order, so
+// Mathematical functions: the operations of core/src/functions, which explains them, in the same order, so
 // that the results have the same bits.
 #pragma once
 

@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The interface of the kernels: what the host passes, what it receives, and how much memory it
-// provides. src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
+// provides. core/src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
 // constant.
 //
-// One launch of each of four kernels, in one stream, handles a batch of `images`:
+// One launch of each of four kernels, in one stream, handles a batch of images, which are in groups
+// (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for
+// each image, all other kernels for each group:
 //
-//   kernel                   blocks per image                                 parameters
+//   kernel                   blocks per image, or per group                   parameters
 //   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
 //                                                                             stride
 //   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
-//   map, map_batch           map_blocks(multiprocessors, capacity, images)    workspace, stride
-//   reduce, reduce_batch     reduce_blocks(multiprocessors, capacity, images) workspace, stride
-//   (images with many candidates: below)
+//   map, map_batch           map_blocks(multiprocessors, capacity, groups)    workspace, stride
+//   reduce, reduce_batch     reduce_blocks(multiprocessors, capacity, groups) workspace, stride
+//   (groups with many candidates: below)
 //   publish, publish_batch   1                                                workspace, stride,
 //                                                                             results, detections
 //
-// map, reduce and publish are for a single image, and ignore `stride`. map_batch, reduce_batch and
-// publish_batch are for any number of images, and somewhat slower with one: they compute the
-// addresses of their image, and map_batch also divides the queries among groups of warps. Both have
+// map, reduce and publish are for a single group, and ignore `stride`. map_batch, reduce_batch and
+// publish_batch are for any number of groups, and somewhat slower with one: they compute the
+// addresses of their group, and map_batch also divides the queries among groups of warps. Both have
 // one source, with the template parameter `IsBatch`. Decode has one kernel for both.
 //
-// Images with more than KernelParams::sort_limit candidates are handled by other kernels, which sort
+// Groups with more than KernelParams::sort_limit candidates are handled by other kernels, which sort
 // the candidates and do not compare all pairs (sort.cuh, chunk.cuh). map and reduce do nothing for such
-// an image, and these do nothing for others. With a capacity above the limit they are launched between
-// reduce and publish, for single images and batches alike; chunk_filter, chunk_map and chunk_reduce in
+// a group, and these do nothing for others. With a capacity above the limit they are launched between
+// reduce and publish, for single groups and batches alike; chunk_filter, chunk_map and chunk_reduce in
 // turn for each chunk from 0 to before chunk_count(capacity, first_chunk):
 //
-//   sort_count      sort_blocks(multiprocessors, capacity, images)        workspace, stride
+//   sort_count      sort_blocks(multiprocessors, capacity, groups)        workspace, stride
 //   sort_scatter    the same                                              the same
-//   sort_rank       sort_rank_blocks(multiprocessors, capacity, images)   the same
-//   chunk_filter    chunk_blocks(multiprocessors, capacity, images)       workspace, stride, chunk
+//   sort_rank       sort_rank_blocks(multiprocessors, capacity, groups)   the same
+//   chunk_filter    chunk_blocks(multiprocessors, capacity, groups)       workspace, stride, chunk
 //   chunk_map       the same                                              the same
-//   chunk_reduce    reduce_blocks(multiprocessors, capacity, images)      the same
+//   chunk_reduce    reduce_blocks(multiprocessors, capacity, groups)      the same
 //
 // `chunk` is a uint32_t. For oriented boxes the limit is the greatest uint32_t.
 //
@@ -40,39 +42,40 @@
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
-// dimension of the grid is the number of blocks per image, the second the number of images. Blocks
-// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads (sort_count and
-// sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but chunk_reduce CHUNK_THREADS), and
-// no dynamic shared memory.
+// dimension of the grid is the number of blocks per image or per group, the second the number of
+// images or of groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS
+// threads (sort_count and sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but
+// chunk_reduce CHUNK_THREADS), and no dynamic shared memory.
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
 // with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
 // a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
-// reaches its threshold. With multi_label, anchors * classes must fit in 32 bits.
+// reaches its threshold. The number of anchors of all images of a group must fit in 32 bits, and so
+// must the number of their pairs with classes if multi_label is set.
 //
 // Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
 // CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
-// the number of images. `map` and `reduce` have the same results with any number of blocks per
-// image from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
+// the numbers of images and groups. `map` and `reduce` have the same results with any number of
+// blocks per group from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
 // grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
 // kernel before.
 //
-// The workspace is device memory, aligned to 256 bytes: image i has workspace_bytes(capacity,
+// The workspace is device memory, aligned to 256 bytes: group i has workspace_bytes(capacity,
 // is_oriented, sort_limit) bytes at i * stride. The stride is a multiple of 256, and not less than that.
-// KernelParams::capacity is the number of candidates that each image has memory for. An image may
+// KernelParams::capacity is the number of candidates that each group has memory for. A group may
 // have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
 // and no survivors, and the host runs the images again with a greater capacity. The first
-// HEADER_BYTES bytes of each image, and with a capacity above the limit SORT_STATE_BYTES at
+// HEADER_BYTES bytes of each group, and with a capacity above the limit SORT_STATE_BYTES at
 // sort_state_offset(capacity), must be zero before the first launch; the kernels reset them.
 // After a launch that failed they must be zeroed again. (Some lanes load words of the rest that no
 // kernel has written, and do not use them. Zero the whole workspace once to avoid reports by
 // initcheck.)
 //
-// Results are device memory or mapped host memory: results[i] is the header of image i, and its
+// Results are device memory or mapped host memory: results[i] is the header of group i, and its
 // survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. results_bytes and
 // detections_offset are the sizes for a host that keeps both in one block of memory. A header's
-// `sequence` is stored last, after all other results of its image are visible to the host: a host
-// that reads KernelParams::sequence there can read the image's results.
+// `sequence` is stored last, after all other results of its group are visible to the host: a host
+// that reads KernelParams::sequence there can read the group's results.
 //
 // Survivors, their order and their bits depend on the tensors and the parameters only.
 #pragma once
@@ -101,12 +104,12 @@
 #define SORT_LIMIT 16384u
 #define FIRST_CHUNK 32768u
 
-// The greatest length of a box's side, in pixels (src/engine/mod.rs).
+// The greatest length of a box's side, in pixels (core/src/engine/mod.rs).
 #define MAX_BOX_SIDE 1.0e9f
 
 // KernelParams::box_format: the numbers of a box.
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
-// KernelParams::method: which candidates survive (src/engine/params.rs).
+// KernelParams::method: which candidates survive (core/src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
 // KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
 // candidate that outranks the other, or of the smaller box; or it is the probabilistic IoU of two
@@ -124,6 +127,25 @@ struct FieldParams {
     uint64_t component_stride; // in elements
 };
 
+// How the boxes of an image are decoded (core/src/engine/place.rs). Aligned to 16 bytes in a table.
+struct PlaceParams {
+    float scale[2];    // pixels of boxes per unit of the tensor
+    float offset[2];   // added to corners, or to the center of an oriented box, unless it is zero
+    float visible[4];  // left, top, right, bottom: boxes that do not intersect it are rejected
+    float min_size[2]; // of classes without rules
+    float max_size[2];
+    double limit_ratio[2]; // what the sizes of a ClassRule are multiplied by
+};
+
+// An image of a group, in the table KernelParams::placed_images. The images of a group follow one
+// another, and so do the groups.
+struct PlacedImage {
+    PlaceParams place;
+    uint32_t group;
+    uint32_t first_image; // of the group
+    uint32_t reserved[2];
+};
+
 // The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
 struct KernelParams {
     FieldParams boxes;
@@ -138,43 +160,43 @@ struct KernelParams {
     uint32_t classes;
     uint32_t lanes_per_anchor; // 1 or 8: lanes_per_anchor()
     uint32_t box_format;
-    float scale[2];
-    float min_size[2];
-    float max_size[2];
     uint32_t method;
     uint32_t overlap;
     float iou_threshold;
     float pixel_offset;
     uint32_t threshold_inclusive; // 0 or 1
     uint32_t class_agnostic;      // 0 or 1
-    uint32_t max_candidates;      // of an image; 0: no limit
-    uint32_t max_detections;      // of an image; 0: no limit
+    uint32_t max_candidates;      // of a group; 0: no limit
+    uint32_t max_detections;      // of a group; 0: no limit
     uint32_t sequence;            // not 0; the value of ResultHeader::sequence
-    float visible[4];     // left, top, right, bottom: boxes that do not intersect it are rejected
-    uint32_t multi_label; // 0 or 1
-    uint32_t capacity;    // candidates of an image that there is memory for
-    uint32_t has_objectness; // 0 or 1
+    uint32_t multi_label;         // 0 or 1
+    uint32_t capacity;            // candidates of a group that there is memory for
+    uint32_t has_objectness;      // 0 or 1
     // For tensors whose images have no constant stride: the device address of a table with the
     // device address of each image, `images` of type uint64_t. 0: no table.
     uint64_t box_images;
     uint64_t score_images; // also of the objectness
     // For classes with rules of their own, the device address of class_rule_count of type ClassRule,
-    // by class; or 0. iou_threshold, min_size and max_size are those of all other classes.
+    // by class; or 0. iou_threshold and the sizes in PlaceParams are for all other classes.
     uint64_t class_rules;
     uint32_t class_rule_count;
     float lowest_iou_threshold; // of all classes
-    uint32_t sort_limit;  // candidates of an image, above which they are sorted
-    uint32_t first_chunk; // not 0; candidates of the first chunk, about
+    uint32_t sort_limit;        // candidates of a group, above which they are sorted
+    uint32_t first_chunk;       // not 0; candidates of the first chunk, about
+    PlaceParams place;          // of every image, if there is no table
+    // The device address of a table with a PlacedImage for each image. 0: no table; image i is then
+    // the only image of group i.
+    uint64_t placed_images;
 };
 
 // The rules of a class.
 struct ClassRule {
     float iou_threshold; // of the candidate of lower rank
-    float min_size[2];
+    float min_size[2];   // in the pixels in which sizes are set: PlaceParams::limit_ratio
     float max_size[2];
 };
 
-// src/engine/mod.rs: Detection
+// core/src/engine/mod.rs: Detection
 struct Detection {
     float x1, y1, x2, y2;
     float score;
@@ -182,23 +204,23 @@ struct Detection {
     uint32_t anchor;
 };
 
-// The counts of an image.
+// The counts of a group of images.
 struct ResultHeader {
     uint32_t sequence;    // KernelParams::sequence, stored last
     uint32_t candidates;  // before max_candidates
     uint32_t rejected;    // anchors with invalid numbers
-    uint32_t survivors;   // detections of the image
+    uint32_t survivors;   // detections of the group
     uint32_t rounds;      // the greatest dependency depth observed; may differ from run to run
     uint32_t nanoseconds; // from the start of decode, by the GPU's clock, whose resolution is a
                           // microsecond on some GPUs
     uint32_t reserved[2];
 };
 
-static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 264 &&
-                  sizeof(ClassRule) == 20,
-              "src/engine/cuda/interface.rs");
+static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 296 &&
+                  sizeof(PlacedImage) == 80 && sizeof(ClassRule) == 20,
+              "core/src/engine/cuda/interface.rs");
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
-              "src/engine/cuda/interface.rs");
+              "core/src/engine/cuda/interface.rs");
 
 // Threads that share an anchor's classes. More threads have more loads in flight, which a small
 // launch needs. One thread per anchor has less overhead; it is used for few classes, and for a
@@ -222,28 +244,28 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t decode_multi_blocks(uint32_t anchors, u
     return decode_blocks(anchors, classes);
 }
 
-// An image's share of `blocks`, between 1 and `wanted`.
-NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_image(uint32_t blocks, uint32_t wanted,
-                                                          uint32_t images) {
-    const uint32_t share = images == 0 ? blocks : blocks / images;
+// A group's share of `blocks`, between 1 and `wanted`.
+NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_group(uint32_t blocks, uint32_t wanted,
+                                                          uint32_t groups) {
+    const uint32_t share = groups == 0 ? blocks : blocks / groups;
     const uint32_t limited = wanted < share ? wanted : share;
     return limited == 0 ? 1 : limited;
 }
 
-// All images together: a block per multiprocessor, so that each loads all candidates once.
+// All groups together: a block per multiprocessor, so that each loads all candidates once.
 NMSFILTER_HOST_DEVICE constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                    uint32_t images) {
-    return blocks_per_image(multiprocessors, capacity, images);
+                                                    uint32_t groups) {
+    return blocks_per_group(multiprocessors, capacity, groups);
 }
 
 // A warp per candidate, but no more blocks than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                       uint32_t images) {
+                                                       uint32_t groups) {
     const uint32_t warps = REDUCE_THREADS / 32;
-    return blocks_per_image(2 * multiprocessors, (capacity + warps - 1) / warps, images);
+    return blocks_per_group(2 * multiprocessors, (capacity + warps - 1) / warps, groups);
 }
 
-// An image's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
+// A group's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
 // the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
 #define BYTES_PER_CANDIDATE 324
@@ -292,27 +314,27 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_count(uint32_t capacity, uint32_t
 
 // A thread per candidate, but no more blocks than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                     uint32_t images) {
-    return blocks_per_image(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, images);
+                                                     uint32_t groups) {
+    return blocks_per_group(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, groups);
 }
 
 // A thread per two candidates and per two positions.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_rank_blocks(uint32_t multiprocessors,
-                                                          uint32_t capacity, uint32_t images) {
-    return blocks_per_image(4 * multiprocessors, capacity / CHUNK_THREADS + 1, images);
+                                                          uint32_t capacity, uint32_t groups) {
+    return blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups);
 }
 
 // A block per leaf, but no more than are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                      uint32_t images) {
-    return blocks_per_image(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, images);
+                                                      uint32_t groups) {
+    return blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, groups);
 }
 
-// Headers of all images, then detections.
-NMSFILTER_HOST_DEVICE constexpr uint64_t detections_offset(uint32_t images) {
-    return uint64_t(images) * sizeof(ResultHeader);
+// Headers of all groups, then detections.
+NMSFILTER_HOST_DEVICE constexpr uint64_t detections_offset(uint32_t groups) {
+    return uint64_t(groups) * sizeof(ResultHeader);
 }
-NMSFILTER_HOST_DEVICE constexpr uint64_t results_bytes(uint32_t capacity, uint32_t images) {
-    return detections_offset(images) +
-           (uint64_t(images) * capacity * sizeof(Detection) + 15) / 16 * 16;
+NMSFILTER_HOST_DEVICE constexpr uint64_t results_bytes(uint32_t capacity, uint32_t groups) {
+    return detections_offset(groups) +
+           (uint64_t(groups) * capacity * sizeof(Detection) + 15) / 16 * 16;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The numbers of a layout, and the formulas from them to a score and to corners. The formulas are
-// those of src/engine/formula.rs, in the same order of operations; the rules are those of
-// src/engine/mod.rs.
+// those of core/src/engine/formula.rs, in the same order of operations; the rules are those of
+// core/src/engine/mod.rs.
 #pragma once
 
 #include "decode.cuh"
@@ -49,19 +49,22 @@ template <typename Act> DEVICE void with_element(uint32_t element, const Act &ac
     }
 }
 
-// The numbers of a field, of the block's image.
+// The numbers of a field, of one image.
 struct LayoutNumbers {
     uint64_t first; // device address of component 0 of anchor 0
     uint64_t anchor_stride, component_stride;
     uint32_t element, is_quantized;
     float scale, zero_point;
 
-    DEVICE explicit LayoutNumbers(const LayoutField &field)
+    // Of the block's image, in decode.
+    DEVICE explicit LayoutNumbers(const LayoutField &field) : LayoutNumbers(field, blockIdx.y) {}
+
+    DEVICE LayoutNumbers(const LayoutField &field, uint32_t image)
         : first(field.address), anchor_stride(field.anchor_stride),
           component_stride(field.component_stride), element(field.element),
           is_quantized(field.is_quantized), scale(field.scale), zero_point(field.zero_point) {
-        first += field.images != 0 ? __ldg((const uint64_t *)field.images + blockIdx.y)
-                                   : blockIdx.y * field.image_stride;
+        first += field.images != 0 ? __ldg((const uint64_t *)field.images + image)
+                                   : image * field.image_stride;
     }
 
     // The components `from`, `from` + `step` and so on of an anchor, of those below `end`. Beyond it
@@ -310,9 +313,11 @@ DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group
 DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, uint32_t anchor, UprightBox &box) {
     const AnchorBox of = anchor_box(layout, group, anchor);
+    const BoxScale scale(params);
     float4 &corners = box.bounds;
     corners = of.components;
-    of.x.corners(params.scale[0], corners.x, corners.z);
-    of.y.corners(params.scale[1], corners.y, corners.w);
+    of.x.corners(scale.scale[0], corners.x, corners.z);
+    of.y.corners(scale.scale[1], corners.y, corners.w);
+    scale.move(corners);
     return check_box(box);
 }

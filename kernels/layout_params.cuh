@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The parameters of the kernels for layouts: a layout (src/decoder/layout) with the device addresses
-// of its tensors. src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
+// The parameters of the kernels for layouts: a layout (core/src/decoder/layout) with the device addresses
+// of its tensors. core/src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
 // offset and constant.
 //
-//   kernel                                  blocks per image       parameters
-//   decode_layout, decode_layout_multi      layout_blocks(layout)  params, workspace, stride, layout
-//   decode_oriented, decode_oriented_multi  layout_blocks(layout)  the same
-//   map_oriented, reduce_oriented           as map and reduce      workspace, stride
-//   publish_columns, publish_columns_batch  1                      workspace, stride, results,
-//                                                                  detections, columns, rows
+//   kernel                                  blocks (interface.cuh)  parameters
+//   decode_layout, decode_layout_multi      layout_blocks(layout)   params, workspace, stride, layout
+//   decode_oriented, decode_oriented_multi  layout_blocks(layout)   the same
+//   map_oriented, reduce_oriented           as map and reduce       workspace, stride
+//   publish_columns, publish_columns_batch  1                       workspace, stride, results,
+//                                                                   detections, columns, rows
 //
 // `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *. All
 // other parameters, threads and memory are those of interface.cuh. decode_layout takes the place of
 // decode_<B>_<S>, and decode_layout_multi that of decode_multi_<B>_<S>. KernelParams then has no
-// fields, box format and objectness; `anchors` are those of all groups, and `classes` is
-// LayoutParams::components.
+// fields, box format and objectness; `anchors` are those of all groups of the layout, and `classes`
+// is LayoutParams::components.
 //
 // The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
-// reduce_batch where groups have angles. They are for any number of images, and need a workspace with
-// rectangles (workspace_bytes). The box format is CENTER, and KernelParams::pixel_offset is not read.
+// reduce_batch where groups have angles. They are for any number of groups of images, and need a
+// workspace with rectangles (workspace_bytes). The box format is CENTER, and KernelParams::pixel_offset is not read.
 //
-// publish_columns takes the place of publish where survivors carry columns along: row i of an image
-// belongs to its survivor i. The rows of image n begin at rows[n * capacity * components].
+// publish_columns takes the place of publish where survivors carry columns along: row i of a group
+// of images belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
 #pragma once
 
 #include "interface.cuh"
 
-// src/decoder/layout
+// core/src/decoder/layout
 #define MAX_GROUPS 8
 #define MAX_SIZES 6
 #define MAX_COLUMNS 4
@@ -89,7 +89,7 @@ struct LayoutGroup {
     uint32_t first_block; // the number of blocks of the groups before
     uint32_t lanes;       // threads that share an anchor's classes: 1 or 8
     uint32_t reference;
-    // Of REFERENCE_GRID: src/decoder/layout/box_rule.rs
+    // Of REFERENCE_GRID: core/src/decoder/layout/box_rule.rs
     uint32_t columns;
     uint32_t per_cell;
     uint32_t by_cell; // 0 or 1
@@ -133,7 +133,7 @@ struct ColumnParams {
 
 static_assert(sizeof(LayoutField) == 56 && sizeof(LayoutGroup) == 432 &&
                   sizeof(LayoutParams) == 3584 && sizeof(ColumnParams) == 1856,
-              "src/engine/cuda/layout_params.rs");
+              "core/src/engine/cuda/layout_params.rs");
 static_assert(sizeof(KernelParams) + 16 + sizeof(LayoutParams) <= 4096,
               "the parameters of a kernel before CUDA 12.1");
 
@@ -153,7 +153,7 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t layout_blocks(const LayoutParams &layou
 
 // Floats behind the detections (interface.cuh), for a host that keeps all results in one block of
 // memory.
-NMSFILTER_HOST_DEVICE constexpr uint64_t columns_bytes(uint32_t capacity, uint32_t images,
+NMSFILTER_HOST_DEVICE constexpr uint64_t columns_bytes(uint32_t capacity, uint32_t groups,
                                                        uint32_t components) {
-    return uint64_t(images) * capacity * components * sizeof(float);
+    return uint64_t(groups) * capacity * components * sizeof(float);
 }

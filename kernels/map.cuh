@@ -16,7 +16,7 @@
 // The rank of a candidate is the number of those that outrank it, so that no sort is needed.
 //
 // All of a block's warps have different candidates and compare them with all queries. In a batch an
-// image has few blocks, each with many queries, and often few candidates for so many warps: then
+// image group has few blocks, each with many queries, and often few candidates for so many warps: then
 // warps form groups, each of which has all candidates in its registers and a part of the queries
 // (WarpGroups). With more candidates per thread less of the time is spent on sums and votes of a
 // warp.
@@ -103,7 +103,7 @@ template <bool IsBatch> struct OneGroup {
     static DEVICE uint32_t groups() { return 1; }
     static DEVICE uint32_t group() { return 0; }
     // The slot of a lane's candidate number `item`. The block's candidates are from slot `from` on,
-    // the warp's from `warp_from` on, which the kernel for a single image computes again for each
+    // the warp's from `warp_from` on, which the kernel for a single image group computes again for each
     // pair, to save a register in the loop over the queries.
     static DEVICE uint32_t slot(uint32_t from, uint32_t warp_from, uint32_t item, uint32_t lane) {
         return IsBatch ? warp_from + item * threads() + lane
@@ -228,7 +228,7 @@ struct MapUpright {
     static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t items) {
         return items > 4 ? items - 2 : items - 1;
     }
-    // Whether a single image can have warp groups, too.
+    // Whether a single image group can have warp groups, too.
     static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = false;
 };
 
@@ -368,7 +368,7 @@ template <typename Map, bool IsBatch>
 DEVICE void map_candidates(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(typename Map::Tile, tile);
     grid_dependency_wait();
-    Header *const header = image_header<IsBatch>(workspaces, stride);
+    Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
     // One condition, so that all words are loaded before the branch.
     if ((blockIdx.x >= candidates) | is_sorted(header)) {

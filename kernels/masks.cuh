@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Masks: coefficients x prototypes > 0 (mask_params.cuh). In: the candidates and their decisions by
 // rank, the tensors of coefficients and prototypes. Out: the bits of the masks of survivors, in
-// memory that the host reads. The rules are those of src/engine/mod.rs; src/engine/masks has the
+// memory that the host reads. The rules are those of core/src/engine/mod.rs; core/src/engine/masks has the
 // same areas.
 //
 // Every block finds the survivors among MASK_THREADS ranks at a time, and the position of the words
@@ -28,7 +28,7 @@ struct MaskArea {
 
 // The survivors among MASK_THREADS ranks. Without words there is no mask.
 struct MaskList {
-    uint64_t end[MASK_THREADS]; // the words of the image up to and including this mask
+    uint64_t end[MASK_THREADS]; // the words of the group up to and including this mask
     MaskArea area[MASK_THREADS];
     uint32_t warp_words[MASK_WARPS];
     uint32_t warp_survivors[MASK_WARPS];
@@ -46,15 +46,37 @@ DEVICE uint32_t limited_ceiling(float number, uint32_t limit) {
     return whole + (float(whole) < number);
 }
 
+// Which pixels the masks of an image have.
+DEVICE MaskPlaceParams mask_place(const MaskParams &params, uint32_t image) {
+    const MaskPlaceParams &all = params.place;
+    MaskPlaceParams place = {
+        {all.ratio[0], all.ratio[1]},   {all.offset[0], all.offset[1]},
+        {all.step[0], all.step[1]},     {all.origin[0], all.origin[1]},
+        {all.factor[0], all.factor[1]}, {all.frame_size[0], all.frame_size[1]}};
+    if (params.places != 0) {
+        const MaskPlaceParams &own = ((const MaskPlaceParams *)params.places)[image];
+#pragma unroll
+        for (uint32_t axis = 0; axis < 2; axis++) {
+            place.ratio[axis] = __ldg(&own.ratio[axis]);
+            place.offset[axis] = __ldg(&own.offset[axis]);
+            place.step[axis] = __ldg(&own.step[axis]);
+            place.origin[axis] = __ldg(&own.origin[axis]);
+            place.factor[axis] = __ldg(&own.factor[axis]);
+            place.frame_size[axis] = __ldg(&own.frame_size[axis]);
+        }
+    }
+    return place;
+}
+
 // The pixels of a box from edge `low` to edge `high`, along an axis.
 template <bool IsFrame>
-DEVICE void mask_span(const MaskParams &params, uint32_t axis, float low, float high,
-                      uint32_t &first, uint32_t &count) {
+DEVICE void mask_span(const MaskParams &params, const MaskPlaceParams &place, uint32_t axis,
+                      float low, float high, uint32_t &first, uint32_t &count) {
     uint32_t end;
     if (IsFrame) {
-        const uint32_t size = params.frame_size[axis];
-        const auto edge = [&](float model) {
-            double frame = (double(model) - params.offset[axis]) / params.ratio[axis];
+        const uint32_t size = place.frame_size[axis];
+        const auto edge = [&](float of_box) {
+            double frame = (double(of_box) - place.offset[axis]) / place.ratio[axis];
             if (!(frame > 0.0)) {
                 return 0u;
             }
@@ -67,16 +89,23 @@ DEVICE void mask_span(const MaskParams &params, uint32_t axis, float low, float 
         end = min(max(edge(high), first + 1), size);
     } else {
         const uint32_t size = params.prototype_size[axis];
-        first = limited_ceiling(mul_rn(low, params.factor[axis]), size);
-        end = limited_ceiling(mul_rn(high, params.factor[axis]), size);
+        const auto edge = [&](float of_box) {
+            const double scaled = mul_rn(double(of_box), place.ratio[axis]);
+            const float model = float(add_rn(scaled, place.offset[axis]));
+            return limited_ceiling(mul_rn(model, place.factor[axis]), size);
+        };
+        first = edge(low);
+        end = edge(high);
     }
     count = end > first ? end - first : 0;
 }
 
-template <bool IsFrame> DEVICE MaskArea mask_area(const MaskParams &params, const float4 &box) {
+template <bool IsFrame>
+DEVICE MaskArea mask_area(const MaskParams &params, const MaskPlaceParams &place,
+                          const float4 &box) {
     MaskArea area;
-    mask_span<IsFrame>(params, 0, box.x, box.z, area.left, area.width);
-    mask_span<IsFrame>(params, 1, box.y, box.w, area.top, area.height);
+    mask_span<IsFrame>(params, place, 0, box.x, box.z, area.left, area.width);
+    mask_span<IsFrame>(params, place, 1, box.y, box.w, area.top, area.height);
     return area;
 }
 
@@ -85,10 +114,11 @@ struct MaskSample {
     uint32_t first, second;
     float weight; // of the second
 
-    DEVICE MaskSample(const MaskParams &params, uint32_t axis, uint32_t pixel) {
+    DEVICE MaskSample(const MaskParams &params, const MaskPlaceParams &place, uint32_t axis,
+                      uint32_t pixel) {
         const uint32_t last = params.prototype_size[axis] - 1;
-        const float scaled = mul_rn(add_rn(float(pixel), 0.5f), params.step[axis]);
-        float position = add_rn(scaled, params.origin[axis]);
+        const float scaled = mul_rn(add_rn(float(pixel), 0.5f), place.step[axis]);
+        float position = add_rn(scaled, place.origin[axis]);
         position = position > 0.0f ? position : 0.0f;
         position = position < float(last) ? position : float(last);
         first = uint32_t(position);
@@ -101,7 +131,7 @@ DEVICE float interpolated(float a, float b, float weight) {
     return add_rn(a, mul_rn(sub_rn(b, a), weight));
 }
 
-// The prototypes of the block's image, of one element type: the kernel has code for each, because a
+// The prototypes of an image, of one element type: the kernel has code for each, because a
 // loop with all of them needs more registers than there are.
 template <typename Element> struct Prototypes {
     typedef typename Element::Stored Stored;
@@ -124,13 +154,14 @@ template <typename Element> struct Prototypes {
 // The coefficients of a survivor. A lane holds one of WARP.
 struct MaskCoefficients {
     const LayoutField &field;
-    const uint32_t anchor, channels;
+    const uint32_t image, anchor, channels;
     uint32_t first; // the first channel that is held; channels: none
     float held;
 
-    DEVICE MaskCoefficients(const MaskParams &params, uint32_t group, uint32_t anchor)
-        : field(params.coefficients[group]), anchor(anchor), channels(params.channels),
-          first(params.channels), held(0.0f) {}
+    DEVICE MaskCoefficients(const MaskParams &params, uint32_t group, uint32_t image,
+                            uint32_t anchor)
+        : field(params.coefficients[group]), image(image), anchor(anchor),
+          channels(params.channels), first(params.channels), held(0.0f) {}
 
     // The logits of N pixels of the prototypes. All lanes of the warp take part.
     template <uint32_t N, typename Element>
@@ -148,7 +179,8 @@ struct MaskCoefficients {
         for (uint32_t channel = 0; channel < channels; channel += step) {
             if (channel % WARP == 0 && channel != first) {
                 first = channel;
-                held = LayoutNumbers(field).load(anchor, min(channel + lane_index(), channels - 1));
+                const LayoutNumbers numbers(field, image);
+                held = numbers.load(anchor, min(channel + lane_index(), channels - 1));
             }
             Stored stored[N][step];
 #pragma unroll
@@ -182,8 +214,9 @@ struct MaskCoefficients {
 
 // Word `index` of a mask.
 template <bool IsFrame, typename Element>
-DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &prototypes,
-                          MaskCoefficients &coefficients, const MaskArea &area, uint32_t index) {
+DEVICE uint32_t mask_word(const MaskParams &params, const MaskPlaceParams &place,
+                          const Prototypes<Element> &prototypes, MaskCoefficients &coefficients,
+                          const MaskArea &area, uint32_t index) {
     // A lane is a bit of the word. In its byte, the most significant bit is the first pixel.
     const uint32_t lane = lane_index();
     const uint32_t byte = index * 4 + lane / 8, stride = area.stride();
@@ -195,7 +228,7 @@ DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &p
     const uint32_t width = params.prototype_size[0];
     float logit;
     if (IsFrame) {
-        const MaskSample h(params, 0, x), v(params, 1, y);
+        const MaskSample h(params, place, 0, x), v(params, place, 1, y);
         const uint32_t pixels[4] = {v.first * width + h.first, v.first * width + h.second,
                                     v.second * width + h.first, v.second * width + h.second};
         float corners[4];
@@ -212,13 +245,12 @@ DEVICE uint32_t mask_word(const MaskParams &params, const Prototypes<Element> &p
     return __ballot_sync(ALL_LANES, is_pixel && logit > 0.0f);
 }
 
-// Computes this warp's share of the words from `begin` to before `end` of an image: those of the
+// Computes this warp's share of the words from `begin` to before `end` of a group: those of the
 // masks in `list`, whose first rank is `first_rank`.
 template <bool IsFrame, typename Element>
 DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
-                             const MaskList &list, uint32_t first_rank, uint32_t classes,
+                             const MaskList &list, uint32_t first_rank, const GroupIndices &indices,
                              uint64_t begin, uint64_t end, uint32_t *words) {
-    const Prototypes<Element> prototypes{LayoutNumbers(params.prototypes)};
     const uint32_t lane = lane_index();
     // Neighboring runs are in different blocks, so that few words use all multiprocessors.
     const uint64_t warps = uint64_t(gridDim.x) * MASK_WARPS;
@@ -250,18 +282,20 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
             if (mask_end > params.limit) {
                 break; // and so are all after it
             }
-            const uint32_t index = workspace.ranked[first_rank + low].index;
-            const uint32_t anchor = classes == 0 ? index : index / classes;
+            const ImageAnchor of(indices, workspace.ranked[first_rank + low].index);
             uint32_t group = 0;
 #pragma unroll
             for (uint32_t g = 1; g < MAX_GROUPS; g++) {
-                group += g < params.group_count && anchor >= params.first_anchor[g];
+                group += g < params.group_count && of.anchor >= params.first_anchor[g];
             }
-            MaskCoefficients coefficients(params, group, anchor - params.first_anchor[group]);
+            MaskCoefficients coefficients(params, group, of.image,
+                                          of.anchor - params.first_anchor[group]);
+            const Prototypes<Element> prototypes{LayoutNumbers(params.prototypes, of.image)};
+            const MaskPlaceParams place = mask_place(params, of.image);
 #pragma unroll 1
             for (; word < until; word++) {
-                const uint32_t bits = mask_word<IsFrame>(params, prototypes, coefficients, area,
-                                                         uint32_t(word - mask_begin));
+                const uint32_t bits = mask_word<IsFrame>(params, place, prototypes, coefficients,
+                                                         area, uint32_t(word - mask_begin));
                 const bool is_own = lane == uint32_t(word - from);
                 kept = is_own ? bits : kept;
                 is_kept |= is_own;
@@ -275,17 +309,16 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
 
 template <bool IsFrame>
 DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &params,
-                        uint32_t *words_of_images) {
+                        uint32_t *words_of_groups) {
     BLOCK_SHARED(MaskList, list);
     grid_dependency_wait();
-    const Header *const header = image_header<true>(workspaces, stride);
+    const Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
-    // The divisor of a pair's index; 0 where candidates are anchors.
-    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const GroupIndices indices(header);
     const Workspace workspace((Header *)header, header->params.capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const words = words_of_images + uint64_t(blockIdx.y) * params.capacity;
+    uint32_t *const words = words_of_groups + uint64_t(blockIdx.y) * params.capacity;
 
     uint32_t survivors = 0; // among the ranks before
     uint64_t total = 0;     // the words of their masks
@@ -309,7 +342,9 @@ DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &par
         survives = survives && (max_detections == 0 || position < max_detections);
         MaskArea area = {};
         if (survives) {
-            area = mask_area<IsFrame>(params, workspace.ranked[rank].box);
+            const RankedCandidate &survivor = workspace.ranked[rank];
+            const ImageAnchor of(indices, survivor.index);
+            area = mask_area<IsFrame>(params, mask_place(params, of.image), survivor.box);
         }
         // Above the limit all numbers of words are equal, and a warp's sum fits 32 bits.
         uint32_t inclusive_sum = min(area.words(), params.limit + 1);
@@ -336,7 +371,7 @@ DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &par
         const uint64_t written = total < params.capacity ? total : params.capacity;
         with_element(params.prototypes.element, [&](auto type) {
             write_mask_words<IsFrame, decltype(type)>(params, workspace, list, uint32_t(from),
-                                                      classes, begin, written, words);
+                                                      indices, begin, written, words);
         });
         if (total >= params.limit || (max_detections != 0 && survivors >= max_detections)) {
             break;

@@ -6,7 +6,7 @@
 //   reduce    ranks and conflicts -> decisions
 //   publish   decisions -> survivors, by rank
 //
-// The last three exist for a single image, and as map_batch, reduce_batch and publish_batch. Decode
+// The last three exist for a single group of images, and as map_batch, reduce_batch and publish_batch. Decode
 // exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
 // publish also as publish_columns, for layouts whose survivors carry further numbers along. Layouts of
 // oriented boxes have decode_oriented, map_oriented and reduce_oriented. For layouts with prototypes,
@@ -14,7 +14,7 @@
 //
 //   masks     decisions, coefficients and prototypes -> the bits of survivors' masks
 //
-// Map compares all pairs of candidates, which takes too long for many. Where an image has more than a
+// Map compares all pairs of candidates, which takes too long for many. Where a group has more than a
 // limit, kernels between reduce and publish sort its candidates by rank and by position, cut them into
 // chunks, and compare them with their neighbors (sort.cuh, chunk.cuh, reduce_chunk.cuh).
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Oriented boxes: the operations of src/geometry/oriented, which explains them, in the same order, so
+// Oriented boxes: the operations of core/src/geometry/oriented, which explains them, in the same order, so
 // that the results have the same bits.
 #pragma once
 

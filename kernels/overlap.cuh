@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Overlap: whether two boxes conflict, that is whether their overlap exceeds the threshold, by the
-// rules in src/engine/mod.rs.
+// rules in core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Overlap of oriented boxes: whether two candidates conflict (src/geometry/oriented/conflict.rs). Two
+// Overlap of oriented boxes: whether two candidates conflict (core/src/geometry/oriented/conflict.rs). Two
 // tests reject most pairs before the exact one: whether the bounds intersect, which is part of the
 // rule, and an upper bound of the area of the intersection.
 #pragma once

@@ -63,12 +63,15 @@ DEVICE uint32_t lanes_before(uint32_t ballot) {
     return __popc(ballot & ((1u << lane_index()) - 1));
 }
 
-// IEEE single precision, each operation rounded to nearest by itself: no multiply-add contraction.
+// IEEE single or double precision, each operation rounded to nearest by itself: no multiply-add
+// contraction.
 DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
 DEVICE float sub_rn(float a, float b) { return __fsub_rn(a, b); }
 DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 DEVICE float div_rn(float a, float b) { return __fdiv_rn(a, b); }
 DEVICE float sqrt_rn(float a) { return __fsqrt_rn(a); }
+DEVICE double add_rn(double a, double b) { return __dadd_rn(a, b); }
+DEVICE double mul_rn(double a, double b) { return __dmul_rn(a, b); }
 
 DEVICE bool is_finite(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 

@@ -38,8 +38,8 @@ DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list
 
 // For layouts without columns.
 struct NoColumns {
-    DEVICE void write(const Workspace &, const SurvivorList &, uint32_t, uint32_t, uint64_t) const {
-    }
+    DEVICE void write(const Workspace &, const SurvivorList &, uint32_t, const GroupIndices &,
+                      uint64_t) const {}
 };
 
 // `columns` writes what survivors carry along (publish_columns.cuh).
@@ -48,15 +48,14 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
                               Detection *detections, const Columns &columns) {
     BLOCK_SHARED(SurvivorList, list);
     grid_dependency_wait();
-    Header *const header = image_header<IsBatch>(workspaces, stride);
+    Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = ranked_count(header);
     const uint32_t max_detections = header->params.max_detections;
-    // The divisor of a pair's index; 0 where candidates are anchors.
-    const uint32_t classes = header->params.multi_label ? header->params.classes : 0;
+    const GroupIndices indices(header);
     const uint32_t capacity = header->params.capacity;
     const Workspace workspace(header, capacity);
     const uint32_t lane = lane_index(), warp = warp_index();
-    uint32_t *const words = (uint32_t *)(detections + uint64_t(image_index<IsBatch>()) * capacity);
+    uint32_t *const words = (uint32_t *)(detections + uint64_t(group_index<IsBatch>()) * capacity);
 
     uint32_t total = 0; // survivors written
     for (uint64_t from = 0; from < candidates && (max_detections == 0 || total < max_detections);
@@ -97,20 +96,20 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
         __syncthreads();
         const uint32_t written = max_detections == 0 ? count : min(count, max_detections - total);
         uint32_t *const to = words + uint64_t(total) * DETECTION_WORDS;
-        if (classes == 0) {
-            write_survivors<false>(workspace, list, written, classes, to);
+        if (indices.classes == 0) {
+            write_survivors<false>(workspace, list, written, indices.classes, to);
         } else {
-            write_survivors<true>(workspace, list, written, classes, to);
+            write_survivors<true>(workspace, list, written, indices.classes, to);
         }
-        columns.write(workspace, list, written, classes,
-                      uint64_t(image_index<IsBatch>()) * capacity + total);
+        columns.write(workspace, list, written, indices,
+                      uint64_t(group_index<IsBatch>()) * capacity + total);
         total += written;
         __syncthreads();
     }
 
     __syncthreads();
     if (threadIdx.x == 0) {
-        ResultHeader *const result = &results[image_index<IsBatch>()];
+        ResultHeader *const result = &results[group_index<IsBatch>()];
         result->candidates = header->candidates;
         result->rejected = header->rejected;
         result->survivors = total;

@@ -11,26 +11,26 @@ struct Columns {
     float *rows;
 
     // Writes the rows of the first `count` survivors of the list, a number per thread. `first` is the
-    // position of their first row. `classes` as in write_survivors.
+    // position of their first row.
     DEVICE void write(const Workspace &workspace, const SurvivorList &list, uint32_t count,
-                      uint32_t classes, uint64_t first) const {
+                      const GroupIndices &indices, uint64_t first) const {
         const uint32_t components = params.components;
         float *const to = rows + first * components;
         for (uint32_t i = threadIdx.x; i < count * components; i += PUBLISH_THREADS) {
             const uint32_t survivor = i / components, number = i - survivor * components;
             const uint32_t index = workspace.ranked[list.rank[survivor]].index;
-            const uint32_t anchor = classes == 0 ? index : index / classes;
+            const ImageAnchor of(indices, index);
             uint32_t group = 0, column = 0;
 #pragma unroll
             for (uint32_t g = 1; g < MAX_GROUPS; g++) {
-                group += g < params.group_count && anchor >= params.first_anchor[g];
+                group += g < params.group_count && of.anchor >= params.first_anchor[g];
             }
 #pragma unroll
             for (uint32_t c = 1; c < MAX_COLUMNS; c++) {
                 column += c < params.column_count && number >= params.first_component[c];
             }
-            const LayoutNumbers numbers(params.fields[group][column]);
-            to[i] = numbers.load(anchor - params.first_anchor[group],
+            const LayoutNumbers numbers(params.fields[group][column], of.image);
+            to[i] = numbers.load(of.anchor - params.first_anchor[group],
                                  number - params.first_component[column]);
         }
     }

@@ -10,12 +10,12 @@
 //
 // A decision depends on decisions of higher ranks only, and depends on no order of execution.
 //
-// Forward progress. A warp waits for candidates of higher rank of its image. Those before the first
+// Forward progress. A warp waits for candidates of higher rank of its group. Those before the first
 // REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in
 // CUB's decoupled look-back, that blocks start in the order of their linear numbers, in which the
-// blocks of an image are consecutive, and that a block that has started is not starved: then every
+// blocks of a group are consecutive, and that a block that has started is not starved: then every
 // warp waited for has started. Later ranks of a warp may depend on blocks that have not started, if
-// the blocks of an image are not all resident at the same time. CUDA does not guarantee the
+// the blocks of a group are not all resident at the same time. CUDA does not guarantee the
 // assumption either. A warp that has reached the spin limit therefore resolves all higher undecided
 // ranks itself, in their order, where each can be decided at once (resolve_with_fallback): the
 // results are the same, the launch always ends, and it is slower.
@@ -216,7 +216,7 @@ DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, u
 template <typename Conflicts, bool IsBatch>
 DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
-    Header *const header = image_header<IsBatch>(workspaces, stride);
+    Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
     // One condition, so that all words are loaded before the branch.
     if ((count == 0) | (method == NONE) | is_sorted(header)) {

@@ -66,7 +66,7 @@ DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_
 
 KERNEL(REDUCE_THREADS, CHUNK_REDUCE_RESIDENT) chunk_reduce(void *workspaces, uint64_t stride, uint32_t chunk) {
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
     if (!is_sorted(header) || method != GREEDY) {
         return;

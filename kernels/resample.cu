@@ -15,7 +15,7 @@
 //           output[c][y][x] = table[c][value[c]]
 //
 // All arithmetic is that of integers. Positions, matrix and table are computed by the host, so the CPU
-// (src/inference/picture/cpu.rs) and the GPU make the same input of the same frame, bit for bit.
+// (inference/src/inference/picture/cpu.rs) and the GPU make the same input of the same frame, bit for bit.
 // Normalization, (value * scale - mean) / std in the element type of the model, is in the table, which has
 // the bits of the elements: the kernel is the same for all types of one size.
 //

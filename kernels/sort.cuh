@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Sorts the candidates of an image with many of them: by rank, and by position. In: the candidates by
+// Sorts the candidates of a group with many of them: by rank, and by position. In: the candidates by
 // slot. Out: the candidates by rank, and their slots in an order in which neighbors in the plane are
 // close to one another.
 //
@@ -153,7 +153,7 @@ static_assert(MAX_CHUNKS <= 8 && SORT_BUCKETS <= 1 << 10, "the bits of the posit
 KERNEL(SORT_THREADS, 1) sort_count(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(SortSample, sample);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = candidate_count(header);
     if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
         return;
@@ -251,7 +251,7 @@ DEVICE void store_starts(const Workspace &workspace, BucketStarts &starts, uint3
 KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BucketStarts, starts);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     const uint32_t candidates = candidate_count(header);
     if (!is_sorted(header) || blockIdx.x * SORT_THREADS >= candidates) {
         return;
@@ -310,7 +310,7 @@ struct SortKeys {
 KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(SortKeys, shared);
     grid_dependency_wait();
-    Header *const header = image_header<true>(workspaces, stride);
+    Header *const header = group_header<true>(workspaces, stride);
     if (!is_sorted(header)) {
         return;
     }

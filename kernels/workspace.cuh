@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The workspace: what the kernels pass to one another in device memory. In: the address of all
-// images' workspaces and their stride. Out: the typed arrays of one image, and the packed words in
+// groups' workspaces and their stride. Out: the typed arrays of one group, and the packed words in
 // them.
 //
-// An image's header comes first. Behind it are these arrays, each of padded(capacity) elements:
+// A group's header comes first. Behind it are these arrays, each of padded(capacity) elements:
 //
 //   array              element          indexed by  written by    read by           bytes
 //   conflicts          ConflictList     rank        map           reduce            256
@@ -43,17 +43,18 @@
 #include "portable.cuh"
 
 struct Header {
-    uint32_t candidates; // counted by decode, also beyond params.capacity; reset by publish
-    uint32_t rejected;   // likewise
-    uint32_t rounds;     // the greatest depth of a decision; likewise
-    uint64_t start_time; // device_clock at the start of decode
-    KernelParams params; // decode's argument
+    uint32_t candidates;  // counted by decode, also beyond params.capacity; reset by publish
+    uint32_t rejected;    // likewise
+    uint32_t rounds;      // the greatest depth of a decision; likewise
+    uint32_t first_image; // of the group
+    uint64_t start_time;  // device_clock at the start of decode
+    KernelParams params;  // decode's argument
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 
 // The order of candidates as one number. A greater key outranks: score descending, then `index`
-// ascending. The index is the anchor, or with multi_label anchor * classes + class. Scores are
-// finite and never minus zero.
+// ascending. The index is the anchor, or with multi_label anchor * classes + class; the anchors of an
+// image follow those of the group's images before it. Scores are finite and never minus zero.
 struct RankKey {
     uint64_t bits;
 
@@ -131,7 +132,7 @@ struct alignas(16) SortEntry {
     uint32_t slot, bucket;
 };
 
-// Counts of an image whose candidates are sorted.
+// Counts of a group whose candidates are sorted.
 struct SortState {
     uint32_t count[2][SORT_BUCKETS];     // entries of each bucket; reset by chunk_filter
     uint32_t first[2][SORT_BUCKETS + 1]; // the entries before each bucket
@@ -141,15 +142,42 @@ struct SortState {
 static_assert(sizeof(SortState) <= SORT_STATE_BYTES && SORT_STATE_BYTES % 256 == 0,
               "the memory of the state");
 
-// The block's image. Kernels for a single image have no instructions for it.
-template <bool IsBatch> DEVICE uint32_t image_index() { return IsBatch ? blockIdx.y : 0; }
+// The image group of a block of map or a later kernel. Kernels for a single group have no instructions
+// for it.
+template <bool IsBatch> DEVICE uint32_t group_index() { return IsBatch ? blockIdx.y : 0; }
 
-// The header of the block's image, with which its workspace begins.
-template <bool IsBatch> DEVICE Header *image_header(void *workspaces, uint64_t stride) {
-    return (Header *)((char *)workspaces + image_index<IsBatch>() * stride);
+// The header of the block's group, with which its workspace begins.
+template <bool IsBatch> DEVICE Header *group_header(void *workspaces, uint64_t stride) {
+    return (Header *)((char *)workspaces + group_index<IsBatch>() * stride);
 }
 
-// The workspace of one image.
+// What the index of a candidate of a group stands for (RankKey::index).
+struct GroupIndices {
+    uint32_t classes;     // the divisor of a pair's index; 0 where candidates are anchors
+    uint32_t anchors;     // of an image; 0 where every image is a group
+    uint32_t first_image; // of the group
+
+    DEVICE explicit GroupIndices(const Header *header)
+        : classes(header->params.multi_label != 0 ? header->params.classes : 0),
+          anchors(header->params.placed_images != 0 ? header->params.anchors : 0),
+          first_image(header->first_image) {}
+};
+
+// An anchor of an image.
+struct ImageAnchor {
+    uint32_t image, anchor;
+
+    DEVICE ImageAnchor(const GroupIndices &of, uint32_t index)
+        : image(of.first_image), anchor(of.classes == 0 ? index : index / of.classes) {
+        if (of.anchors != 0) {
+            const uint32_t images_before = anchor / of.anchors;
+            image += images_before;
+            anchor -= images_before * of.anchors;
+        }
+    }
+};
+
+// The workspace of one group of images.
 struct Workspace {
     Header *header;
     ConflictList *conflicts;

@@ -16,16 +16,6 @@ fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     elements::detectionjson::register(plugin)
 }
 
-/// Registers the element `ortinference` with `plugin`, that of the package `gst-plugin-onnxruntime`.
-///
-/// # Errors
-/// If GStreamer refuses to register it.
-#[cfg(feature = "onnxruntime")]
-pub fn register_inference(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    custom_meta::register();
-    elements::ortinference::register(plugin)
-}
-
 gst::plugin_define!(
     nmsfilter,
     env!("CARGO_PKG_DESCRIPTION"),

@@ -140,10 +140,10 @@ echo "the pipeline: $counts candidates and survivors in 5 frames, as on x86"
 # QEMU is slow, so there are few random scenes. Tests that compile and load a library are left out,
 # because they compile it for this machine.
 export NMSFILTER_TEST_DATA=${NMSFILTER_TEST_DATA:-$checkout/../shared}
-for_root env NMSFILTER_TEST_FEWER=20 cargo test --locked --no-default-features --lib --test decoder --test engine \
+for_root env NMSFILTER_TEST_FEWER=20 cargo test --locked --package nmsfilter-core --lib --test decoder --test engine \
     --target-dir "$build" -- --skip nvinfer::
 
 debian bullseye 10
 plugins=$target_folder/aarch64-bullseye/$target/release
-for_root cargo build --locked --release --no-default-features --features gstreamer --target-dir "${plugins%/*/*}"
+for_root cargo build --locked --release --package gst-plugin-nmsfilter --no-default-features --target-dir "${plugins%/*/*}"
 jetpack 5 focal

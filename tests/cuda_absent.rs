@@ -80,7 +80,7 @@ fn assert_runs_on_cpu(lines: &[String], reason: &str) {
 
 #[test]
 fn without_a_driver_auto_runs_on_the_cpu_and_cuda_is_an_error() {
-    if gstnmsfilter::internals::device::Driver::get().is_ok() && emulated().is_none() {
+    if nmsfilter_core::device::Driver::get().is_ok() && emulated().is_none() {
         skip::skip("a machine without an NVIDIA driver");
         return;
     }

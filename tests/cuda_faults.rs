@@ -14,8 +14,8 @@ mod support;
 use gst::prelude::*;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::device::fault::{Fault, inject, injected, outstanding};
+use nmsfilter_core::device::Device;
+use nmsfilter_core::device::fault::{Fault, inject, injected, outstanding};
 
 use crate::support::engines;
 use crate::support::pipeline::{self, Ended, parse, run};

@@ -27,7 +27,8 @@ compile() {
 meson setup "$build" --buildtype=debug --prefix="$own" -Donnxruntime=true -Ddemo=true \
     $([ ! -d "$build" ] || echo --reconfigure)
 compile
-# The sources must be dependencies of the build. (grep -q would close ninja's pipe.)
+# The sources are dependencies of the build. (Not grep -q, which would close ninja's pipe.)
+ninja -C "$build" -t deps | grep '/core/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/demo/src/lib.rs$'
@@ -65,8 +66,7 @@ DESTDIR=$staged meson install -C "$build" --quiet
 [ "$(ls "$staged$plugins")" = "$(ls "$own${plugins#"$gstreamer"}")" ]
 echo "installed: $(ls "$staged$plugins"/*)"
 
-# The demonstration enables the feature internals. Without it, code that is not used in any part of
-# the plugins is reported.
+# Without the demonstrations: each plugin has what it needs.
 meson setup "$build" --reconfigure -Ddemo=false
 compile
 DESTDIR=$fewer meson install -C "$build" --quiet

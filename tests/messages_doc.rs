@@ -44,9 +44,9 @@ fn has(line: &str, message: &str) -> bool {
 
 #[test]
 fn every_message_in_the_document_is_in_the_source() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for folder in ["src", "demo/src"] {
+    for folder in ["core/src", "src", "inference/src", "demo/src"] {
         sources(&root.join(folder), &mut files);
     }
     let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
@@ -54,7 +54,7 @@ fn every_message_in_the_document_is_in_the_source() {
 
     let document = std::fs::read_to_string(root.join("docs/messages.md")).unwrap();
     let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
-    assert!(rows.len() > 30, "{} rows", rows.len());
+    assert!(rows.len() > 15, "{} rows", rows.len());
     let mut unknown = Vec::new();
     for row in rows {
         let messages = row.split(" | ").next().expect("a row has a first cell");
@@ -65,7 +65,7 @@ fn every_message_in_the_document_is_in_the_source() {
     }
     assert!(
         unknown.is_empty(),
-        "docs/messages.md explains messages that are not in src, in these words: {unknown:#?}; \
+        "docs/messages.md explains messages that are not in the sources, in these words: {unknown:#?}; \
          correct the document"
     );
 }

@@ -10,32 +10,14 @@ use gst::prelude::*;
 const ELEMENTS: [&str; 6] =
     ["nmsfilter", "detectionjson", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
 
-/// The plugin that the folder `inference/` contains.
-mod inference {
-    use gstnmsfilter::register_inference;
-
-    gst::plugin_define!(
-        onnxruntimetexts,
-        "ortinference, to read its properties",
-        register_inference,
-        "1.0.0",
-        "MIT/X11",
-        "nmsfilter-tests",
-        "nmsfilter-tests",
-        "Unknown package origin",
-        "2026-11-22"
-    );
-}
-
-/// Returns the properties that each element adds to its base classes, named like
-/// `nmsfilter.decoder`.
+/// Each property of an element's own class, with its name as in `nmsfilter.decoder`.
 fn properties() -> Vec<(String, glib::ParamSpec)> {
     static INIT: Once = Once::new();
     INIT.call_once(|| {
         gst::init().unwrap();
         gstnmsfilter::plugin_register_static().unwrap();
         gstnmsfilterdemo::plugin_register_static().unwrap();
-        inference::plugin_register_static().unwrap();
+        gstonnxruntime::plugin_register_static().unwrap();
     });
     let mut all = Vec::new();
     for name in ELEMENTS {

@@ -140,16 +140,15 @@ on_emulated_gpu() {
         skip "$name, because this system's clang-19 is ${clang:-missing}"
     fi
     step "a driver that emulates a GPU" kernels/emulate/libcuda.sh "$folder" || return 0
-    # Tests that are ignored without a GPU run, too. Exceptions are tests that other tests run in a
-    # separate process (tests/deepstream), and tests over all f32, which need no GPU
-    # (src/functions). The emulated GPU is slow, so there are fewer random scenes, and only one
-    # version of DeepStream. With a real GPU nothing is left out (tests/gpu).
+    # Tests that are ignored without a GPU run, too, except those that other tests run in a process of their own
+    # (tests/deepstream) and those over all f32, which need no GPU (core/src/functions). The emulated GPU is slow,
+    # so there are fewer random scenes, and one version of DeepStream; with a real one nothing is left out (tests/gpu).
     local harness=("${harness[@]}" --include-ignored --skip inside:: --skip all_numbers)
     local version
     for version in 6 7 8 9_0; do harness+=(--skip "versions::deepstream_$version"); done
     # Programs that use a GPU are taken from the common build.
     local program packages=(--workspace --lib)
-    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter; do
+    for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter pipelines; do
         packages+=(--test "$program")
     done
     tests "emulated GPU" "emulated-gpu-1.$host_minor" env LD_LIBRARY_PATH="$folder" NMSFILTER_EMULATED_CUDA="$folder" \
@@ -161,7 +160,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
+        build.rs src core c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -171,8 +170,8 @@ lints() {
     step "$where: cargo clippy" "$@" cargo clippy --locked --workspace --all-targets "${features[@]}" -- -D warnings || true
 }
 
-# The plugins. With --workspace, cargo would add benchmarks, the fuzzer and tests.
-plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+# What is published; --workspace would add benchmarks, fuzzer and tests.
+plugins=(--package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
 
 on_host() {
     step "cargo fmt" cargo fmt --all --check || true
@@ -187,12 +186,9 @@ more_on_host() {
         "${plugins[@]}" "${features[@]}" || true
     # Without v1_20, the bindings have only functions that GStreamer 1.14 has (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
-        --features gstreamer --lib --target-dir "$target/check" || true
-    step "the core without GStreamer: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked \
-        --no-default-features --lib --target-dir "$target/check" || true
-    # The figures are not used: a test machine is busy, and this is not a release build. With
-    # --workspace --tests, dependencies have the features that the tests need, so nothing is
-    # compiled again.
+        --package gst-plugin-nmsfilter --lib --target-dir "$target/check" || true
+    # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
+    # of the tests' dependencies, so that what was compiled for them is used.
     step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests "${features[@]}" || true
     step "$host: nmsbench --quick" "$target/debug/nmsbench" --quick --out "$target/nmsbench" || true
     # Each run has a new seed, which is printed. Cases that find a defect are kept in fuzz/seeds.

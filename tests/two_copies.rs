@@ -13,10 +13,10 @@ use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
+use gstnmsfilter::elements::nmsfilter::NmsFilter;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
-use gstnmsfilter::internals::elements::nmsfilter::NmsFilter;
 use gstnmsfilterdemo::crowdtestsrc::CrowdTestSrc;
 
 use crate::support::{engines, pipeline};

@@ -2,7 +2,7 @@
 //! Attaches regions to a buffer, by kind of metadata. The time does not include removing them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::internals::output::{
+use gstnmsfilter::output::{
     self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
 };
 

@@ -2,8 +2,8 @@
 //! Decodes without suppression (`method=none`), with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::internals::engine::{Cpu, Engine, Method, Params};
 use nmsbench::workload::{Workload, greedy_params, windows};
+use nmsfilter_core::engine::{Cpu, Engine, Method, Params};
 
 fn decode(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
@@ -26,7 +26,10 @@ fn decode(criterion: &mut Criterion) {
             let mut cpu = Cpu::default();
             group.bench_function(&workload.name, |bencher| {
                 bencher.iter(|| {
-                    cpu.run(&tensors, &layout, &workload.params).unwrap().image(0).candidates
+                    cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                        .unwrap()
+                        .group(0)
+                        .candidates
                 });
             });
         }

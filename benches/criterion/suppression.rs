@@ -3,8 +3,8 @@
 //! small part.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use gstnmsfilter::internals::engine::{Cpu, Engine};
 use nmsbench::workload::{Spread, Workload, greedy_params, windows};
+use nmsfilter_core::engine::{Cpu, Engine};
 
 fn suppression(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
@@ -24,7 +24,11 @@ fn suppression(criterion: &mut Criterion) {
         let mut cpu = Cpu::default();
         group.bench_function(&workload.name, |bencher| {
             bencher.iter(|| {
-                cpu.run(&tensors, &layout, &workload.params).unwrap().image(0).survivors.len()
+                cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                    .unwrap()
+                    .group(0)
+                    .survivors
+                    .len()
             });
         });
     }

@@ -6,9 +6,9 @@ use anyhow::Result;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::device::DeviceError;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, DeviceWork, Engine, ImageOutcome};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::device::DeviceError;
+use nmsfilter_core::engine::{Cpu, Cuda, DeviceWork, Engine, GroupOutcome};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::measure::{Times, measure};
 use crate::workload::Workload;
@@ -54,7 +54,12 @@ impl Engines {
         self.cuda.as_ref().map(|(cuda, _)| cuda)
     }
 
-    /// Returns the names of the engines.
+    /// The CUDA engine, to run it.
+    pub fn cuda_mut(&mut self) -> Option<&mut Cuda> {
+        self.cuda.as_mut().map(|(cuda, _)| cuda)
+    }
+
+    /// The names of the engines.
     pub fn names(&self) -> Vec<&'static str> {
         let cuda = self.cuda.iter().map(|(cuda, _)| cuda.name());
         std::iter::once(self.cpu.name()).chain(cuda).collect()
@@ -93,16 +98,16 @@ fn run(
     workload: &Workload,
     budget: std::time::Duration,
 ) -> Result<Run> {
-    let layout = workload.layout();
+    let (layout, places) = (workload.layout(), workload.places());
     let name = engine.name();
-    // The first run may need two launches, so it is not counted.
-    engine.run(tensors, &layout, &workload.params)?;
-    let outcome = engine.run(tensors, &layout, &workload.params)?;
-    let ImageOutcome { candidates, survivors, .. } = outcome.image(0);
+    // The first run can need two launches.
+    engine.run(tensors, &layout, &workload.params, &places)?;
+    let outcome = engine.run(tensors, &layout, &workload.params, &places)?;
+    let GroupOutcome { candidates, survivors, .. } = outcome.group(0);
     let (survivors, work) = (survivors.len(), outcome.device());
     let mut failure = None;
     let mut device = Vec::new();
-    let times = measure(budget, || match engine.run(tensors, &layout, &workload.params) {
+    let times = measure(budget, || match engine.run(tensors, &layout, &workload.params, &places) {
         Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
         Err(error) => failure = Some(error),
     });

@@ -2,6 +2,7 @@
 //! Parts that `nmsbench` and the criterion benchmarks share: workloads, measurement and reports.
 
 pub mod engines;
+pub mod gpu_time;
 pub mod harness;
 pub mod machine;
 pub mod measure;

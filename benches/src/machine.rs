@@ -3,8 +3,8 @@
 
 use std::fs::read_to_string;
 
-use gstnmsfilter::internals::device::Driver;
-use gstnmsfilter::internals::output::HAS_ANALYTICS;
+use gstnmsfilter::output::HAS_ANALYTICS;
+use nmsfilter_core::device::Driver;
 
 use crate::engines::Engines;
 

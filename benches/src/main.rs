@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use nmsbench::engines::Engines;
+use nmsbench::gpu_time::Repeats;
 use nmsbench::machine;
 use nmsbench::report::{Folder, Table};
 use nmsbench::section::{Bench, SECTIONS, Section};
@@ -16,12 +17,13 @@ fn usage() -> String {
     let sections =
         SECTIONS.iter().map(|section| format!("  {:<12}{}\n", section.name, section.about));
     format!(
-        "nmsbench [--out FOLDER] [--quick] [SECTION | LIST.csv]...\n\n\
+        "nmsbench [--out FOLDER] [--quick | --once] [SECTION | LIST.csv]...\n\n\
          Measures nmsfilter in the given sections (default: all). Prints tables, and writes them as\n\
          CSV and plots as SVG to FOLDER (default: nmsbench-results). A LIST has a heading and rows\n\
          x1,y1,x2,y2,score; the section `candidates` also measures its suppression. The variable\n\
          NMSFILTER_TEST_DATA names the folder of pictures and models; sections that need a missing\n\
-         file print SKIPPED. --quick measures for a tenth of the time.\n\nSections:\n{}",
+         file print SKIPPED. --quick measures for a tenth of the time. --once runs each kernel of the\n\
+         sections kernels, batches and counts once and measures no GPU times: for tools that check them.\n\nSections:\n{}",
         sections.collect::<String>()
     )
 }
@@ -29,6 +31,7 @@ fn usage() -> String {
 struct Arguments {
     folder: PathBuf,
     budget: Duration,
+    repeats: Repeats,
     sections: Vec<&'static Section>,
     lists: Vec<PathBuf>,
 }
@@ -37,6 +40,7 @@ fn arguments() -> Result<Arguments, String> {
     let mut parsed = Arguments {
         folder: "nmsbench-results".into(),
         budget: Duration::from_millis(400),
+        repeats: Repeats::FULL,
         sections: Vec::new(),
         lists: Vec::new(),
     };
@@ -48,7 +52,10 @@ fn arguments() -> Result<Arguments, String> {
             ("--out", _) => {
                 parsed.folder = arguments.next().ok_or("--out expects a folder")?.into()
             }
-            ("--quick", _) => parsed.budget /= 10,
+            ("--quick", _) => {
+                (parsed.budget, parsed.repeats) = (parsed.budget / 10, Repeats::QUICK)
+            }
+            ("--once", _) => (parsed.budget, parsed.repeats) = (Duration::ZERO, Repeats::ONCE),
             ("--help" | "-h", _) => return Err(usage()),
             (list, _) if list.ends_with(".csv") => parsed.lists.push(list.into()),
             _ => return Err(format!("unknown section {argument}\n\n{}", usage())),
@@ -73,8 +80,8 @@ fn run(arguments: Arguments) -> Result<()> {
         machine.row(line);
     }
     folder.table("machine", &machine)?;
-    let Arguments { budget, lists, sections, .. } = arguments;
-    let mut bench = Bench { engines, folder, budget, lists };
+    let Arguments { budget, repeats, lists, sections, .. } = arguments;
+    let mut bench = Bench { engines, folder, budget, repeats, lists };
     let began = Instant::now();
     for (i, section) in sections.iter().enumerate() {
         let minutes = began.elapsed().as_secs() / 60;

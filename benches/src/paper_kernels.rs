@@ -1,36 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times the paper's two kernels (kernels/paper.cu) separately.
+//! Times the paper's two kernels (kernels/paper.cu), separately and together.
 //!
-//! In: windows. Out: the number of survivors, and the times of the memset and of each kernel. A
-//! time is the wall time of a CUDA graph with consecutive launches, divided by the number of
-//! launches.
+//! In: windows. Out: the survivors, and GPU times (`gpu_time`).
 
 use std::ffi::{CString, c_void};
-use std::ptr::{null, null_mut};
-use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use cudarc::driver::sys;
-use gstnmsfilter::internals::device::{self, Device, DeviceBuffer, PinnedBuffer, Stream};
+use nmsfilter_core::device::{
+    Device, DeviceBuffer, Kernel, Module, NodeSequence, PinnedBuffer, Start, Stream,
+};
 
-use crate::measure::{Times, measure};
+use crate::gpu_time::{Repeats, gpu_time};
 use crate::workload::Window;
 
-/// Number of launches in a graph.
-const LAUNCHES: usize = 20;
-
-/// The paper's kernels, with device memory for a maximum number of windows.
+/// The kernels, with device memory for a maximum number of windows.
 pub struct PaperKernels {
     stream: Stream,
-    module: sys::CUmodule,
-    map: sys::CUfunction,
-    reduce: sys::CUfunction,
+    map: Kernel,
+    reduce: Kernel,
     capacity: u32,
     windows: DeviceBuffer,
     matrix: DeviceBuffer,
     survives: DeviceBuffer,
 }
+
+/// Microseconds of GPU time.
+#[derive(Clone, Debug)]
+pub struct PaperTimes {
+    /// Whether each window survives.
+    pub survives: Vec<bool>,
+    /// The memset of the matrix, map, reduce.
+    pub separate: [f64; 3],
+    /// Map and reduce.
+    pub map_and_reduce: f64,
+    /// The memset, map and reduce.
+    pub all: f64,
+}
+
+/// Which of the three a graph has: the memset, map, reduce.
+type Parts = [bool; 3];
 
 impl PaperKernels {
     /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max).
@@ -41,191 +49,79 @@ impl PaperKernels {
     /// Returns an error if the GPU fails.
     pub fn new(capacity: u32) -> Result<Self> {
         let device = Device::open(0)?;
-        let stream = Stream::new(&device)?;
         let buffer = |bytes| DeviceBuffer::new(&device, bytes).context("the paper's matrix");
         let n = capacity as usize;
         let (windows, matrix, survives) = (buffer(n * 16)?, buffer(n * n)?, buffer(n)?);
-        let image = CString::new(include_str!("../../kernels/ptx/paper.sm_60.ptx"))?;
-        let driver = device::enter(&device)?;
-        let mut module = null_mut();
-        let (mut map, mut reduce) = (null_mut(), null_mut());
-        // SAFETY: the handles are valid for writes during the calls. The image and the names end
-        // with a zero byte.
-        unsafe {
-            driver.cuModuleLoadData(&mut module, image.as_ptr().cast())?;
-            driver.cuModuleGetFunction(&mut map, module, c"paper_map".as_ptr())?;
-            driver.cuModuleGetFunction(&mut reduce, module, c"paper_reduce".as_ptr())?;
-        }
-        drop(driver);
-        Ok(Self { stream, module, map, reduce, capacity, windows, matrix, survives })
+        let ptx = CString::new(include_str!("../../kernels/ptx/paper.sm_60.ptx"))?;
+        let module = Module::load(&device, &ptx)?;
+        let (map, reduce) = (module.kernel(c"paper_map")?, module.kernel(c"paper_reduce")?);
+        let stream = Stream::new(&device)?;
+        Ok(Self { stream, map, reduce, capacity, windows, matrix, survives })
     }
 
-    /// Returns the number of survivors of `windows`, and the times of the matrix's memset, of map,
-    /// and of reduce with `k` partitions.
+    /// Runs the kernels for `windows` in `k` partitions, and measures them.
     ///
     /// # Errors
-    /// Returns an error if the GPU fails.
-    pub fn time(
-        &self,
-        windows: &[Window],
-        k: u32,
-        budget: Duration,
-    ) -> Result<(usize, [Times; 3])> {
-        let device = self.stream.device().clone();
-        let bytes = windows.len() * 16;
-        let pinned = PinnedBuffer::new(&device, bytes.max(1))?;
-        // SAFETY: `pinned` has at least `bytes` bytes, and there is no other reference to them.
-        unsafe { pinned.as_ptr().copy_from_nonoverlapping(windows.as_ptr().cast(), bytes) };
+    /// If the GPU fails.
+    ///
+    /// # Panics
+    /// If there are more windows than the capacity.
+    pub fn time(&self, windows: &[Window], k: u32, repeats: Repeats) -> Result<PaperTimes> {
+        assert!(windows.len() <= self.capacity as usize, "there is memory for the windows");
+        let bytes: &[u8] = bytemuck::cast_slice(windows);
+        let mut pinned = PinnedBuffer::new(self.stream.device(), bytes.len().max(1))?;
+        pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         self.stream.zero(&self.windows)?;
-        self.stream.upload(&pinned, &self.windows, bytes)?;
-        self.preset()?;
+        self.stream.upload(&pinned, &self.windows, bytes.len())?;
         self.stream.synchronize()?;
 
-        let addresses = [&self.windows, &self.matrix, &self.survives].map(DeviceBuffer::address);
-        let [at_windows, at_matrix, at_survives] = &addresses;
-        let (n, theta, capacity) = (windows.len() as u32, 0.3f32, self.capacity);
-        let blocks = n.div_ceil(16).max(1);
-        let map = self.graph(
-            &device,
-            self.map,
-            [blocks, blocks],
-            [16, 16],
-            &mut [
-                pointer(at_windows),
-                pointer(&n),
-                pointer(&theta),
-                pointer(at_matrix),
-                pointer(&capacity),
-            ],
-        )?;
-        let reduce = self.graph(
-            &device,
-            self.reduce,
-            [capacity, 1],
-            [capacity / k, 1],
-            &mut [pointer(at_matrix), pointer(at_survives), pointer(&capacity), pointer(&k)],
-        )?;
-        let repeat = |times: Times| times.scaled(1.0 / LAUNCHES as f64);
-        let mut failure = None;
-        let mut time_of = |work: &dyn Fn() -> Result<()>| {
-            repeat(measure(budget, || {
-                if let Err(error) = work() {
-                    failure.get_or_insert(error);
-                }
-            }))
+        let n = windows.len() as u32;
+        let time = |parts: Parts| {
+            let graph = self.graph(n, k, parts, repeats.times)?;
+            // SAFETY: the graph accesses buffers of `self` only, within their size, and `gpu_time` waits for it.
+            unsafe { gpu_time(&self.stream, &graph, repeats) }
         };
-        let memset = time_of(&|| {
-            (0..LAUNCHES).try_for_each(|_| self.preset())?;
-            Ok(self.stream.synchronize()?)
-        });
-        let times =
-            [memset, time_of(&|| map.run(&self.stream)), time_of(&|| reduce.run(&self.stream))];
-        if let Some(error) = failure {
-            return Err(error);
-        }
+        let separate =
+            [time([true, false, false])?, time([false, true, false])?, time([false, false, true])?];
+        let map_and_reduce = time([false, true, true])?;
+        let all = time([true; 3])?;
         let mut survives = vec![0u8; windows.len()];
         // SAFETY: `survives` has `capacity` bytes in device memory, one per window.
         unsafe { self.stream.download(self.survives.address(), &mut survives)? };
-        Ok((survives.iter().filter(|&&byte| byte != 0).count(), times))
+        let survives = survives.into_iter().map(|byte| byte != 0).collect();
+        Ok(PaperTimes { survives, separate, map_and_reduce, all })
     }
 
-    /// Sets every byte of the matrix to 1.
-    fn preset(&self) -> Result<()> {
-        let driver = device::enter(self.stream.device())?;
-        // SAFETY: `matrix` has `len` bytes, and is freed after the stream has finished.
-        unsafe {
-            driver.cuMemsetD8Async(
-                self.matrix.address(),
-                1,
-                self.matrix.len(),
-                self.stream.as_raw().cast(),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn graph(
-        &self,
-        device: &Arc<Device>,
-        function: sys::CUfunction,
-        blocks: [u32; 2],
-        threads: [u32; 2],
-        parameters: &mut [*mut c_void],
-    ) -> Result<Graph> {
-        let mut made = Graph { device: device.clone(), graph: null_mut(), exec: null_mut() };
-        let driver = device::enter(device)?;
-        let node = sys::CUDA_KERNEL_NODE_PARAMS {
-            func: function,
-            gridDimX: blocks[0],
-            gridDimY: blocks[1],
-            gridDimZ: 1,
-            blockDimX: threads[0],
-            blockDimY: threads[1],
-            blockDimZ: 1,
-            sharedMemBytes: 0,
-            kernelParams: parameters.as_mut_ptr(),
-            extra: null_mut(),
-        };
-        // SAFETY: the parameters have the number and types that the kernel expects, and the driver
-        // copies them. The kernel accesses only buffers of `self`, within `capacity`. The buffers
-        // are freed after the graph.
-        unsafe {
-            driver.cuGraphCreate(&mut made.graph, 0)?;
-            let mut last: sys::CUgraphNode = null_mut();
-            for i in 0..LAUNCHES {
-                let before = last;
-                let dependencies = if i == 0 { null() } else { &raw const before };
-                let count = usize::from(i != 0);
-                driver.cuGraphAddKernelNode(&mut last, made.graph, dependencies, count, &node)?;
+    /// A graph with `times` repetitions of these parts for `n` windows and `k` partitions.
+    fn graph(&self, n: u32, k: u32, parts: Parts, times: u32) -> Result<NodeSequence> {
+        let addresses = [&self.windows, &self.matrix, &self.survives].map(DeviceBuffer::address);
+        let [windows, matrix, survives] = &addresses;
+        let (theta, capacity) = (0.3f32, self.capacity);
+        let tiles = n.div_ceil(16).max(1);
+        let of_map =
+            [pointer(windows), pointer(&n), pointer(&theta), pointer(matrix), pointer(&capacity)];
+        let of_reduce = [pointer(matrix), pointer(survives), pointer(&capacity), pointer(&k)];
+        let (mut of_map, mut of_reduce) = (of_map, of_reduce);
+        let map = self.map.node([tiles, tiles, 1], [16, 16, 1], &mut of_map);
+        let reduce = self.reduce.node([capacity, 1, 1], [capacity / k, 1, 1], &mut of_reduce);
+        let mut sequence = NodeSequence::new(self.stream.device())?;
+        for _ in 0..times {
+            let [memset, with_map, with_reduce] = parts;
+            if memset {
+                sequence.add_memset(*matrix, 1, [self.matrix.len(), 1, self.matrix.len()])?;
             }
-            driver.cuGraphInstantiateWithFlags(&mut made.exec, made.graph, 0)?;
+            for (kernel, _) in
+                [(&map, with_map), (&reduce, with_reduce)].into_iter().filter(|part| part.1)
+            {
+                // SAFETY: the kernel has the parameters that it expects (kernels/paper.cu).
+                unsafe { sequence.add_kernel(kernel, Start::AfterCompletion) }?;
+            }
         }
-        drop(driver);
-        Ok(made)
+        sequence.instantiate()?;
+        Ok(sequence)
     }
 }
 
 fn pointer<T>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
-}
-
-impl Drop for PaperKernels {
-    fn drop(&mut self) {
-        if let Ok(driver) = device::enter(self.stream.device()) {
-            // SAFETY: `Graph::run` synchronizes the stream, so no kernel is running.
-            let _ = unsafe { driver.cuModuleUnload(self.module) };
-        }
-    }
-}
-
-struct Graph {
-    device: Arc<Device>,
-    graph: sys::CUgraph,
-    exec: sys::CUgraphExec,
-}
-
-impl Graph {
-    fn run(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: `exec` is valid until `self` is dropped. `PaperKernels::graph` states the
-        // requirements of its kernel.
-        unsafe { device::enter(&self.device)?.cuGraphLaunch(self.exec, stream.as_raw().cast()) }?;
-        Ok(stream.synchronize()?)
-    }
-}
-
-impl Drop for Graph {
-    fn drop(&mut self) {
-        if let Ok(driver) = device::enter(&self.device) {
-            // SAFETY: `run` synchronizes the stream, so the graph is not running. The handles are
-            // valid or null, which is checked.
-            unsafe {
-                if !self.exec.is_null() {
-                    let _ = driver.cuGraphExecDestroy(self.exec);
-                }
-                if !self.graph.is_null() {
-                    let _ = driver.cuGraphDestroy(self.graph);
-                }
-            }
-        }
-    }
 }

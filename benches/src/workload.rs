@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::decoder::{self, BoxFormat, Layout, Options};
-use gstnmsfilter::internals::detail::Details;
-use gstnmsfilter::internals::engine::{ClassThresholds, Params};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
+use nmsfilter_core::engine::detail::Details;
+use nmsfilter_core::engine::{ClassThresholds, ImagePlace, Params};
+use nmsfilter_core::geometry::FrameMap;
+use nmsfilter_core::tensor::TensorView;
 
 /// Tensors, with the parameters for decode and suppression.
 #[derive(Clone, Debug)]
@@ -22,10 +23,14 @@ pub struct Workload {
     pub name: String,
     /// Parameters that select candidates and control suppression.
     pub params: Params,
+    /// The frame of the images, for masks in its pixels.
+    pub frame: Option<FrameMap>,
     tensors: Vec<TensorData>,
     box_format: BoxFormat,
     /// Decoder, unless the tensors' ids select it.
     decoder: Option<&'static str>,
+    /// Whether the first dimension is the number of images.
+    batch: bool,
 }
 
 /// A tensor of f32.
@@ -79,10 +84,17 @@ impl Workload {
             .collect()
     }
 
-    /// Returns the layout that the decoder for the tensors makes.
+    /// The place of each image.
+    pub fn places(&self) -> Vec<ImagePlace> {
+        let place = ImagePlace { frame: self.frame, ..ImagePlace::in_model(MODEL_SIZE) };
+        place.repeated(if self.batch { self.tensors[0].shape[0] } else { 1 })
+    }
+
+    /// The layout from the decoder for the tensors' ids.
     pub fn layout(&self) -> Layout {
         let model_size = Some(MODEL_SIZE);
-        let options = Options { box_format: self.box_format, model_size, ..Options::default() };
+        let Self { box_format, batch, .. } = *self;
+        let options = Options { box_format, batch, model_size, ..Options::default() };
         let decoder = self.decoder.and_then(decoder::by_name);
         let choice = decoder::choose(&self.tensors(), decoder, options);
         let mut layout = choice.expect("a decoder reads these tensors").layout;
@@ -101,16 +113,28 @@ impl Workload {
         Self { name: name.into(), params, ..self.clone() }
     }
 
-    /// Makes the output of a model family, which `decoder` reads. Normalized coordinates are
-    /// multiplied by the size of the model's input.
+    /// A batch of as many images as `images`, which are all this one.
+    pub fn in_batch(&self, images: usize) -> Self {
+        let mut batch = Self { batch: true, ..self.clone() };
+        for tensor in &mut batch.tensors {
+            tensor.shape[0] = images;
+            tensor.values = tensor.values.repeat(images);
+        }
+        batch
+    }
+
+    /// The output of a family, read by `decoder`.
     pub fn family(decoder: &'static str, tensors: Vec<TensorData>) -> Self {
         let (params, box_format) = (greedy_params(0.45, 0.25), BoxFormat::Corners);
-        let mut workload =
-            Self { name: decoder.to_owned(), params, tensors, box_format, decoder: Some(decoder) };
-        if workload.layout().normalized {
-            workload.params.scale = MODEL_SIZE;
+        Self {
+            name: decoder.to_owned(),
+            params,
+            frame: None,
+            tensors,
+            box_format,
+            decoder: Some(decoder),
+            batch: false,
         }
-        workload
     }
 
     /// Makes an end-to-end model's output with oriented boxes.
@@ -131,9 +155,11 @@ impl Workload {
         Self {
             name: name.into(),
             params,
+            frame: None,
             tensors: vec![numbers],
             box_format: BoxFormat::Square,
             decoder: None,
+            batch: false,
         }
     }
 
@@ -145,7 +171,15 @@ impl Workload {
             TensorData { id: "boxes", shape: vec![rows.len(), 4], values: boxes },
             TensorData { id: "scores", shape: vec![rows.len()], values: scores },
         ];
-        Self { name: name.into(), params, tensors, box_format: BoxFormat::Corners, decoder: None }
+        Self {
+            name: name.into(),
+            params,
+            frame: None,
+            tensors,
+            box_format: BoxFormat::Corners,
+            decoder: None,
+            batch: false,
+        }
     }
 
     /// Makes a single tensor whose id selects its decoder. Its boxes are centers and sizes.
@@ -153,9 +187,11 @@ impl Workload {
         Self {
             name: name.into(),
             params,
+            frame: None,
             tensors: vec![numbers],
             box_format: BoxFormat::Center,
             decoder: None,
+            batch: false,
         }
     }
 

@@ -3,8 +3,8 @@
 
 use std::ffi::{c_char, c_void};
 
-use gstnmsfilter::cuda::ForeignStream;
-use gstnmsfilter::nms::{BoxNms, check_iou_threshold};
+use nmsfilter_core::cuda::ForeignStream;
+use nmsfilter_core::nms::{BoxNms, check_iou_threshold};
 
 use crate::border::{self, sized_struct};
 use crate::device_result::DeviceResult;

@@ -3,7 +3,7 @@
 
 use std::mem::offset_of;
 
-use gstnmsfilter::nms;
+use nmsfilter_core::nms;
 
 use crate::border::sized_struct;
 
@@ -71,7 +71,7 @@ impl DeviceResult {
             size: size_of::<Self>(),
             cuda_device: outcome.device().ordinal(),
             count_size: size_of::<nms::DeviceCounts>() as u32,
-            image_count: outcome.images(),
+            image_count: outcome.groups(),
             capacity: outcome.capacity(),
             counts: outcome.counts(),
             detections: outcome.detections(),

@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
 use std::sync::LazyLock;
 
-use gstnmsfilter::cuda::ForeignStream;
-use gstnmsfilter::nms::{self, Interface, Nms};
+use nmsfilter_core::cuda::ForeignStream;
+use nmsfilter_core::nms::{self, Interface, Nms};
 
 use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;
@@ -186,7 +186,10 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     // SAFETY: the caller guarantees it.
     unsafe {
         Filter::run(filter, |filter| {
-            filter.nms.params = border::read(params, "params")?.to_nms()?;
+            let params = border::read(params, "params")?;
+            let (visible, frame) = (params.visible(), params.frame()?);
+            filter.nms.params = params.to_nms()?;
+            (filter.nms.visible, filter.nms.frame) = (visible, frame);
             Ok(())
         })
     }

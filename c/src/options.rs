@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What tensors do not contain.
 
-use gstnmsfilter::nms::{self, Activation, KeypointShape};
+use nmsfilter_core::nms::{self, Activation, KeypointShape};
 
 use crate::border::{Failure, sized_struct};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What detections are made of, and how they are suppressed.
 
-use gstnmsfilter::nms::{
+use nmsfilter_core::nms::{
     self, Bounds, ClassThresholds, FrameMap, MAX_CLASSES, ParamError, Parameter, SizeLimits,
 };
 
@@ -149,7 +149,7 @@ impl Params {
             min_size: defaults.sizes.min,
             max_size: defaults.sizes.max,
             visible: {
-                let Bounds { left, top, right, bottom } = defaults.visible;
+                let Bounds { left, top, right, bottom } = Bounds::ANY;
                 [left, top, right, bottom]
             },
             max_candidates: defaults.max_candidates,
@@ -189,8 +189,6 @@ impl Params {
         params.multi_label = flag("params: multi_label", self.multi_label)?;
         params.pixel_offset = self.pixel_offset;
         params.sizes = SizeLimits { min: self.min_size, max: self.max_size };
-        let [left, top, right, bottom] = self.visible;
-        params.visible = Bounds { left, top, right, bottom };
         params.max_candidates = self.max_candidates;
         params.max_detections = self.max_detections;
         params.masks = flag("params: masks", self.masks)?;
@@ -202,12 +200,21 @@ impl Params {
                 return Err(Failure::argument(text));
             }
         };
-        params.frame = self.frame()?;
         params.check()?;
         Ok(params)
     }
 
-    fn frame(&self) -> Result<Option<FrameMap>, Failure> {
+    /// The visible part of the model's input.
+    pub fn visible(&self) -> Bounds {
+        let [left, top, right, bottom] = self.visible;
+        Bounds { left, top, right, bottom }
+    }
+
+    /// The position of the frame in the model's input.
+    ///
+    /// # Errors
+    /// If masks need a frame and it has no size.
+    pub fn frame(&self) -> Result<Option<FrameMap>, Failure> {
         let frame =
             FrameMap { size: self.frame_size, ratio: self.frame_ratio, offset: self.frame_offset };
         if self.frame_size == [0; 2] {
@@ -404,15 +411,16 @@ mod tests {
         expected.multi_label = true;
         expected.pixel_offset = 1.0;
         expected.sizes = SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] };
-        expected.visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
         expected.max_candidates = 11;
         expected.max_detections = 12;
         expected.masks = false;
         expected.mask_size = nms::MaskSize::Frame;
-        expected.frame =
-            Some(FrameMap { size: [640, 480], ratio: [0.5, 0.25], offset: [13.0, 14.0] });
         // SAFETY: the pointers are those of the arrays above.
         assert_eq!(unsafe { params.to_nms() }.unwrap(), expected);
+        let visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
+        assert_eq!(params.visible(), visible);
+        let frame = FrameMap { size: [640, 480], ratio: [0.5, 0.25], offset: [13.0, 14.0] };
+        assert_eq!(params.frame().unwrap(), Some(frame));
     }
 
     #[test]

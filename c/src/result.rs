@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::null;
 
-use gstnmsfilter::nms::{self, DetailedOutcome};
+use nmsfilter_core::nms::{self, DetailedOutcome};
 
 use crate::border::{Failure, sized_struct};
 
@@ -179,7 +179,7 @@ impl Results {
         self.clear();
         let outcome = &detailed.outcome;
         self.columns_per_detection = outcome.column_components();
-        for (index, image) in outcome.images().enumerate() {
+        for (index, image) in outcome.groups().enumerate() {
             self.images.push(ImageRange {
                 first: self.detections.len(),
                 count: image.survivors.len(),
@@ -229,7 +229,7 @@ impl Results {
         self.points.extend(detail.points().iter().map(point));
         self.points_per_detection = self.points.len() - before;
         // The bytes move until all are there.
-        self.masks.push(match detailed.outcome.image(image).masks.get(number) {
+        self.masks.push(match detailed.outcome.group(image).masks.get(number) {
             Some(mask) => {
                 self.mask_bytes.extend_from_slice(mask.bytes);
                 let nms::Mask { left, top, width, height, .. } = mask;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-use gstnmsfilter::nms::{DescriptionError, EngineError, Interface, NmsError};
+use nmsfilter_core::nms::{DescriptionError, EngineError, Interface, NmsError};
 
 use crate::border::{self, Failure};
 

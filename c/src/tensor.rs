@@ -4,9 +4,9 @@
 use std::ffi::{c_char, c_void};
 
 use arrayvec::ArrayVec;
-use gstnmsfilter::cuda::{self, Event, ForeignStream};
-use gstnmsfilter::nms::MAX_IMAGES;
-use gstnmsfilter::tensor::{
+use nmsfilter_core::cuda::{self, Event, ForeignStream};
+use nmsfilter_core::nms::MAX_IMAGES;
+use nmsfilter_core::tensor::{
     self, DeviceSlice, Images, MAX_DIMENSIONS, Quantization, Shape, Storage, TensorView,
 };
 

@@ -9,9 +9,9 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use gstnmsfilter::nms::{self, Nms};
-use gstnmsfilter::tensor::TensorView;
 use nmsfilter::*;
+use nmsfilter_core::nms::{self, Nms};
+use nmsfilter_core::tensor::TensorView;
 
 /// A handle that is freed when this is dropped.
 struct Handle(*mut Filter);
@@ -197,7 +197,7 @@ fn a_run_gives_what_the_rust_interface_gives() {
     nms.params.iou_threshold = 0.6;
     nms.params.max_detections = 40;
     let tensors = [TensorView::from_slice("output0", &[1, 6, 300], &numbers)];
-    let expected = nms.run(&tensors).unwrap().image(0);
+    let expected = nms.run(&tensors).unwrap().group(0);
     let image = handle.image(0);
     assert_eq!((image.candidates, image.rejected), (expected.candidates, expected.rejected));
     let found = handle.detections(0);
@@ -268,8 +268,8 @@ fn run_yolo(
     let of_prototypes = |it| TensorView::from_slice("output1", &[1, extra, 40, 40], it);
     views.extend(prototypes.map(of_prototypes));
     let expected = nms.run_detailed(&views).unwrap();
-    assert!(expected.outcome.image(0).survivors.len() > 10);
-    assert_eq!(handle.image(0).count, expected.outcome.image(0).survivors.len());
+    assert!(expected.outcome.group(0).survivors.len() > 10);
+    assert_eq!(handle.image(0).count, expected.outcome.group(0).survivors.len());
     check(&handle, expected);
 }
 
@@ -308,7 +308,7 @@ fn keypoints_are_those_of_the_rust_interface() {
         }
         assert_eq!(image.columns_per_detection, expected.outcome.column_components());
         let columns = array(image.columns, image.count * image.columns_per_detection);
-        assert_eq!(columns, expected.outcome.image(0).columns);
+        assert_eq!(columns, expected.outcome.group(0).columns);
     });
 }
 
@@ -318,7 +318,7 @@ fn masks_are_those_of_the_rust_interface() {
     run_yolo(c"yolov8-seg", 4, Some(&prototypes), |handle, expected| {
         let image = handle.image(0);
         let found = array(image.masks, image.count);
-        let masks = expected.outcome.image(0).masks;
+        let masks = expected.outcome.group(0).masks;
         for (number, found) in found.iter().enumerate() {
             let expected = masks.get(number).unwrap();
             assert_eq!((found.left, found.top), (expected.left, expected.top));
@@ -357,7 +357,8 @@ fn a_layout_is_set_by_its_text() {
     assert!(text.starts_with("line "), "{text}");
     assert_eq!(unsafe { nmsfilter_set_layout(handle.0, null()) }, Status::InvalidArgument);
 
-    let families = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../src/decoder/families");
+    let families =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src/decoder/families");
     let mut text = std::fs::read(families.join("nanodet.layout")).unwrap();
     text.push(0);
     let text = CStr::from_bytes_with_nul(&text).unwrap();
@@ -625,7 +626,8 @@ fn tensors_that_are_misread_are_warned_of_once() {
     }
     let found = warnings(handle.0);
     assert!(
-        found[0].ends_with("set the decoder end2end, or class_count to 2 if the model has as many"),
+        found[0]
+            .ends_with("set the decoder end2end, or class_count to 2 if the model has that many"),
         "{found:?}"
     );
     assert!(

@@ -7,25 +7,22 @@
 
 use std::cell::RefCell;
 
-use gstnmsfilter::internals::decoder::layout::{Group, Reference as BoxReference};
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
+use nmsfilter_core::decoder::layout::{Group, Reference as BoxReference};
+use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
+    BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
+    MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, SizeLimits,
 };
-use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, FrameMap, MAX_IMAGES,
-    Mask, MaskSize, Method, Overlap, Params, Reference, SizeLimits,
-};
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::internals::plan::{Place, Plan};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::geometry::{Bounds, FrameMap};
+use nmsfilter_core::plan::Plan;
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
-use crate::Failure;
 use crate::bytes::Bytes;
 use crate::counts::Counts;
-use crate::layout_texts;
 use crate::predict::kind;
 use crate::random_layout::RandomLayout;
 use crate::tensors::{self, Spec};
+use crate::{Failure, layout_texts};
 
 /// The content of a case's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +66,7 @@ fn frame(
         specs.iter().map(|spec| [&vec![0; shift], &spec.data[..]].concat()).collect();
     let tensors: Vec<TensorView<'_>> =
         specs.iter().zip(&stores).filter_map(|(spec, store)| view(spec, &store[shift..])).collect();
-    let mut params = params(bytes);
+    let (mut params, place) = (params(bytes), place(bytes));
     let options = Options {
         box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square]),
         coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized]),
@@ -82,22 +79,16 @@ fn frame(
     if bytes.one_in(6) {
         return layout_texts::drive(bytes, counts, |bytes, tensors, layout, counts| {
             params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
-            check(bytes, tensors, layout, &params, cpu, counts)
+            check(bytes, tensors, layout, &params, place, cpu, counts)
         });
     }
     if bytes.one_in(3) {
-        return random_layout(bytes, params, cpu, counts);
+        return random_layout(bytes, params, place, cpu, counts);
     }
     let mut layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
         Ok(choice) if bytes.one_in(8) => altered(bytes, frames, choice.layout),
-        Ok(choice) => {
-            // Coordinates in pixels need no scale.
-            let mut plan = Plan::new(&tensors, choice, params.clone());
-            let (layout, at_place) = plan.at(Place::Input(params.scale));
-            params = at_place.clone();
-            layout.clone()
-        }
+        Ok(choice) => Plan::new(&tensors, choice, params.clone()).choice().layout.clone(),
         Err(error) => {
             counts.one(format!("engines: refused: {}", kind(&error)));
             return Ok(());
@@ -111,7 +102,7 @@ fn frame(
         .into_iter()
         .fold(1, usize::saturating_mul);
     params.multi_label &= pairs < 20_000;
-    check(bytes, &tensors, &layout, &params, cpu, counts)
+    check(bytes, &tensors, &layout, &params, place, cpu, counts)
 }
 
 /// Runs a frame with a random layout of any kind. The tensors fit the layout, unless one number was
@@ -119,6 +110,7 @@ fn frame(
 fn random_layout(
     bytes: &mut Bytes<'_>,
     mut params: Params,
+    mut place: ImagePlace,
     cpu: &mut Cpu,
     counts: &mut Counts,
 ) -> Result<(), Failure> {
@@ -133,11 +125,11 @@ fn random_layout(
         any_images(bytes, &mut layout);
     }
     if layout.prototypes.is_some() {
-        any_mask_params(bytes, &mut params);
+        any_masks(bytes, &mut params, &mut place);
     }
     // The reference compares each candidate of an image with every other.
     params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
-    check(bytes, &tensors, &layout, &params, cpu, counts)
+    check(bytes, &tensors, &layout, &params, place, cpu, counts)
 }
 
 /// Runs every engine, and also the images of a batch one by one.
@@ -146,11 +138,13 @@ fn check(
     tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
+    place: ImagePlace,
     cpu: &mut Cpu,
     counts: &mut Counts,
 ) -> Result<(), Failure> {
-    let expected = run(&mut Reference::default(), tensors, layout, params)?;
-    let context = || format!("{tensors:?}, {layout:?}, {params:?}");
+    let places = any_places(bytes, place, layout.images);
+    let expected = run(&mut Reference::default(), tensors, layout, params, &places)?;
+    let context = || format!("{tensors:?}, {layout:?}, {params:?}, {places:?}");
     match &expected {
         Ok(found) => {
             counts.one("engines: decoded");
@@ -165,13 +159,17 @@ fn check(
         }
         Err(error) => counts.one(format!("engines: refused by all: {}", kind(error))),
     }
-    check_images(&expected, tensors, layout, params, context)?;
-    compare("cpu", &expected, &run(cpu, tensors, layout, params)?, context)?;
-    // The emulated GPU is slow, so it runs only some frames.
+    if places.len() == layout.images && places.iter().zip(0..).all(|(place, i)| place.group == i) {
+        check_images(&expected, tensors, layout, params, &places, context)?;
+    } else {
+        counts.one("engines: groups of images");
+    }
+    compare("cpu", &expected, &run(cpu, tensors, layout, params, &places)?, context)?;
+    // An emulated GPU is slow.
     if bytes.one_in(4) {
         let on_cuda = |cuda: &mut Cuda| {
             counts.one("engines: frames on cuda");
-            let found = run(cuda, tensors, layout, params)?;
+            let found = run(cuda, tensors, layout, params, &places)?;
             match cuda.supports(layout, params) {
                 Ok(()) => compare("cuda", &expected, &found, context),
                 Err(error) => {
@@ -191,7 +189,7 @@ fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
     Some(TensorView::new(&spec.id, element, Shape::new(&dims)?, Storage::Host(data)))
 }
 
-/// Everything that an engine returns for an image.
+/// All that an engine returns for a group.
 #[derive(Clone, Debug)]
 struct Found {
     survivors: Vec<Detection>,
@@ -213,7 +211,7 @@ impl Found {
     }
 }
 
-/// One item per image.
+/// One [`Found`] per group.
 type Outcome = Result<Vec<Found>, EngineError>;
 
 fn run(
@@ -221,20 +219,21 @@ fn run(
     tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
+    places: &[ImagePlace],
 ) -> Result<Outcome, Failure> {
     let name = engine.name();
-    let outcome = match engine.run(tensors, layout, params) {
+    let outcome = match engine.run(tensors, layout, params, places) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(Err(error)),
     };
-    let returned = (outcome.engine(), outcome.images().len());
-    if returned != (name, layout.images) {
-        let images = layout.images;
+    let returned = (outcome.engine(), outcome.groups().len());
+    let groups = places.last().map_or(0, |last| last.group as usize + 1);
+    if returned != (name, groups) {
         return Err(Failure(format!(
-            "{name} of {images} images returns an outcome of {returned:?}"
+            "{name} of {groups} groups of images returns an outcome of {returned:?}"
         )));
     }
-    let found = outcome.images().map(|image| Found {
+    let found = outcome.groups().map(|image| Found {
         survivors: image.survivors.to_vec(),
         columns: image.columns.to_vec(),
         masks: (0..image.survivors.len())
@@ -256,11 +255,13 @@ fn check_images(
     tensors: &[TensorView<'_>],
     layout: &Layout,
     params: &Params,
+    places: &[ImagePlace],
     context: impl Fn() -> String,
 ) -> Result<(), Failure> {
-    let run_image = |image| {
+    let run_image = |image: usize| {
         let layout = image_layout(layout, image)?;
-        Some(run(&mut Reference::default(), tensors, &layout, params))
+        let place = ImagePlace { group: 0, ..places[image] };
+        Some(run(&mut Reference::default(), tensors, &layout, params, &[place]))
     };
     let compare_image = |image, expected: &Outcome| match run_image(image).transpose()? {
         Some(found) => {
@@ -363,6 +364,26 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
     } else {
         Vec::new()
     };
+    let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
+    Params {
+        method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
+        overlap: bytes.pick(&overlaps),
+        iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
+        threshold_inclusive: bytes.bool(),
+        pixel_offset: bytes.pick(&[0.0, 1.0]),
+        class_agnostic: bytes.bool(),
+        thresholds,
+        sizes,
+        class_rules,
+        multi_label: bytes.one_in(4),
+        max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+        max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+        ..Params::default()
+    }
+}
+
+/// A place in no frame, with any visible part.
+fn place(bytes: &mut Bytes<'_>) -> ImagePlace {
     let visible = match bytes.below(8) {
         0..4 => Bounds::ANY,
         4 => Bounds { left: bytes.f32(), top: 0.0, right: 640.0, bottom: bytes.f32() },
@@ -379,45 +400,55 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
             Bounds { left, top, right, bottom }
         }
     };
-    let scale = if bytes.one_in(4) {
-        [bytes.f32(), bytes.f32()]
-    } else {
-        bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]])
+    let model_size = match bytes.one_in(4) {
+        true => [bytes.f32(), bytes.f32()],
+        false => bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]]),
     };
-    let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
-    Params {
-        method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
-        overlap: bytes.pick(&overlaps),
-        iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
-        threshold_inclusive: bytes.bool(),
-        pixel_offset: bytes.pick(&[0.0, 1.0]),
-        class_agnostic: bytes.bool(),
-        thresholds,
-        sizes,
-        class_rules,
-        visible,
-        multi_label: bytes.one_in(4),
-        scale,
-        max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
-        max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
-        ..Params::default()
-    }
+    ImagePlace { visible, ..ImagePlace::in_model(model_size) }
 }
 
-/// Generates a model's input and a frame of any size, and masks of both sizes.
-fn any_mask_params(bytes: &mut Bytes<'_>, params: &mut Params) {
+/// The places of images: mostly `place` for each, which is a group by itself; else random groups, some in pixels of a
+/// frame, and now and then groups that are invalid.
+fn any_places(bytes: &mut Bytes<'_>, place: ImagePlace, images: usize) -> Vec<ImagePlace> {
+    // The number of images can be any number.
+    let mut places = place.repeated(images.min(4 * MAX_IMAGES));
+    if places.len() > 256 || !bytes.one_in(3) {
+        return places;
+    }
+    let mut group = 0;
+    for (index, place) in places.iter_mut().enumerate() {
+        group += u32::from(index > 0 && bytes.one_in(3));
+        place.group = group;
+        if bytes.bool() {
+            let ratio = bytes.pick(&[[1.0, 1.0], [0.5, 0.5], [2.0, 0.75], [0.0, 1.0]]);
+            let offset = [0, 1].map(|_| f64::from(bytes.pick(&[0.0f32, -160.0, 17.5, -1.0e30])));
+            place.frame = Some(FrameMap { size: [640, 480], ratio, offset });
+            place.boxes = bytes.pick(&[BoxPixels::Frame, BoxPixels::Frame, BoxPixels::Model]);
+        }
+    }
+    if bytes.one_in(32) {
+        let index = bytes.below(places.len().max(1));
+        places.get_mut(index).into_iter().for_each(|place| place.group = 7);
+    }
+    if bytes.one_in(64) {
+        places.pop();
+    }
+    places
+}
+
+/// A model's input and a frame of any size, and masks of both sizes.
+fn any_masks(bytes: &mut Bytes<'_>, params: &mut Params, place: &mut ImagePlace) {
     params.mask_size = bytes.pick(&[MaskSize::Prototypes, MaskSize::Frame]);
-    params.model_size = if bytes.one_in(8) {
-        [bytes.f32(), bytes.f32()]
-    } else {
-        bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]])
+    place.model_size = match bytes.one_in(8) {
+        true => [bytes.f32(), bytes.f32()],
+        false => bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]),
     };
     let mut any =
         |usual: &[f64]| if bytes.one_in(8) { f64::from(bytes.f32()) } else { bytes.pick(usual) };
     let ratio = [0, 1].map(|_| any(&[1.0, 2.7, 0.4]));
     let offset = [0, 1].map(|_| any(&[0.0, 17.0, -8.5]));
     let size = [0, 1].map(|_| bytes.pick(&[64, 33, 150, 1, 0]));
-    params.frame = (!bytes.one_in(8)).then_some(FrameMap { size, ratio, offset });
+    place.frame = (!bytes.one_in(8)).then_some(FrameMap { size, ratio, offset });
 }
 
 /// Numbers that are usual in layouts, and numbers that are not.

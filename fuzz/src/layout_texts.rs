@@ -5,14 +5,14 @@
 //! words are replaced. The text must be a valid description, or give an error that names one of its
 //! lines. Tensors with the shapes of a valid description must be decoded alike by all engines.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 46] = [
     "yes",
     "no",
     "0",
@@ -53,9 +53,15 @@ const WORDS: [&str; 40] = [
     "0.1 0.2",
     "10x13 16x30, 1 1, 2x2",
     "größe",
+    "known-classes",
+    "K",
+    "M",
+    "H,W,M",
+    "4+C+3K,N",
+    "N,6+M",
 ];
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 33] = [
     "name",
     "about",
     "label",
@@ -86,6 +92,9 @@ const KEYS: [&str; 30] = [
     "bins",
     "angle",
     "kind",
+    "exact",
+    "fewer-anchors",
+    "prototypes",
 ];
 
 pub fn drive(
@@ -149,7 +158,7 @@ pub fn drive(
 
 /// Returns the text of a family, with changes.
 fn text(bytes: &mut Bytes<'_>) -> String {
-    let family = bytes.pick(decoder::TEXTS);
+    let family = bytes.pick(&decoder::texts());
     let mut lines: Vec<String> = bytes.pick(family).lines().map(str::to_owned).collect();
     for _ in 0..bytes.below(5) {
         let index = bytes.below(lines.len());
@@ -197,7 +206,12 @@ fn shapes(text: &str, side: f32, [anchors, classes]: [usize; 2]) -> Vec<Vec<usiz
                 "N" => anchors,
                 "C" => classes,
                 "A" => 3,
-                "H" | "W" => cells.min(64),
+                "H" | "W" if is_per_level => cells.min(64),
+                "H" => 16,
+                "W" => 24,
+                "M" => 8,
+                "2K" => 10,
+                "3K" => 15,
                 number => number.parse::<usize>().unwrap_or(1).min(64),
             };
             let axis = |axis: &str| axis.split('+').map(term).sum::<usize>();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use gst::glib;
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{self, META_NAME};
-use gstnmsfilter::tensor::ElementType;
+use nmsfilter_core::tensor::ElementType;
 
 use crate::bytes::Bytes;
 use crate::raw;
@@ -114,7 +114,7 @@ impl Attached {
         if cfg!(feature = "v1_26") && self.analytics {
             return false;
         }
-        let fits = self.spec.dims.len() <= gstnmsfilter::tensor::MAX_DIMENSIONS;
+        let fits = self.spec.dims.len() <= nmsfilter_core::tensor::MAX_DIMENSIONS;
         let is_known = ElementType::from_name(self.spec.element).is_some();
         matches!(self.defect, Defect::None | Defect::Further) && fits && is_known
     }

@@ -7,18 +7,17 @@
 
 use std::collections::BTreeMap;
 
+use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores,
+use gstnmsfilter::output::{HAS_ANALYTICS, Region};
+use nmsfilter_core::decoder::{self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores};
+use nmsfilter_core::engine::{
+    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
+    SizeLimits,
 };
-use gstnmsfilter::internals::deepstream::layout::StructureLayout;
-use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference, SizeLimits,
-};
-use gstnmsfilter::internals::geometry::{Bounds, Letterbox, Mapping};
-use gstnmsfilter::internals::output::{HAS_ANALYTICS, Region};
-use gstnmsfilter::internals::plan;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::geometry::{Letterbox, Mapping};
+use nmsfilter_core::plan;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;
 use crate::snapshot::Snapshot;
@@ -203,9 +202,9 @@ impl Plan {
         let class_rules = class_rules(settings, &known.labels, &choice)?;
         let thresholds = thresholds(settings, &known.labels, &choice)?;
         let params = Params { class_rules, ..params(settings, thresholds) };
-        let mut plan = plan::Plan::new(tensors, choice, params);
-        let (layout, params) = plan.at(plan::Place::Frame(mapping));
-        // These errors are common to all engines.
+        let plan = plan::Plan::new(tensors, choice, params);
+        let (layout, params) = (&plan.choice().layout, plan.params());
+        // As every engine.
         Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
         if known.backend == "cuda" {
             let supports = |cuda: &mut Cuda| cuda.supports(layout, params);
@@ -217,11 +216,13 @@ impl Plan {
         Ok(Self { plan, mapping, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
-    fn decoded(mut self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let (layout, params) = self.plan.at(plan::Place::Frame(self.mapping));
+    fn decoded(self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
+        let choice = self.plan.choice();
+        let place = ImagePlace::in_frame(&self.mapping, 0);
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, layout, params).map_err(|error| kind(&error))?;
-        let (image, choice) = (outcome.image(0), self.plan.choice());
+        let outcome = reference.run(tensors, &choice.layout, self.plan.params(), &[place]);
+        let outcome = outcome.map_err(|error| kind(&error))?;
+        let image = outcome.group(0);
         let region = |survivor| {
             let region = Region::of(survivor, &self.mapping).expect("every survivor is visible");
             (region, name_of(region.class, &known.labels, choice))
@@ -337,8 +338,6 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
             min: [settings.get("min-size"); 2],
             max: [if max == 0.0 { f32::INFINITY } else { max }; 2],
         },
-        visible: Bounds::ANY,
-        scale: [1.0; 2],
         max_candidates: cap("max-candidates"),
         max_detections: cap("max-detections"),
         ..Params::default()
@@ -471,8 +470,9 @@ fn name_of(class: u32, labels: &[String], choice: &Choice) -> String {
 /// Returns true if the element must refuse to start. A missing GPU is not considered.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
-    let is_known =
-        |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
+    let is_known = |text: String| {
+        text.parse().is_ok_and(|version| StructureLayout::for_version(version).is_ok())
+    };
     // The generated values of the property layout-file never name a valid description.
     let needs_layout_file = settings.nick("decoder") == "layout";
     // The generated values of the property nvinfer-config never name a file.

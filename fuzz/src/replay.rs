@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 use crate::bytes::Bytes;
 use crate::counts::Counts;

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entry points of the plugin `onnxruntime`, which registers the element `ortinference`.
-#![allow(missing_docs, reason = "the macro generates items without documentation")]
+//! The GStreamer plugin `onnxruntime` with the element `ortinference`, which runs ONNX models with ONNX Runtime.
+//!
+//! [`plugin_register_static`] registers the element without a plugin file. The modules are public for tests and
+//! benchmarks of the same project, and may change with any version, without notice: `inference` runs a model, and
+//! `elements` has the element.
+#![warn(missing_docs)]
 
-fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    gstnmsfilter::register_inference(plugin)
-}
+pub mod elements;
+pub mod inference;
+#[cfg(test)]
+#[path = "../../core/src/device/kernel_headers.rs"]
+#[allow(dead_code, reason = "the core uses more of it")]
+mod kernel_headers;
+mod plugin;
 
-gst::plugin_define!(
-    onnxruntime,
-    env!("CARGO_PKG_DESCRIPTION"),
-    plugin_init,
-    concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
-    // As in the plugin nmsfilter (src/plugin.rs).
-    "MIT/X11",
-    env!("CARGO_PKG_NAME"),
-    env!("CARGO_PKG_NAME"),
-    "Unknown package origin",
-    env!("BUILD_REL_DATE")
-);
+pub use plugin::plugin_register_static;

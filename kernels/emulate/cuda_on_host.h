@@ -421,6 +421,8 @@ inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float a) { return sqrtf(a); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
 inline uint16_t float_to_half(float a) { return uint16_t(cuda_on_host::to_bits(_Float16(a))); }
 inline int __popc(uint32_t a) { return __builtin_popcount(a); }
 inline int __ffs(uint32_t a) { return __builtin_ffs(int(a)); }

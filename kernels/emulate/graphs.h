@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The stub driver's graphs, which are kernels in sequence, and launches of single kernels. Both are
+// The stub driver's graphs, which are kernels and memsets in sequence, and launches of single kernels. Both are
 // executed by the launch. Part of libcuda.cpp.
 #pragma once
 
+// CUDA_MEMSET_NODE_PARAMS
+struct MemsetParameters {
+    uint64_t address;
+    size_t pitch;
+    uint32_t value, element_bytes;
+    size_t width, height;
+};
 struct Node {
-    const Function *function;
-    Index grid;
+    const Function *function; // nullptr: a memset
+    Index grid, block;
     std::vector<std::vector<char>> parameters;
+    MemsetParameters memset;
     bool follows; // the node before it in the graph
 };
 struct Graph {
@@ -25,13 +33,15 @@ struct NodeParameters {
 };
 
 static bool fill(Node &node, const NodeParameters &from) {
-    if (!from.function || from.block_x != from.function->threads || from.block_y != 1 ||
-        from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z != 1 ||
+    if (!from.function ||
+        (from.function->threads != 0 && from.block_x != from.function->threads) ||
+        from.block_y != from.function->threads_y || from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z != 1 ||
         from.shared_bytes != 0 || !from.parameters) {
         return false;
     }
     node.function = from.function;
     node.grid = Index{from.grid_x, from.grid_y};
+    node.block = Index{from.block_x, from.block_y};
     node.parameters.clear();
     for (size_t i = 0; i < from.function->parameters.size(); i++) {
         const char *const value = (const char *)from.parameters[i];
@@ -98,7 +108,7 @@ static void run_masks(const Node &node, uint64_t seed) {
     const uint64_t stride = parameter<uint64_t>(node, 1);
     const MaskParams params = parameter<MaskParams>(node, 2);
     uint32_t *const words = parameter<uint32_t *>(node, 3);
-    if (node.grid.x != mask_blocks(MULTIPROCESSORS, node.grid.y)) {
+    if (node.grid.x != mask_blocks(multiprocessors(), node.grid.y)) {
         cuda_on_host::fail("masks is not launched as mask_params.cuh describes");
     }
     const bool is_frame = node.function->name == std::string("frame_masks");
@@ -130,8 +140,8 @@ static void run_reduce(const std::function<void(void *, uint64_t)> &kernel, cons
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
     uint32_t candidates = 0;
-    for (uint32_t image = 0; image < node.grid.y; image++) {
-        const char *const header = (const char *)workspace + image * stride;
+    for (uint32_t group = 0; group < node.grid.y; group++) {
+        const char *const header = (const char *)workspace + group * stride;
         candidates = max(candidates, candidate_count((const Header *)header));
     }
     const Index needed{min(node.grid.x, candidates / REDUCE_WARPS + 1), node.grid.y};
@@ -154,10 +164,10 @@ static void run_oriented(const Node &node, uint64_t seed) {
     }
 }
 
-// Whether the candidates of any image are sorted.
+// Whether the candidates of any group are sorted.
 static bool sorts(const Node &node) {
-    for (uint32_t image = 0; image < node.grid.y; image++) {
-        const uint64_t at = image * parameter<uint64_t>(node, 1);
+    for (uint32_t group = 0; group < node.grid.y; group++) {
+        const uint64_t at = group * parameter<uint64_t>(node, 1);
         if (is_sorted((const Header *)((const char *)parameter<void *>(node, 0) + at))) {
             return true;
         }
@@ -195,8 +205,35 @@ static void run_sort(const Node &node, uint64_t seed) {
     });
 }
 
+// The kernels of paper.cu.
+static void run_paper(const Node &node, uint64_t seed) {
+    if (node.function->name == std::string("paper_map")) {
+        cuda_on_host::launch(node.grid, node.block, 4, seed, [&] {
+            paper_map(parameter<const float4 *>(node, 0), parameter<uint32_t>(node, 1),
+                      parameter<float>(node, 2), parameter<uint8_t *>(node, 3),
+                      parameter<uint32_t>(node, 4));
+        });
+    } else {
+        cuda_on_host::launch(node.grid, node.block, 4, seed, [&] {
+            paper_reduce(parameter<const uint8_t *>(node, 0), parameter<uint8_t *>(node, 1),
+                         parameter<uint32_t>(node, 2), parameter<uint32_t>(node, 3));
+        });
+    }
+}
+
 static void run(const Node &node, uint64_t seed) {
+    if (!node.function) {
+        const MemsetParameters &to = node.memset;
+        for (size_t row = 0; row < to.height; row++) {
+            memset((void *)(to.address + row * to.pitch), int(to.value), to.width);
+        }
+        return;
+    }
     const std::string of = node.function->name;
+    if (of.compare(0, 6, "paper_") == 0) {
+        run_paper(node, seed);
+        return;
+    }
     if (of.compare(0, 5, "sort_") == 0 || of.compare(0, 6, "chunk_") == 0) {
         run_sort(node, seed);
         return;
@@ -254,7 +291,7 @@ static void run(const Node &node, uint64_t seed) {
         const ColumnParams columns = parameter<ColumnParams>(node, 4);
         float *const rows = parameter<float *>(node, 5);
         if (kernel == 16 && node.grid.y != 1) {
-            cuda_on_host::fail("several images on a kernel for a single image");
+            cuda_on_host::fail("several groups on a kernel for a single group");
         }
         cuda_on_host::launch(node.grid, threads, 1, seed, [&] {
             (kernel == 16 ? publish_columns : publish_columns_batch)(workspace, stride, results,
@@ -264,7 +301,7 @@ static void run(const Node &node, uint64_t seed) {
     }
     const bool is_batch = kernel >= 11;
     if (!is_batch && node.grid.y != 1) {
-        cuda_on_host::fail("several images on a kernel for a single image");
+        cuda_on_host::fail("several groups on a kernel for a single group");
     }
     switch (kernel) {
     case 8:
@@ -292,17 +329,34 @@ EXPORT Result cuGraphDestroy(Graph *graph) {
     delete graph;
     return DONE;
 }
-EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
-                                   const NodeParameters *parameters) {
-    // A sequence: each node depends on the one before.
-    std::unique_ptr<Node> made(new Node());
+// Adds a node that depends on the one before: graphs are sequences.
+static Result add_node(Node **node, Graph *graph, Node *const *before, size_t count,
+                       std::unique_ptr<Node> made) {
     made->follows = count == 1 && !graph->nodes.empty() && *before == graph->nodes.back().get();
-    if ((count != 0 && !made->follows) || !fill(*made, *parameters)) {
+    if (count != 0 && !made->follows) {
         return INVALID_VALUE;
     }
     *node = made.get();
     graph->nodes.push_back(std::move(made));
     return DONE;
+}
+EXPORT Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *before, size_t count,
+                                   const NodeParameters *parameters) {
+    std::unique_ptr<Node> made(new Node());
+    return fill(*made, *parameters) ? add_node(node, graph, before, count, std::move(made))
+                                    : INVALID_VALUE;
+}
+EXPORT Result cuGraphAddMemsetNode(Node **node, Graph *graph, Node *const *before, size_t count,
+                                   const MemsetParameters *parameters, Context *) {
+    const MemsetParameters &to = *parameters;
+    if (to.element_bytes != 1 || to.width == 0 || to.height == 0 ||
+        (to.height > 1 && to.pitch < to.width) ||
+        !on_device(to.address, (to.height - 1) * to.pitch + to.width)) {
+        return INVALID_VALUE;
+    }
+    std::unique_ptr<Node> made(new Node());
+    made->memset = to;
+    return add_node(node, graph, before, count, std::move(made));
 }
 #if !defined(NMSFILTER_OLD_DRIVER)
 // Between the last two nodes, with programmatic dependent launch.

@@ -5,13 +5,16 @@
 // does not test.
 //
 // NMSFILTER_EMULATED_DEVICES is the number of GPUs (default 1; 0: a driver without a GPU). The
-// first has compute capability 9.0, the others 8.7. Device memory is initialized with 0xa5, belongs
-// to one GPU, and cannot be freed twice.
+// first has compute capability 9.0, the others 8.7. NMSFILTER_EMULATED_MULTIPROCESSORS is the number of
+// multiprocessors of each (2): with few, a warp has many candidates, with many, several warps have few.
+// Device memory is initialized with 0xa5, belongs to one GPU, and cannot be freed twice. Each allocation
+// has exactly its size, so that AddressSanitizer reports accesses beyond it (kernels/check.sh).
 //
 // Kernels and copies are executed synchronously. Work of another producer, which a test adds to a
 // stream (nmsfilter_emulated_pending_copy), is executed as late as CUDA allows: at the first wait
 // for it.
 #include "../nmsfilter.cu"
+#include "../paper.cu"
 #include "../resample.cu"
 
 #include <map>
@@ -35,7 +38,6 @@ enum : Result {
     ILLEGAL_ADDRESS = 700,
 };
 
-#define MULTIPROCESSORS 2u
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 struct Context {
@@ -58,8 +60,9 @@ struct Allocation {
 };
 struct Function {
     const char *name;
-    uint32_t threads;
+    uint32_t threads;               // per block, in x; 0: any number
     std::vector<size_t> parameters; // their bytes
+    uint32_t threads_y = 1;
 };
 
 struct Module {
@@ -100,6 +103,8 @@ static const Function FUNCTIONS[] = {
     {"chunk_filter", CHUNK_THREADS, {8, 8, 4}},
     {"chunk_map", CHUNK_THREADS, {8, 8, 4}},
     {"chunk_reduce", REDUCE_THREADS, {8, 8, 4}},
+    {"paper_map", 16, {8, 4, 4, 8, 4}, 16},
+    {"paper_reduce", 0, {8, 8, 4, 4}},
 };
 
 static Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
@@ -141,12 +146,17 @@ static int device_count() {
     return count ? atoi(count) : 1;
 }
 
+static uint32_t multiprocessors() {
+    const char *const count = getenv("NMSFILTER_EMULATED_MULTIPROCESSORS");
+    return count ? uint32_t(atoi(count)) : 2;
+}
+
 static Result allocate(void **at, size_t bytes, int ordinal, Context *owner) {
     if (bytes == 0) {
         return INVALID_VALUE;
     }
-    char *const memory = (char *)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    if (!memory) {
+    void *memory;
+    if (posix_memalign(&memory, 4096, bytes) != 0) {
         return OUT_OF_MEMORY;
     }
     memset(memory, 0xa5, bytes);
@@ -243,7 +253,7 @@ EXPORT Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     switch (attribute) {
     case 75: *value = device == 0 ? 9 : 8; break; // compute capability, major
     case 76: *value = device == 0 ? 0 : 7; break; // minor
-    case 16: *value = int(MULTIPROCESSORS); break;
+    case 16: *value = int(multiprocessors()); break;
     default: *value = 0;
     }
     return DONE;

@@ -7,13 +7,15 @@
 #   FOLDER/gstcuda/libgstcuda-1.0.so.0
 #                            the functions of GStreamer's CUDA library that give the stream of a
 #                            memory (gstcuda.cpp)
+#
+# CXXFLAGS are further options of the compiler, such as -fsanitize=address.
 set -eu
 folder=$(realpath -m "$1")
 mkdir -p "$folder/old" "$folder/gstcuda"
 cd "$(dirname "$0")"
 build() {
     ${CXX:-g++} -std=c++17 -O2 -g -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -Werror -fPIC -shared \
-        -fvisibility=hidden -Wl,-soname,libcuda.so.1 "$@" libcuda.cpp
+        -fvisibility=hidden -Wl,-soname,libcuda.so.1 ${CXXFLAGS-} "$@" libcuda.cpp
 }
 build -o "$folder/libcuda.so.1"
 build -DNMSFILTER_OLD_DRIVER -o "$folder/old/libcuda.so.1"

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use gstnmsfilter::cuda::DeviceBuffer;
+use nmsfilter_core::cuda::DeviceBuffer;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;

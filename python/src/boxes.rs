@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use gstnmsfilter::cuda::{Device, Stream};
-use gstnmsfilter::nms::{Backend, BoxNms, NmsError};
+use nmsfilter_core::cuda::{Device, Stream};
+use nmsfilter_core::nms::{Backend, BoxNms, NmsError};
 use pyo3::prelude::*;
 
 use crate::array::Elements;

@@ -5,12 +5,12 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use gstnmsfilter::cuda::Device;
-use gstnmsfilter::nms::{
+use nmsfilter_core::cuda::Device;
+use nmsfilter_core::nms::{
     Activation, Backend, BoxFormat, ClassThresholds, Coordinates, Interface, KeypointShape, Method,
     Nms, Overlap, Warning, check_model_size,
 };
-use gstnmsfilter::tensor::{Quantization, TensorView};
+use nmsfilter_core::tensor::{Quantization, TensorView};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use gstnmsfilter::cuda::{DeviceRows, Stream};
-use gstnmsfilter::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
+use nmsfilter_core::cuda::{DeviceRows, Stream};
+use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -275,7 +275,7 @@ impl Detections {
         stream: usize,
     ) -> Result<Self> {
         const WORD: usize = 4;
-        let images = outcome.images();
+        let images = outcome.groups();
         let room = if room == 0 { outcome.capacity() } else { room };
         let present = room.min(outcome.capacity());
         let (numbers, components) = (size_of::<Detection>() / WORD, outcome.column_components());

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use gstnmsfilter::cuda::{Device, DeviceBuffer, ForeignStream, Stream};
+use nmsfilter_core::cuda::{Device, DeviceBuffer, ForeignStream, Stream};
 use pyo3::prelude::*;
 
 use crate::array::Memory;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use gstnmsfilter::tensor::ElementType;
+use nmsfilter_core::tensor::ElementType;
 
 use crate::dlpack;
 

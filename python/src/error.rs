@@ -4,8 +4,8 @@
 //! `nmsfilter.InputError` is both a `ValueError` and a `RuntimeError`: torchvision raises the latter for wrong shapes,
 //! and other Python code expects the former.
 
-use gstnmsfilter::cuda::{DeviceError, DriverError};
-use gstnmsfilter::nms::{EngineError, Interface, NmsError, ParamError, Parameter};
+use nmsfilter_core::cuda::{DeviceError, DriverError};
+use nmsfilter_core::nms::{EngineError, Interface, NmsError, ParamError, Parameter};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

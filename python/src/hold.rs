@@ -6,7 +6,7 @@
 
 use std::ffi::c_void;
 
-use gstnmsfilter::cuda::{Device, OwnedEvent};
+use nmsfilter_core::cuda::{Device, OwnedEvent};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_void};
 
 use arrayvec::ArrayVec;
-use gstnmsfilter::tensor::MAX_DIMENSIONS;
+use nmsfilter_core::tensor::MAX_DIMENSIONS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

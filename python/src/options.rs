@@ -3,11 +3,11 @@
 //!
 //! In: objects of Python, or names. Out: what the core takes, or an error with the argument's name.
 
-use gstnmsfilter::nms::{
+use nmsfilter_core::nms::{
     Activation, BoxFormat, ClassThresholds, Coordinates, KeypointShape, Method, Overlap,
     check_iou_threshold,
 };
-use gstnmsfilter::tensor::Quantization;
+use nmsfilter_core::tensor::Quantization;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `python -m nmsfilter` needs of the engines.
 
-use gstnmsfilter::cuda::Device;
-use gstnmsfilter::nms::{Backend, BoxNms};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::cuda::Device;
+use nmsfilter_core::nms::{Backend, BoxNms};
+use nmsfilter_core::tensor::TensorView;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 

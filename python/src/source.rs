@@ -4,8 +4,8 @@
 //! In: [`Input`]s. Out: [`Source`]s, which other threads of Python do not affect, so that engines run while this thread
 //! is detached.
 
-use gstnmsfilter::cuda::Ready;
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Shape, Storage, TensorView};
+use nmsfilter_core::cuda::Ready;
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Quantization, Shape, Storage, TensorView};
 use half::{bf16, f16};
 
 use crate::array::exceeds_memory;

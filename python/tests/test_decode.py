@@ -181,7 +181,7 @@ class Misread(unittest.TestCase):
             decoder = nmsfilter.Decoder("yolov8")
             issued = self.issued(lambda: [decoder(self.ROWS) for _ in range(12)])
             texts = [str(warning.message) for warning in issued]
-            self.assertIn('set decoder="end2end", or num_classes=2 if the model has as many', texts[0])
+            self.assertIn('set decoder="end2end", or num_classes=2 if the model has that many', texts[0])
             self.assertIn("a score is 3, but scores of decoder yolov8 are probabilities from 0 to 1", texts[1])
             self.assertEqual(len(texts), len(set(texts)))
             for warning in issued:
@@ -238,7 +238,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(classes(score_threshold=0.6, multi_label=True, class_agnostic=True), [0, 1])
 
     def test_a_layout_as_text(self):
-        text = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        text = (ROOT / "core/src/decoder/families/end2end.layout").read_text()
         rows = numpy.array([[[1, 2, 11, 12, 0.9, 3], [1, 2, 11, 12, 0.1, 3]]], numpy.float32)
         by_name, by_text = nmsfilter.decode(rows, "end2end"), nmsfilter.decode(rows, layout=text)
         self.assertEqual(by_name.boxes[0, 0].tolist(), [1, 2, 11, 12])
@@ -274,7 +274,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(list(_decode._of_thread.decoders.values()), known)
 
     def test_a_decoder_is_pickled_with_its_arguments(self):
-        layout = (ROOT / "src/decoder/families/end2end.layout").read_text()
+        layout = (ROOT / "core/src/decoder/families/end2end.layout").read_text()
         chosen = [
             {"decoder": "yolov8", "score_threshold": [0.875, 0.5, 0.25], "quantization": {"a": (0.5, -3), "b": (0.25, 0)}},
             {

@@ -2,9 +2,8 @@
 //! The elements and what they share.
 //!
 //! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` is the same for GStreamer's autoplugging.
-//! `detectionjson` makes JSON of the result. `ortinference` runs a detector; it is registered
-//! by a plugin of its own (feature `onnxruntime`, package in inference/). A third plugin (package in demo/)
-//! has elements to test and demonstrate them.
+//! `detectionjson` makes JSON of the result. The element `ortinference`, which runs a detector, is in inference/; elements
+//! to test and demonstrate them are in demo/.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,8 +13,6 @@ pub mod detectionjson;
 pub mod nmsfilter;
 #[cfg(feature = "v1_26")]
 pub mod nmstensordec;
-#[cfg(feature = "onnxruntime")]
-pub mod ortinference;
 pub mod property;
 
 /// Raw video of any format in any memory, for filters that do not access pixels.

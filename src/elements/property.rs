@@ -5,7 +5,7 @@
 use gst::glib;
 use gst::prelude::*;
 
-use crate::text;
+use crate::bindings::strings;
 
 /// Whether the property may be set to the value. A string must be valid UTF-8, which
 /// `g_object_set_property` does not check. Other strings are refused with a warning, and the
@@ -19,7 +19,7 @@ pub fn accepts(
     spec: &glib::ParamSpec,
 ) -> bool {
     let name = spec.name();
-    if text::of_value(value).is_err() {
+    if strings::of_value(value).is_err() {
         gst::warning!(category, obj = element, "{name}: refused a value that is not UTF-8");
         gst::element_warning!(
             element,

@@ -9,14 +9,10 @@
 //! buffers, lists of buffers, and the serialized events between them. Objects can have further references, for example
 //! where a tee is upstream; who changes a frame changes a copy then.
 
-use std::fmt;
-
-use arrayvec::ArrayVec;
 use gst_analytics::{AnalyticsBatchMeta, CAPS_FEATURE_META_ANALYTICS_BATCH_META};
 
 use super::{MAX_TENSORS, TensorViews};
-use crate::tensor::{self, Shape, Storage, TensorView};
-
+use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 /// The media type of buffers whose frames are those of a batch.
 const MEDIA_TYPE: &str = "multistream/x-analytics-batch";
 
@@ -43,16 +39,12 @@ pub struct StreamFrame<'a> {
     /// The number of its stream.
     pub stream: u32,
     /// The caps of the stream; `None` if the batch has none.
-    #[cfg_attr(
-        not(feature = "onnxruntime"),
-        expect(dead_code, reason = "ortinference needs them")
-    )]
     pub caps: Option<&'a gst::CapsRef>,
-    buffer: Place<'a>,
+    buffer: Position<'a>,
 }
 
-/// Where a buffer is among the objects of a stream.
-enum Place<'a> {
+/// The position of a buffer among the objects of a stream.
+enum Position<'a> {
     Object(&'a mut gst::Buffer),
     List(&'a mut gst::BufferList, usize),
 }
@@ -61,16 +53,16 @@ impl StreamFrame<'_> {
     /// The buffer, to read.
     pub fn buffer(&self) -> &gst::BufferRef {
         match &self.buffer {
-            Place::Object(buffer) => buffer,
-            Place::List(list, index) => list.get(*index).expect("the list is that long"),
+            Position::Object(buffer) => buffer,
+            Position::List(list, index) => list.get(*index).expect("the list is that long"),
         }
     }
 
     /// The buffer, to write: a copy takes its place in the batch if it has other references.
     pub fn make_mut(&mut self) -> &mut gst::BufferRef {
         match &mut self.buffer {
-            Place::Object(buffer) => buffer.make_mut(),
-            Place::List(list, index) => {
+            Position::Object(buffer) => buffer.make_mut(),
+            Position::List(list, index) => {
                 list.make_mut().get_mut(*index).expect("the list is that long")
             }
         }
@@ -109,58 +101,7 @@ pub fn frames(batch: &AnalyticsBatchMeta) -> impl Iterator<Item = FrameToRead<'_
     })
 }
 
-/// A frame with tensors.
-pub trait HasTensors {
-    /// The number of tensors.
-    fn tensors(&self) -> usize;
-
-    /// A view of a tensor.
-    fn tensor(&self, index: usize) -> TensorView<'_>;
-}
-
-/// A tensor of frames that are decoded in one run, an image each.
-pub struct ImagesOfFrames<'g, F> {
-    frames: &'g [F],
-    /// The index of the tensor among those of a frame.
-    index: usize,
-}
-
-/// The tensors of frames that have as many, with the same element types and shapes.
-pub fn images_of<F: HasTensors>(frames: &[F]) -> ArrayVec<ImagesOfFrames<'_, F>, MAX_TENSORS> {
-    let tensors = frames.first().map_or(0, HasTensors::tensors);
-    (0..tensors).map(|index| ImagesOfFrames { frames, index }).collect()
-}
-
-/// Views of the tensors. The first dimension is the number of frames, the other the elements of each.
-pub fn views_of_images<'v, F: HasTensors>(images: &'v [ImagesOfFrames<'_, F>]) -> TensorViews<'v> {
-    let view = |images: &'v ImagesOfFrames<'_, F>| {
-        let of_first = images.frames[0].tensor(images.index);
-        let elements = of_first.shape.elements().unwrap_or(usize::MAX);
-        let shape = Shape::new(&[images.frames.len(), elements]).expect("these are two");
-        TensorView::new(of_first.id, of_first.element, shape, Storage::Images(images))
-            .with_quantization(of_first.quantization)
-    };
-    TensorViews(images.iter().map(view).collect())
-}
-
-impl<F: HasTensors> tensor::Images for ImagesOfFrames<'_, F> {
-    fn count(&self) -> usize {
-        self.frames.len()
-    }
-
-    fn storage(&self, index: usize) -> Storage<'_> {
-        self.frames[index].tensor(self.index).storage
-    }
-}
-
-impl<F> fmt::Debug for ImagesOfFrames<'_, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tensor {} of {} frames of a batch", self.index, self.frames.len())
-    }
-}
-
 /// The number of frames of the batch on `buffer`.
-#[cfg(feature = "onnxruntime")]
 pub fn frame_count(buffer: &gst::BufferRef) -> usize {
     buffer.meta::<AnalyticsBatchMeta>().map_or(0, |batch| frames(&batch).count())
 }
@@ -192,10 +133,10 @@ pub fn try_for_each_frame<E>(
                 continue;
             }
             if let Some(buffer) = object.downcast_mut::<gst::Buffer>() {
-                process(StreamFrame { stream, caps, buffer: Place::Object(buffer) })?;
+                process(StreamFrame { stream, caps, buffer: Position::Object(buffer) })?;
             } else if let Some(list) = object.downcast_mut::<gst::BufferList>() {
                 for index in 0..list.len() {
-                    process(StreamFrame { stream, caps, buffer: Place::List(list, index) })?;
+                    process(StreamFrame { stream, caps, buffer: Position::List(list, index) })?;
                 }
             }
         }

@@ -1,99 +1,184 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A buffer as images with their places.
+//! The images of a buffer.
 //!
-//! In: what the readers found on a buffer. Out: [`Images`] in groups, each of which an engine decodes in one run: views
-//! of the group's tensors, the frame of each image, and what determines the place of the images in their frames.
+//! In: the tensors that the readers found on a buffer. Out: [`Images`], a list with the frame of each image, and views
+//! of the tensors of any range of images that an engine can decode in one run.
+//!
+//! A buffer that is a frame is a list of one image. A batch of GStreamer's analytics library is a list of frames whose
+//! tensors are attached to each of them. A batch of DeepStream has one list of layers, with the memory of each frame.
+
+use std::fmt;
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
 
 use super::deepstream::{self, Batch, BatchTensors};
 use super::model::ModelInput;
 use super::selection::SetReader;
-use super::{TensorViews, Tensors};
+use super::{MAX_TENSORS, TensorViews, Tensors};
+use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 
-/// The readers of a stream, which keep what is the same for many buffers.
+/// The readers of a stream, which keep facts and memory from one buffer to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Of batches of DeepStream.
+    /// The reader of DeepStream's batches.
     pub batches: deepstream::Reader,
-    /// Of other tensors.
+    /// The reader of all other tensors.
     pub tensor_sets: SetReader,
 }
 
-/// The images of a buffer.
-#[derive(Clone, Copy)]
-pub(crate) enum Images<'i, 'a> {
-    /// The buffer is a frame, and its tensors are those of one image.
-    Frame {
-        tensors: &'i Tensors<'a>,
-        /// Width and height in the caps; `None` before caps.
-        size: Option<[u32; 2]>,
-        /// The model's input, from the tensors' model description.
-        model: ModelInput,
-    },
-    /// The buffer has a batch of DeepStream, of which at least one frame has tensors.
-    Batch(&'i Batch<'a>),
+/// A frame, and the tensors that are attached to it.
+pub(crate) struct FrameTensors<'a> {
+    pub frame: ImageFrame,
+    pub tensors: Tensors<'a>,
 }
 
-/// Images that are decoded in one run: all have the same place in their frames.
-pub(crate) struct ImageGroup<'i, 'a> {
-    tensors: GroupTensors<'i, 'a>,
-    /// Width and height of the frames; `None` before caps.
+/// The frame of an image.
+#[derive(Clone, Copy)]
+pub(crate) struct ImageFrame {
+    /// The index of the frame in the buffer.
+    pub index: usize,
+    /// The number of the frame's stream in a batch of GStreamer's analytics library.
+    pub stream: Option<u32>,
+    /// Width and height in pixels; `None` before caps.
     pub size: Option<[u32; 2]>,
-    /// The model's input.
+    /// The model's input, from the tensors' model description.
     pub model: ModelInput,
 }
 
+/// The images of a buffer, or some of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Images<'i, 'a> {
+    /// Frames with as many tensors, of the same ids, element types and shapes.
+    Frames(&'i [FrameTensors<'a>]),
+    /// A batch of DeepStream, of which at least one frame has tensors.
+    Batch(&'i Batch<'a>),
+}
+
+/// The tensors of the images of a run.
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
-enum GroupTensors<'i, 'a> {
-    Frame(&'i Tensors<'a>),
-    Batch(BatchTensors<'i>),
+pub(crate) enum ImageTensors<'i, 'a> {
+    /// Tensors as they are attached to one frame.
+    Attached(&'i Tensors<'a>),
+    /// Tensors of several frames, each in a memory of its own.
+    Separate(ArrayVec<SeparateImages<'i, 'a>, MAX_TENSORS>),
+    /// Layers of DeepStream, whose first dimension is the number of frames.
+    Layers(BatchTensors<'i>),
+}
+
+#[cfg(feature = "v1_28")]
+impl FrameTensors<'_> {
+    /// Whether the tensors of both frames have the same ids, element types and shapes.
+    pub fn are_like(&self, other: &Self) -> bool {
+        let (views, others) = (self.tensors.views(), other.tensors.views());
+        let is_like = |(tensor, other): (&TensorView<'_>, &TensorView<'_>)| {
+            tensor.id == other.id
+                && (tensor.element, tensor.quantization) == (other.element, other.quantization)
+                && tensor.shape == other.shape
+        };
+        views.len() == others.len() && views.iter().zip(others.iter()).all(is_like)
+    }
 }
 
 impl<'i, 'a> Images<'i, 'a> {
     /// The number of frames of the batch of DeepStream, with and without tensors; `None` without a batch.
     pub fn batch(self) -> Option<usize> {
         match self {
-            Self::Frame { .. } => None,
+            Self::Frames(_) => None,
             Self::Batch(batch) => Some(batch.found.all_frames),
         }
     }
 
-    /// The images in groups.
-    pub fn groups(self) -> impl Iterator<Item = ImageGroup<'i, 'a>> {
-        let (frame, batch) = match self {
-            Self::Frame { tensors, size, model } => {
-                (Some(ImageGroup { tensors: GroupTensors::Frame(tensors), size, model }), None)
-            }
+    /// The images that can be decoded in one run, as ranges: all images of a range have the same model.
+    pub fn runs(self) -> impl Iterator<Item = Range<usize>> + use<'i, 'a> {
+        let (frames, batch) = match self {
+            Self::Frames(frames) => (Some(0..frames.len()), None),
             Self::Batch(batch) => (None, Some(batch)),
         };
-        let batch = batch.into_iter().flat_map(|batch| {
-            batch.groups().map(move |group| {
-                let first = &batch.frames()[group.start];
-                ImageGroup {
-                    size: Some(first.size),
-                    model: batch.model_input(first),
-                    tensors: GroupTensors::Batch(batch.tensors(group)),
-                }
-            })
-        });
-        frame.into_iter().chain(batch)
+        frames.into_iter().chain(batch.into_iter().flat_map(Batch::runs))
     }
-}
 
-impl ImageGroup<'_, '_> {
-    /// Views of the tensors. In a batch, their first dimension is the number of images.
-    pub fn views(&self) -> TensorViews<'_> {
-        match &self.tensors {
-            GroupTensors::Frame(tensors) => tensors.views(),
-            GroupTensors::Batch(tensors) => tensors.views(),
+    /// The frame of the image with this index.
+    pub fn frame(self, index: usize) -> ImageFrame {
+        match self {
+            Self::Frames(frames) => frames[index].frame,
+            Self::Batch(batch) => batch.frame(index),
         }
     }
 
-    /// For each image, the index of its frame in the buffer.
-    pub fn frames(&self) -> impl Iterator<Item = usize> {
-        let (frame, batch) = match &self.tensors {
-            GroupTensors::Frame(_) => (Some(0), &[][..]),
-            GroupTensors::Batch(tensors) => (None, tensors.frames()),
-        };
-        frame.into_iter().chain(batch.iter().map(|frame| frame.index))
+    /// The tensors of these images.
+    pub fn tensors(self, images: Range<usize>) -> ImageTensors<'i, 'a> {
+        match self {
+            Self::Frames(frames) => match &frames[images] {
+                [frame] => ImageTensors::Attached(&frame.tensors),
+                frames => {
+                    let tensors = frames.first().map_or(0, |frame| frame.tensors.len());
+                    let separate = |index| SeparateImages { frames, index };
+                    ImageTensors::Separate((0..tensors).map(separate).collect())
+                }
+            },
+            Self::Batch(batch) => ImageTensors::Layers(batch.tensors(images)),
+        }
+    }
+}
+
+impl ImageTensors<'_, '_> {
+    /// Views of the tensors. The first dimension of separate images, and of layers, is the number of images.
+    pub fn views(&self) -> TensorViews<'_> {
+        match self {
+            Self::Attached(tensors) => tensors.views(),
+            Self::Separate(tensors) => {
+                TensorViews(tensors.iter().map(SeparateImages::view).collect())
+            }
+            Self::Layers(layers) => layers.views(),
+        }
+    }
+
+    /// Views of the tensors for which a plan is made: separate images have the plan of one of them.
+    pub fn planned_views(&self) -> TensorViews<'_> {
+        match self {
+            Self::Separate(tensors) => tensors
+                .first()
+                .map_or_else(TensorViews::default, |tensor| tensor.frames[0].tensors.views()),
+            Self::Attached(_) | Self::Layers(_) => self.views(),
+        }
+    }
+
+    /// Whether each image is in a memory of its own, and the plan is made for one image.
+    pub fn are_separate(&self) -> bool {
+        matches!(self, Self::Separate(_))
+    }
+}
+
+/// A tensor of several frames, an image each.
+pub(crate) struct SeparateImages<'i, 'a> {
+    frames: &'i [FrameTensors<'a>],
+    /// The index of the tensor among those of a frame.
+    index: usize,
+}
+
+impl SeparateImages<'_, '_> {
+    fn view(&self) -> TensorView<'_> {
+        let first = self.frames[0].tensors.view(self.index);
+        let elements = first.shape.elements().unwrap_or(usize::MAX);
+        let shape = Shape::new(&[self.frames.len(), elements]).expect("these are two");
+        TensorView::new(first.id, first.element, shape, Storage::Images(self))
+            .with_quantization(first.quantization)
+    }
+}
+
+impl tensor::Images for SeparateImages<'_, '_> {
+    fn count(&self) -> usize {
+        self.frames.len()
+    }
+
+    fn storage(&self, index: usize) -> Storage<'_> {
+        self.frames[index].tensors.view(self.index).storage
+    }
+}
+
+impl fmt::Debug for SeparateImages<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tensor {} of {} frames of a batch", self.index, self.frames.len())
     }
 }

@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of the frame that masks cover.
+//! Computes which parts of the frame masks cover.
 //!
-//! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
+//! In: an engine's masks, in pixels of the prototypes or of the frame. Out: edges in pixels of the frame.
 
-use crate::decoder::Layout;
-use crate::engine::{Mask, MaskSize, Params};
-use crate::geometry::Mapping;
+use nmsfilter_core::decoder::Layout;
+use nmsfilter_core::engine::{ImagePlace, Mask, MaskSize, Params};
+use nmsfilter_core::geometry::Mapping;
 
-/// The pixels of the masks of a run.
+/// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskPixels {
-    /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
+    /// The width and height of a mask pixel, in pixels of the model's input; `None` if mask pixels are pixels of
+    /// the frame.
     in_model: Option<[f32; 2]>,
 }
 
 impl MaskPixels {
-    /// Those of a run with `params`, which are for images in a frame.
-    pub fn of(layout: &Layout, params: &Params) -> Self {
+    /// The pixels of the masks of an image at `place`, which is in a frame.
+    pub fn new(layout: &Layout, params: &Params, place: &ImagePlace) -> Self {
         let prototypes = layout.prototypes.filter(|_| params.mask_size == MaskSize::Prototypes);
-        let in_model = prototypes.map(|of| {
-            let size = [of.width, of.height];
-            [0, 1].map(|axis| params.model_size[axis] / size[axis] as f32)
+        let in_model = prototypes.map(|prototypes| {
+            let model = place.mask_model_size(layout, &prototypes);
+            let size = [prototypes.width, prototypes.height];
+            [0, 1].map(|axis| model[axis] / size[axis] as f32)
         });
         Self { in_model }
     }
 
-    /// The left, upper, right and lower edge of the part of the frame that a mask covers. It can reach beyond the
-    /// frame.
+    /// Returns the left, upper, right and lower edge of the part of the frame that a mask covers. This part can
+    /// extend beyond the frame.
     pub fn area(&self, mask: &Mask<'_>, mapping: &Mapping) -> [f32; 4] {
         let corners = [
             [mask.left, mask.top],
-            // Within the prototypes or the frame: no overflow.
+            // The sums are within the prototypes or the frame, so they do not overflow.
             [mask.left + mask.width, mask.top + mask.height],
         ];
         let [[left, top], [right, bottom]] = corners.map(|corner| {
@@ -47,30 +49,46 @@ impl MaskPixels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::{self, Options};
-    use crate::geometry::Letterbox;
-    use crate::plan::Place;
-    use crate::tensor::TensorView;
+    use nmsfilter_core::decoder::{self, Options};
+    use nmsfilter_core::engine::{Cpu, Engine};
+    use nmsfilter_core::geometry::Letterbox;
+    use nmsfilter_core::tensor::TensorView;
 
     #[test]
     fn pixels_of_prototypes_are_mapped_through_the_letterbox_and_those_of_the_frame_are_not() {
         let mapping = Mapping::new([1280, 720], [640, 640], Letterbox::Center).unwrap();
-        let (rows, prototypes) = ([0.0f32; 2 * 7], [0.0f32; 160 * 160]);
-        let tensors = [
-            TensorView::from_slice("output0", &[1, 2, 7], &rows),
-            TensorView::from_slice("output1", &[1, 1, 160, 160], &prototypes),
-        ];
-        let decoder = decoder::by_name("end2end-seg");
-        let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
-        let mask = Mask { left: 40, top: 34, width: 80, height: 90, bytes: &[] };
-        for (mask_size, expected) in [
+        let prototypes = [0.0f32; 160 * 160];
+        for (mask_size, corners, pixels, expected) in [
             // 4 pixels of the model's input, which are 8 of the frame; the first row is in the border.
-            (MaskSize::Prototypes, [320.0, -8.0, 960.0, 712.0]),
-            (MaskSize::Frame, [40.0, 34.0, 120.0, 124.0]),
+            (
+                MaskSize::Prototypes,
+                [160.0, 136.0, 480.0, 496.0],
+                [40, 34, 80, 90],
+                [320.0, -8.0, 960.0, 712.0],
+            ),
+            (
+                MaskSize::Frame,
+                [20.0, 157.0, 60.0, 202.0],
+                [40, 34, 80, 90],
+                [40.0, 34.0, 120.0, 124.0],
+            ),
         ] {
-            let mut params = Params { mask_size, ..Params::default() };
-            Place::Frame(mapping).apply(&layout, &mut params);
-            assert_eq!(MaskPixels::of(&layout, &params).area(&mask, &mapping), expected);
+            let [x1, y1, x2, y2] = corners;
+            let row = [x1, y1, x2, y2, 0.9f32, 0.0, 1.0];
+            let tensors = [
+                TensorView::from_slice("output0", &[1, 1, 7], &row),
+                TensorView::from_slice("output1", &[1, 1, 160, 160], &prototypes),
+            ];
+            let decoder = decoder::by_name("end2end-seg");
+            let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
+            let params = Params { mask_size, ..Params::default() };
+            let place = ImagePlace::in_frame(&mapping, 0);
+            let mut engine = Cpu::default();
+            let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
+            let mask = outcome.masks.get(0).expect("the survivor has a mask");
+            assert_eq!([mask.left, mask.top, mask.width, mask.height], pixels);
+            let found = MaskPixels::new(&layout, &params, &place).area(&mask, &mapping);
+            assert_eq!(found, expected);
         }
     }
 }

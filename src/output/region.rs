@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regions: the survivors in pixels of their frame.
 //!
-//! In: survivors with their details, and the mapping of their image to the frame. Out: what the writers attach.
+//! In: survivors with their details, and the mapping from their image to the frame. Out: the data that the writers
+//! attach.
 
 use std::ops::Range;
 
 use super::detailed::{DetailedRegion, DetailedRegions};
-use crate::detail::{Detail, Point};
-use crate::engine::{Detection, Mask};
-use crate::geometry::{Corners, Mapping, OrientedBox};
+use nmsfilter_core::engine::detail::{Detail, Point};
+use nmsfilter_core::engine::{Detection, Mask};
+use nmsfilter_core::geometry::{Corners, Mapping, OrientedBox};
 
 /// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// Left edge, in pixels of the frame.
+    /// The left edge.
     pub x1: f32,
-    /// Upper edge, in pixels of the frame.
+    /// The upper edge.
     pub y1: f32,
-    /// Right edge; `x2 > x1`.
+    /// The right edge; `x2 > x1`.
     pub x2: f32,
-    /// Lower edge; `y2 > y1`.
+    /// The lower edge; `y2 > y1`.
     pub y2: f32,
     /// The score of the detection.
     pub confidence: f32,
@@ -28,16 +29,17 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of a survivor, by the mapping of its image; `None` if it is outside the frame.
+    /// Creates the region of a survivor with the mapping of its image. `None` if the survivor is outside the frame.
     pub fn of(detection: &Detection, mapping: &Mapping) -> Option<Self> {
         let Corners { x1, y1, x2, y2 } = mapping.frame_box(detection.corners())?;
         Some(Self { x1, y1, x2, y2, confidence: detection.score, class: detection.class })
     }
 
-    /// The region in whole pixels (left, top, width, height): at least one pixel, within the frame.
+    /// Returns the region in whole pixels (left, top, width, height). It has at least one pixel, and is within the
+    /// frame.
     pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
         let span = |low: f32, high: f32, limit: u32| {
-            // Both are within 0..=limit, since regions are clipped, so the casts are exact.
+            // Both numbers are within 0..=limit, because regions are clipped. So the casts are exact.
             let low = (low.round() as u32).min(limit - 1);
             let high = (high.round() as u32).clamp(low + 1, limit);
             (low, high - low)
@@ -48,43 +50,54 @@ impl Region {
     }
 }
 
-/// What a region has besides its upright box.
+/// The details of a region, in addition to its upright box.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegionDetail {
-    /// The oriented box, in pixels of the frame, not clipped. The region is its bounds.
+    /// The oriented box in pixels of the frame, not clipped. The region is its bounds.
     pub oriented: Option<OrientedBox>,
-    /// Which of [`DetailedRegions::points`] are its points.
+    /// The range of the region's points in [`DetailedRegions::points`].
     pub points: Range<usize>,
     /// The mask.
     pub mask: Option<RegionMask>,
 }
 
-/// The mask of a region: bits in rows, each padded to whole bytes, the most significant bit first.
+/// The mask of a region: rows of bits. Each row is padded to whole bytes, and begins with the most significant bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionMask {
-    /// The number of bits in a row.
+    /// The number of bits per row.
     pub width: u32,
     /// The number of rows.
     pub height: u32,
     /// The part of the frame that the mask covers: left, upper, right and lower edge in pixels.
     pub area: [f32; 4],
-    /// Which of [`DetailedRegions::mask_bytes`] are its rows.
+    /// The range of the mask's rows in [`DetailedRegions::mask_bytes`].
     pub bytes: Range<usize>,
 }
 
 impl RegionMask {
-    /// The number of bytes of a row.
+    /// Returns the number of bytes per row.
     pub fn stride(&self) -> usize {
         self.width.div_ceil(8) as usize
     }
 }
 
+/// A frame of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameId {
+    /// The index of the frame in the buffer.
+    pub index: usize,
+    /// Width and height in pixels.
+    pub size: [u32; 2],
+    /// The index of the model of the frame's tensors among the models of the element.
+    pub model: usize,
+}
+
 /// The regions of the frames of a buffer.
 #[derive(Clone, Debug, Default)]
 pub struct FrameRegions {
-    /// Of all frames.
+    /// The regions of all frames.
     regions: Vec<Region>,
-    /// Of each region of a frame whose model gives any.
+    /// The details of regions. Regions of frames whose model outputs no details have none.
     details: Vec<RegionDetail>,
     /// The points of all regions, in pixels of the frame.
     points: Vec<Point>,
@@ -93,22 +106,20 @@ pub struct FrameRegions {
     frames: Vec<Frame>,
 }
 
-/// A frame of a buffer.
+/// A frame of a buffer, and the ranges of what it has.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Its index in the buffer.
-    index: usize,
-    size: [u32; 2],
+    id: FrameId,
     /// Which of the regions are its regions.
     regions: Range<usize>,
-    /// Which of the details are those of its regions: as many, or none.
+    /// The range of these regions' details: one per region, or none.
     details: Range<usize>,
-    /// Whether the model gives the visibility of points.
+    /// True if the model outputs the visibility of points.
     has_visibility: bool,
 }
 
 impl FrameRegions {
-    /// Removes all frames. Keeps the memory.
+    /// Removes all frames. The memory is kept for the next buffer.
     pub fn clear(&mut self) {
         self.regions.clear();
         self.details.clear();
@@ -117,21 +128,20 @@ impl FrameRegions {
         self.frames.clear();
     }
 
-    /// Adds a frame of this size with its regions, in descending rank. Frames can be added in any order.
-    pub fn add(&mut self, frame: usize, size: [u32; 2], regions: impl Iterator<Item = Region>) {
+    /// Adds a frame with its regions, in descending rank. Frames can be added in any order.
+    pub fn add(&mut self, id: FrameId, regions: impl Iterator<Item = Region>) {
         let (first, first_detail) = (self.regions.len(), self.details.len());
         self.regions.extend(regions);
         self.frames.push(Frame {
-            index: frame,
-            size,
+            id,
             regions: first..self.regions.len(),
             details: first_detail..first_detail,
             has_visibility: false,
         });
     }
 
-    /// Adds the details of the survivor whose region is the next of the last frame; of its mask, if it has one, with the
-    /// part of the frame that it covers.
+    /// Adds the details of a survivor. They belong to the first region of the last frame that has no details yet. A
+    /// mask comes with the part of the frame that it covers.
     ///
     /// # Panics
     /// If no frame was added.
@@ -151,7 +161,7 @@ impl FrameRegions {
         frame.has_visibility = points.has_visibility();
         frame.details.end += 1;
         self.details.push(RegionDetail {
-            oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
+            oriented: detail.oriented_box().map(|oriented| mapping.frame_oriented_box(&oriented)),
             points: first..self.points.len(),
             mask: mask.map(|(mask, area)| {
                 let first = self.mask_bytes.len();
@@ -162,31 +172,23 @@ impl FrameRegions {
         });
     }
 
-    /// Puts the frames in ascending order of their indices.
+    /// Sorts the frames by their index.
     pub fn sort_frames(&mut self) {
-        self.frames.sort_unstable_by_key(|frame| frame.index);
+        self.frames.sort_unstable_by_key(|frame| frame.id.index);
     }
 
-    /// The regions of all frames, which have the same model.
+    /// Returns the regions of all frames. All frames must have one model.
     pub fn all(&self) -> DetailedRegions<'_> {
         let has_visibility = self.frames.first().is_some_and(|frame| frame.has_visibility);
         self.range(0..self.regions.len(), 0..self.details.len(), has_visibility)
     }
 
-    /// The index, the size and the regions of each frame, also of those without a region.
-    pub fn frames(&self) -> impl Iterator<Item = (usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.iter().map(|frame| self.of_frame(frame))
-    }
-
-    /// The same of the frame with this position among them.
-    #[cfg(feature = "v1_28")]
-    pub fn frame(&self, position: usize) -> Option<(usize, [u32; 2], DetailedRegions<'_>)> {
-        self.frames.get(position).map(|frame| self.of_frame(frame))
-    }
-
-    fn of_frame(&self, frame: &Frame) -> (usize, [u32; 2], DetailedRegions<'_>) {
-        let Frame { index, size, regions, details, has_visibility } = frame;
-        (*index, *size, self.range(regions.clone(), details.clone(), *has_visibility))
+    /// Each frame and its regions, also frames without a region.
+    pub fn frames(&self) -> impl Iterator<Item = (FrameId, DetailedRegions<'_>)> {
+        self.frames.iter().map(|frame| {
+            let Frame { id, regions, details, has_visibility } = frame;
+            (*id, self.range(regions.clone(), details.clone(), *has_visibility))
+        })
     }
 
     fn range(
@@ -204,34 +206,36 @@ impl FrameRegions {
         }
     }
 
-    /// The best region of the first frame that has any, and the index and the size of that frame.
-    pub fn first(&self) -> Option<((usize, [u32; 2]), DetailedRegion<'_>)> {
-        self.frames()
-            .find_map(|(frame, size, regions)| Some(((frame, size), regions.iter().next()?)))
+    /// The best region of the first frame that has any, and that frame.
+    pub fn first(&self) -> Option<(FrameId, DetailedRegion<'_>)> {
+        self.frames().find_map(|(frame, regions)| Some((frame, regions.iter().next()?)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SIZE: [u32; 2] = [640, 480];
+    use nmsfilter_core::decoder::{self, Options};
+    use nmsfilter_core::engine::{Cpu, Engine, ImagePlace, MaskSize, Method, Params};
+    use nmsfilter_core::geometry::{Bounds, Letterbox};
+    use nmsfilter_core::tensor::TensorView;
 
     #[test]
     fn regions_are_those_of_their_frames_in_the_order_of_the_frames() {
         let region = |class| Region { x1: 0.0, y1: 0.0, x2: 1.0, y2: 1.0, confidence: 0.5, class };
         let mut regions = FrameRegions::default();
         assert!(regions.first().is_none());
-        regions.add(4, SIZE, [region(1), region(2)].into_iter());
-        regions.add(0, SIZE, std::iter::empty());
-        regions.add(2, SIZE, [region(3)].into_iter());
+        let frame = |index| FrameId { index, size: [640, 480], model: 0 };
+        regions.add(frame(4), [region(1), region(2)].into_iter());
+        regions.add(frame(0), std::iter::empty());
+        regions.add(frame(2), [region(3)].into_iter());
         regions.sort_frames();
         let expected: [(usize, &[Region]); 3] =
             [(0, &[]), (2, &[region(3)]), (4, &[region(1), region(2)])];
-        assert!(regions.frames().map(|(frame, _, found)| (frame, found.regions)).eq(expected));
+        assert!(regions.frames().map(|(frame, found)| (frame.index, found.regions)).eq(expected));
         assert_eq!(
             regions.first().map(|(frame, found)| (frame, *found.region)),
-            Some(((2, SIZE), region(3)))
+            Some((frame(2), region(3)))
         );
         assert_eq!(regions.all().regions.len(), 3);
         regions.clear();
@@ -242,5 +246,49 @@ mod tests {
     fn a_region_covers_at_least_one_pixel_inside_the_frame() {
         let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
         assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
+    }
+
+    /// The mask of a box has the pixels of the region of interest.
+    #[test]
+    fn a_mask_of_the_frame_has_the_whole_pixels_of_the_region() {
+        const BOXES: usize = 1_000;
+        let mut rng = fastrand::Rng::with_seed(4);
+        let rows: Vec<f32> = (0..BOXES)
+            .flat_map(|_| {
+                let [x, y] = [0, 1].map(|_| rng.f32() * 700.0 - 30.0);
+                let [w, h] = [0, 1].map(|_| rng.f32() * rng.f32() * 300.0);
+                [x, y, x + w, y + h, 0.5, 0.0, 1.0]
+            })
+            .collect();
+        let prototypes = [0.0f32; 120 * 160];
+        let tensors = [
+            TensorView::from_slice("output0", &[1, BOXES, 7], &rows),
+            TensorView::from_slice("output1", &[1, 1, 120, 160], &prototypes),
+        ];
+        let decoder = decoder::by_name("end2end-seg");
+        let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
+        for letterbox in [Letterbox::None, Letterbox::Center, Letterbox::TopLeft] {
+            for frame in [[1920, 1080], [333, 517], [1, 1]] {
+                let mapping = Mapping::new(frame, [640, 480], letterbox).unwrap();
+                let params = Params {
+                    method: Method::None,
+                    mask_size: MaskSize::Frame,
+                    ..Params::default()
+                };
+                let place =
+                    ImagePlace { visible: Bounds::ANY, ..ImagePlace::in_frame(&mapping, 0) };
+                let mut engine = Cpu::default();
+                let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
+                let mut compared = 0;
+                for (index, detection) in outcome.survivors.iter().enumerate() {
+                    let Some(region) = Region::of(detection, &mapping) else { continue };
+                    let mask = outcome.masks.get(index).expect("all masks together are small");
+                    let area = [mask.left, mask.top, mask.width, mask.height];
+                    assert_eq!(area, region.pixels(frame), "{detection:?}");
+                    compared += 1;
+                }
+                assert!(compared > BOXES / 2, "{compared} regions in a frame of {frame:?}");
+            }
+        }
     }
 }

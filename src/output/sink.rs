@@ -1,115 +1,191 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of a buffer's regions.
+//! Attaches the regions of a buffer.
 //!
-//! In: the regions of each frame of a buffer. Out: metadata on the buffer, or on the frames of its batch; and the
-//! buffer without the tensors that were decoded, if they are to be removed.
+//! In: the regions of each frame of a buffer, and for each model the labels and the metadata to write. Out: metadata on
+//! the buffer, or on the frames of its batch; and the buffer without the tensors that were decoded, if they are to be
+//! removed.
 
 use gst::glib;
 
 use super::deepstream::{self, ClassColors, Task};
-use super::{DetailedRegion, FrameRegions, Kinds, Labels, MaskBuffers};
+use super::{DetailedRegion, FrameId, FrameRegions, Kinds, Labels, MaskBuffers};
 use crate::deepstream::DeepStreamError;
+use crate::input::InputError;
+#[cfg(feature = "v1_28")]
+use crate::input::analytics_batch;
 use crate::input::source::{Images, Sources};
 
-/// What the regions are attached to.
+/// The buffer or the frames that regions are attached to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// A buffer that is a frame of this size, if it is known.
-    Frame(Option<[u32; 2]>),
+    /// A buffer that is a frame.
+    Frame,
     /// The frames of a batch of DeepStream.
     Batch {
-        /// The number of the inference element whose tensors were decoded.
+        /// The id of the inference element whose tensors were decoded.
         unique_id: u32,
-        /// The size of the frame, if the batch has no other: then the buffer is this frame, too.
-        only_frame: Option<[u32; 2]>,
+        /// Whether the batch has one frame: the buffer is this frame, too.
+        is_frame: bool,
     },
+    /// The frames of a batch of GStreamer's analytics library.
+    #[cfg(feature = "v1_28")]
+    Streams,
 }
 
 /// Attaches regions, and removes tensors.
 pub(crate) struct Sink<'a> {
     pub target: Target,
-    pub kinds: Kinds,
-    pub keep_tensors: bool,
     /// The colors of DeepStream's objects.
     pub colors: &'a ClassColors,
     /// The readers of the tensors.
-    pub sources: &'a Sources,
+    pub sources: &'a mut Sources,
 }
 
-/// Why regions cannot be attached.
+/// The settings for the frames of a model.
+pub(crate) struct ModelOutput<'a> {
+    pub labels: &'a mut Labels,
+    pub kinds: Kinds,
+    pub keep_tensors: bool,
+}
+
+/// The models of the frames of a buffer.
+pub(crate) trait ModelOutputs {
+    /// The settings for the frames of the model with this index ([`FrameId::model`]).
+    fn output(&mut self, model: usize) -> ModelOutput<'_>;
+}
+
+/// The reason for which regions cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OutputError {
     #[error("regions cannot be attached: {0}")]
     Attach(#[from] glib::BoolError),
     #[error(transparent)]
     DeepStream(#[from] DeepStreamError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[cfg(feature = "v1_28")]
+    #[error("stream {number} of the batch: {error}")]
+    Stream { number: u32, error: Box<Self> },
 }
 
 impl Target {
-    /// The buffer or the batch that `images` were read from.
+    /// Returns the buffer or the batch from which `images` were read.
     pub fn of(images: Images<'_, '_>) -> Self {
         match images {
-            Images::Frame { size, .. } => Self::Frame(size),
-            Images::Batch(batch) => {
-                let only_frame = (batch.found.all_frames == 1).then(|| batch.frames()[0].size);
-                Self::Batch { unique_id: batch.found.unique_id, only_frame }
-            }
+            Images::Frames(_) => Self::Frame,
+            Images::Batch(batch) => Self::Batch {
+                unique_id: batch.found.unique_id,
+                is_frame: batch.found.all_frames == 1,
+            },
         }
     }
 }
 
 impl Sink<'_> {
-    /// Whether the frame of this index and size already has `region`.
+    /// Whether the frame already has `region`.
     pub fn is_attached(
         &self,
         buffer: &mut gst::BufferRef,
-        (frame, size): (usize, [u32; 2]),
+        frame: FrameId,
         region: DetailedRegion<'_>,
-        labels: &mut Labels,
+        models: &mut impl ModelOutputs,
     ) -> bool {
+        let ModelOutput { labels, kinds, .. } = models.output(frame.model);
         match self.target {
-            Target::Frame(Some(size)) => {
-                super::is_attached(buffer, size, region, labels, self.kinds)
-            }
-            Target::Batch { unique_id, .. } if self.kinds.nvds => {
-                let batch = self.sources.batches.batch_meta(buffer);
+            Target::Frame => super::is_attached(buffer, frame.size, region, labels, kinds),
+            Target::Batch { unique_id, .. } => {
+                let batch = self.sources.batches.batch_meta(buffer).filter(|_| kinds.nvds);
                 batch.is_some_and(|batch| {
-                    deepstream::is_attached(batch, (frame, size), region, labels, unique_id)
+                    deepstream::is_attached(batch, frame, region, labels, unique_id)
                 })
             }
-            _ => false,
+            #[cfg(feature = "v1_28")]
+            Target::Streams => {
+                let Some(batch) = buffer.meta::<gst_analytics::AnalyticsBatchMeta>() else {
+                    return false;
+                };
+                let frames = &mut analytics_batch::frames(&batch);
+                frames.nth(frame.index).is_some_and(|read| {
+                    super::is_attached(read.buffer, frame.size, region, labels, kinds)
+                })
+            }
         }
     }
 
-    /// Attaches the regions of each frame, and removes the tensors unless they are kept.
+    /// Attaches the regions of each frame, and removes the tensors unless they are to be kept.
     ///
     /// # Errors
-    /// If GStreamer or DeepStream adds no metadata, or DeepStream's metadata is damaged.
+    /// If GStreamer or DeepStream cannot add metadata, or if DeepStream's metadata is damaged.
     pub fn attach(
-        &self,
+        &mut self,
         buffer: &mut gst::BufferRef,
         regions: &FrameRegions,
-        labels: &mut Labels,
+        models: &mut impl ModelOutputs,
         mask_buffers: &mut MaskBuffers,
     ) -> Result<(), OutputError> {
-        let frame = match self.target {
-            Target::Frame(size) => size,
-            Target::Batch { unique_id, only_frame } => {
-                let (add_objects, remove_tensors) = (self.kinds.nvds, !self.keep_tensors);
-                let task = Task { unique_id, add_objects, remove_tensors };
+        let Some((frame, found)) = regions.frames().next() else { return Ok(()) };
+        match self.target {
+            Target::Frame => {
+                let ModelOutput { labels, kinds, keep_tensors } = models.output(frame.model);
+                super::attach(buffer, frame.size, found, labels, mask_buffers, kinds)?;
+                if !keep_tensors {
+                    self.remove_tensors(buffer);
+                }
+            }
+            Target::Batch { unique_id, is_frame } => {
+                let ModelOutput { labels, kinds, keep_tensors } = models.output(frame.model);
+                let task =
+                    Task { unique_id, add_objects: kinds.nvds, remove_tensors: !keep_tensors };
                 if let Some(batch) = self.sources.batches.batch_meta(buffer) {
                     deepstream::attach(batch, regions.frames(), labels, self.colors, task)?;
                 }
-                only_frame
+                if is_frame {
+                    super::attach(buffer, frame.size, found, labels, mask_buffers, kinds)?;
+                }
             }
-        };
-        if let Some(size) = frame {
-            super::attach(buffer, size, regions.all(), labels, mask_buffers, self.kinds)?;
-        }
-        #[cfg(feature = "v1_20")]
-        if matches!(self.target, Target::Frame(_)) && !self.keep_tensors {
-            self.sources.tensor_sets.remove(buffer);
+            #[cfg(feature = "v1_28")]
+            Target::Streams => self.attach_to_streams(buffer, regions, models, mask_buffers)?,
         }
         Ok(())
+    }
+
+    /// Attaches the regions to the frames of a batch of GStreamer's analytics library. A frame that has other references
+    /// is replaced by a copy.
+    #[cfg(feature = "v1_28")]
+    fn attach_to_streams(
+        &mut self,
+        buffer: &mut gst::BufferRef,
+        regions: &FrameRegions,
+        models: &mut impl ModelOutputs,
+        mask_buffers: &mut MaskBuffers,
+    ) -> Result<(), OutputError> {
+        let mut decoded = regions.frames().peekable();
+        let mut index = 0;
+        analytics_batch::try_for_each_frame(buffer, |mut frame| {
+            let found = decoded.next_if(|(id, _)| id.index == index);
+            index += 1;
+            let Some((id, found)) = found else { return Ok(()) };
+            let ModelOutput { labels, kinds, keep_tensors } = models.output(id.model);
+            let mut attach = || {
+                if !keep_tensors {
+                    // The reader removes the set that it has read last.
+                    self.sources.tensor_sets.read(frame.buffer())?;
+                }
+                let buffer = frame.make_mut();
+                super::attach(buffer, id.size, found, labels, mask_buffers, kinds)?;
+                if !keep_tensors {
+                    self.remove_tensors(buffer);
+                }
+                Ok(())
+            };
+            let number = frame.stream;
+            attach().map_err(|error| OutputError::Stream { number, error: Box::new(error) })
+        })
+    }
+
+    #[cfg_attr(not(feature = "v1_20"), expect(unused_variables, reason = "there are no tensors"))]
+    fn remove_tensors(&self, buffer: &mut gst::BufferRef) {
+        #[cfg(feature = "v1_20")]
+        self.sources.tensor_sets.remove(buffer);
     }
 }

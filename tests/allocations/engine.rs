@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! After the first run, an engine allocates nothing for runs of equal size.
 
-use gstnmsfilter::internals::decoder;
-use gstnmsfilter::internals::engine::{Method, Params};
-use gstnmsfilter::nms::{Backend, FrameMap, MaskSize, Nms};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Method, Params};
+use nmsfilter_core::nms::{Backend, FrameMap, MaskSize, Nms};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
 use crate::support::engines;
@@ -28,8 +28,16 @@ fn the_engine_allocates_nothing_once_warm() {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
         for method in [Method::None, Method::Greedy, Method::MapReduce] {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
-            let mut run =
-                || assert!(engine.run(tensors, &layout, &params).unwrap().image(0).candidates > 0);
+            let mut run = || {
+                assert!(
+                    engine
+                        .run(tensors, &layout, &params, &engines::places(&layout))
+                        .unwrap()
+                        .group(0)
+                        .candidates
+                        > 0
+                )
+            };
             run();
             assert_eq!(allocations(run), 0, "{method:?}");
         }
@@ -53,10 +61,10 @@ fn the_engine_allocates_nothing_for_masks_once_warm() {
     for mask_size in [MaskSize::Prototypes, MaskSize::Frame] {
         let mut nms = Nms::new(backend, Some(0)).unwrap();
         nms.set_decoder(Some("end2end-seg")).unwrap();
-        (nms.params.mask_size, nms.params.frame) = (mask_size, Some(frame));
+        (nms.params.mask_size, nms.frame) = (mask_size, Some(frame));
         let mut run = |max_detections| {
             nms.params.max_detections = max_detections;
-            let image = nms.run(&tensors).unwrap().image(0);
+            let image = nms.run(&tensors).unwrap().group(0);
             assert!(image.masks.get(0).unwrap().bytes.iter().any(|byte| *byte != 0));
         };
         run(0);
@@ -79,8 +87,9 @@ fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() 
     let layout = decoder::choose(&tensors, None, options).unwrap().layout;
     let mut engine = engines::fast();
     let mut run = || {
-        let outcome = engine.run(&tensors, &layout, &Params::default()).unwrap();
-        assert!(outcome.images().all(|image| image.candidates > 0));
+        let outcome =
+            engine.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
+        assert!(outcome.groups().all(|image| image.candidates > 0));
     };
     run();
     assert_eq!(allocations(run), 0);
@@ -100,7 +109,7 @@ fn nms_makes_its_plan_once() {
     nms.params.thresholds.per_class = vec![0.5, 0.75];
     let mut run = |per_class: f32| {
         nms.params.thresholds.per_class[0] = per_class;
-        assert!(nms.run(&tensors).unwrap().image(0).candidates > 0);
+        assert!(nms.run(&tensors).unwrap().group(0).candidates > 0);
     };
     run(0.5);
     // A change of the parameters needs no new plan either.

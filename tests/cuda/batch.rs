@@ -3,9 +3,9 @@
 //! memory is allocated only for larger batches.
 
 use gstnmsfilter::input::cuda_memory::Uploader;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
 use crate::outcome::{OnGpu, bytes_downloaded, scenes};
@@ -28,11 +28,14 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
         let joined = Scene::joined(&batch);
         let (tensors, layout) = joined.tensors();
         let copies = on_device(&mut uploader, &tensors);
-        let outcome = cuda.run(&attached(&copies).views(), &layout, &joined.params).unwrap();
-        assert_eq!(outcome.images().len(), batch.len(), "seed {seed}");
-        for (index, (image, found)) in batch.iter().zip(outcome.images()).enumerate() {
+        let outcome = cuda
+            .run(&attached(&copies).views(), &layout, &joined.params, &joined.places())
+            .unwrap();
+        assert_eq!(outcome.groups().len(), batch.len(), "seed {seed}");
+        for (index, (image, found)) in batch.iter().zip(outcome.groups()).enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected = reference.run(&tensors, &layout, &image.params).unwrap().image(0);
+            let expected =
+                reference.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             survivors += found.survivors.len() as u64;
         }
@@ -68,7 +71,7 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 }
 
 fn survivors(outcome: &Outcome<'_>) -> Vec<usize> {
-    outcome.images().map(|image| image.survivors.len()).collect()
+    outcome.groups().map(|image| image.survivors.len()).collect()
 }
 
 #[test]
@@ -83,9 +86,10 @@ fn a_batch_of_more_candidates_than_memory_is_launched_twice_and_the_next_of_that
     let layout = layout(&tensors);
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for launches in [2, 1, 1] {
-        let outcome = cuda.run(&tensors, &layout, &Params::default()).unwrap();
+        let outcome =
+            cuda.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
         assert_eq!(survivors(&outcome), counts);
-        let candidates: Vec<usize> = outcome.images().map(|image| image.candidates).collect();
+        let candidates: Vec<usize> = outcome.groups().map(|image| image.candidates).collect();
         assert_eq!(candidates, counts);
         assert_eq!(outcome.device().launches, launches);
         // The counts of each image, and each survivor.
@@ -114,11 +118,12 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
             let tensors = [TensorView::from_slice("windows", &[images, anchors, 4], &windows)];
             let layout = layout(&tensors);
             let params = Params { thresholds: ClassThresholds::uniform(0.2), ..Params::default() };
-            let expected = reference.run(&tensors, &layout, &params).unwrap();
-            let outcome = cuda.run(&tensors, &layout, &params).unwrap();
+            let expected =
+                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
             let case = format!("{images} images of {anchors} anchors, turn {turn}");
-            assert_eq!(outcome.images().len(), images, "{case}");
-            for (expected, found) in expected.images().zip(outcome.images()) {
+            assert_eq!(outcome.groups().len(), images, "{case}");
+            for (expected, found) in expected.groups().zip(outcome.groups()) {
                 assert_eq!(bits(&expected), bits(&found), "{case}");
             }
             assert_eq!(outcome.device().launches, 1, "{case}");
@@ -157,8 +162,9 @@ fn an_engine_has_memory_for_the_candidates_that_came_and_not_for_all_anchors() {
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for (turn, (candidates, copies, layout)) in frames.iter().enumerate() {
         let params = Params { max_detections: 0, ..Params::default() };
-        let outcome = cuda.run(&attached(copies).views(), layout, &params).unwrap();
-        let image = outcome.image(0);
+        let outcome =
+            cuda.run(&attached(copies).views(), layout, &params, &engines::places(layout)).unwrap();
+        let image = outcome.group(0);
         assert_eq!((image.candidates, image.survivors.len()), (*candidates, *candidates));
         assert_eq!(outcome.device().launches, if turn == 1 { 2 } else { 1 });
         let allocated = emulated.device_bytes() - before;

@@ -3,8 +3,8 @@
 //!
 //! The environment variable `NMSFILTER_TEST_SCENES` sets the number of random scenes (300).
 
-use gstnmsfilter::internals::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::outcome::{bytes_downloaded, layout, scenes};
 use crate::support::engines::{self, bits};
@@ -23,9 +23,10 @@ fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
             class_rules: Vec::new(),
             ..scene.params.clone()
         };
-        let expected = reference.run(&tensors, &layout, &params).unwrap().image(0);
-        let outcome = cuda.run(&tensors, &layout, &params).unwrap();
-        let found = outcome.image(0);
+        let expected =
+            reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0);
+        let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         let read: usize =
             layout.tensors().into_iter().map(|index| tensors[index].checked_len().unwrap()).sum();
@@ -52,9 +53,13 @@ fn more_conflicts_than_are_stored_are_computed_again() {
             TensorView::from_slice("scores", &[COUNT], &scores),
         ];
         let layout = layout(&tensors);
-        let expected = reference.run(&tensors, &layout, &Params::default()).unwrap().image(0);
-        let outcome = cuda.run(&tensors, &layout, &Params::default()).unwrap();
-        let found = outcome.image(0);
+        let expected = reference
+            .run(&tensors, &layout, &Params::default(), &engines::places(&layout))
+            .unwrap()
+            .group(0);
+        let outcome =
+            cuda.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
+        let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}");
     }
 }
@@ -74,8 +79,10 @@ fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
             TensorView::from_slice("scores", &[count], &scores),
         ];
         let params = Params { iou_threshold: 0.3, ..Params::default() };
-        let outcome = cuda.run(&tensors, &layout(&tensors), &params).unwrap();
-        let found = outcome.image(0);
+        let outcome = cuda
+            .run(&tensors, &layout(&tensors), &params, &engines::places(&layout(&tensors)))
+            .unwrap();
+        let found = outcome.group(0);
         let kept: Vec<u32> = found.survivors.iter().map(|survivor| survivor.anchor).collect();
         let expected: Vec<u32> = (0..count as u32).step_by(2).collect();
         assert_eq!(kept, expected, "{count} boxes");
@@ -105,9 +112,13 @@ fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_me
             TensorView::from_slice("scores", &[anchors, CLASSES], &scores),
         ];
         let layout = layout(&tensors);
-        let expected = reference.run(&tensors, &layout, &params(threshold)).unwrap().image(0);
-        let outcome = cuda.run(&tensors, &layout, &params(threshold)).unwrap();
-        let found = outcome.image(0);
+        let expected = reference
+            .run(&tensors, &layout, &params(threshold), &engines::places(&layout))
+            .unwrap()
+            .group(0);
+        let outcome =
+            cuda.run(&tensors, &layout, &params(threshold), &engines::places(&layout)).unwrap();
+        let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found));
         assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome));
         (found.candidates, outcome.device().launches)
@@ -131,9 +142,10 @@ fn many_engines_on_one_gpu_equal_reference() {
         for seed in thread * 1_000..thread * 1_000 + 20 {
             let scene = Scene::any(seed);
             let (tensors, layout) = scene.tensors();
-            let expected = reference.run(&tensors, &layout, &scene.params).unwrap().image(0);
-            let outcome = cuda.run(&tensors, &layout, &scene.params).unwrap();
-            let found = outcome.image(0);
+            let expected =
+                reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+            let outcome = cuda.run(&tensors, &layout, &scene.params, &scene.places()).unwrap();
+            let found = outcome.group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         }
     };

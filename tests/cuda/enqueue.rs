@@ -5,11 +5,11 @@
 use std::ffi::c_void;
 
 use fastrand::Rng;
-use gstnmsfilter::cuda::{ForeignStream, Stream};
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
-use gstnmsfilter::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::cuda::{ForeignStream, Stream};
+use nmsfilter_core::device::Device;
+use nmsfilter_core::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
+use nmsfilter_core::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 use crate::support::layout_scene::LayoutScene;
@@ -30,14 +30,14 @@ fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> 
     found
 }
 
-/// Returns the counts, the detections and the columns of all images.
+/// The counts, the detections and the rows of columns of all groups.
 fn results(
     outcome: &DeviceOutcome<'_>,
     stream: &Stream,
 ) -> (Vec<DeviceCounts>, Vec<Detection>, Vec<f32>) {
-    let rows = outcome.images() * outcome.capacity();
+    let rows = outcome.groups() * outcome.capacity();
     (
-        downloaded(stream, outcome.counts(), outcome.images()),
+        downloaded(stream, outcome.counts(), outcome.groups()),
         downloaded(stream, outcome.detections(), rows),
         downloaded(stream, outcome.columns(), rows * outcome.column_components()),
     )
@@ -60,7 +60,7 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         let views = scene.views();
         let stream = &streams[rng.usize(0..2)];
         let needs_host = layout.prototypes.is_some() || has_class_limits(params);
-        let outcome = match cuda.enqueue(&views, layout, params, foreign(stream)) {
+        let outcome = match cuda.enqueue(&views, layout, params, &scene.places(), foreign(stream)) {
             Ok(outcome) => outcome,
             Err(EngineError::NeedsHost { .. }) if needs_host => {
                 refused += 1;
@@ -71,9 +71,9 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         assert!(!needs_host, "seed {seed}");
         let (counts, detections, columns) = results(&outcome, stream);
         let (capacity, width) = (outcome.capacity(), outcome.column_components());
-        let expected = reference.run(&views, layout, params).unwrap();
-        assert_eq!(outcome.images(), layout.images, "seed {seed}");
-        for (index, image) in expected.images().enumerate() {
+        let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
+        assert_eq!(outcome.groups(), layout.images, "seed {seed}");
+        for (index, image) in expected.groups().enumerate() {
             let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
             let DeviceCounts { candidates, rejected, survivors: kept, .. } = counts[index];
             let found = [candidates, rejected, kept].map(|count| count as usize);
@@ -88,8 +88,8 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
             survivors += kept;
         }
         if rng.bool() {
-            let found = cuda.run(&views, layout, params).unwrap();
-            assert_eq!(found.image(0).survivors, expected.image(0).survivors, "seed {seed}");
+            let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
+            assert_eq!(found.group(0).survivors, expected.group(0).survivors, "seed {seed}");
         }
     }
     assert!(survivors > 2 * scenes as usize, "{survivors}");

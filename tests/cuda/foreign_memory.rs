@@ -10,7 +10,7 @@ use gst::glib;
 use gst::glib::translate::ToGlibPtr;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
 
 const GST_MAP_CUDA: gst::ffi::GstMapFlags = gst::ffi::GST_MAP_FLAG_LAST << 1;
 const NEED_SYNC: gst::ffi::GstMemoryFlags = gst::ffi::GST_MEMORY_FLAG_LAST << 2;

@@ -5,12 +5,10 @@
 
 use std::sync::Arc;
 
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::device::{
-    Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream,
-};
-use gstnmsfilter::internals::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::device::{Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
 
 use crate::support::emulated::Emulated;
 use crate::support::{engines, skip};
@@ -72,11 +70,16 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 /// Returns the anchors of the survivors of each image, and the number of bytes uploaded.
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
-    let outcome = engine.run(&tensors, &layout(&tensors), &Params::default())?;
-    let anchors = |detections: &[gstnmsfilter::internals::engine::Detection]| {
+    let outcome = engine.run(
+        &tensors,
+        &layout(&tensors),
+        &Params::default(),
+        &engines::places(&layout(&tensors)),
+    )?;
+    let anchors = |detections: &[nmsfilter_core::engine::Detection]| {
         detections.iter().map(|detection| detection.anchor).collect()
     };
-    let survivors = outcome.images().map(|image| anchors(image.survivors)).collect();
+    let survivors = outcome.groups().map(|image| anchors(image.survivors)).collect();
     Ok((survivors, outcome.device().bytes_uploaded))
 }
 
@@ -149,7 +152,9 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
     images.push(storage(&memory, 3, Ready::Now));
     let tensors = tensors(&images);
     let mut auto = Auto::new(None);
-    let outcome = auto.run(&tensors, &layout(&tensors), &Params::default()).unwrap();
+    let outcome = auto
+        .run(&tensors, &layout(&tensors), &Params::default(), &engines::places(&layout(&tensors)))
+        .unwrap();
     assert_eq!(outcome.engine(), "cuda");
 }
 

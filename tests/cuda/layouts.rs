@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::layout::{
+use nmsfilter_core::decoder::layout::{
     Activation, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
     Reference as BoxReference, ScoreRule,
 };
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{
     Auto, ClassThresholds, Cuda, Engine, Mask, Outcome, Params, Reference,
 };
-use gstnmsfilter::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
+use nmsfilter_core::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
 use crate::outcome::OnGpu;
 use crate::support::engines::{self, bits, masks};
@@ -65,8 +65,8 @@ fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
 /// Asserts that the outcomes are equal to the bit.
 pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
     assert_eq!(found.column_components(), expected.column_components(), "{case}");
-    assert_eq!(found.images().len(), expected.images().len(), "{case}");
-    for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+    assert_eq!(found.groups().len(), expected.groups().len(), "{case}");
+    for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
         assert_eq!(bits(&found), bits(&expected), "{case}, image {index}");
         let bits = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(found.columns), bits(expected.columns), "{case}, image {index}");
@@ -76,21 +76,21 @@ pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
 
 /// Returns the number of bytes that are copied to the host if there is one launch.
 fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
-    let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches * outcome.images().len() as u64
+    let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
+    32 * outcome.device().launches * outcome.groups().len() as u64
         + 28 * survivors as u64
         + column_bytes(outcome)
         + mask_bytes(outcome)
 }
 
 fn column_bytes(outcome: &Outcome<'_>) -> u64 {
-    outcome.images().map(|image| 4 * image.columns.len() as u64).sum()
+    outcome.groups().map(|image| 4 * image.columns.len() as u64).sum()
 }
 
 /// Returns the size of all masks in bytes, each padded to a word.
 fn mask_bytes(outcome: &Outcome<'_>) -> u64 {
-    let padded_len = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
-    outcome.images().flat_map(|image| masks(&image)).flatten().map(padded_len).sum()
+    let of_mask = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
+    outcome.groups().flat_map(|image| masks(&image)).flatten().map(of_mask).sum()
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         let scene = LayoutScene::new(seed);
         let (layout, params) = (&scene.layout, &scene.params);
         let views = scene.views();
-        let expected = reference.run(&views, layout, params).unwrap();
-        // Each tensor is in host or device memory, either as a whole or image by image.
+        let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
+        // Each image of each tensor, or the tensor, is in host memory or in device memory.
         let separate: Vec<bool> =
             (0..views.len()).map(|index| !scene.is_shared(index) && rng.bool()).collect();
         let images: Vec<Vec<Storage<'_>>> = scene
@@ -159,7 +159,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         // are in both kinds of memory, or in device memory without a constant distance.
         let tables = 8 * (layout.images * separate.iter().filter(|&&is| is).count()) as u64;
         for (turn, greatest) in [tensors + changed + tables, tensors].into_iter().enumerate() {
-            let found = cuda.run(&views, layout, params).unwrap();
+            let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
             let case = format!("seed {seed}, turn {turn}: {layout:#?} {params:?}");
             assert_equal(&expected, &found, &case);
             let work = found.device();
@@ -174,7 +174,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
                 }
                 mask_bytes_downloaded += work.mask_bytes_downloaded;
             }
-            columns += found.images().map(|image| image.columns.len()).sum::<usize>();
+            columns += found.groups().map(|image| image.columns.len()).sum::<usize>();
             on_host += usize::from(tensors > 0);
         }
     }
@@ -281,10 +281,10 @@ fn elements_of_all_types_and_bits_in_up_to_eight_groups_give_the_bits_of_the_ref
         if rng.bool() {
             params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         }
-        let expected = reference.run(&views, &layout, &params).unwrap();
-        let found = cuda.run(&views, &layout, &params).unwrap();
+        let expected = reference.run(&views, &layout, &params, &scene.places()).unwrap();
+        let found = cuda.run(&views, &layout, &params, &scene.places()).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
-        for image in found.images() {
+        for image in found.groups() {
             survivors += image.survivors.len();
             numbers += image.columns.len();
             nans += image.columns.iter().filter(|number| number.is_nan()).count();
@@ -374,11 +374,12 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
         for threshold in [0.3, 0.0, -0.5] {
             let thresholds = ClassThresholds::uniform(threshold);
             let params = Params { multi_label, thresholds, ..Params::default() };
-            let expected = reference.run(&tensors, &layout, &params).unwrap();
-            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            let expected =
+                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
             assert_equal(&expected, &found, &format!("{layout:#?} {params:?}"));
-            rejected += found.image(0).rejected;
-            survivors += found.image(0).survivors.len();
+            rejected += found.group(0).rejected;
+            survivors += found.group(0).survivors.len();
         }
     }
     assert!(rejected > 1_000 && survivors > 1_000, "{rejected} {survivors}");
@@ -454,15 +455,16 @@ fn columns_of_thousands_of_survivors_equal_reference() {
         let tensors = [TensorView::from_slice("rows", &shape, &numbers)];
         for max_detections in [0, 7, 4_200] {
             let params = Params { max_detections, ..Params::default() };
-            let expected = reference.run(&tensors, &layout, &params).unwrap();
-            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            let expected =
+                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
             let case = format!("{columns:?}, {anchors} anchors, {max_detections}");
             assert_equal(&expected, &found, &case);
             let work = found.device();
             assert_eq!(work.bytes_uploaded, 4 * numbers.len() as u64, "{case}");
             assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
             let survivors = if max_detections == 0 { anchors } else { anchors.min(max_detections) };
-            assert_eq!(found.image(0).survivors.len(), survivors, "{case}");
+            assert_eq!(found.group(0).survivors.len(), survivors, "{case}");
         }
     }
 }
@@ -477,8 +479,9 @@ fn auto_runs_every_layout_on_either_processor() {
         let scene = LayoutScene::new(seed);
         let views = scene.views();
         auto.supports(&scene.layout, &scene.params).unwrap();
-        let expected = reference.run(&views, &scene.layout, &scene.params).unwrap();
-        let found = auto.run(&views, &scene.layout, &scene.params).unwrap();
+        let expected =
+            reference.run(&views, &scene.layout, &scene.params, &scene.places()).unwrap();
+        let found = auto.run(&views, &scene.layout, &scene.params, &scene.places()).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}"));
         engines[usize::from(found.engine() == "cuda")] += 1;
     }

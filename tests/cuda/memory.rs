@@ -8,13 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader};
+use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader, from_buffer};
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::cuda_memory::from_buffer;
-use gstnmsfilter::internals::device::{
-    Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream,
-};
-use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Params};
+use nmsfilter_core::device::{Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream};
+use nmsfilter_core::engine::{Cuda, Engine, EngineError, Params};
+use nmsfilter_core::tensor::ElementType;
 
 use crate::foreign_memory;
 use crate::outcome::{layout, tensor_in};
@@ -44,7 +42,7 @@ const WINDOWS: [f32; 8] = [10.0, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
 fn numbers(count: u8) -> gst::Buffer {
     let bytes = gst::Buffer::from_mut_slice((0..count).collect::<Vec<u8>>());
     let shape = [usize::from(count) / 4];
-    let tensor = NewTensor { data: bytes, ..NewTensor::from_vec("n", &shape, vec![0f32]).unwrap() };
+    let tensor = NewTensor::new("n", ElementType::F32, &shape, bytes).unwrap();
     Uploader::new(0).unwrap().upload(&tensor).unwrap().data
 }
 
@@ -65,9 +63,10 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
     let windows = [tensor_in("windows", &[data.size() / 16, 4], data)];
     let tensors: Tensors<'_> = windows.iter().collect();
     let views = tensors.views();
-    let outcome = cuda.run(&views, &layout(&views), &Params::default())?;
+    let outcome =
+        cuda.run(&views, &layout(&views), &Params::default(), &engines::places(&layout(&views)))?;
     assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read in place");
-    let image = outcome.image(0);
+    let image = outcome.group(0);
     Ok((image.candidates, image.survivors.len()))
 }
 

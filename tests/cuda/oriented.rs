@@ -5,14 +5,12 @@
 //! alternate with upright boxes.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::MAX_INPUTS;
-use gstnmsfilter::internals::decoder::layout::{
+use nmsfilter_core::decoder::MAX_INPUTS;
+use nmsfilter_core::decoder::layout::{
     BoxFormat, BoxRule, Field, Group, Layout, Reference as BoxReference, ScoreRule,
 };
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference,
-};
-use gstnmsfilter::tensor::{Storage, TensorView};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::layouts::assert_equal;
 use crate::support::engines::{self, bits};
@@ -48,18 +46,22 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
                 view.storage = Storage::Images(&images[index]);
             }
         }
-        let expected = match reference.run(&views, layout, params) {
+        let expected = match reference.run(&views, layout, params, &scene.places()) {
             Ok(expected) => expected,
             // Some layouts have more tensors than engines accept.
             Err(error) => {
                 assert!(scene.tensors.len() > MAX_INPUTS, "seed {seed}: {error}");
-                assert_eq!(cuda.run(&views, layout, params).unwrap_err(), error, "seed {seed}");
+                assert_eq!(
+                    cuda.run(&views, layout, params, &scene.places()).unwrap_err(),
+                    error,
+                    "seed {seed}"
+                );
                 continue;
             }
         };
-        let found = cuda.run(&views, layout, params).unwrap();
+        let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
-        for image in found.images() {
+        for image in found.groups() {
             candidates += image.candidates;
             survivors += image.survivors.len();
             rejected += image.rejected;
@@ -159,14 +161,16 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
             };
             for method in [Method::Greedy, Method::MapReduce] {
                 params.method = method;
-                let expected = reference.run(&tensors, &layout, &params).unwrap();
-                let found = cuda.run(&tensors, &layout, &params).unwrap();
+                let expected =
+                    reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+                let found =
+                    cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
                 assert_equal(&expected, &found, &format!("turn {turn}: {params:?}"));
                 // On average, each survivor suppresses more candidates than a list holds.
                 let is_dense = |all: usize, left: usize| all > (CONFLICT_LIST_CAPACITY + 1) * left;
                 let is_greedy = method == Method::Greedy;
                 dense += found
-                    .images()
+                    .groups()
                     .filter(|image| is_greedy && is_dense(image.candidates, image.survivors.len()))
                     .count();
             }
@@ -192,10 +196,11 @@ fn thousands_of_oriented_boxes_equal_reference() {
                 max_detections: 0,
                 ..Params::default()
             };
-            let expected = reference.run(&tensors, &layout, &params).unwrap();
-            let found = cuda.run(&tensors, &layout, &params).unwrap();
+            let expected =
+                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
             assert_equal(&expected, &found, &format!("{images} x {boxes}, {overlap:?}"));
-            let image = found.image(0);
+            let image = found.group(0);
             assert_eq!(image.candidates, boxes);
             assert!((boxes / 40..boxes / 2).contains(&image.survivors.len()), "{overlap:?}");
         }
@@ -216,10 +221,10 @@ fn upright_and_oriented_boxes_in_turn_equal_reference() {
     let mut survivors = Vec::new();
     for (turn, layout) in [&oriented, &upright, &oriented, &upright].into_iter().enumerate() {
         let params = Params { multi_label: turn > 1, ..Params::default() };
-        let expected = reference.run(&tensors, layout, &params).unwrap();
-        let found = cuda.run(&tensors, layout, &params).unwrap();
+        let expected = reference.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
+        let found = cuda.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
         assert_equal(&expected, &found, &format!("turn {turn}"));
-        let image = found.image(0);
+        let image = found.group(0);
         let work = found.device();
         assert_eq!(work.bytes_downloaded, 32 + 28 * image.survivors.len() as u64, "turn {turn}");
         survivors.push(bits(&image));

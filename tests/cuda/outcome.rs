@@ -2,9 +2,9 @@
 //! Functions that several tests of this program use.
 
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::decoder::{self, Layout};
-use gstnmsfilter::internals::engine::{Outcome, Params, SizeLimits};
-use gstnmsfilter::tensor::{ElementType, TensorView};
+use nmsfilter_core::decoder::{self, Layout};
+use nmsfilter_core::engine::{Outcome, Params, SizeLimits};
+use nmsfilter_core::tensor::{ElementType, TensorView};
 
 /// Returns the number of random scenes.
 pub fn scenes() -> u64 {
@@ -29,7 +29,8 @@ impl OnGpu {
             bytes += 4 * self.thresholds.len() as u64;
         }
         let rule = |class: u32| {
-            let SizeLimits { min, max } = *params.sizes_of(class);
+            let sizes = params.class_rules[class as usize].sizes.unwrap_or(params.sizes);
+            let SizeLimits { min, max } = sizes;
             [params.iou_threshold_of(class), min[0], min[1], max[0], max[1]]
         };
         let rules: Vec<_> = (0..params.class_rules.len() as u32).map(rule).collect();
@@ -44,8 +45,8 @@ impl OnGpu {
 /// Returns the number of bytes that are copied to the host: the counts of each image, once per
 /// launch, and the survivors.
 pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
-    let survivors: usize = outcome.images().map(|image| image.survivors.len()).sum();
-    32 * outcome.device().launches * outcome.images().len() as u64 + 28 * survivors as u64
+    let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
+    32 * outcome.device().launches * outcome.groups().len() as u64 + 28 * survivors as u64
 }
 
 /// A tensor of f32 in the memory of a buffer.

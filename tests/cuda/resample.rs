@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modules, kernels and events of `gstnmsfilter::cuda`. The kernels of kernels/resample.cu are
-//! compared with the CPU.
+//! Modules, kernels and events of `nmsfilter_core::cuda`, and the kernels of kernels/resample.cu, compared
+//! with the CPU.
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
 use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
-use gstnmsfilter::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
+use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
-use gstnmsfilter::internals::cuda_memory;
-use gstnmsfilter::internals::inference::model::{
-    ChannelOrder, InputLayout, InputSpec, PixelElement,
-};
-use gstnmsfilter::internals::inference::picture::{
+use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec, PixelElement};
+use gstonnxruntime::inference::picture::{
     DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
 };
-use gstnmsfilter::internals::inference::provider::GpuStream;
+use gstonnxruntime::inference::provider::GpuStream;
+use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
+use nmsfilter_core::device::RESAMPLE;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline;
 
-const PTX: &str = concat!(include_str!("../../kernels/ptx/resample.sm_60.ptx"), "\0");
-
 fn resample_module(device: &Arc<Device>) -> Module {
-    Module::load(device, CStr::from_bytes_with_nul(PTX.as_bytes()).unwrap()).unwrap()
+    Module::load(device, RESAMPLE.ptx()).unwrap()
 }
 
 /// Formats with 8 bits per component: planar, with and without subsampling, packed, and gray.
@@ -60,7 +56,7 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec
         order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
         ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
         mean: [0.5, 0.25, 0.125],
-        ..InputSpec::of_size(model, element)
+        ..InputSpec::with_size(model, element)
     };
     let letterbox = Letterbox::ALL[random.usize(..3)];
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
@@ -92,7 +88,7 @@ fn gpu_stream() -> GpuStream {
 /// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = InputSpec::of_size([32, 32], PixelElement::F32);
+    let input = InputSpec::with_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
     (info, resampler)
 }

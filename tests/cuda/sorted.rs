@@ -3,11 +3,11 @@
 //! low limit for sorting, and small chunks.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{
     ClassThresholds, Cpu, Cuda, Engine, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::outcome::layout;
 use crate::support::emulated::Emulated;
@@ -34,10 +34,11 @@ fn sorted_scenes_and_batches_equal_reference() {
         let batch = if seed % 2 == 0 { vec![Scene::any(seed)] } else { Scene::batch(seed, 5) };
         let joined = if batch.len() == 1 { batch[0].clone() } else { Scene::joined(&batch) };
         let (tensors, layout) = joined.tensors();
-        let outcome = cuda.run(&tensors, &layout, &joined.params).unwrap();
-        for (index, (image, found)) in batch.iter().zip(outcome.images()).enumerate() {
+        let outcome = cuda.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
+        for (index, (image, found)) in batch.iter().zip(outcome.groups()).enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected = reference.run(&tensors, &layout, &image.params).unwrap().image(0);
+            let expected =
+                reference.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             survivors += found.survivors.len();
             suppressed += found.candidates - found.survivors.len();
@@ -122,9 +123,9 @@ fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str) {
     ];
     let layout = layout(&tensors);
     let mut cpu = Cpu::default();
-    let expected = cpu.run(&tensors, &layout, params).unwrap().image(0);
-    let outcome = cuda.run(&tensors, &layout, params).unwrap();
-    assert_eq!(bits(&expected), bits(&outcome.image(0)), "{count} boxes, {what}: {params:?}");
+    let expected = cpu.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
+    let outcome = cuda.run(&tensors, &layout, params, &engines::places(&layout)).unwrap();
+    assert_eq!(bits(&expected), bits(&outcome.group(0)), "{count} boxes, {what}: {params:?}");
 }
 
 #[test]
@@ -229,10 +230,11 @@ fn images_above_the_limit_are_sorted_and_others_of_the_batch_are_not() {
                 .unwrap()
                 .layout;
         let params = Params { thresholds: ClassThresholds::uniform(0.3), ..Params::default() };
-        let expected = reference.run(&tensors, &layout, &params).unwrap();
+        let expected =
+            reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
         let before = sorted_launches();
-        let outcome = cuda.run(&tensors, &layout, &params).unwrap();
-        for (expected, found) in expected.images().zip(outcome.images()) {
+        let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        for (expected, found) in expected.groups().zip(outcome.groups()) {
             assert_eq!(bits(&expected), bits(&found), "{counts:?}");
         }
         let is_sorted = counts.iter().any(|&count| count > LIMIT);

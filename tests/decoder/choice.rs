@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which decoder is chosen for which tensors, with the reason, and the errors.
 
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason,
-};
-use gstnmsfilter::internals::engine::Params;
-use gstnmsfilter::tensor::{ElementType, TensorView};
+use nmsfilter_core::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
+use nmsfilter_core::engine::Params;
+use nmsfilter_core::tensor::{ElementType, TensorView};
 
 use crate::support::engines;
 use crate::with_zeros;
@@ -27,7 +25,10 @@ fn choose_with(
     with_zeros(tensors, |tensors| {
         let choice = decoder::choose(tensors, decoder, options)?;
         // The layout can be run without an index out of bounds.
-        engines::fast().run(tensors, &choice.layout, &Params::default()).unwrap().image(0);
+        engines::fast()
+            .run(tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+            .unwrap()
+            .group(0);
         Ok(choice)
     })
 }

@@ -2,15 +2,17 @@
 //! Layout files that users could write, and decoders of grids. The expected results are formulas in
 //! this file.
 
-use gstnmsfilter::internals::decoder::layout::{Activation, Reference as BoxReference};
-use gstnmsfilter::internals::decoder::{
+use nmsfilter_core::decoder::layout::{Activation, Reference as BoxReference};
+use nmsfilter_core::decoder::{
     self, BoxFormat, Choice, ChoiceError, Coordinates, Decoder, LayoutError, Options, Reason,
 };
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Params, Reference,
+use nmsfilter_core::engine::{
+    ClassThresholds, Detection, Engine, ImagePlace, Method, Params, Reference,
 };
-use gstnmsfilter::nms::{Backend, Nms};
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, TensorView};
+use nmsfilter_core::nms::{Backend, Nms};
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, TensorView};
+
+use super::support::engines;
 
 use crate::with_zeros;
 
@@ -41,7 +43,12 @@ fn decoded(
         ..Params::default()
     };
     let mut engine = Reference::default();
-    let mut found = engine.run(tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
+    let mut found = engine
+        .run(tensors, &layout, &params, &engines::places(&layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
     found.sort_by_key(|detection| detection.anchor);
     found
 }
@@ -207,9 +214,9 @@ fn a_file_describes_the_palm_detector_of_mediapipe() {
     let layout = decoder::choose(&tensors, Some(decoder), model_size(192.0)).unwrap().layout;
     let params = Params { method: Method::None, ..Params::default() };
     let mut engine = Reference::default();
-    let outcome = engine.run(&tensors, &layout, &params).unwrap();
-    let first = outcome.image(0).survivors[0].anchor as usize;
-    assert_eq!(outcome.image(0).columns[..14], boxes[first * 18 + 4..][..14]);
+    let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+    let first = outcome.group(0).survivors[0].anchor as usize;
+    assert_eq!(outcome.group(0).columns[..14], boxes[first * 18 + 4..][..14]);
 }
 
 /// YOLOv5 before its decode step, for 64 x 64 pixels. Each tensor lists the anchors of all cells:
@@ -410,15 +417,24 @@ fn end2end_rows_are_corners_with_score_and_class() {
     let choice = decoder::choose(&tensors, None, Options::default()).unwrap();
     assert_eq!((choice.decoder.name(), choice.reason), ("end2end", Reason::Id));
     let mut engine = Reference::default();
-    let outcome = engine.run(&tensors, &choice.layout, &Params::default()).unwrap();
-    let [found] = outcome.image(0).survivors else { panic!("{:?}", outcome.image(0)) };
+    let outcome = engine
+        .run(&tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+        .unwrap();
+    let [found] = outcome.group(0).survivors else { panic!("{:?}", outcome.group(0)) };
     let corners = [found.x1, found.y1, found.x2, found.y2];
     assert_eq!((corners, found.score, found.class), ([10.0, 20.0, 30.0, 40.0], 0.9, 7));
-    assert_eq!(outcome.image(0).rejected, 1, "a class that is no whole number");
-    // With `num_classes`, greater classes are rejected.
+    assert_eq!(outcome.group(0).rejected, 1, "a class that is no whole number");
+    // The number of classes is a limit.
     let few = Options { num_classes: 7, ..Options::default() };
     let layout = decoder::choose(&tensors, None, few).unwrap().layout;
-    assert_eq!(engine.run(&tensors, &layout, &Params::default()).unwrap().image(0).rejected, 2);
+    assert_eq!(
+        engine
+            .run(&tensors, &layout, &Params::default(), &engines::places(&layout))
+            .unwrap()
+            .group(0)
+            .rejected,
+        2
+    );
 }
 
 #[test]
@@ -456,9 +472,10 @@ fn the_option_score_activation_replaces_the_description() {
         assert_eq!(choice.reason, Reason::Name);
         assert!(choice.layout.normalized);
         let mut engine = Reference::default();
-        let params = Params { method: Method::None, scale: [100.0; 2], ..Params::default() };
-        let outcome = engine.run(&tensors, &choice.layout, &params).unwrap();
-        outcome.image(0).survivors.iter().map(|found| found.score).collect::<Vec<_>>()
+        let params = Params { method: Method::None, ..Params::default() };
+        let places = [ImagePlace::in_model([100.0; 2])];
+        let outcome = engine.run(&tensors, &choice.layout, &params, &places).unwrap();
+        outcome.group(0).survivors.iter().map(|found| found.score).collect::<Vec<_>>()
     };
     let near = |found: Vec<f32>, expected: &[f64]| {
         assert_eq!(found.len(), expected.len());
@@ -502,8 +519,10 @@ fn labels_in_a_tensor_are_the_classes_of_boxes() {
         assert_eq!((choice.decoder.name(), choice.reason), ("boxes", Reason::Id));
         let params = Params { method: Method::None, ..Params::default() };
         let mut engine = Reference::default();
-        let outcome = engine.run(&tensors, &choice.layout, &params).unwrap();
-        outcome.image(0).survivors.iter().map(|found| found.class).collect::<Vec<_>>()
+        let outcome = engine
+            .run(&tensors, &choice.layout, &params, &engines::places(&choice.layout))
+            .unwrap();
+        outcome.group(0).survivors.iter().map(|found| found.class).collect::<Vec<_>>()
     };
     let any = Options::default();
     assert_eq!(run(TensorView::from_slice("labels", &[1, 3], &[62i64, 0, -1]), any), [62, 0]);
@@ -608,8 +627,9 @@ fn batches_are_read_with_every_form() {
         // All elements that the layout addresses exist.
         with_zeros(tensors, |tensors| {
             let mut engine = Reference::default();
-            let outcome = engine.run(tensors, &choice.layout, &Params::default()).unwrap();
-            assert_eq!(outcome.images().len(), 3);
+            let places = engines::places(&choice.layout);
+            let outcome = engine.run(tensors, &choice.layout, &Params::default(), &places).unwrap();
+            assert_eq!(outcome.groups().len(), 3);
         });
         let text = message(tensors, name, model_size(64.0));
         assert!(text.contains("a batch dimension of 1, got 3"), "{name}: {text}");
@@ -671,9 +691,9 @@ fn priors_can_be_in_the_file() {
         assert_eq!(layout.groups[0].reference, BoxReference::Table(0));
         let mut engine = Reference::default();
         let params = Params { method: Method::None, ..Params::default() };
-        let outcome = engine.run(&tensors, &layout, &params).unwrap();
+        let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
         let corners = |d: &Detection| (d.class, [d.x1, d.y1, d.x2, d.y2]);
-        Ok::<_, ChoiceError>(outcome.image(0).survivors.iter().map(corners).collect::<Vec<_>>())
+        Ok::<_, ChoiceError>(outcome.group(0).survivors.iter().map(corners).collect::<Vec<_>>())
     };
     let expected = [(1, [6.0, 18.0, 14.0, 22.0]), (1, [22.0, 36.0, 38.0, 44.0])];
     assert_eq!(choose(2).unwrap(), expected);
@@ -776,7 +796,12 @@ fn enormous_shapes_do_not_overflow() {
                 let options = Options { batch: true, model_size, ..Options::default() };
                 if let Ok(choice) = decoder::choose(&[tensor.clone()], Some(decoder), options) {
                     let mut engine = Reference::default();
-                    let run = engine.run(&[tensor.clone()], &choice.layout, &Params::default());
+                    let run = engine.run(
+                        &[tensor.clone()],
+                        &choice.layout,
+                        &Params::default(),
+                        &engines::places(&choice.layout),
+                    );
                     assert!(run.is_err());
                 }
             }
@@ -795,5 +820,5 @@ fn a_program_reads_tensors_by_a_layout_text() {
         "name = rows\n[tensor out]\nshape = N,5\n[score]\nscores = out 4\n[box]\nbox = out\n",
     )
     .unwrap();
-    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
 }

@@ -11,9 +11,10 @@ mod masks2026;
 mod models2026;
 mod prototypes;
 mod score_activation;
+mod yolo_tasks;
 mod yolox;
 
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 /// Calls `act` with tensors of zeros that have these ids and shapes.
 fn with_zeros<T>(tensors: &[(&str, &[usize])], act: impl FnOnce(&[TensorView<'_>]) -> T) -> T {

@@ -5,11 +5,10 @@
 
 use std::path::Path;
 
-use gstnmsfilter::internals::decoder::Layout;
-use gstnmsfilter::internals::engine::{Engine, Mask, MaskSize, Params, Reference};
-use gstnmsfilter::internals::geometry::{Letterbox, Mapping};
-use gstnmsfilter::internals::plan::Place;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::Layout;
+use nmsfilter_core::engine::{Engine, ImagePlace, Mask, MaskSize, Params, Reference};
+use nmsfilter_core::geometry::{Letterbox, Mapping};
+use nmsfilter_core::tensor::TensorView;
 
 use super::models2026::Case;
 use crate::support::recorded::CASES;
@@ -69,15 +68,15 @@ fn with_cases(act: impl Fn(&str, &Path, &Case, &[TensorView<'_>], &Layout, &Para
 
 #[test]
 fn recorded_outputs_have_the_expected_masks() {
-    let cases = with_cases(|name, folder, _, views, layout, params| {
+    let cases = with_cases(|name, folder, case, views, layout, params| {
         let prototypes = layout.prototypes.unwrap();
         let (width, height) = (prototypes.width, prototypes.height);
         let expected = npz(&folder.join("masks.npz"));
         let expected: Vec<&[u8]> = expected.chunks(width.div_ceil(8) * height).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
         for engine in [&mut reference as &mut dyn Engine, &mut *fast] {
-            let outcome = engine.run(views, layout, params).unwrap();
-            let image = outcome.image(0);
+            let outcome = engine.run(views, layout, params, &case.places()).unwrap();
+            let image = outcome.group(0);
             assert_eq!(image.survivors.len(), expected.len(), "{name}");
             let rows = image.columns.chunks(outcome.column_components());
             let mut set = 0;
@@ -118,16 +117,15 @@ fn masks_of_the_frame_equal_an_interpolation_in_double_precision() {
         let frame = [250, 333];
         let model = case.model.map(|side| side as u32);
         let mapping = Mapping::new(frame, model, Letterbox::Center).unwrap();
-        let mut params = Params { mask_size: MaskSize::Frame, ..params.clone() };
-        let place = Place::Frame(mapping);
-        place.apply(layout, &mut params);
+        let params = Params { mask_size: MaskSize::Frame, ..params.clone() };
+        let place = ImagePlace::in_frame(&mapping, 0);
         let outcome_of = |engine: &mut dyn Engine| {
-            let outcome = engine.run(views, layout, &params).unwrap();
-            let (image, mut compared, mut set) = (outcome.image(0), 0, 0);
+            let outcome = engine.run(views, layout, &params, &[place]).unwrap();
+            let (image, mut compared, mut set) = (outcome.group(0), 0, 0);
             let rows = image.columns.chunks(outcome.column_components());
             for (index, row) in rows.enumerate() {
                 let mask = image.masks.get(index).unwrap();
-                let expected = FrameLogits::new(views, layout, row, &params);
+                let expected = FrameLogits::new(views, layout, row, &place);
                 for y in mask.top..mask.top + mask.height {
                     for x in mask.left..mask.left + mask.width {
                         let logit = expected.at([x, y]);
@@ -163,13 +161,13 @@ impl FrameLogits {
         tensors: &[TensorView<'_>],
         layout: &Layout,
         coefficients: &[f32],
-        params: &Params,
+        place: &ImagePlace,
     ) -> Self {
         let prototypes = layout.prototypes.unwrap();
         let size = [prototypes.width, prototypes.height];
-        let frame = params.frame.unwrap();
+        let frame = place.frame.unwrap();
         let prototypes_per_input_pixel =
-            |axis: usize| size[axis] as f64 / f64::from(params.model_size[axis]);
+            |axis: usize| size[axis] as f64 / f64::from(place.model_size[axis]);
         Self {
             logits: logits(tensors, layout, coefficients),
             size,

@@ -4,14 +4,13 @@
 
 use std::path::Path;
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Layout, Options};
-use gstnmsfilter::internals::detail::Details;
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
+use nmsfilter_core::decoder::{self, Coordinates, Layout, Options};
+use nmsfilter_core::engine::detail::Details;
+use nmsfilter_core::engine::{
+    ClassThresholds, Detection, Engine, ImagePlace, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::internals::geometry::OrientedBox;
-use gstnmsfilter::internals::plan::Place;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::geometry::OrientedBox;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::recorded::{CASES, ONE_SCALE, RecordedOutput, RecordedTensor, rows};
 use crate::support::{data, engines};
@@ -60,9 +59,12 @@ impl Case {
         let (coordinates, model_size) = (self.coordinates, Some(self.model));
         let options = Options { coordinates, model_size, ..Options::default() };
         let layout = decoder::choose(views, decoder::by_name(decoder), options).unwrap().layout;
-        let mut params = self.params.clone();
-        Place::Input(self.model).apply(&layout, &mut params);
-        (layout, params)
+        (layout, self.params.clone())
+    }
+
+    /// The place of the image.
+    pub fn places(&self) -> [ImagePlace; 1] {
+        [ImagePlace::in_model(self.model)]
     }
 
     /// Returns the survivors of the reference engine, after comparing them with those from the
@@ -70,11 +72,11 @@ impl Case {
     fn survivors(&self, decoder: &str) -> Vec<Detection> {
         self.with(decoder, |views, layout, params| {
             let mut reference = Reference::default();
-            let expected = reference.run(views, layout, params).unwrap();
-            let expected = expected.image(0).survivors.to_vec();
+            let expected = reference.run(views, layout, params, &self.places()).unwrap();
+            let expected = expected.group(0).survivors.to_vec();
             let mut fast = engines::fast();
-            let outcome = fast.run(views, layout, params).unwrap();
-            assert_eq!(outcome.image(0).survivors, expected);
+            let outcome = fast.run(views, layout, params, &self.places()).unwrap();
+            assert_eq!(outcome.group(0).survivors, expected);
             expected
         })
     }
@@ -152,13 +154,13 @@ fn survivors_have_the_expected_oriented_boxes() {
         let (mut layout, params) = case.layout(&views, decoder);
         let details = Details::prepare(&mut layout, true);
         let mut fast = engines::fast();
-        let outcome = fast.run(&views, &layout, &params).unwrap();
-        let (image, components) = (outcome.image(0), outcome.column_components());
+        let outcome = fast.run(&views, &layout, &params, &case.places()).unwrap();
+        let (image, components) = (outcome.group(0), outcome.column_components());
         let expected = rows(&folder.join("expected.csv"));
         assert_eq!((image.survivors.len(), expected.len()), (117, 117), "{name}");
         let columns = image.columns.chunks_exact(components);
         for ((survivor, columns), row) in image.survivors.iter().zip(columns).zip(&expected) {
-            let detail = details.of(&layout, &params, survivor, columns);
+            let detail = details.of(&layout, case.places()[0].unit(&layout), survivor, columns);
             let OrientedBox { center: [x, y], size: [w, h], angle } =
                 detail.oriented_box().unwrap();
             let pairs = [x, y, w, h, angle].into_iter().zip(&row[7..12]);

@@ -2,8 +2,8 @@
 //! Finding the dimension of a prototype tensor that is the number of prototypes: for models of
 //! every size, with dimensions in both orders, and with whatever the user specified.
 
-use gstnmsfilter::internals::decoder::{self, ChoiceError, Layout, LayoutError, Options};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, ChoiceError, Layout, LayoutError, Options};
+use nmsfilter_core::tensor::TensorView;
 
 const CHANNELS: usize = 32;
 

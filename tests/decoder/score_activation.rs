@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The option `score_activation` with every decoder. The expected scores are formulas in this file.
 
-use gstnmsfilter::internals::decoder::layout::Activation;
-use gstnmsfilter::internals::decoder::{self, Layout, LayoutError, Options, decoders};
-use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Method, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::decoder::{self, Layout, LayoutError, Options, decoders};
+use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 
@@ -155,15 +155,19 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             ..Params::default()
         };
         let mut reference = Reference::default();
-        let found = engines::bits(&reference.run(&tensors, &layout, &params).unwrap().image(0));
+        let found = engines::bits(
+            &reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0),
+        );
         assert!(!found.0.is_empty(), "{name}");
         for survivor in &found.0 {
             let score = f64::from(f32::from_bits(survivor[4]));
             assert!((score - expected).abs() < 1e-6, "{name}: {score}, expected {expected}");
         }
         let mut engine = engines::fast();
-        let engine_bits = engines::bits(&engine.run(&tensors, &layout, &params).unwrap().image(0));
-        assert_eq!(engine_bits, found, "{name}");
+        let of_engine = engines::bits(
+            &engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0),
+        );
+        assert_eq!(of_engine, found, "{name}");
     }
 }
 
@@ -216,12 +220,12 @@ fn the_background_of_ultraface_is_in_the_sum_of_softmax() {
     let params = Params {
         thresholds: ClassThresholds::uniform(0.0),
         method: Method::None,
-        scale: [100.0; 2],
         ..Params::default()
     };
     let mut engine = engines::fast();
-    let outcome = engine.run(&tensors, &layout, &params).unwrap();
-    let found: Vec<f32> = outcome.image(0).survivors.iter().map(|found| found.score).collect();
+    let place = ImagePlace::in_model([100.0; 2]);
+    let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+    let found: Vec<f32> = outcome.group(0).survivors.iter().map(|found| found.score).collect();
     let expected = [2.0f64, -3.0].map(|of_face| 1.0 / (1.0 + (-of_face).exp()));
     assert_eq!(found.len(), 2);
     for (found, expected) in found.iter().zip(expected) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `yolox`: its id, its shapes and its layout.
 
-use gstnmsfilter::internals::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
-use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::{data, engines};
 
@@ -19,8 +19,18 @@ fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detectio
     let tensors = [TensorView::from_slice("yolox-out", shape, elements)];
     let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, params).unwrap().image(0).survivors.to_vec();
-    let found = fast.run(&tensors, &layout, params).unwrap().image(0).survivors.to_vec();
+    let expected = reference
+        .run(&tensors, &layout, params, &engines::places(&layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
+    let found = fast
+        .run(&tensors, &layout, params, &engines::places(&layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
     assert_eq!(found, expected);
     found
 }

@@ -9,14 +9,14 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
-use gstnmsfilter::internals::engine::{ClassThresholds, Detection, Engine, Params, Reference};
-use gstnmsfilter::internals::geometry::{FitRule, Letterbox, Mapping, Rounding};
-use gstnmsfilter::internals::output::Region;
-use gstnmsfilter::tensor::TensorView;
+use gstnmsfilter::deepstream::layout::Version;
+use gstnmsfilter::output::Region;
 use half::f16;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, ImagePlace, Params, Reference};
+use nmsfilter_core::geometry::{FitRule, Letterbox, Mapping, Rounding};
+use nmsfilter_core::tensor::TensorView;
 
 use crate::libraries;
 use crate::object::{Object, object};
@@ -314,14 +314,15 @@ impl Scene {
         let decoder = decoder::by_name(model_.format.decoder());
         let choice = decoder::choose(&views, decoder, Options::default()).unwrap();
         let params = Params {
-            visible: mapping.visible(),
             thresholds: ClassThresholds::uniform(self.score_threshold),
             max_detections: 1000,
             ..Params::default()
         };
         let mut reference = Reference::default();
-        let outcome = reference.run(&views, &choice.layout, &params).unwrap();
-        (outcome.image(0).survivors.to_vec(), mapping)
+        let outcome = reference
+            .run(&views, &choice.layout, &params, &[ImagePlace::in_frame(&mapping, 0)])
+            .unwrap();
+        (outcome.group(0).survivors.to_vec(), mapping)
     }
 
     /// Returns the objects that are expected for these survivors.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use gstnmsfilter::internals::deepstream::layout::{
+use gstnmsfilter::deepstream::layout::{
     DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
     TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
@@ -115,7 +115,7 @@ fn version_of(number: u32) -> Version {
 #[test]
 fn the_table_agrees_with_the_transcription_of_every_version() {
     for number in VERSIONS {
-        let layout = StructureLayout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::for_version(version_of(number)).unwrap();
         let compiled = compile(&assertions(layout), Structures::Of(number));
         compiled.unwrap_or_else(|messages| panic!("{number}: {messages}"));
     }
@@ -129,7 +129,7 @@ fn the_table_agrees_with_the_transcription_of_every_version() {
 #[test]
 fn the_table_of_9_1_agrees_with_nvidias_headers() {
     let Some(headers) = nvidia_headers() else { return };
-    let layout = StructureLayout::of(Version::new(9, 1)).unwrap();
+    let layout = StructureLayout::for_version(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
 }
@@ -149,7 +149,7 @@ fn the_table_agrees_with_nvidias_headers_of_other_versions() {
             line.unwrap().trim().parse::<u32>().unwrap()
         };
         let version = Version::new(number("NVDS_VERSION_MAJOR"), number("NVDS_VERSION_MINOR"));
-        let layout = StructureLayout::of(version).unwrap();
+        let layout = StructureLayout::for_version(version).unwrap();
         let compiled = compile(&assertions(layout), Structures::Nvidia(&folder));
         compiled.unwrap_or_else(|messages| panic!("{version}: {messages}"));
         println!("{version}: {}", folder.display());
@@ -159,13 +159,13 @@ fn the_table_agrees_with_nvidias_headers_of_other_versions() {
 /// A wrong assertion is reported for the transcription and for NVIDIA's headers.
 #[test]
 fn a_wrong_table_does_not_compile() {
-    let wrong = assertions(StructureLayout::of(Version::new(9, 1)).unwrap());
+    let wrong = assertions(StructureLayout::for_version(Version::new(9, 1)).unwrap());
     let messages = compile(&wrong, Structures::Of(80)).unwrap_err();
     for field in ["text_params", "obj_label", "rotation_angle"] {
         assert!(messages.contains(field), "{messages}");
     }
     let Some(headers) = nvidia_headers() else { return };
-    let wrong = assertions(StructureLayout::of(Version::new(8, 0)).unwrap());
+    let wrong = assertions(StructureLayout::for_version(Version::new(8, 0)).unwrap());
     let messages = compile(&wrong, Structures::Nvidia(&headers)).unwrap_err();
     assert!(messages.contains("obj_label) == 336"), "{messages}");
 }
@@ -180,7 +180,7 @@ fn structures_lack_the_members_of_later_versions() {
     };
     let mut absent = 0;
     for number in VERSIONS {
-        let layout = StructureLayout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::for_version(version_of(number)).unwrap();
         for (structure, member, offset) in [
             ("NvDsInferTensorMeta", "maintain_aspect_ratio", layout.maintain_aspect_ratio),
             ("NvDsInferTensorMeta", "symmetric_padding", layout.symmetric_padding),

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gstnmsfilter::internals::deepstream::layout::Version;
+use gstnmsfilter::deepstream::layout::Version;
 
 use crate::kit::Kit;
 use crate::standin;

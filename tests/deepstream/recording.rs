@@ -87,7 +87,7 @@ impl Recording {
         batch: usize,
         kit: &Kit,
     ) -> String {
-        use gstnmsfilter::internals::geometry::Letterbox;
+        use nmsfilter_core::geometry::Letterbox;
         let [width, height] = self.model.input;
         let libraries = kit.libraries();
         let text = format!(

@@ -3,8 +3,8 @@
 //! seeks; buffer pools.
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::internals::decoder;
-use gstnmsfilter::internals::engine::{Detection, Method, Params};
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Detection, Method, Params};
 
 use crate::pool;
 use crate::support::engines;
@@ -30,7 +30,12 @@ fn read_frame(buffer: &gst::BufferRef) -> Frame {
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
     let decoded = |method| {
         let params = Params { method, ..Params::default() };
-        engines::fast().run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec()
+        engines::fast()
+            .run(&tensors, &layout, &params, &engines::places(&layout))
+            .unwrap()
+            .group(0)
+            .survivors
+            .to_vec()
     };
     Frame {
         pts: buffer.pts().unwrap(),

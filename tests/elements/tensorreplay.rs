@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 use crate::support::data;
 use crate::support::pipeline::{Ended, parse, run, watch};
@@ -428,7 +428,7 @@ fn a_file_larger_than_the_limit_is_an_error() {
     // The file is sparse, so it takes no space on the disk.
     std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
     let message = error(&format!("location={path} shape=1"));
-    assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
+    assert!(message.contains("has 1073741828 bytes; expected at most 1073741824"), "{message}");
 }
 
 /// Returns the first error on the pipeline's bus.

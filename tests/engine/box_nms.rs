@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gstnmsfilter::nms::BoxNms`, compared with the definition of torchvision's nms and batched_nms.
+//! `nmsfilter_core::nms::BoxNms`, compared with the definition of torchvision's nms and batched_nms.
 
 use fastrand::Rng;
-use gstnmsfilter::nms::{Backend, BoxNms, EngineError, NmsError, Overlap};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::nms::{Backend, BoxNms, EngineError, NmsError, Overlap};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::support::engines;
 
@@ -238,8 +238,8 @@ fn without_a_gpu_a_run_in_the_order_of_a_stream_is_an_error() {
     let scores = TensorView::from_slice("scores", &[0], &[0.0f32; 0]);
     let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
     assert!(nms.run(&boxes, &scores, None).unwrap().is_empty());
-    // SAFETY: the CPU engine does not use the stream.
-    let stream = unsafe { gstnmsfilter::cuda::ForeignStream::from_raw(std::ptr::null_mut()) };
+    // SAFETY: the CPU engine uses no stream.
+    let stream = unsafe { nmsfilter_core::cuda::ForeignStream::from_raw(std::ptr::null_mut()) };
     let error = nms.enqueue(&boxes, &scores, None, stream).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -2,13 +2,13 @@
 //! Candidate lists of real detectors. The expected survivors at an IoU threshold of 0.45 were
 //! computed with NumPy, ONNX Runtime and OpenCV.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::engine::{ClassThresholds, Engine, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
-#[cfg(feature = "gstreamer")]
-use crate::support::frame;
+use crate::settings::Settings;
 use crate::support::{data, engines};
+use crate::through_pipeline;
 
 /// A list: boxes, scores by anchor and class, and the survivors without and with regard to class.
 struct List {
@@ -72,20 +72,20 @@ fn survivors_of_every_list_equal_numpy_onnx_runtime_and_opencv_results() {
             };
             for engine in [&mut Reference::default() as &mut dyn Engine, &mut *engines::fast()] {
                 let name = engine.name();
-                let outcome = engine.run(&tensors, &layout, &params).unwrap().image(0);
+                let outcome = engine
+                    .run(&tensors, &layout, &params, &engines::places(&layout))
+                    .unwrap()
+                    .group(0);
                 assert_eq!(outcome.candidates, n, "{file}: {name}");
                 let mut found: Vec<u32> = outcome.survivors.iter().map(|d| d.anchor).collect();
                 found.sort_unstable();
                 assert_eq!(&found, keep, "{file}: {name}");
             }
-            #[cfg(feature = "gstreamer")]
-            {
-                let corners = decoder::BoxFormat::Corners;
-                let found = frame::decode_boxes(&list.boxes, &list.scores, corners, &params);
-                let survivors = keep.len() as u64;
-                let expected = frame::Counts { candidates: n as u64, survivors };
-                assert_eq!(found, expected, "{file} through a pipeline");
-            }
+            through_pipeline::expect_counts(
+                &[("boxes", &[n, 4], &list.boxes), ("scores", &[n, list.classes], &list.scores)],
+                Settings::Params(&params, decoder::BoxFormat::Corners),
+                [n, keep.len()],
+            );
         }
     }
 }

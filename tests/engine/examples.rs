@@ -3,9 +3,9 @@
 
 use crate::support::engines;
 
-#[path = "../../examples/device_tensors.rs"]
+#[path = "../../core/examples/device_tensors.rs"]
 mod device_tensors;
-#[path = "../../examples/host_tensors.rs"]
+#[path = "../../core/examples/host_tensors.rs"]
 mod host_tensors;
 
 #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `gstnmsfilter::nms`, the interface for programs without GStreamer.
+//! `nmsfilter_core::nms`, the interface for programs without GStreamer.
 
-use gstnmsfilter::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
-use gstnmsfilter::tensor::{Quantization, TensorView};
+use nmsfilter_core::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
+use nmsfilter_core::tensor::{Quantization, TensorView};
 
 use crate::support::engines;
 
@@ -33,7 +33,7 @@ fn an_unknown_decoder_name_is_an_error_with_all_names() {
     assert_eq!(error.to_string(), expected);
     // The decoder chosen by id is still in use.
     let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
-    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_decoder_that_is_set_reads_tensors_of_any_id_until_it_is_unset() {
     let error = nms.run(&tensors).unwrap_err();
     assert!(matches!(error, NmsError::Choice(_)), "{error}");
     nms.set_decoder(Some("windows")).unwrap();
-    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
     nms.set_decoder(None).unwrap();
     assert!(nms.run(&tensors).is_err());
 }
@@ -152,11 +152,11 @@ fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
     nms.options.batch = true;
     let outcome = nms.run(&tensors).unwrap();
     let anchors: Vec<Vec<u32>> = outcome
-        .images()
+        .groups()
         .map(|image| image.survivors.iter().map(|survivor| survivor.anchor).collect())
         .collect();
     assert_eq!(anchors, [vec![0], vec![1, 0]]);
-    let candidates: Vec<usize> = outcome.images().map(|image| image.candidates).collect();
+    let candidates: Vec<usize> = outcome.groups().map(|image| image.candidates).collect();
     assert_eq!(candidates, [2, 2]);
 }
 
@@ -167,7 +167,7 @@ fn normalized_coordinates_are_multiplied_by_the_model_size_and_pixels_are_not() 
     let mut nms = nms();
     nms.options.coordinates = Coordinates::Normalized;
     let one = |nms: &mut Nms, tensors: &[TensorView<'_>]| {
-        corners(&nms.run(tensors).unwrap().image(0).survivors[0])
+        corners(&nms.run(tensors).unwrap().group(0).survivors[0])
     };
     assert_eq!(one(&mut nms, &tensors), [0.5, 0.25, 0.625, 0.375], "by default 1 by 1");
     nms.model_size = [640.0, 480.0];
@@ -183,7 +183,7 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     let mut nms = nms();
     let anchors = |nms: &mut Nms, tensors: &[TensorView<'_>]| -> Vec<u32> {
         let outcome = nms.run(tensors).unwrap();
-        outcome.image(0).survivors.iter().map(|survivor| survivor.anchor).collect()
+        outcome.group(0).survivors.iter().map(|survivor| survivor.anchor).collect()
     };
     let windows = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
     assert_eq!(anchors(&mut nms, &windows), [0]);
@@ -200,8 +200,8 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert_eq!(anchors(&mut nms, &one), [0]);
     let rows = [9.0, 9.0, 4.0, 4.0, 0.9f32].map(|number| [number; 8]).concat();
     let yolov8 = [TensorView::from_slice("yolo-v8-out", &[1, 5, 8], &rows)];
-    assert_eq!(corners(&nms.run(&yolov8).unwrap().image(0).survivors[0]), [7.0, 7.0, 11.0, 11.0]);
-    // An error does not affect later runs.
+    assert_eq!(corners(&nms.run(&yolov8).unwrap().group(0).survivors[0]), [7.0, 7.0, 11.0, 11.0]);
+    // An error does not change what follows.
     nms.options.num_classes = 3;
     assert!(nms.run(&yolov8).is_err());
     assert!(nms.run(&windows).is_err());
@@ -281,7 +281,7 @@ fn ten_images_in_which_nothing_is_found_give_the_best_score() {
     // scenes.
     nms.set_decoder(None).unwrap();
     nms.params.thresholds.default = 0.1;
-    assert_eq!(nms.run(&tensors).unwrap().image(0).survivors.len(), 1);
+    assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
     let background = [0.0f32; 84 * 100];
     for _ in 0..12 {
         nms.run(&[TensorView::from_slice("yolo-v8-out", &[1, 84, 100], &background)]).unwrap();

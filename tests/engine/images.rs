@@ -3,10 +3,10 @@
 //! contiguous memory, to the bit.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{self, Field, Options, PlainLayout};
-use gstnmsfilter::internals::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use gstnmsfilter::internals::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
-use gstnmsfilter::tensor::{
+use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
+use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
+use nmsfilter_core::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
+use nmsfilter_core::tensor::{
     DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
 };
 
@@ -115,7 +115,7 @@ fn upload(stream: &Stream, bytes: &[u8]) -> DeviceBuffer {
 type Bits = Vec<(Vec<[u32; 7]>, usize, usize)>;
 
 fn all_bits(outcome: &Outcome<'_>) -> Bits {
-    outcome.images().map(|image| bits(&image)).collect()
+    outcome.groups().map(|image| bits(&image)).collect()
 }
 
 /// A batch and its expected result.
@@ -131,8 +131,9 @@ impl Case {
         let batch = Scene::batch(seed, most);
         let (joined, images) = (Scene::joined(&batch), batch.len());
         let (tensors, layout) = joined.tensors();
-        let expected =
-            all_bits(&Reference::default().run(&tensors, &layout, &joined.params).unwrap());
+        let expected = all_bits(
+            &Reference::default().run(&tensors, &layout, &joined.params, &joined.places()).unwrap(),
+        );
         Self { joined, images, expected }
     }
 
@@ -170,9 +171,9 @@ fn images_in_memories_of_their_own_give_the_same_bits_as_in_one_memory() {
         }
         let params = &case.joined.params;
         let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
-        let found = reference.run(&views, &layout, params).unwrap();
+        let found = reference.run(&views, &layout, params, &case.joined.places()).unwrap();
         assert_eq!(all_bits(&found), case.expected, "reference, {}", what());
-        let found = fast.run(&views, &layout, params).unwrap();
+        let found = fast.run(&views, &layout, params, &case.joined.places()).unwrap();
         assert_eq!(all_bits(&found), case.expected, "{}", what());
         images += case.images;
         survivors += case.expected.iter().map(|(survivors, ..)| survivors.len()).sum::<usize>();
@@ -206,9 +207,9 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         // A new engine has no class thresholds, class rules and tables on the GPU yet.
         let mut cuda = Cuda::new(Some(0)).unwrap();
         let params = &case.joined.params;
-        let class_bytes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
-        for uploaded in [table + class_bytes as u64, 0, 0] {
-            let outcome = cuda.run(&views, &layout, params).unwrap();
+        let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
+        for uploaded in [table + of_classes as u64, 0, 0] {
+            let outcome = cuda.run(&views, &layout, params, &case.joined.places()).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());
             assert_eq!(outcome.device().bytes_uploaded, uploaded, "{}", what());
@@ -248,7 +249,7 @@ fn layout() -> PlainLayout {
 }
 
 fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
-    outcome.images().map(|image| image.survivors.iter().map(|d| d.anchor).collect()).collect()
+    outcome.groups().map(|image| image.survivors.iter().map(|d| d.anchor).collect()).collect()
 }
 
 /// Returns the message that every engine returns for these images, if the layout has three.
@@ -260,8 +261,12 @@ fn message(images: &dyn Images) -> String {
 fn every_engine_reads_images_in_memories_of_their_own() {
     let images = windows();
     for mut engine in every_engine() {
-        let outcome =
-            engine.run(&tensor(&[3, 2, 4], &images), &layout().into(), &Params::default());
+        let outcome = engine.run(
+            &tensor(&[3, 2, 4], &images),
+            &layout().into(),
+            &Params::default(),
+            &engines::places(&layout().into()),
+        );
         let outcome = outcome.unwrap();
         assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
         // Images in host memory are uploaded one by one, without a table.

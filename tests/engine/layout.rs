@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Layouts that do not fit the tensors: every engine returns an equal error, and reads no element.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
     Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
 
@@ -42,10 +42,17 @@ pub fn error(tensors: &[TensorView<'_>], layout: impl Into<Layout>) -> EngineErr
     let errors: Vec<EngineError> = every_engine()
         .iter_mut()
         .map(|engine| {
-            let error = engine.run(tensors, &layout, &Params::default()).unwrap_err();
-            let valid = engine.run(&self::tensors(), &self::layout().into(), &Params::default());
+            let error = engine
+                .run(tensors, &layout, &Params::default(), &engines::places(&layout))
+                .unwrap_err();
+            let valid = engine.run(
+                &self::tensors(),
+                &self::layout().into(),
+                &Params::default(),
+                &engines::places(&self::layout().into()),
+            );
             assert_eq!(
-                valid.unwrap().image(0).survivors.len(),
+                valid.unwrap().group(0).survivors.len(),
                 2,
                 "{} after {error}",
                 engine.name()
@@ -200,11 +207,25 @@ fn an_image_stride_of_zero_gives_the_same_image_again() {
     let layout =
         PlainLayout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
     for mut engine in every_engine() {
-        let expected = engine.run(&tensors(), &self::layout().into(), &Params::default()).unwrap();
-        let expected = expected.image(0).survivors.to_vec();
-        let outcome = engine.run(&tensors(), &layout.clone().into(), &Params::default()).unwrap();
-        assert_eq!(outcome.images().len(), 3);
-        for image in outcome.images() {
+        let expected = engine
+            .run(
+                &tensors(),
+                &self::layout().into(),
+                &Params::default(),
+                &engines::places(&self::layout().into()),
+            )
+            .unwrap();
+        let expected = expected.group(0).survivors.to_vec();
+        let outcome = engine
+            .run(
+                &tensors(),
+                &layout.clone().into(),
+                &Params::default(),
+                &engines::places(&layout.clone().into()),
+            )
+            .unwrap();
+        assert_eq!(outcome.groups().len(), 3);
+        for image in outcome.groups() {
             assert_eq!(image.survivors, expected, "{}", outcome.engine());
         }
     }
@@ -224,7 +245,14 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
     let layout = PlainLayout { anchors, classes, ..layout() };
     for mut engine in every_engine() {
         let multi = Params { multi_label: true, ..Params::default() };
-        let found = engine.run(&tensors(), &layout.clone().into(), &multi).unwrap_err();
+        let found = engine
+            .run(
+                &tensors(),
+                &layout.clone().into(),
+                &multi,
+                &engines::places(&layout.clone().into()),
+            )
+            .unwrap_err();
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
     }
@@ -245,8 +273,15 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
     for multi_label in [false, true] {
         let params = Params { multi_label, ..Params::default() };
         for mut engine in every_engine() {
-            let outcome = engine.run(&tensors(), &layout.clone().into(), &params).unwrap();
-            let found = outcome.image(0);
+            let outcome = engine
+                .run(
+                    &tensors(),
+                    &layout.clone().into(),
+                    &params,
+                    &engines::places(&layout.clone().into()),
+                )
+                .unwrap();
+            let found = outcome.group(0);
             assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine());
         }
     }
@@ -282,10 +317,17 @@ fn interleaved_anchors_are_read_by_their_strides() {
         ..layout()
     };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout.clone().into(), &Params::default()).unwrap();
-        let found = outcome.image(0);
-        let identity = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
-        let kept: Vec<_> = found.survivors.iter().map(identity).collect();
+        let outcome = engine
+            .run(
+                &tensors,
+                &layout.clone().into(),
+                &Params::default(),
+                &engines::places(&layout.clone().into()),
+            )
+            .unwrap();
+        let found = outcome.group(0);
+        let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);
+        let kept: Vec<_> = found.survivors.iter().map(of).collect();
         assert_eq!(kept, expected, "{}", outcome.engine());
     }
 }

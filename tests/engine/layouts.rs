@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random layouts of every kind: the engine under test and the reference engine agree to the bit.
 
-use gstnmsfilter::internals::engine::{Engine, Reference};
-use gstnmsfilter::tensor::{Storage, TensorView};
+use nmsfilter_core::decoder::MAX_INPUTS;
+use nmsfilter_core::engine::{Engine, Reference};
+use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
@@ -27,32 +28,36 @@ pub fn compare(
     (scene, tensors, seed): (&LayoutScene, &[TensorView<'_>], u64),
     sums: &mut Sums,
 ) {
-    let (layout, params) = (&scene.layout, &scene.params);
-    let expected = reference.run(tensors, layout, params).unwrap_or_else(|error| {
+    let (layout, params, places) = (&scene.layout, &scene.params, scene.places());
+    let expected = reference.run(tensors, layout, params, &places).unwrap_or_else(|error| {
         panic!("seed {seed}: the reference: {error}");
     });
     if let Err(refused) = engine.supports(layout, params) {
-        assert_eq!(engine.run(tensors, layout, params).unwrap_err(), refused, "seed {seed}");
+        assert_eq!(
+            engine.run(tensors, layout, params, &places).unwrap_err(),
+            refused,
+            "seed {seed}"
+        );
         return;
     }
-    let found = engine.run(tensors, layout, params);
+    let found = engine.run(tensors, layout, params, &places);
     let found = found.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     sums.scenes += 1;
     assert_eq!(found.column_components(), expected.column_components(), "seed {seed}");
-    for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+    for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
         assert_eq!(
             bits(&found),
             bits(&expected),
-            "seed {seed}, image {index}: {layout:#?} {params:?}"
+            "seed {seed}, group {index}: {layout:#?} {params:?} {places:?}"
         );
         let columns = |columns: &[f32]| columns.iter().map(|n| n.to_bits()).collect::<Vec<_>>();
         let (expected_columns, found_columns) = (columns(expected.columns), columns(found.columns));
-        assert_eq!(found_columns, expected_columns, "seed {seed}, image {index}");
+        assert_eq!(found_columns, expected_columns, "seed {seed}, group {index}");
         let expected_masks = masks(&expected);
         assert_eq!(
             masks(&found),
             expected_masks,
-            "seed {seed}, image {index}: {layout:#?} {params:?}"
+            "seed {seed}, group {index}: {layout:#?} {params:?} {places:?}"
         );
         for mask in expected_masks.into_iter().flatten() {
             sums.masks += 1;
@@ -105,4 +110,24 @@ fn images_in_separate_allocations_give_the_bits_of_the_reference() {
         compare(&mut reference, &mut *engine, (&scene, &views, seed), &mut sums);
     }
     assert!(sums.survivors > sums.scenes, "{sums:?}");
+}
+
+/// Groups of 1 to 64 images at overlapping and distant places, some without a candidate.
+#[test]
+fn every_engine_returns_the_bits_of_the_reference_for_random_groups_of_images() {
+    let (mut reference, mut engine) = (Reference::default(), engines::fast());
+    let mut sums = Sums::default();
+    for seed in 0..engines::scene_count(1_500) {
+        let scene = match seed % 4 {
+            0 => LayoutScene::oriented_groups(seed),
+            _ => LayoutScene::groups(seed),
+        };
+        if scene.tensors.len() > MAX_INPUTS {
+            continue;
+        }
+        compare(&mut reference, &mut *engine, (&scene, &scene.views(), seed), &mut sums);
+    }
+    let Sums { scenes, candidates, survivors, columns, masks, .. } = sums;
+    assert!(candidates > 20 * scenes && survivors > 5 * scenes, "{sums:?}");
+    assert!(columns > scenes && masks > scenes / 2, "{sums:?}");
 }

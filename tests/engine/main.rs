@@ -9,6 +9,7 @@ mod box_nms;
 mod candidates;
 mod examples;
 mod facade;
+mod groups;
 mod images;
 mod layout;
 mod layouts;
@@ -19,4 +20,7 @@ mod oriented_vectors;
 mod paper;
 mod properties;
 mod recorded;
+#[allow(dead_code, reason = "this program has no element to set them")]
+mod settings;
+mod through_pipeline;
 mod vectors;

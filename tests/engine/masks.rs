@@ -2,13 +2,14 @@
 //! Masks: random scenes, prototypes that do not fit, unreadable types, the limit on mask bytes, and
 //! the interface for programs without GStreamer.
 
-use gstnmsfilter::internals::decoder::layout::Prototypes;
-use gstnmsfilter::internals::decoder::{self, Layout, Options};
-use gstnmsfilter::internals::engine::{
-    Engine, EngineError, FrameMap, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
+use nmsfilter_core::decoder::layout::Prototypes;
+use nmsfilter_core::decoder::{self, Layout, Options};
+use nmsfilter_core::engine::{
+    Engine, EngineError, ImagePlace, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
 };
-use gstnmsfilter::nms::{Backend, Nms, NmsError};
-use gstnmsfilter::tensor::{ElementType, Shape, Storage, TensorError, TensorView};
+use nmsfilter_core::geometry::FrameMap;
+use nmsfilter_core::nms::{Backend, Nms, NmsError};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorError, TensorView};
 
 use super::layout::every_engine;
 use super::layouts::{Sums, compare};
@@ -41,10 +42,13 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 }
 
 fn params() -> Params {
-    Params { method: Method::None, model_size: [32.0, 16.0], ..Params::default() }
+    Params { method: Method::None, ..Params::default() }
 }
 
-fn mask_of(outcome: &gstnmsfilter::nms::ImageOutcome<'_>, survivor: usize) -> [u32; 4] {
+/// The place of an image of 32x16 pixels.
+const PLACE: ImagePlace = ImagePlace::in_model([32.0, 16.0]);
+
+fn mask_of(outcome: &nmsfilter_core::nms::GroupOutcome<'_>, survivor: usize) -> [u32; 4] {
     let Mask { left, top, width, height, .. } = outcome.masks.get(survivor).unwrap();
     [left, top, width, height]
 }
@@ -55,9 +59,9 @@ fn masks_are_the_bits_of_the_pixels_in_the_boxes() {
     let tensors = tensors(&prototypes);
     let layout = layout(&tensors);
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params()).unwrap();
-        let image = outcome.image(0);
-        // The mask covers columns 1 to 4 and rows 1 and 2. Columns 1 and 2 are set.
+        let outcome = engine.run(&tensors, &layout, &params(), &[PLACE]).unwrap();
+        let image = outcome.group(0);
+        // Columns 1 to 4 and rows 1 and 2, of which columns 1 and 2 are set.
         assert_eq!(mask_of(&image, 0), [1, 1, 4, 2], "{}", outcome.engine());
         assert_eq!(image.masks.get(0).unwrap().bytes, [0b1100_0000; 2]);
         // The mask covers columns 4 to 7 of all rows. Rows 0 and 1 are set.
@@ -74,10 +78,11 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     let layout = layout(&tensors);
     // One pixel of the model's input is two pixels of the frame.
     let frame = FrameMap { size: [64, 32], ratio: [0.5; 2], offset: [0.0; 2] };
-    let params = Params { mask_size: MaskSize::Frame, frame: Some(frame), ..params() };
+    let params = Params { mask_size: MaskSize::Frame, ..params() };
+    let place = ImagePlace { frame: Some(frame), ..PLACE };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params).unwrap();
-        let image = outcome.image(0);
+        let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        let image = outcome.group(0);
         assert_eq!(mask_of(&image, 0), [8, 8, 32, 16], "{}", outcome.engine());
         // Columns 8 to 23 are set: the logit is 1 up to the center of prototype column 2, at 20,
         // and 0 at 24.
@@ -89,9 +94,8 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     }
     // If the frame is unknown, masks have the pixels of the prototypes.
     for mut engine in every_engine() {
-        let params = Params { frame: None, ..params.clone() };
-        let outcome = engine.run(&tensors, &layout, &params).unwrap();
-        assert_eq!(mask_of(&outcome.image(0), 0), [1, 1, 4, 2]);
+        let outcome = engine.run(&tensors, &layout, &params, &[PLACE]).unwrap();
+        assert_eq!(mask_of(&outcome.group(0), 0), [1, 1, 4, 2]);
     }
 }
 
@@ -124,16 +128,17 @@ fn prototypes_that_do_not_fit_are_an_error_of_every_engine() {
     let numbers = prototypes();
     let tensors = tensors(&numbers);
     let valid = layout(&tensors);
-    let error = |change: fn(&mut Prototypes), params: &Params| {
+    let error_at = |change: fn(&mut Prototypes), params: &Params, place: ImagePlace| {
         let mut layout = valid.clone();
         change(layout.prototypes.as_mut().unwrap());
         let errors: Vec<EngineError> = every_engine()
             .iter_mut()
-            .map(|engine| engine.run(&tensors, &layout, params).unwrap_err())
+            .map(|engine| engine.run(&tensors, &layout, params, &[place]).unwrap_err())
             .collect();
         assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
         errors[0].to_string()
     };
+    let error = |change, params: &Params| error_at(change, params, PLACE);
     let sides =
         "the layout: expected prototypes of 1 to 16384 columns and rows; correct the layout";
     assert_eq!(error(|prototypes| prototypes.width = 0, &params()), sides);
@@ -160,8 +165,8 @@ fn prototypes_that_do_not_fit_are_an_error_of_every_engine() {
     );
     for size in [[0, 5], [5, 65_537]] {
         let frame = Some(FrameMap { size, ratio: [1.0; 2], offset: [0.0; 2] });
-        let params = Params { mask_size: MaskSize::Frame, frame, ..params() };
-        let text = error(|_| {}, &params);
+        let params = Params { mask_size: MaskSize::Frame, ..params() };
+        let text = error_at(|_| {}, &params, ImagePlace { frame, ..PLACE });
         assert!(text.contains("a frame of 1 to 65536 columns and rows"), "{text}");
     }
 }
@@ -180,16 +185,15 @@ fn any_size_of_the_models_input_and_any_mapping_give_the_masks_of_the_reference(
                 let size = [1 + turn as u32 * 9, 17];
                 let params = Params {
                     mask_size: if turn % 2 == 0 { MaskSize::Frame } else { MaskSize::Prototypes },
-                    model_size: [side, 16.0],
-                    frame: Some(FrameMap { size, ratio: [ratio, 0.5], offset: [offset; 2] }),
                     ..params()
                 };
+                let frame = FrameMap { size, ratio: [ratio, 0.5], offset: [offset; 2] };
+                let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([side, 16.0]) };
                 let mut reference = Reference::default();
-                let expected = reference.run(&tensors, &layout, &params).unwrap();
+                let expected = reference.run(&tensors, &layout, &params, &[place]).unwrap();
                 for engine in &mut engines {
-                    let found = engine.run(&tensors, &layout, &params).unwrap();
-                    let [expected, found] =
-                        [&expected, &found].map(|outcome| masks(&outcome.image(0)));
+                    let found = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+                    let [expected, found] = [&expected, &found].map(|of| masks(&of.group(0)));
                     assert_eq!(found, expected, "{params:?}");
                 }
             }
@@ -211,16 +215,11 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
     ];
     let layout = layout(&tensors);
     let frame = FrameMap { size: [SIDE; 2], ratio: [1.0; 2], offset: [0.0; 2] };
-    let params = Params {
-        mask_size: MaskSize::Frame,
-        frame: Some(frame),
-        model_size: [SIDE as f32; 2],
-        method: Method::None,
-        ..Params::default()
-    };
+    let params = Params { mask_size: MaskSize::Frame, method: Method::None, ..Params::default() };
+    let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([SIDE as f32; 2]) };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params).unwrap();
-        let image = outcome.image(0);
+        let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        let image = outcome.group(0);
         let bytes = masks(&image).into_iter().map(|mask| Some(mask?.bytes));
         let expected = [Some([0xff; 6].repeat(48)), Some([0xff; 5].repeat(40)), None, None];
         assert!(bytes.eq(expected.iter().map(Option::as_deref)), "{}", outcome.engine());
@@ -248,11 +247,11 @@ fn masks_that_grow_and_shrink_equal_the_reference() {
             TensorView::from_slice("output1", &[1, 2, SIDE, SIDE], &prototypes),
         ];
         let layout = layout(&tensors);
-        let params = Params { model_size: [SIDE as f32; 2], ..params() };
+        let (params, place) = (params(), ImagePlace::in_model([SIDE as f32; 2]));
         let mut reference = Reference::default();
-        let expected = reference.run(&tensors, &layout, &params).unwrap();
-        let found = engine.run(&tensors, &layout, &params).unwrap();
-        assert_eq!(masks(&found.image(0)), masks(&expected.image(0)), "{scale}");
+        let expected = reference.run(&tensors, &layout, &params, &[place]).unwrap();
+        let found = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        assert_eq!(masks(&found.group(0)), masks(&expected.group(0)), "{scale}");
     }
 }
 
@@ -267,7 +266,7 @@ fn without_masks_prototypes_are_not_read() {
     let mut nms = Nms::new(backend, Some(0)).unwrap();
     nms.set_decoder(Some("end2end-seg")).unwrap();
     nms.params.masks = false;
-    let image = nms.run(&tensors).unwrap().image(0);
+    let image = nms.run(&tensors).unwrap().group(0);
     assert_eq!((image.survivors.len(), image.columns.len()), (2, 0));
     assert!(image.masks.get(0).is_none());
     nms.params.masks = true;
@@ -284,7 +283,7 @@ fn prototypes_of_a_type_that_cannot_be_read_are_an_error() {
     let layout = layout(&tensors);
     tensors[1].element = ElementType::Other("f64");
     for mut engine in every_engine() {
-        let error = engine.run(&tensors, &layout, &params()).unwrap_err();
+        let error = engine.run(&tensors, &layout, &params(), &[PLACE]).unwrap_err();
         assert!(matches!(error, EngineError::Tensor(TensorError::ElementType { .. })), "{error}");
     }
 }
@@ -298,10 +297,10 @@ fn an_unknown_input_is_assumed_to_be_four_times_as_large_as_the_prototypes() {
     let mut nms = Nms::new(backend, Some(0)).unwrap();
     nms.set_decoder(Some("end2end-seg")).unwrap();
     nms.params.method = Method::None;
-    let unknown = mask_of(&nms.run(&tensors).unwrap().image(0), 0);
+    let unknown = mask_of(&nms.run(&tensors).unwrap().group(0), 0);
     nms.model_size = [32.0, 16.0];
-    let known = mask_of(&nms.run(&tensors).unwrap().image(0), 0);
+    let known = mask_of(&nms.run(&tensors).unwrap().group(0), 0);
     assert_eq!((unknown, known), ([1, 1, 4, 2], [1, 1, 4, 2]));
     nms.model_size = [64.0, 16.0];
-    assert_eq!(mask_of(&nms.run(&tensors).unwrap().image(0), 0), [1, 1, 2, 2]);
+    assert_eq!(mask_of(&nms.run(&tensors).unwrap().group(0), 0), [1, 1, 2, 2]);
 }

@@ -5,11 +5,11 @@
 
 use std::sync::OnceLock;
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
-use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
+use nmsfilter_core::decoder::{self, Coordinates, Options};
+use nmsfilter_core::engine::{
+    ClassRule, ClassThresholds, Detection, Engine, ImagePlace, Method, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::library::{self, LoadedLibrary};
 use crate::support::{data, engines};
@@ -170,7 +170,8 @@ impl List {
             TensorView::from_slice("scores", &[n, classes], &scores),
         ];
         let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
-        let outcome = engine.run(&tensors, &layout, params).unwrap().image(0);
+        let outcome =
+            engine.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
         let mut survivors = outcome.survivors.to_vec();
         survivors.sort_by_key(|survivor| survivor.class);
         survivors.iter().map(|survivor| survivor.anchor).collect()
@@ -242,9 +243,12 @@ fn decoded_lists() -> Vec<List> {
         let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
         let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
         let thresholds = ClassThresholds::uniform(0.01);
-        let all = Params { method: Method::None, scale: [320.0; 2], thresholds, ..params(0.45) };
+        let all = Params { method: Method::None, thresholds, ..params(0.45) };
         let mut reference = Reference::default();
-        let outcome = reference.run(&tensors, &layout, &all).unwrap().image(0);
+        let outcome = reference
+            .run(&tensors, &layout, &all, &[ImagePlace::in_model([320.0; 2])])
+            .unwrap()
+            .group(0);
         List::from_detections(decoder, outcome.survivors)
     });
     lists.into()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Oriented boxes: random scenes, compared between the engine under test and the reference engine.
 
-use gstnmsfilter::internals::engine::{Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{Engine, Method, Overlap, Params, Reference};
 
 use crate::support::engines::{self, bits};
 use crate::support::oriented_scene::OrientedScene;
@@ -16,9 +16,9 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
     for seed in 0..scenes {
         let scene = OrientedScene::new(seed);
         let (tensors, layout, params) = ([scene.view()], &scene.layout, &scene.params);
-        let expected = reference.run(&tensors, layout, params).unwrap();
-        let found = fast.run(&tensors, layout, params).unwrap();
-        for (index, (expected, found)) in expected.images().zip(found.images()).enumerate() {
+        let expected = reference.run(&tensors, layout, params, &engines::places(layout)).unwrap();
+        let found = fast.run(&tensors, layout, params, &engines::places(layout)).unwrap();
+        for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
             assert_eq!(bits(&found), bits(&expected), "seed {seed}, image {index}: {params:?}");
             candidates += expected.candidates;
             left += expected.survivors.len();
@@ -50,10 +50,10 @@ fn greedy_suppression_keeps_what_no_candidate_suppresses() {
         let (tensors, layout) = ([scene.view()], &scene.layout);
         let params = Params { method: Method::Greedy, ..scene.params.clone() };
         let all = Params { method: Method::MapReduce, ..params.clone() };
-        let greedy = fast.run(&tensors, layout, &params).unwrap();
-        let greedy: Vec<Vec<u32>> = greedy.images().map(|image| anchors(&image)).collect();
-        let map_reduce = fast.run(&tensors, layout, &all).unwrap();
-        for (greedy, image) in greedy.iter().zip(map_reduce.images()) {
+        let greedy = fast.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
+        let greedy: Vec<Vec<u32>> = greedy.groups().map(|image| anchors(&image)).collect();
+        let map_reduce = fast.run(&tensors, layout, &all, &engines::places(layout)).unwrap();
+        for (greedy, image) in greedy.iter().zip(map_reduce.groups()) {
             let kept = anchors(&image);
             let is_capped = params.max_detections != 0 || has_class_limits(&params);
             assert!(is_capped || kept.iter().all(|anchor| greedy.contains(anchor)), "seed {seed}");
@@ -61,6 +61,6 @@ fn greedy_suppression_keeps_what_no_candidate_suppresses() {
     }
 }
 
-fn anchors(image: &gstnmsfilter::internals::engine::ImageOutcome<'_>) -> Vec<u32> {
+fn anchors(image: &nmsfilter_core::engine::GroupOutcome<'_>) -> Vec<u32> {
     image.survivors.iter().map(|survivor| survivor.anchor).collect()
 }

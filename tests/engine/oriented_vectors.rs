@@ -10,9 +10,9 @@
 //! The other projects do not define the order of equal scores. In this project, the lower anchor
 //! outranks the higher one.
 
-use gstnmsfilter::internals::decoder::{self, Options};
-use gstnmsfilter::internals::engine::{Detection, Engine, Method, Overlap, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::engine::{Detection, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
 use crate::support::engines;
@@ -54,10 +54,11 @@ impl Run<'_> {
         layout.boxes.angle_factor = self.angle_factor;
         let anchors = |survivors: &[Detection]| survivors.iter().map(|d| d.anchor).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
-        let outcome = reference.run(&tensors, &layout, &self.params).unwrap();
-        let expected: Vec<u32> = anchors(outcome.image(0).survivors);
-        let outcome = fast.run(&tensors, &layout, &self.params).unwrap();
-        let found: Vec<u32> = anchors(outcome.image(0).survivors);
+        let outcome =
+            reference.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap();
+        let expected: Vec<u32> = anchors(outcome.group(0).survivors);
+        let outcome = fast.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap();
+        let found: Vec<u32> = anchors(outcome.group(0).survivors);
         assert_eq!(expected, found, "reference and fast");
         found
     }
@@ -223,8 +224,8 @@ fn boxes_turned_by_right_angles_have_the_survivors_of_upright_boxes() {
         ];
         let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
         let mut reference = Reference::default();
-        let upright = reference.run(&tensors, &layout, &params).unwrap();
-        let upright: Vec<u32> = upright.image(0).survivors.iter().map(|d| d.anchor).collect();
+        let upright = reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let upright: Vec<u32> = upright.group(0).survivors.iter().map(|d| d.anchor).collect();
         assert!((100..1_000).contains(&upright.len()), "{} survivors", upright.len());
         for (quarters, angle_factor) in
             [(0.0, 1.0), (1.0, 90.0), (2.0, 90.0), (-1.0, 90.0), (5.0, 90.0)]

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The paper's windows. The paper's program computed the expected numbers of survivors.
 
-use gstnmsfilter::internals::decoder;
-use gstnmsfilter::internals::engine::{
-    ClassThresholds, Engine, Method, Overlap, Params, Reference,
-};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
-#[cfg(feature = "gstreamer")]
-use crate::support::frame;
+use crate::settings::Settings;
 use crate::support::{data, engines};
+use crate::through_pipeline;
 
 /// Returns the number of survivors of the first `n` windows. Both engines and a pipeline must
 /// agree.
@@ -17,17 +15,15 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, params).unwrap().image(0);
-    let found = fast.run(&tensors, &layout, params).unwrap().image(0);
+    let expected =
+        reference.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
+    let found = fast.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
     assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
-    #[cfg(feature = "gstreamer")]
-    {
-        let settings = frame::Settings::Params(params, decoder::BoxFormat::default());
-        let tensor = frame::tensor("windows", &[n, 4], &windows[..n * 4]);
-        let counts = frame::decode(vec![tensor], settings);
-        let expected = [found.candidates, found.survivors.len()].map(|count| count as u64);
-        assert_eq!([counts.candidates, counts.survivors], expected, "{n} through a pipeline");
-    }
+    through_pipeline::expect_counts(
+        &[("windows", &[n, 4], &windows[..n * 4])],
+        Settings::Params(params, decoder::BoxFormat::default()),
+        [found.candidates, found.survivors.len()],
+    );
     found.survivors.len()
 }
 

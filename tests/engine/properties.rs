@@ -3,12 +3,12 @@
 //!
 //! A scene is generated from a seed. Each failure message contains the seed.
 
-use gstnmsfilter::internals::decoder::{self, Field, Layout, Options, PlainLayout};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
 };
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::geometry::Bounds;
+use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
@@ -19,7 +19,12 @@ fn survivors(
     layout: &Layout,
     params: &Params,
 ) -> Vec<Detection> {
-    engine.run(tensors, layout, params).unwrap().image(0).survivors.to_vec()
+    engine
+        .run(tensors, layout, params, &engines::places(layout))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec()
 }
 
 /// Returns the survivors of a scene, and all of its candidates.
@@ -84,8 +89,9 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let mut counts = Counts::default();
     for (seed, scene) in scenes {
         let (tensors, layout) = scene.tensors();
-        let expected = reference.run(&tensors, &layout, &scene.params).unwrap().image(0);
-        let found = fast.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        let expected =
+            reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+        let found = fast.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         counts.candidates += found.candidates;
         counts.survivors += found.survivors.len();
@@ -128,14 +134,15 @@ fn each_image_of_a_batch_equals_a_run_of_that_image_alone() {
         let joined = Scene::joined(&batch);
         let (tensors, layout) = joined.tensors();
         assert_eq!(layout.images, batch.len(), "seed {seed}: {joined:?}");
-        let found = fast.run(&tensors, &layout, &joined.params).unwrap();
-        let all = reference.run(&tensors, &layout, &joined.params).unwrap();
+        let found = fast.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
+        let all = reference.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
         let mut alone = Reference::default();
         for (index, image) in batch.iter().enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected = alone.run(&tensors, &layout, &image.params).unwrap().image(0);
-            assert_eq!(bits(&expected), bits(&all.image(index)), "seed {seed}, image {index}");
-            let found = found.image(index);
+            let expected =
+                alone.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
+            assert_eq!(bits(&expected), bits(&all.group(index)), "seed {seed}, image {index}");
+            let found = found.group(index);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             left += found.survivors.len() as u64;
         }
@@ -291,7 +298,8 @@ fn multi_label_equals_one_run_per_class() {
         let scene = Scene::plain(seed, Method::None);
         let (tensors, layout) = scene.tensors();
         let multi = Params { multi_label: true, ..scene.params.clone() };
-        let found = fast.run(&tensors, &layout, &multi).unwrap().image(0);
+        let found =
+            fast.run(&tensors, &layout, &multi, &engines::places(&layout)).unwrap().group(0);
         let (counts, all) = ([found.candidates, found.rejected], found.survivors.to_vec());
         assert!(ranked(&all), "seed {seed}");
         let mut sums = [0, 0];
@@ -305,7 +313,8 @@ fn multi_label_equals_one_run_per_class() {
                 class_rules: multi.class_rules.get(class).copied().into_iter().collect(),
                 ..multi.clone()
             };
-            let found = fast.run(&tensors, &alone, &single).unwrap().image(0);
+            let found =
+                fast.run(&tensors, &alone, &single, &engines::places(&alone)).unwrap().group(0);
             sums = [sums[0] + found.candidates, sums[1] + found.rejected];
             let alike = all.iter().filter(|d| d.class as usize == class);
             let alike: Vec<_> = alike.map(|&d| Detection { class: 0, ..d }).collect();
@@ -322,8 +331,8 @@ fn boxes_outside_the_visible_part_are_rejected_and_suppress_nothing() {
     for seed in 0..engines::scene_count(1_000) {
         let mut scene = Scene::plain(seed, Method::Greedy);
         let visible = Bounds { left: 100.0, top: 50.0, right: 400.0, bottom: 300.0 };
-        scene.params.visible = visible;
-        let all = Params { method: Method::None, visible: Bounds::ANY, ..scene.params.clone() };
+        scene.place.visible = visible;
+        let all = Params { method: Method::None, ..scene.params.clone() };
         let (tensors, layout) = scene.tensors();
         let all = survivors(&mut *fast, &tensors, &layout, &all);
         let is_seen = |d: &&Detection| {
@@ -339,7 +348,7 @@ fn boxes_outside_the_visible_part_are_rejected_and_suppress_nothing() {
                 kept.push(*candidate);
             }
         }
-        let found = fast.run(&tensors, &layout, &scene.params).unwrap().image(0);
+        let found = fast.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
         assert_eq!(found.survivors, kept, "seed {seed}");
         let counts = [found.candidates, found.rejected];
         assert_eq!(counts, [seen.len(), all.len() - seen.len()], "seed {seed}");

@@ -7,13 +7,13 @@
 //! multiplies, as this project does. The engines of this project suppress per class and do not
 //! round. The tests show that the surviving anchors are equal nevertheless.
 
-use gstnmsfilter::internals::decoder::{self, Coordinates, Options};
-use gstnmsfilter::internals::engine::{Detection, Engine, Method, Params, Reference};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::decoder::{self, Coordinates, Options};
+use nmsfilter_core::engine::{Detection, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::tensor::TensorView;
 
-#[cfg(feature = "gstreamer")]
-use crate::support::frame;
+use crate::settings::Settings;
 use crate::support::{data, engines};
+use crate::through_pipeline;
 
 const SIDE: f32 = 320.0;
 
@@ -27,10 +27,11 @@ fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -
     let tensors = [TensorView::from_slice("recorded", shape, elements)];
     let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
     let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
-    let params = Params { scale: [SIDE; 2], ..params };
+    let places = [ImagePlace::in_model([SIDE; 2])];
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected = reference.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
-    let found = fast.run(&tensors, &layout, &params).unwrap().image(0).survivors.to_vec();
+    let expected =
+        reference.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
+    let found = fast.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
     assert_eq!(expected, found);
     found
 }
@@ -60,13 +61,11 @@ fn compare(decoder: &str, shape: &[usize], elements: &[f32], counts: [usize; 2])
     let candidates = survivors(decoder, shape, elements, all);
     let kept = survivors(decoder, shape, elements, Params::default());
     assert_eq!([candidates.len(), kept.len()], counts);
-    #[cfg(feature = "gstreamer")]
-    {
-        let properties = [("decoder", decoder), ("coordinates", "normalized")];
-        let tensor = frame::tensor("recorded", shape, elements);
-        let found = frame::decode(vec![tensor], frame::Settings::Properties(&properties));
-        assert_eq!([found.candidates, found.survivors], counts.map(|count| count as u64));
-    }
+    through_pipeline::expect_counts(
+        &[("recorded", shape, elements)],
+        Settings::Properties(&[("decoder", decoder), ("coordinates", "normalized")]),
+        counts,
+    );
     let kept: Vec<u32> = kept.iter().map(|d| d.anchor).collect();
     assert_eq!(kept, nnstreamer_survivors(&candidates, 0.45));
 }

@@ -12,17 +12,16 @@
 //!
 //! [`not_covered`] has the reason for every case that is left out, and the counts must add up.
 
-use gstnmsfilter::internals::decoder::{self, BoxFormat, Options};
-use gstnmsfilter::internals::engine::{
+use nmsfilter_core::decoder::{self, BoxFormat, Options};
+use nmsfilter_core::engine::{
     ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
 };
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
-use crate::oriented_vectors;
-#[cfg(feature = "gstreamer")]
-use crate::support::frame;
+use crate::settings::Settings;
 use crate::support::{data, engines};
+use crate::{oriented_vectors, through_pipeline};
 
 /// Returns the reason why a case is not run, or `None` if it is run.
 fn not_covered(case: &Value) -> Option<&'static str> {
@@ -84,16 +83,22 @@ impl Run<'_> {
         let layout = decoder::choose(&tensors, None, options).unwrap().layout;
         let anchors = |survivors: &[Detection]| survivors.iter().map(|d| d.anchor).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
-        let expected: Vec<u32> =
-            anchors(reference.run(&tensors, &layout, &self.params).unwrap().image(0).survivors);
-        let found: Vec<u32> =
-            anchors(fast.run(&tensors, &layout, &self.params).unwrap().image(0).survivors);
+        let expected: Vec<u32> = anchors(
+            reference
+                .run(&tensors, &layout, &self.params, &engines::places(&layout))
+                .unwrap()
+                .group(0)
+                .survivors,
+        );
+        let outcome =
+            fast.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap().group(0);
+        let found: Vec<u32> = anchors(outcome.survivors);
         assert_eq!(expected, found, "reference and fast");
-        #[cfg(feature = "gstreamer")]
-        {
-            let counts = frame::decode_boxes(self.boxes, &scores, self.format, &self.params);
-            assert_eq!(counts.survivors, found.len() as u64, "through a pipeline");
-        }
+        through_pipeline::expect_counts(
+            &[("boxes", &[n, 4], self.boxes), ("scores", &[n, classes], &scores)],
+            Settings::Params(&self.params, self.format),
+            [outcome.candidates, found.len()],
+        );
         found
     }
 }

@@ -4,8 +4,8 @@
 
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo, VideoInterlaceMode};
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::inference::picture::Resampler;
+use gstonnxruntime::inference::picture::Resampler;
+use nmsfilter_core::geometry::Letterbox;
 
 use crate::exact_memory::{Border, memory};
 use crate::support::pipeline::{parse, run, watch};

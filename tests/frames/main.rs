@@ -20,9 +20,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::inference::model::{InputSpec, PixelElement};
-use gstnmsfilter::internals::inference::picture::{Resampler, Rows, Scratch, Table, resample};
+use gstonnxruntime::inference::model::{InputSpec, PixelElement};
+use gstonnxruntime::inference::picture::{Resampler, Rows, Scratch, Table, resample};
+use nmsfilter_core::geometry::Letterbox;
 
 use random_frame::RandomFrame;
 
@@ -69,7 +69,7 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = InputSpec::of_size([24, 24], PixelElement::F32);
+        let input = InputSpec::with_size([24, 24], PixelElement::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }

@@ -5,10 +5,9 @@
 //   g++ -x c++ -std=c++17 -O2 -ffp-contract=off functions.cu -o functions
 //   ./functions [all]
 //
-// Prints a line `SET EXP SIGMOID SQRT SIN COS LN` for each set of inputs: all f16, and a sample of
-// f32. With `all`, the 32 blocks of 2^27 consecutive f32, ordered by their bits, follow. The tests
-// of src/functions print the lines for the Rust functions. tests/fixtures/functions has the
-// expected lines.
+// Prints a line `SET EXP SIGMOID SQRT SIN COS LN` for each set of inputs: every f16 and a sample of
+// f32, then, with `all`, the 32 blocks of 2^27 consecutive f32, by their bits. The tests of
+// core/src/functions print the same lines. tests/fixtures/functions has the expected ones.
 //
 // A checksum is the sum, modulo 2^64, of a hash of each input's index and result. Different results
 // have different hashes, so a single wrong result changes the checksum.

@@ -6,8 +6,8 @@
 //   ./oriented
 //
 // Prints a line `KIND INTERSECTION PROB_IOU BOUNDS` for each kind of pair of boxes. The test of
-// src/geometry/oriented/pairs.rs, which explains the pairs, prints the lines for Rust. A checksum
-// is the sum, modulo 2^64, of a hash of each pair's index and result.
+// core/src/geometry/oriented/pairs.rs, which explains the pairs, prints the same lines. A checksum is the
+// sum, modulo 2^64, of a hash of each pair's index and result.
 #include "../../kernels/oriented.cuh"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
+# FOLDER receives the test programs, core/examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
 # models, pictures and videos in NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy
@@ -23,7 +23,7 @@ mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
 plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo)
 cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
-cargo test --locked --no-run --package gst-plugin-nmsfilter --package nmsfilter-tests \
+cargo test --locked --no-run --package nmsfilter-core --package nmsfilter-tests \
     --message-format json |
     python3 -c '
 import json, sys
@@ -35,10 +35,9 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
-# This build has its own folder, because a plugin that is built without GStreamer has no elements.
-cargo build --locked --no-default-features --example scenes --target-dir "$CARGO_TARGET_DIR/scenes"
+cargo build --locked --package nmsfilter-core --example scenes
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
-strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/scenes/debug/examples/scenes"
+strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/debug/examples/scenes"
 for plugin in libgstnmsfilter.so libgstonnxruntime.so libgstnmsfilterdemo.so; do
     strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"
 done

@@ -240,8 +240,9 @@ fn a_batch_without_an_id_is_a_warning() {
     }
     let model = file(&with_dynamic_batch());
     let ended = pipeline::run(&Stream::new(0, 3).pipeline(&model, "batch-size=8", &alone()));
-    let expected = "batch-size=8 without model-instance-id: each run takes as long as that of 8 frames and has one; set \
-                    the same model-instance-id in the elements of all streams, or leave batch-size at 0";
+    let expected = "batch-size=8 without model-instance-id: each run takes as long as a run of 8 frames, but has a \
+                    single frame; set the same model-instance-id in the elements of all streams, or leave batch-size \
+                    at 0";
     assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
 }
 
@@ -253,8 +254,8 @@ fn a_large_batch_on_the_cpu_is_a_warning_before_the_model_is_opened() {
     let model = file(&with_dynamic_batch());
     let properties = "provider=cpu batch-size=33 model-instance-id=large";
     let ended = pipeline::run(&Stream::new(0, 3).pipeline(&model, properties, &alone()));
-    let expected = "batch-size=33: on the CPU a run with 33 pictures takes as long as 33 runs, and memory for all of \
-                    them, also when the model is opened; set batch-size to the number of streams";
+    let expected = "batch-size=33: on the CPU a run with 33 pictures takes as long as 33 runs, and needs memory for \
+                    all of them, even when the model is opened; set batch-size to the number of streams";
     assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
 }
 
@@ -310,8 +311,8 @@ fn outputs_that_are_not_of_each_picture_are_an_error() {
     }
     let model = file(&constant("n,3,12,16", "all", &[1, 4], &[0.5; 4]));
     let ended = pipeline::run(&Stream::new(0, 1).pipeline(&model, "batch-size=8", &alone()));
-    let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first: leave \
-                    batch-size at 0, or export the model with a dynamic batch";
+    let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first \
+                    dimension: leave batch-size at 0, or export the model with a dynamic batch";
     assert!(ended.error().starts_with(expected), "{}", ended.error());
 }
 

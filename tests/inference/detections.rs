@@ -8,7 +8,7 @@ use std::process::Command;
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::internals::geometry::{FitRule, Letterbox};
+use nmsfilter_core::geometry::{FitRule, Letterbox};
 
 use crate::element::{self, Tensor, file, has_onnx_runtime, tensors};
 use crate::support::onnx::{Element, identity};

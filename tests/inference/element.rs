@@ -6,32 +6,19 @@ use std::sync::Once;
 
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::register_inference;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 use crate::support::onnx::OnnxModel;
 use crate::support::pipeline;
 use crate::support::scratch::{Scratch, ScratchFile};
 use crate::support::skip::skip;
 
-gst::plugin_define!(
-    ortinferencetests,
-    "ortinference for its tests",
-    register_inference,
-    "1.0.0",
-    "MIT/X11",
-    "nmsfilter-tests",
-    "nmsfilter-tests",
-    "Unknown package origin",
-    "2026-11-22"
-);
-
 /// Initializes GStreamer and registers the elements, once.
 pub fn init() {
     static INIT: Once = Once::new();
     INIT.call_once(|| {
         pipeline::init();
-        plugin_register_static().unwrap();
+        gstonnxruntime::plugin_register_static().unwrap();
     });
 }
 
@@ -105,7 +92,7 @@ impl Tensor {
 pub fn tensors(buffer: &gst::BufferRef) -> Vec<Tensor> {
     let attached = Tensors::of(buffer).unwrap();
     let views = attached.views();
-    let tensor = |view: &gstnmsfilter::tensor::TensorView<'_>| Tensor {
+    let tensor = |view: &nmsfilter_core::tensor::TensorView<'_>| Tensor {
         id: view.id.to_owned(),
         shape: view.shape.to_vec(),
         values: match view.elements().unwrap() {

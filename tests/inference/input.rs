@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo};
-use gstnmsfilter::internals::geometry::{FitRule, Letterbox};
+use nmsfilter_core::geometry::{FitRule, Letterbox};
 
 use crate::element::{self, Values, file, has_onnx_runtime};
 use crate::frames::{self, Picture, converted, tensors_of};

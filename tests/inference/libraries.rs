@@ -131,10 +131,10 @@ fn a_missing_library_is_an_error() {
         skip("a machine where ONNX Runtime is not installed for all users");
         return;
     };
-    let expected = "ONNX Runtime's library is not found; install it in a virtual environment of Python \
-                    (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or \
-                    onnxruntime-gpu for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to \
-                    libonnxruntime.so unless it is in one of: the dynamic loader's path";
+    let expected = "ONNX Runtime's library is not found; install it in a Python virtual environment (python3 -m venv \
+                    onnx && . onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu for an NVIDIA GPU), \
+                    or set library or ORT_DYLIB_PATH to libonnxruntime.so; these places were searched: the dynamic \
+                    loader's path";
     assert!(message.starts_with(expected), "{message}");
 }
 
@@ -162,8 +162,8 @@ fn a_folder_without_a_library_is_an_error() {
     assert_eq!(
         message,
         format!(
-            "{:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library or \
-             ORT_DYLIB_PATH to that file or its folder",
+            "{:?} has no libonnxruntime.so, and neither have its subfolders capi and onnxruntime/capi; set library \
+             or ORT_DYLIB_PATH to that file or its folder",
             &*folder
         )
     );
@@ -261,8 +261,8 @@ fn a_second_library_in_a_process_is_an_error() {
     assert_eq!(
         message,
         format!(
-            "the process uses ONNX Runtime from {first:?}, so {copy:?} cannot be loaded: a process has one \
-             library; leave the property library unset in it"
+            "the process uses ONNX Runtime from {first:?}, so {copy:?} cannot be loaded: a process can load only \
+             one; leave the property library unset"
         )
     );
     // A different path to one file refers to one library.

@@ -119,8 +119,8 @@ fn weights_in_a_file_that_is_missing_or_truncated_are_an_error() {
     // ONNX Runtime's message has the path without symbolic links, no matter which path the property
     // has.
     for path in [real.join("model.onnx"), linked.join("model.onnx")] {
-        let expected = "the model \"MODEL\" has its weights in a file of their own, which cannot be read: External";
-        let advice = "; put that file into the model's folder, with the name that it had when the model was exported";
+        let expected = "the model \"MODEL\" has its weights in a separate file, which cannot be read: External";
+        let advice = "; put that file into the model's folder, under the name that it had when the model was exported";
         let missing = error_at(&path);
         assert_says(&missing, &[expected, ".data", advice]);
         std::fs::write(&weights, [0; 100]).unwrap();
@@ -343,8 +343,7 @@ fn a_mean_or_standard_deviation_for_another_range_is_an_error() {
         ("mean=123.675,116.28,103.53 std=58.395,57.12,57.375", "-2.118", "-2.101"),
     ] {
         let expected = format!(
-            "range, mean and std: the model sees black as {black} and white as {white}, which is nearly the same; set \
-             range=0,255"
+            "range, mean and std: black becomes {black} and white becomes {white}, which are nearly equal; set range=0,255"
         );
         assert_says(&error_of(&model, properties), &[&expected]);
     }
@@ -447,7 +446,7 @@ fn a_provider_that_this_machine_or_the_library_lacks_is_an_error() {
             format!("provider={provider}: this build of ONNX Runtime has no such provider");
         // The library has the provider, which needs further libraries that are missing.
         let installation = format!("provider={provider} cannot be used: Failed to load library");
-        let expected = match gstnmsfilter::internals::device::Device::open(0) {
+        let expected = match nmsfilter_core::device::Device::open(0) {
             Err(_) => [&machine; 2],
             Ok(_) => [&library, &installation],
         };

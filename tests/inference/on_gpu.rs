@@ -9,9 +9,9 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use gst::prelude::*;
-use gstnmsfilter::cuda::{Device, Module, Stream};
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
+use nmsfilter_core::cuda::{Device, Module, Stream};
 
 use crate::alone;
 use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};
@@ -447,7 +447,7 @@ fn cuda_graph_on_is_an_error_for_a_model_that_a_graph_would_change() {
         .output("output", Element::F32, dims);
     for (model, problem) in [
         (varying_output(dims), "the outputs of the model's node NonZero have sizes"),
-        (random, "the output output is another one with a CUDA graph"),
+        (random, "the output output is different with a CUDA graph"),
     ] {
         let model = file(&model);
         let on = format!("model={} provider=cuda cuda-graph=on", model.display());

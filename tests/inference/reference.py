@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Decodes a detector's outputs and suppresses duplicates with NumPy, by the rules in src/engine/mod.rs.
+"""Decodes a detector's outputs and suppresses duplicates with NumPy, by the rules in core/src/engine/mod.rs.
 
 usage: reference.py DECODER SCORE IOU WIDTH HEIGHT TENSOR... [--visible LEFT TOP RIGHT BOTTOM]
                     [--class-agnostic] [--max-detections N]

@@ -5,8 +5,8 @@
 use gst::glib;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, remove};
-use gstnmsfilter::tensor::{ElementType, Elements, Quantization, Shape, TensorError};
 use half::f16;
+use nmsfilter_core::tensor::{ElementType, Elements, Quantization, Shape, TensorError};
 
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 

@@ -6,8 +6,8 @@ use std::ffi::{CStr, CString};
 use gst::glib;
 use gst::glib::translate::ToGlibPtr;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::nms::OrientedBox;
 use gstnmsfilter::regions::{self, AttachedRegion};
+use nmsfilter_core::nms::OrientedBox;
 
 use crate::support::pipeline::init;
 
@@ -55,7 +55,7 @@ fn read<T>(params: Vec<gst::Structure>, check: impl FnOnce(AttachedRegion<'_>) -
     init();
     let mut buffer = gst::Buffer::new();
     attach(buffer.get_mut().unwrap(), "person", params);
-    check(regions::of(&buffer).next().unwrap())
+    check(regions::iter(&buffer).next().unwrap())
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn all_fields_of_a_region_are_read() {
     attach(buffer.get_mut().unwrap(), "empty", Vec::new());
 
     assert_eq!(regions::count(&buffer), 2);
-    let found: Vec<AttachedRegion<'_>> = regions::of(&buffer).collect();
+    let found: Vec<AttachedRegion<'_>> = regions::iter(&buffer).collect();
     let region = found[0];
     assert_eq!(region.rectangle, [1, 2, 30, 40]);
     assert_eq!((region.label, region.class, region.confidence), (c"person", Some(7), Some(0.75)));
@@ -115,7 +115,7 @@ fn ids_and_labels_come_from_the_metadata() {
             ((*meta).id, (*meta).parent_id) = (id, id + 1);
         }
     }
-    let found: Vec<(&CStr, i32, i32, [u32; 4])> = regions::of(&buffer)
+    let found: Vec<(&CStr, i32, i32, [u32; 4])> = regions::iter(&buffer)
         .map(|region| (region.label, region.id, region.parent_id, region.rectangle))
         .collect();
     let rectangle = [0, 0, u32::MAX, 0];

@@ -150,7 +150,7 @@ mod tensor_meta {
     use gst::prelude::*;
     use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     use gstnmsfilter::input::Tensors;
-    use gstnmsfilter::tensor::{Elements, MAX_DIMENSIONS};
+    use nmsfilter_core::tensor::{Elements, MAX_DIMENSIONS};
 
     use super::*;
 

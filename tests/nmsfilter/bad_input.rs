@@ -6,7 +6,7 @@
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
-use gstnmsfilter::tensor::{ElementType, Shape};
+use nmsfilter_core::tensor::ElementType;
 
 use crate::support::pipeline::{self, Ended, intercept, parse, regions, run, watch};
 
@@ -159,14 +159,8 @@ fn an_unsupported_element_type_is_an_error() {
         ended.error(),
         &["tensor windows: expected type to be one of f32, f16, i8, u8, i32, i64, got i4"],
     );
-    let wrong = NewTensor {
-        id: "windows".into(),
-        element: ElementType::Other("i16"),
-        shape: Shape::new(&[1, 4]).unwrap(),
-        data: gst::Buffer::with_size(16).unwrap(),
-        model: None,
-        quantization: None,
-    };
+    let data = gst::Buffer::with_size(16).unwrap();
+    let wrong = NewTensor::new("windows", ElementType::Other("i16"), &[1, 4], data).unwrap();
     let mut buffer = gst::Buffer::new();
     let error = attach(buffer.get_mut().unwrap(), &wrong).unwrap_err().to_string();
     assert_contains(
@@ -177,14 +171,14 @@ fn an_unsupported_element_type_is_an_error() {
 
 #[test]
 fn a_batch_dimension_of_2_is_an_error() {
-    let batch = tensor("yolo-v8-out", &[2, 6, 10], vec![0.0; 120]);
+    let mut batch = tensor("yolo-v8-out", &[2, 6, 10], vec![0.0; 120]);
     let message = error("", vec![batch.clone()]);
     assert_contains(
         &message,
         &["expected a batch dimension of 1, got 2", "export the model with a batch size of 1"],
     );
-    let unnamed = NewTensor { id: "out".into(), ..batch };
-    assert_contains(&error("", vec![unnamed]), &["expected a batch dimension of 1, got 2"]);
+    batch.id = "out".into();
+    assert_contains(&error("", vec![batch]), &["expected a batch dimension of 1, got 2"]);
 }
 
 #[test]
@@ -395,7 +389,7 @@ fn a_label_file_that_is_not_utf8_is_an_error() {
 
 #[test]
 fn backend_cuda_without_that_gpu_is_an_error() {
-    use gstnmsfilter::internals::device::{Device, DeviceError};
+    use nmsfilter_core::device::{Device, DeviceError};
     let message = error("backend=cuda cuda-device-id=77", window());
     let reason = match Device::open(77).unwrap_err() {
         DeviceError::NoDriver => "there is no NVIDIA driver (libcuda cannot be loaded)",

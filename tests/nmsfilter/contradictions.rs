@@ -208,7 +208,7 @@ fn streams_in_which_nothing_is_found_give_a_warning() {
     let no_box =
         "none of the 100 anchors that decoder yolov5 reads has a box; if there are objects";
     assert_silent("", &[yolov5(YOLOV5, &[])], no_box);
-    let size = "the sizes that are set leave out 2 boxes with scores up to 0.9, the best of 100x200 pixels of the \
+    let size = "the size limits exclude 2 boxes with scores up to 0.9; the best one has 100x200 pixels of the \
                 model's input; correct min-size, max-size or class-sizes";
     assert_silent("max-size=20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
     assert_silent("class-sizes=0:..20x20,2:..20x20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
@@ -226,7 +226,7 @@ fn streams_in_which_nothing_is_found_give_a_warning() {
 #[test]
 fn properties_without_effect_give_a_warning() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
-    let format = "box-format has no effect: the boxes of decoder yolov8 have a format of their own; unset box-format";
+    let format = "box-format has no effect: the boxes of decoder yolov8 have a fixed format; unset box-format";
     assert_warns("box-format=center", &tensors, &[format]);
     assert_warns(
         "unique-id=7",
@@ -350,9 +350,9 @@ fn faces_of_ultraface_that_are_read_by_decoder_boxes_give_a_warning() {
     assert_warns("decoder=boxes", &unknown, &["set coordinates=normalized"]);
     // With a letterbox, the corner is outside of the frame.
     let letterbox = "decoder=boxes letterbox=center model-width=640 model-height=640";
-    assert_warns(letterbox, &unknown, &["anchors is rejected: their numbers are NaN or"]);
+    assert_warns(letterbox, &unknown, &["anchors are rejected: their numbers are NaN or"]);
     let known = ultraface(ULTRAFACE, &normalized(&OBJECTS));
-    let id = "whose id is that of decoder ultraface; unset decoder";
+    let id = "whose id belongs to decoder ultraface; unset decoder";
     assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
 }
 
@@ -365,8 +365,7 @@ fn background_scores_that_are_read_as_class_scores_give_a_warning() {
         let row = if columns == 2 { [0.9, 0.1].as_slice() } else { &[0.2, 0.2, 0.3, 0.3] };
         *tensor = self::tensor(&tensor.id, &[1, 2000, columns], row.repeat(2000));
     }
-    let text = "boxes reach the threshold: if the first of the two scores is that of the background, set \
-                decoder=ultraface";
+    let text = "boxes reach the threshold: if the first of the two scores is the background's, set decoder=ultraface";
     assert_warns("decoder=boxes coordinates=normalized", &tensors, &[text]);
 }
 
@@ -406,8 +405,8 @@ fn scores_that_are_not_probabilities_give_a_warning() {
         ("yolox", yolov5("yolox-out", &objects)),
     ] {
         let text = format!(
-            "a score is 4.59, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors are \
-             of another model family"
+            "a score is 4.59, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors belong \
+             to another model family"
         );
         assert_warns("", &[tensor], &[&text]);
     }
@@ -437,7 +436,7 @@ fn an_end_to_end_output_that_is_read_by_another_decoder_gives_a_warning() {
 #[test]
 fn a_decoder_that_contradicts_the_id_of_the_tensor_gives_a_warning() {
     let rows = yolov5(YOLOV5, &OBJECTS);
-    let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id is that of decoder yolov5; \
+    let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id belongs to decoder yolov5; \
                 unset decoder, or correct the tensor's id";
     assert_warns("decoder=yolov8", std::slice::from_ref(&rows), &[text]);
     assert_warns("decoder=yolov5", std::slice::from_ref(&rows), &[]);
@@ -467,11 +466,11 @@ fn a_letterbox_or_size_that_contradicts_the_model_gives_a_warning() {
     // If the frame has the shape of the input, the letterbox has no borders.
     let same_shape = with_model(&info.clone().with_size([320, 240]));
     assert_warns("letterbox=none", &same_shape, &[]);
-    // Fractions of the whole frame do not depend on the size of the input.
+    // Fractions of the whole frame do not depend on the size.
     let stretched = with_model(&info.with_letterbox(Letterbox::None));
-    let [stretched] = stretched.map(|tensor| {
-        let whole = yolov8(YOLOV8, 80, &normalized(&OBJECTS));
-        NewTensor { data: whole.data, ..tensor }
+    let [stretched] = stretched.map(|mut tensor| {
+        tensor.data = yolov8(YOLOV8, 80, &normalized(&OBJECTS)).data;
+        tensor
     });
     let size = "coordinates=normalized model-width=320 model-height=320";
     assert_warns(size, &[stretched], &[]);

@@ -155,7 +155,7 @@ fn properties_override_the_model_description() {
     };
     let (box_, input) = ("the tensors' model has letterbox", "has an input of 640x640");
     // The window is in the border, which has 280 rows.
-    assert_eq!(size("auto", &[input, "every one of 1 anchors is rejected"]), []);
+    assert_eq!(size("auto", &[input, "all 1 anchors are rejected"]), []);
     assert_eq!(size("top-left", &[box_, input]), region("person", [240, 300, 96, 96]));
     assert_eq!(size("none", &[box_, input]), region("person", [240, 169, 96, 54]));
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
-use gstnmsfilter::nms::Nms;
+use nmsfilter_core::nms::Nms;
 use serde_json::Value;
 
 use crate::support::data;
@@ -214,7 +214,7 @@ fn keypoints_of_another_unit_than_the_boxes_are_warned_of_and_can_be_described()
     let (found, ended) = case.run("decoder=yolov8-pose coordinates=normalized");
     assert_eq!((found.len(), ended.error), (3, None));
     let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
-    let start = "51 of 51 keypoints are far from their boxes, so they are no keypoints, or have another unit";
+    let start = "51 of 51 keypoints are far from their boxes, so they are not keypoints, or have another unit";
     assert!(warning.contains(start), "{warning}");
 
     let text = "name = pose\n\

@@ -333,7 +333,7 @@ fn a_file_that_cannot_be_used_is_an_error_at_the_start() {
     let path = folder.join("large.txt");
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     let large = error(&format!("nvinfer-config={}", path.display()));
-    assert!(large.contains("more than the 1048576 that are read at most"), "{large}");
+    assert!(large.contains("expected at most 1048576"), "{large}");
     std::fs::write(&path, b"[property]\nx=\xff\n").unwrap();
     let other = error(&format!("nvinfer-config={}", path.display()));
     assert!(other.contains("is not valid UTF-8"), "{other}");

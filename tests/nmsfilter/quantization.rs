@@ -3,7 +3,7 @@
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
-use gstnmsfilter::tensor::Quantization;
+use nmsfilter_core::tensor::Quantization;
 
 use crate::support::pipeline::{Ended, Region, init, intercept, parse, regions, run, watch};
 

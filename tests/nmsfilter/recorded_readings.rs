@@ -11,7 +11,7 @@ use crate::support::scratch::ScratchFile;
 
 /// A characteristic part of each warning.
 const SIX_COLUMNS: &str = "reads rows of six numbers in tensor";
-const SCORE: &str = "are probabilities from 0 to 1, so the tensors are of another model family";
+const SCORE: &str = "are probabilities from 0 to 1, so the tensors belong to another model family";
 const UNBOUNDED: &str = "scores above 1 are not probabilities";
 const NORMALIZED: &str = "within the first pixel";
 const CORNER: &str = "in the upper left corner";

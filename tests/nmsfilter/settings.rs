@@ -4,10 +4,10 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 use gst::prelude::*;
+use gstnmsfilter::elements::nmsfilter::enums;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
-use gstnmsfilter::internals::decoder::BoxFormat;
-use gstnmsfilter::internals::elements::nmsfilter::enums;
-use gstnmsfilter::internals::engine::{Method, Overlap};
+use nmsfilter_core::decoder::BoxFormat;
+use nmsfilter_core::engine::{Method, Overlap};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 

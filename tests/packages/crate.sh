@@ -1,10 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# crate.sh ROOT FOLDER TARGET [FEATURE]: packages the crates that are published. Then builds in ROOT
-# (tests/roots/make.sh), without this tree, a program that depends on the crate, and both plugins
-# with FEATURE. The program must print survivors, and the plugins must find faces in a picture.
-# FOLDER keeps the packages, and TARGET the build. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA have the
-# meanings from tests/run.sh.
+# crate.sh ROOT FOLDER TARGET [FEATURE]: packages what is published, and builds in ROOT (tests/roots/make.sh), without this tree, a
+# program that depends on the core, and both plugins with FEATURE: the program prints survivors, the plugins find faces in a
+# picture. What is packaged is kept in FOLDER, the build in TARGET. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
 set -euo pipefail
 root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3") feature=${4-}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -13,14 +11,14 @@ source pipelines/setup.sh
 packages=$folder/packages sources=$folder/sources
 mkdir -p "$target"
 rm -rf "$sources" "$packages/package"
-cargo package --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
+cargo package --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
 # The files in the archives are dated 2006. With --touch they get today's date, so that cargo builds
 # them.
 for crate in "$packages"/package/*.crate; do tar --extract --touch --directory "$sources" --file "$crate"; done
 
-# A user would write this program. The workspace provides the crate that is not in the registry yet.
+# What a user writes. The workspace is for the crates that are not in the registry yet.
 cat >"$sources/survivors/Cargo.toml" <<MANIFEST
 [package]
 name = "survivors"
@@ -28,13 +26,13 @@ version = "0.0.0"
 edition = "2024"
 
 [dependencies]
-gst-plugin-nmsfilter = { version = "0.1", default-features = false }
+nmsfilter-core = "0.1"
 MANIFEST
 cat >"$sources/survivors/src/main.rs" <<'PROGRAM'
-use gstnmsfilter::nms::{Backend, Nms};
-use gstnmsfilter::tensor::TensorView;
+use nmsfilter_core::nms::{Backend, Nms};
+use nmsfilter_core::tensor::TensorView;
 
-fn main() -> Result<(), gstnmsfilter::nms::NmsError> {
+fn main() -> Result<(), nmsfilter_core::nms::NmsError> {
     let windows = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
     let tensors = [TensorView::from_slice("windows", &[3, 4], &windows)];
     let mut nms = Nms::new(Backend::Auto, None)?;
@@ -50,6 +48,7 @@ resolver = "3"
 
 [patch.crates-io]
 gst-plugin-nmsfilter = { path = "gst-plugin-nmsfilter-0.1.0" }
+nmsfilter-core = { path = "nmsfilter-core-0.1.0" }
 MANIFEST
 # Use the dependency versions with which the tree is tested. Cargo ignores those that these packages
 # do not need.
@@ -69,6 +68,5 @@ as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" "${data[@]}" \
         echo 'the program prints the survivors'
         cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --features '$feature'
         /check/picture.sh
-        # The next build in this folder is for the tree, and cargo might take what was compiled here
-        # for it.
-        cargo clean --quiet --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime"
+        # The next build in this folder is of the tree, and cargo could take what was compiled here for it.
+        cargo clean --quiet --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime"

@@ -8,8 +8,8 @@ use gst_analytics::{
 };
 use gst_video::VideoRegionOfInterestMeta;
 
-use gstnmsfilter::internals::decoder::decoders;
-use gstnmsfilter::internals::elements::nmstensordec::groups::GROUPS;
+use gstnmsfilter::elements::nmstensordec::groups::GROUPS;
+use nmsfilter_core::decoder::decoders;
 
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
@@ -195,8 +195,8 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 }
 
 #[test]
-fn each_group_of_the_template_has_the_tensors_of_a_decoder() {
-    for group in &GROUPS {
+fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
+    for group in GROUPS.iter() {
         let is_read = roles_with_ids().any(|roles| {
             roles.len() == group.tensors.len()
                 && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 /// A tensor in single precision. Half precision is converted, which is exact.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use gst::glib::translate::IntoGlib;
-use gstnmsfilter::internals::device::Driver;
+use nmsfilter_core::device::Driver;
 
 use super::library::LoadedLibrary;
 use super::skip::skip;

@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::engine::{Cpu, Cuda, Engine, ImageOutcome, Mask};
+use nmsfilter_core::decoder::Layout;
+use nmsfilter_core::device::Device;
+use nmsfilter_core::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, MAX_IMAGES, Mask};
 
 /// The GPU, which is kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
@@ -28,8 +29,13 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
-/// Returns the number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that
-/// is set. The emulated GPU needs this, because it is slow.
+/// The place of each image of a layout: in no frame, in a group by itself. A layout can have any number of images.
+pub fn places(layout: &Layout) -> Vec<ImagePlace> {
+    ImagePlace::in_model([1.0; 2]).repeated(layout.images.min(MAX_IMAGES + 1))
+}
+
+/// The number of random scenes to run: `count`, divided by `NMSFILTER_TEST_FEWER` if that is set, as
+/// it is for the emulated GPU, which is slow.
 pub fn scene_count(count: u64) -> u64 {
     let divisor = std::env::var("NMSFILTER_TEST_FEWER").ok();
     count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
@@ -41,13 +47,13 @@ pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
 }
 
-/// Returns the mask of each survivor.
-pub fn masks<'a>(outcome: &ImageOutcome<'a>) -> Vec<Option<Mask<'a>>> {
+/// The masks of the survivors.
+pub fn masks<'a>(outcome: &GroupOutcome<'a>) -> Vec<Option<Mask<'a>>> {
     (0..outcome.survivors.len()).map(|survivor| outcome.masks.get(survivor)).collect()
 }
 
-/// Returns the bits of the survivors, and the numbers of candidates and of rejected anchors.
-pub fn bits(outcome: &ImageOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
+/// The bits of the survivors, and the counts of candidates and of rejected anchors.
+pub fn bits(outcome: &GroupOutcome<'_>) -> (Vec<[u32; 7]>, usize, usize) {
     let survivors = outcome.survivors.iter().map(|d| {
         let [x1, y1, x2, y2, score] = [d.x1, d.y1, d.x2, d.y2, d.score].map(f32::to_bits);
         [x1, y1, x2, y2, score, d.class, d.anchor]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modules that several test programs share. Programs of the main package use `core.rs` instead.
+//! Helpers that several test programs use. Programs of the package `nmsfilter-core` use `core.rs` instead.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 #[cfg(feature = "v1_28")]

@@ -6,12 +6,12 @@
 
 use arrayvec::ArrayVec;
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::layout::{
+use half::f16;
+use nmsfilter_core::decoder::layout::{
     Activation, BoxFormat, BoxRule, Combination, Field, Group, Layout, Reference, ScoreRule,
 };
-use gstnmsfilter::internals::engine::{Overlap, Params};
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
-use half::f16;
+use nmsfilter_core::engine::{Overlap, Params};
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
 use super::scene::any_params;
 

@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a file or folder of the project. Test programs belong to the main package or
-/// to a package in one of its folders.
+/// The path of a file or folder of the project. Test programs belong to packages in folders of it.
 pub fn path(relative: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [("tests", ".."), ("examples/smart-camera", "../..")];
+    let folders = [("core", ".."), ("tests", ".."), ("examples/smart-camera", "../..")];
     let folder = folders.iter().find(|(folder, _)| manifest.ends_with(folder));
     let root = folder.map_or_else(|| manifest.into(), |(_, root)| manifest.join(root));
     root.join(relative)

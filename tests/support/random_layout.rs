@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::layout::{
+use half::f16;
+use nmsfilter_core::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
     Grid, Group, Layout, Prototypes, Reference, ScoreRule,
 };
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
-use half::f16;
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
 /// A layout and its tensors.
 pub struct RandomLayout {
@@ -78,16 +78,18 @@ impl StoredTensor {
 impl RandomLayout {
     /// Generates a layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
-        Self::with_angles(rng, false)
+        let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+        Self::of_images(rng, images, false)
     }
 
     /// Generates a layout whose boxes have angles.
     pub fn oriented(rng: &mut Rng) -> Self {
-        Self::with_angles(rng, true)
+        let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+        Self::of_images(rng, images, true)
     }
 
-    fn with_angles(rng: &mut Rng, is_oriented: bool) -> Self {
-        let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
+    /// A layout of this number of images.
+    pub fn of_images(rng: &mut Rng, images: usize, is_oriented: bool) -> Self {
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
             components: if has_class {

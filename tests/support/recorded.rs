@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use gstnmsfilter::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
+use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 use serde_json::Value;
 
 /// The cases: folder, decoder, and tolerance of the corners. Where boxes are only moved and scaled,

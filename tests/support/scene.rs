@@ -2,15 +2,13 @@
 //! Random scenes: plausible and invalid outputs of detectors.
 
 use fastrand::Rng;
-use gstnmsfilter::internals::decoder::{
-    self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout,
-};
-use gstnmsfilter::internals::engine::{
-    ClassRule, ClassThresholds, Method, Overlap, Params, SizeLimits,
-};
-use gstnmsfilter::internals::geometry::Bounds;
-use gstnmsfilter::tensor::TensorView;
 use half::f16;
+use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::engine::{
+    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, SizeLimits,
+};
+use nmsfilter_core::geometry::Bounds;
+use nmsfilter_core::tensor::TensorView;
 
 use super::engines;
 
@@ -53,6 +51,8 @@ impl TensorFormat {
 #[derive(Clone)]
 pub struct Scene {
     pub params: Params,
+    /// The place of each image.
+    pub place: ImagePlace,
     format: TensorFormat,
     /// Box, objectness (if the format has it) and class scores of each anchor.
     anchors: Vec<Vec<f32>>,
@@ -75,10 +75,10 @@ struct StoredTensor {
 
 impl std::fmt::Debug for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { format, anchors, classes, half, params, .. } = self;
+        let Self { format, anchors, classes, half, params, place, .. } = self;
         write!(
             f,
-            "{format:?}, {} anchors, {classes} classes, half {half}, {params:?}",
+            "{format:?}, {} anchors, {classes} classes, half {half}, {params:?}, {place:?}",
             anchors.len()
         )
     }
@@ -103,7 +103,7 @@ impl Scene {
         let mut scene = Self::random(&mut Rng::with_seed(seed), anchors);
         scene.params.thresholds = ClassThresholds::uniform(0.02);
         scene.params.sizes = SizeLimits::ANY;
-        scene.params.visible = Bounds::ANY;
+        scene.place.visible = Bounds::ANY;
         scene.params.multi_label = false;
         scene
     }
@@ -136,7 +136,7 @@ impl Scene {
             .choice(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized])
             .unwrap();
         if scene.coordinates == Coordinates::Normalized || format == TensorFormat::UltraFace {
-            scene.params.scale = [rng.f32() * 2.0, 1.0 / 3.0];
+            scene.place.model_size = [rng.f32() * 2.0, 1.0 / 3.0];
         }
         scene.half = rng.bool();
         scene.insert_extremes(rng);
@@ -212,10 +212,10 @@ impl Scene {
             }
         }
         // Many boxes touch these bounds without crossing them.
-        scene.params.visible = Bounds::ANY;
+        scene.place.visible = Bounds::ANY;
         if rng.bool() {
             let [x, y] = steps;
-            scene.params.visible = Bounds {
+            scene.place.visible = Bounds {
                 left: (origin + 3.0) * x,
                 top: (origin + 2.0) * y,
                 right: (origin + 9.0) * x,
@@ -238,7 +238,8 @@ impl Scene {
             let (format, classes, anchors) = (first.format, first.classes, first.anchors.len());
             let image =
                 Self::around_objects(&mut rng, format, classes, anchors, first.params.clone());
-            let mut image = Self { coordinates: first.coordinates, half: first.half, ..image };
+            let (coordinates, half, place) = (first.coordinates, first.half, first.place);
+            let mut image = Self { coordinates, half, place, ..image };
             image.insert_extremes(&mut rng);
             image.write();
             batch.push(image);
@@ -263,7 +264,12 @@ impl Scene {
         joined
     }
 
-    /// Returns the scene with its anchors in another order, and the old index for each new index.
+    /// The place of each image, which is a group by itself.
+    pub fn places(&self) -> Vec<ImagePlace> {
+        self.place.repeated(self.images)
+    }
+
+    /// The same anchors in another order, and for each new index the old one.
     pub fn permuted(&self, seed: u64) -> (Self, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.anchors.len()).collect();
         Rng::with_seed(seed ^ 0x5eed).shuffle(&mut order);
@@ -321,7 +327,7 @@ impl Scene {
             box_format: self.format.box_format(),
             scores: column(5),
             objectness: Some(column(4)),
-            normalized: false,
+            normalized: self.coordinates == Coordinates::Normalized,
         }
         .into()
     }
@@ -393,6 +399,7 @@ impl Scene {
         let coordinates = Coordinates::Auto;
         Self {
             params,
+            place: any_place(rng),
             format,
             anchors,
             classes,
@@ -498,7 +505,7 @@ fn anchor(
         BoxFormat::Corners => vec![x1, y1, x2, y2],
         BoxFormat::Center => vec![(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1],
         BoxFormat::Square => vec![x1, y1, x2 - x1],
-        BoxFormat::Distances => unreachable!("of no format of scenes"),
+        other => unreachable!("no scene has boxes of the format {other:?}"),
     };
     if matches!(format, TensorFormat::Yolov5 | TensorFormat::Yolov5Columns) {
         anchor.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });
@@ -536,16 +543,6 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         0 => (0..rng.usize(0..classes + 2)).map(|_| any_class_rule(rng)).collect(),
         _ => Vec::new(),
     };
-    let visible = match rng.u32(0..4) {
-        0 => Bounds {
-            left: rng.u32(0..200) as f32,
-            top: rng.u32(0..100) as f32,
-            right: rng.u32(300..640) as f32,
-            bottom: rng.u32(200..480) as f32,
-        },
-        1 => Bounds { left: 300.0, ..Bounds::ANY },
-        _ => Bounds::ANY,
-    };
     // The CUDA engine does not support DIoU.
     let overlaps: &[Overlap] = if engines::on_gpu() {
         &[Overlap::Iou, Overlap::Representative, Overlap::Smaller]
@@ -564,18 +561,30 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         thresholds,
         sizes,
         class_rules,
-        visible,
-        // The reference engine would take seconds for more pairs.
+        // The reference engine takes seconds for more pairs.
         multi_label: rng.bool() && anchors * classes <= 4_000,
-        scale: [1.0; 2],
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,
         ..Params::default()
     }
 }
 
-/// Returns true if classes have limits on their survivors. These limits are applied on the host,
-/// after all survivors were copied.
+/// Images in no frame, with any visible part.
+pub fn any_place(rng: &mut Rng) -> ImagePlace {
+    let visible = match rng.u32(0..4) {
+        0 => Bounds {
+            left: rng.u32(0..200) as f32,
+            top: rng.u32(0..100) as f32,
+            right: rng.u32(300..640) as f32,
+            bottom: rng.u32(200..480) as f32,
+        },
+        1 => Bounds { left: 300.0, ..Bounds::ANY },
+        _ => Bounds::ANY,
+    };
+    ImagePlace { visible, ..ImagePlace::in_model([1.0; 2]) }
+}
+
+/// Whether survivors are removed by the greatest numbers of classes: on the host, after they were copied.
 pub fn has_class_limits(params: &Params) -> bool {
     params.class_rules.iter().any(|rule| rule.max_detections != 0)
 }

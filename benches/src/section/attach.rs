@@ -3,7 +3,7 @@
 //! decoding a tensor.
 
 use anyhow::Result;
-use gstnmsfilter::internals::output::{
+use gstnmsfilter::output::{
     self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
 };
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use gst::prelude::*;
-use gstnmsfilter::internals::geometry::Letterbox;
-use gstnmsfilter::internals::inference::model::Overrides;
-use gstnmsfilter::internals::inference::provider::Provider;
-use gstnmsfilter::internals::inference::session::ModelSession;
-use gstnmsfilter::internals::inference::{CudaGraph, InferenceOptions};
+use gstonnxruntime::inference::model::Overrides;
+use gstonnxruntime::inference::provider::Provider;
+use gstonnxruntime::inference::session::ModelSession;
+use gstonnxruntime::inference::{CudaGraph, InferenceOptions};
+use nmsfilter_core::geometry::Letterbox;
 
 use super::{Bench, Section, format_us};
 use crate::measure::Times;

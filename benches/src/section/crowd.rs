@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::tensor::Elements;
+use nmsfilter_core::tensor::Elements;
 
 use super::{Bench, Section, format_us};
 use crate::measure::Times;

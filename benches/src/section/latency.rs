@@ -12,14 +12,14 @@ use crate::workload::{Workload, greedy_params, windows};
 pub const SECTION: Section =
     Section { name: "latency", about: "200, 1027 and 2895 windows (table 5)", run };
 
-/// The paper's capacity (D_max), which it uses for all numbers of windows.
-const PAPER_CAPACITY: u32 = 4096;
+/// The paper's capacity (D_max) for all numbers of windows.
+pub(super) const PAPER_CAPACITY: u32 = 4096;
 
-/// The number of partitions (k) that was best in the paper.
-const PARTITIONS: u32 = 32;
+/// The number of partitions (k) that the paper found best.
+pub(super) const PARTITIONS: u32 = 32;
 
-/// Returns the smallest capacity for `n` windows with which partitions consist of whole warps.
-fn fitted_capacity(n: usize) -> u32 {
+/// The minimum capacity for `n` windows such that partitions consist of whole warps.
+pub(super) fn fitted_capacity(n: usize) -> u32 {
     (n as u32).next_multiple_of(32 * PARTITIONS)
 }
 
@@ -55,8 +55,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 .map(|&n| {
                     let capacity = if is_fitted { fitted_capacity(n) } else { PAPER_CAPACITY };
                     let paper = PaperKernels::new(capacity)?;
-                    let (_, times) = paper.time(&windows[..n], PARTITIONS, bench.budget)?;
-                    Ok(times.map(|t| t.median()))
+                    Ok(paper.time(&windows[..n], PARTITIONS, bench.repeats)?.separate)
                 })
                 .collect::<Result<Vec<_>>>()?;
             let capacity_label = if is_fitted { "capacity fitted to n" } else { "capacity 4096" };

@@ -6,7 +6,8 @@
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
-use gstnmsfilter::internals::engine::{Cpu, Engine, FrameMap, MaskSize, Params};
+use nmsfilter_core::engine::{Cpu, Engine, MaskSize, Params};
+use nmsfilter_core::geometry::FrameMap;
 
 use super::{Bench, Section, format_us};
 use crate::report::Table;
@@ -57,8 +58,7 @@ fn workload(name: &str, width: f32) -> Workload {
         TensorData { id: "output1", shape: vec![1, 32, SIDE, SIDE], values: prototypes },
     ];
     let workload = Workload::family("yolov8-seg", tensors);
-    let params = Params { model_size: [MODEL; 2], ..workload.params.clone() };
-    workload.with_params(name, params)
+    workload.with_params(name, workload.params.clone())
 }
 
 /// Returns the corners and coefficients of the survivors, the number of mask pixels, and the number
@@ -66,8 +66,8 @@ fn workload(name: &str, width: f32) -> Workload {
 fn survivors(workload: &Workload) -> Result<(Vec<f32>, u64, u64)> {
     let mut engine = Cpu::default();
     let tensors = workload.tensors();
-    let outcome = engine.run(&tensors, &workload.layout(), &workload.params)?;
-    let image = outcome.image(0);
+    let outcome = engine.run(&tensors, &workload.layout(), &workload.params, &workload.places())?;
+    let image = outcome.group(0);
     let coefficients = image.columns.chunks(outcome.column_components().max(1));
     let rows = image.survivors.iter().zip(coefficients).flat_map(|(survivor, row)| {
         [survivor.x1, survivor.y1, survivor.x2, survivor.y2].into_iter().chain(row.iter().copied())
@@ -107,8 +107,10 @@ fn run(bench: &mut Bench) -> Result<()> {
         write(&format!("masks-{name}.f32"), &survivors(&workload)?.0)?;
         write("masks-prototypes.f32", workload.numbers("output1"))?;
         let with_masks = |masks, mask_size, frame| {
-            let params = Params { masks, mask_size, frame, ..workload.params.clone() };
-            workload.with_params(name, params)
+            let params = Params { masks, mask_size, ..workload.params.clone() };
+            let mut workload = workload.with_params(name, params);
+            workload.frame = frame;
+            workload
         };
         for (masks, workload) in [
             ("none", with_masks(false, MaskSize::Prototypes, None)),

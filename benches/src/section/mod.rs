@@ -2,11 +2,14 @@
 //! The sections of the evaluation, one per file. In: engines and workloads. Out: tables and plots.
 
 mod attach;
+mod batches;
 mod candidates;
 mod chain;
+mod counts;
 mod crowd;
 mod element;
 mod growth;
+mod kernels;
 mod latency;
 mod layouts;
 mod masks;
@@ -26,6 +29,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::engines::Engines;
+use crate::gpu_time::Repeats;
 use crate::report::Folder;
 
 /// Inputs of every section.
@@ -36,6 +40,8 @@ pub struct Bench {
     pub folder: Folder,
     /// Duration of each measurement.
     pub budget: Duration,
+    /// Repetitions of each measurement of GPU time.
+    pub repeats: Repeats,
     /// Further candidate lists for the section `candidates`.
     pub lists: Vec<PathBuf>,
 }
@@ -62,6 +68,9 @@ pub const SECTIONS: &[Section] = &[
     oriented::SECTION,
     masks::SECTION,
     growth::SECTION,
+    kernels::SECTION,
+    batches::SECTION,
+    counts::SECTION,
     attach::SECTION,
     element::SECTION,
     #[cfg(feature = "v1_28")]
@@ -73,4 +82,9 @@ pub const SECTIONS: &[Section] = &[
 fn format_us(microseconds: f64) -> String {
     let digits = if microseconds >= 100.0 { 0 } else { 1 };
     format!("{microseconds:.digits$}")
+}
+
+/// A GPU time in microseconds for tables.
+fn format_gpu_us(microseconds: f64) -> String {
+    format!("{microseconds:.2}")
 }

@@ -3,7 +3,7 @@
 //! of boxes, which `peers/oriented.py` measures with OpenCV.
 
 use anyhow::Result;
-use gstnmsfilter::internals::engine::{Method, Overlap, Params};
+use nmsfilter_core::engine::{Method, Overlap, Params};
 
 use super::growth::exponent;
 use super::{Bench, Section, format_us};

@@ -2,11 +2,10 @@
 //! The paper's first workload: the windows of the first face of the picture, of the first two
 //! faces, and so on.
 
-use std::time::Duration;
-
 use anyhow::Result;
-use gstnmsfilter::internals::engine::{Cpu, Detection, Engine};
+use nmsfilter_core::engine::{Cpu, Detection, Engine};
 
+use super::latency::{PAPER_CAPACITY, PARTITIONS};
 use super::{Bench, Section, format_us};
 use crate::paper_kernels::PaperKernels;
 use crate::report::{Chart, Scale, Series, Table};
@@ -22,7 +21,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let windows = windows()?;
     let faces = faces(&windows)?;
     let count = faces.iter().max().map_or(0, |last| last + 1);
-    let paper = bench.engines.cuda().is_some().then(|| PaperKernels::new(4096)).transpose()?;
+    let paper =
+        bench.engines.cuda().is_some().then(|| PaperKernels::new(PAPER_CAPACITY)).transpose()?;
     let budget = bench.budget / 4;
 
     let mut names = bench.engines.names();
@@ -46,7 +46,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         );
         let mut times: Vec<f64> = runs.iter().map(|run| run.times.median()).collect();
         if let Some(paper) = &paper {
-            times.push(paper_total(paper, &seen, budget)?);
+            times.push(paper.time(&seen, PARTITIONS, bench.repeats.at_most(5))?.all);
         }
         for (series, time) in series.iter_mut().zip(&times) {
             series.points.push((visible as f64, *time));
@@ -67,19 +67,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.plot("oscars", &chart)
 }
 
-/// Returns the total time of memset, map, and reduce with 32 partitions.
-fn paper_total(paper: &PaperKernels, windows: &[Window], budget: Duration) -> Result<f64> {
-    let (_, times) = paper.time(windows, 32, budget / 3)?;
-    Ok(times.iter().map(|times| times.median()).sum())
-}
-
-/// Returns the face of each window. It is the survivor of exact greedy suppression with the largest
-/// IoU. Faces are numbered from left to right.
+/// The face of each window: the survivor of exact greedy suppression with which it has the largest
+/// IoU. Faces are numbered from the left.
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
     let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
-    let outcome = cpu.run(&workload.tensors(), &workload.layout(), &workload.params)?;
-    let mut faces = outcome.image(0).survivors.to_vec();
+    let outcome =
+        cpu.run(&workload.tensors(), &workload.layout(), &workload.params, &workload.places())?;
+    let mut faces = outcome.group(0).survivors.to_vec();
     faces.sort_by(|a, b| a.x1.total_cmp(&b.x1));
     let face = |&[x, y, side, _]: &Window| {
         let share = |face: &Detection| {

@@ -5,6 +5,7 @@
 use anyhow::Result;
 
 use super::crowd::crowd_windows;
+use super::latency::PAPER_CAPACITY;
 use super::{Bench, Section, format_us};
 use crate::measure::Times;
 use crate::paper_kernels::PaperKernels;
@@ -23,13 +24,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     }
     // Half of a period goes from the maximum number of windows to the minimum.
     let frames: Vec<_> = crowd_windows(3840, 2160, 120)?.into_iter().step_by(10).collect();
-    let paper = PaperKernels::new(4096)?;
+    let paper = PaperKernels::new(PAPER_CAPACITY)?;
+    let repeats = bench.repeats.at_most(5);
     let mut table = Table::new(["k", "memset us", "map us", "reduce us", "map + reduce us"]);
     let mut points = [Vec::new(), Vec::new()];
     for k in [4, 8, 16, 32, 64, 128] {
         let times = frames
             .iter()
-            .map(|windows| Ok(paper.time(windows, k, bench.budget / 4)?.1.map(|t| t.median())))
+            .map(|windows| Ok(paper.time(windows, k, repeats)?.separate))
             .collect::<Result<Vec<_>>>()?;
         let mean = |part: usize| times.iter().map(|t| t[part]).sum::<f64>() / times.len() as f64;
         let [memset, map, reduce] = [mean(0), mean(1), mean(2)];

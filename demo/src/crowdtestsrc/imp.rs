@@ -22,10 +22,10 @@ use super::timeline::{Cursor, time_of};
 use super::window_generator::WindowGenerator;
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
+use gstnmsfilter::elements::{lock, property};
+use gstnmsfilter::frame::{FrameError, FrameLayout, MappedFrame, PlaneMut};
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
-use gstnmsfilter::internals::elements::{lock, property};
-use gstnmsfilter::internals::frame::{Frame, FrameError, FrameLayout, PlaneMut};
 use gstnmsfilter::tensor::TensorError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -107,7 +107,7 @@ impl State {
         self.scene.people(frame, &mut self.crowd);
         let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
-            let mut picture = Frame::writable(buffer, &self.layout)?;
+            let mut picture = MappedFrame::writable(buffer, &self.layout)?;
             let PlaneMut { data, stride } = picture.plane_mut(0);
             self.canvas.draw(self.crowd.people(), data, stride);
         }

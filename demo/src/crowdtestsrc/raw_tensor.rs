@@ -8,7 +8,7 @@ use super::CrowdDecoder;
 use super::splitmix64::SplitMix64;
 use super::window_generator::Window;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::tensor::{ElementType, Shape};
+use gstnmsfilter::tensor::ElementType;
 
 /// Number of classes of a YOLO output.
 const CLASSES: usize = 80;
@@ -87,14 +87,9 @@ impl RawTensor {
                 pooled.written.push(anchor);
             }
         }
-        let tensor = NewTensor {
-            id: self.id().to_owned(),
-            element: ElementType::F32,
-            shape: self.shape(),
-            data: pooled.buffer.clone(),
-            model: None,
-            quantization: None,
-        };
+        let data = pooled.buffer.clone();
+        let tensor = NewTensor::new(self.id(), ElementType::F32, &self.shape(), data)
+            .expect("three dimensions");
         if self.pool.len() < MAX_POOLED {
             self.pool.push(pooled);
         }
@@ -163,11 +158,10 @@ impl RawTensor {
         }
     }
 
-    fn shape(&self) -> Shape {
-        let dims = match self.decoder {
+    fn shape(&self) -> [usize; 3] {
+        match self.decoder {
             CrowdDecoder::Yolov8 => [1, self.numbers(), self.anchors],
             _ => [1, self.anchors, self.numbers()],
-        };
-        Shape::new(&dims).expect("three dimensions")
+        }
     }
 }

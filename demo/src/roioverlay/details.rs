@@ -6,8 +6,8 @@
 //! together. `nmsfilter` documents the fields in `src/output/roi.rs`.
 
 use gst::glib;
-use gstnmsfilter::internals::output::KeypointLayout;
-use gstnmsfilter::internals::text;
+use gstnmsfilter::bindings::strings;
+use gstnmsfilter::output::KeypointLayout;
 
 use super::shapes::Position;
 
@@ -59,7 +59,7 @@ impl Keypoints {
         if data.len() < size {
             return None;
         }
-        let name = structure.value("layout").ok().and_then(|name| text::of_value(name).ok()?);
+        let name = structure.value("layout").ok().and_then(|name| strings::of_value(name).ok()?);
         let named = KeypointLayout::ALL.into_iter().find(|layout| Some(layout.name()) == name);
         Some(Self { data, count, components, layout: named.unwrap_or(KeypointLayout::Points) })
     }

@@ -19,8 +19,8 @@ use super::region::{self, StyledRegion};
 use super::shapes::{Pen, draw_disc, draw_line, draw_mask, draw_polygon};
 use super::surface::{Rect, Surface, SurfaceFormat};
 use super::{ColorBy, LabelMode};
-use gstnmsfilter::internals::elements::{filter_templates, lock};
-use gstnmsfilter::internals::frame::{FrameError, components};
+use gstnmsfilter::elements::{filter_templates, lock};
+use gstnmsfilter::frame::{FrameError, components};
 
 /// Opacity of dark lines, and of the background of labels.
 const OUTLINE_ALPHA: u8 = 140;

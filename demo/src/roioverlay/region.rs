@@ -18,8 +18,8 @@ use super::font;
 use super::label_placement::Caption;
 use super::shapes::Position;
 use super::surface::Rect;
-use gstnmsfilter::internals::output::roi_type;
-use gstnmsfilter::internals::text;
+use gstnmsfilter::bindings::strings;
+use gstnmsfilter::output::roi_type;
 
 /// A region with its caption, shapes and color.
 pub(super) struct StyledRegion {
@@ -98,7 +98,7 @@ fn rect(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Rect {
 /// Returns the characters of a region's type. Each sequence of invalid UTF-8 becomes U+FFFD,
 /// because an element in C can set any bytes, or NULL.
 pub(super) fn characters(label: glib::ffi::GQuark) -> impl Iterator<Item = char> + Clone {
-    let bytes = text::of_quark(label).map_or(&[][..], CStr::to_bytes);
+    let bytes = strings::of_quark(label).map_or(&[][..], CStr::to_bytes);
     bytes.utf8_chunks().flat_map(|chunk| {
         let invalid = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
         chunk.valid().chars().chain(invalid)

@@ -8,8 +8,8 @@ use arrayvec::ArrayVec;
 use gst_video::VideoInfo;
 
 use super::color::{Converter, Rgb};
-use gstnmsfilter::internals::frame::{
-    COLORS, Component, Frame, FrameError, FrameLayout, PlaneMut, components,
+use gstnmsfilter::frame::{
+    COLORS, Component, FrameError, FrameLayout, MappedFrame, PlaneMut, components,
 };
 
 /// A rectangle of pixels. `x2` and `y2` are exclusive.
@@ -79,7 +79,7 @@ impl SurfaceFormat {
 
 /// A frame with 8 bits per component.
 pub(super) struct Surface<'a> {
-    frame: Frame<&'a mut gst::BufferRef>,
+    frame: MappedFrame<&'a mut gst::BufferRef>,
     format: &'a SurfaceFormat,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Surface<'a> {
         buffer: &'a mut gst::BufferRef,
         format: &'a SurfaceFormat,
     ) -> Result<Self, FrameError> {
-        Ok(Self { frame: Frame::writable(buffer, &format.layout)?, format })
+        Ok(Self { frame: MappedFrame::writable(buffer, &format.layout)?, format })
     }
 
     /// Returns all pixels of the frame.

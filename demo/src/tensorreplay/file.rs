@@ -8,8 +8,8 @@ use std::path::Path;
 use super::npy::{Header, HeaderError};
 use super::recording::RecordingError;
 use super::{RawType, csv};
+use gstnmsfilter::file::{read, text};
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::file::{read, text};
 use gstnmsfilter::tensor::{ElementType, Shape, TensorError};
 
 /// Maximum size of a file in bytes.
@@ -128,7 +128,9 @@ impl TensorFile {
             .data
             .copy_region(gst::BufferCopyFlags::MEMORY, begin..begin + len)
             .expect("the region is inside the buffer");
-        Some(NewTensor { data, ..all.clone() })
+        let mut tensor = all.clone();
+        tensor.data = data;
+        Some(tensor)
     }
 }
 

@@ -15,8 +15,8 @@ use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
+use gstnmsfilter::elements::{any_video, filter_templates, lock, property};
 use gstnmsfilter::input::custom_meta;
-use gstnmsfilter::internals::elements::{any_video, filter_templates, lock, property};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(

@@ -9,9 +9,9 @@ use std::io;
 use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
+use gstnmsfilter::file::{FileError, TextError};
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use gstnmsfilter::internals::file::{FileError, TextError};
 use gstnmsfilter::tensor::{ElementType, TensorError};
 
 /// Reasons why a recording cannot be replayed.

@@ -8,9 +8,9 @@
 
 use super::list::entries;
 use super::settings::Settings;
-use crate::decoder::{Choice, MAX_CLASSES, Scores};
-use crate::engine::{ClassRule, ClassThresholds, SizeLimits};
 use crate::output::Labels;
+use nmsfilter_core::decoder::{Choice, MAX_CLASSES, Scores};
+use nmsfilter_core::engine::{ClassRule, ClassThresholds, SizeLimits};
 
 /// An invalid list of classes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -274,8 +274,8 @@ fn set_threshold(rules: &mut ClassThresholds, class: usize, threshold: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder;
-    use crate::tensor::TensorView;
+    use nmsfilter_core::decoder;
+    use nmsfilter_core::tensor::TensorView;
 
     fn of(classes: &str, class_thresholds: &str) -> Result<ClassThresholds, ClassRuleError> {
         with(Some(classes), Some(class_thresholds), &Labels::default())

@@ -6,10 +6,10 @@
 use gst::glib;
 use gst::glib::translate::IntoGlib;
 
-use crate::decoder::layout::Activation;
+use crate::bindings::type_names::format;
 use crate::output::Kinds;
-use crate::type_names::format;
-use crate::{decoder, engine, geometry};
+use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::{decoder, engine, geometry};
 
 /// Declares the enumeration of a property that has the same values as an enumeration of the core:
 /// `Value = number, "nick", "description"`.

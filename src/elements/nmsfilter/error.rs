@@ -6,11 +6,11 @@ use super::class_rules::ClassRuleError;
 use super::layout_file::LayoutFileError;
 use super::quantization::QuantizationError;
 use super::settings::SettingsError;
-use crate::decoder::ChoiceError;
-use crate::decoder::model_family::ModelFamily;
-use crate::engine::EngineError;
 use crate::input::InputError;
 use crate::output::sink::OutputError;
+use nmsfilter_core::decoder::ChoiceError;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::EngineError;
 
 /// Why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -35,12 +35,27 @@ pub(super) enum FrameError {
     Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
-    #[cfg(feature = "v1_28")]
+    /// The layout of the plan is for a model's input of another size: each frame needs a run of its own.
+    #[error("the frames of a run have models with inputs of different sizes")]
+    OtherInput,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
 
 impl FrameError {
+    /// The error of a frame of the stream with this number.
+    pub fn in_stream(self, stream: Option<u32>) -> Self {
+        match stream {
+            Some(number) => Self::Stream { number, error: Box::new(self) },
+            None => self,
+        }
+    }
+
+    /// Whether the GPU failed.
+    pub fn is_device_error(&self) -> bool {
+        matches!(self, Self::Engine(error) if error.is_device_error())
+    }
+
     /// The element message: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self.of_frame() {
@@ -60,10 +75,9 @@ impl FrameError {
             Self::Engine(error) if error.is_device_error() => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Engine(_) | Self::Output(OutputError::Attach(_)) => {
+            Self::Engine(_) | Self::OtherInput | Self::Output(_) => {
                 gst::error_msg!(gst::StreamError::Decode, ("{self}"), ["{context}"])
             }
-            #[cfg(feature = "v1_28")]
             Self::Stream { .. } => unreachable!("a frame has no streams"),
         }
     }
@@ -71,7 +85,6 @@ impl FrameError {
     /// The error of the frame, without the number of its stream.
     fn of_frame(&self) -> &Self {
         match self {
-            #[cfg(feature = "v1_28")]
             Self::Stream { error, .. } => error,
             error => error,
         }

@@ -51,7 +51,7 @@ impl FrameCounter {
         Some(self.stats.structure())
     }
 
-    /// Counts the frames of a buffer that were decoded.
+    /// Counts the frames of a buffer with tensors.
     pub fn count(&mut self, counts: &FrameCounts, time: Duration) {
         self.posted = false;
         self.tensors = TensorWatch::Done;
@@ -61,13 +61,6 @@ impl FrameCounter {
     /// Counts survivors by their labels.
     pub fn count_labels(&mut self, labels: impl Iterator<Item = glib::Quark>) {
         self.stats.count_labels(labels);
-    }
-
-    /// Counts frames whose tensors are lost.
-    pub fn count_lost(&mut self, frames: usize) {
-        self.posted = false;
-        self.tensors = TensorWatch::Done;
-        self.stats.count_lost(frames);
     }
 
     /// Notes that a buffer had tensors, which were not decoded.

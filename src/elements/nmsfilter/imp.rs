@@ -23,16 +23,17 @@ use super::enums::{
 };
 use super::frame_counter::FrameCounter;
 use super::nvinfer_config::NvinferConfig;
-use super::session::{FrameResult, Session};
+use super::session::Session;
 use super::settings::{Settings, SettingsError};
-use crate::decoder::MAX_CLASSES;
+use super::stats::FrameCounts;
 use crate::elements::{any_video, filter_templates, frame_size, is_nvmm, lock, property};
-use crate::engine;
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
 use crate::output::Labels;
+use nmsfilter_core::decoder::MAX_CLASSES;
+use nmsfilter_core::engine;
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]
@@ -564,12 +565,11 @@ impl BaseTransformImpl for NmsFilter {
             return Err(gst::FlowError::Flushing);
         };
         session.update_settings(&lock(&self.settings));
-        let result = session.process(&self.obj(), buffer);
-        let failure = session.take_failure();
-        if let Ok(FrameResult::Decoded(_)) = result {
+        let result = session.process(&self.obj(), buffer).copied();
+        let failure = session.decoder.take_failure();
+        if result.is_ok() {
             lock(&self.counter).count_labels(session.labels());
         }
-        let frames = session.frames();
         let context = result.as_ref().err().map(|_| session.to_string());
         if let Some(description) = session.take_description() {
             gst::debug!(CAT, imp = self, "on {description}");
@@ -580,11 +580,15 @@ impl BaseTransformImpl for NmsFilter {
             self.warn_of_cpu_fallback(&failure);
         }
         match result {
-            // A batch of which no stream has a frame.
-            Ok(FrameResult::WithoutTensors) if frames == 0 => {}
-            Ok(FrameResult::WithoutTensors) => self.count_without_tensors(frames, buffer.pts()),
-            Ok(FrameResult::Lost) => lock(&self.counter).count_lost(frames),
-            Ok(FrameResult::Decoded(counts)) => {
+            Ok(FrameCounts {
+                frames: 0, frames_lost: 0, frames_without_tensors: frames, ..
+            }) => {
+                // There are no frames at all in a batch of which no stream has one.
+                if frames > 0 {
+                    self.count_without_tensors(frames, buffer.pts());
+                }
+            }
+            Ok(counts) => {
                 gst::trace!(
                     CAT,
                     imp = self,
@@ -661,7 +665,7 @@ impl NmsFilter {
 
     fn warn_of_missing_tensors(&self, period: &str) {
         let session = lock(&self.session);
-        let text = session.as_ref().and_then(|session| session.warnings.no_tensors(period));
+        let text = session.as_ref().and_then(|session| session.decoder.warnings.no_tensors(period));
         drop(session);
         // No lock is held while the message is posted.
         if let Some(text) = text {

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::decoder::description::MAX_LENGTH;
-use crate::decoder::{self, Decoder, DescriptionError};
 use crate::file::{self, FileError, TextError};
+use nmsfilter_core::decoder::description::MAX_LENGTH;
+use nmsfilter_core::decoder::{self, Decoder, DescriptionError};
 
 /// Why a layout file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,7 @@
 mod class_rules;
 mod contradictions;
 mod debug_category;
+mod decode;
 pub mod enums;
 mod error;
 mod frame_counter;
@@ -23,14 +24,11 @@ mod nvinfer_config;
 mod pending_settings;
 mod plan;
 mod planner;
-mod planners;
 mod quantization;
 mod region_rules;
 mod session;
 mod settings;
 mod stats;
-#[cfg(feature = "v1_28")]
-mod streams;
 #[cfg(feature = "v1_28")]
 mod tensor_caps;
 mod tensor_model;

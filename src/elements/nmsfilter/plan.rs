@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plan for the tensors of a stream.
+//! The plan for the tensors of a model.
 //!
 //! In: the tensors of a run, settings, the tensors' model description, labels and the size of the frames. Out: the
 //! core's [`Plan`], or an error with the properties to set.
@@ -9,20 +9,20 @@ use super::error::FrameError;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
 use super::settings::Settings;
-use crate::contradictions::Reading;
-use crate::decoder::layout::Reference;
-use crate::decoder::model_family::ModelFamily;
-use crate::decoder::{self, Choice, Decoder, Layout, Reason};
-use crate::detail::Details;
-use crate::engine::{Engine, Params};
-use crate::geometry::Mapping;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
-use crate::plan::{Place, Plan};
-use crate::tensor::TensorView;
+use nmsfilter_core::contradictions::Reading;
+use nmsfilter_core::decoder::layout::Reference;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::decoder::{self, Choice, Decoder, Layout, Reason};
+use nmsfilter_core::engine::detail::Details;
+use nmsfilter_core::engine::{Engine, Params};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::plan::Plan;
+use nmsfilter_core::tensor::TensorView;
 
 /// The plan, until the tensors, their model, the settings or the caps change.
-pub(super) struct StreamPlan {
+pub(super) struct FramePlan {
     plan: Plan,
     /// As [`PlanInput::has_more_frames`].
     batch: Option<bool>,
@@ -35,8 +35,7 @@ pub(super) struct StreamPlan {
     /// Which regions are attached.
     region_rules: RegionRules,
     /// The layout of several images in separate allocations; `None` until it is needed.
-    #[cfg(feature = "v1_28")]
-    of_images: Option<Layout>,
+    separate_images: Option<Layout>,
 }
 
 /// The tensors to plan for.
@@ -95,7 +94,7 @@ impl PlanInput<'_> {
     }
 }
 
-impl StreamPlan {
+impl FramePlan {
     /// The plan for `input`.
     ///
     /// # Errors
@@ -116,10 +115,9 @@ impl StreamPlan {
         let class_rules = ClassRules::new(settings, labels, &choice)?;
         let region_rules = RegionRules::new(settings, &class_rules.rules);
         let mapping = input.mapping(settings)?;
-        let (place, input_size) = (Place::Frame(mapping), mapping.model());
-        let mut plan = Plan::new(input.tensors, choice, settings.params(class_rules));
-        let (layout, params) = plan.at(place);
-        engine.supports(layout, params)?;
+        let input_size = mapping.model();
+        let plan = Plan::new(input.tensors, choice, settings.params(class_rules));
+        engine.supports(&plan.choice().layout, plan.params())?;
         let batch = input.has_more_frames();
         Ok(Self {
             plan,
@@ -128,14 +126,12 @@ impl StreamPlan {
             wanted,
             input_size,
             region_rules,
-            #[cfg(feature = "v1_28")]
-            of_images: None,
+            separate_images: None,
         })
     }
 
-    /// Adapts the plan to tensors of other shapes, and to frames of another size, or of a model with another input, in a
-    /// batch. Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
-    /// made. Does not allocate if the tensors' ids and the sizes of frames are known.
+    /// Adapts the plan to tensors of other shapes, and to a model with an input of another size. Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
+    /// made. Does not allocate if the tensors' ids are known.
     ///
     /// # Errors
     /// If no decoder reads the tensors, or the frame has no pixels.
@@ -155,28 +151,21 @@ impl StreamPlan {
             return Ok(false);
         }
         self.input_size = mapping.model();
-        self.plan.at(Place::Frame(mapping));
-        #[cfg(feature = "v1_28")]
-        {
-            self.of_images = None;
-        }
+        self.separate_images = None;
         Ok(true)
     }
 
-    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the place of their images.
-    /// `settings` must be those with which the plan was made.
+    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the size of the model's input
+    /// if the layout depends on it. `settings` must be those with which the plan was made.
     pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
-        let has_place = |mapping| {
-            self.plan.params(&Place::Frame(mapping)).is_some() && self.has_input_size(&mapping)
-        };
         self.batch == input.has_more_frames()
-            && input.mapping(settings).is_ok_and(has_place)
+            && input.mapping(settings).is_ok_and(|mapping| self.has_input_size(&mapping))
             && self.plan.has_tensors(input.tensors)
     }
 
-    /// Whether the layout is that of frames with this mapping: layouts of grids depend on the size of the model's
+    /// Whether the layout is valid for frames with this mapping: layouts of grids depend on the size of the model's
     /// input.
-    fn has_input_size(&self, mapping: &Mapping) -> bool {
+    pub fn has_input_size(&self, mapping: &Mapping) -> bool {
         self.input_size == mapping.model() || !has_grid(&self.choice().layout)
     }
 
@@ -192,27 +181,16 @@ impl StreamPlan {
 
     /// Makes the layout of the images of `tensors`, which are in separate allocations, each with the tensors that the
     /// plan was made for. Does not allocate if it has been made before.
-    #[cfg(feature = "v1_28")]
     pub fn prepare_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
         let layout = &self.plan.choice().layout;
-        self.of_images.get_or_insert_with(|| layout.clone()).set_separate_images(images, tensors);
+        let prepared = self.separate_images.get_or_insert_with(|| layout.clone());
+        prepared.set_separate_images(images, tensors);
     }
 
-    /// The layout of the images that were prepared last.
-    #[cfg(feature = "v1_28")]
-    pub fn layout_of_images(&self) -> &Layout {
-        self.of_images.as_ref().unwrap_or(&self.choice().layout)
-    }
-
-    /// Whether one run can decode images of both plans, at the places of these mappings.
-    #[cfg(feature = "v1_28")]
-    pub fn is_equal(&self, mapping: &Mapping, other: &Self, other_mapping: &Mapping) -> bool {
-        mapping == other_mapping
-            && self.plan.has_tensors_of(&other.plan)
-            && self.choice().layout == other.choice().layout
-            && self.params(mapping) == other.params(other_mapping)
-            && self.quantization == other.quantization
-            && self.region_rules == other.region_rules
+    /// The layout of the tensors that the plan was made for, or of the separate images that were prepared last.
+    pub fn layout(&self, are_separate: bool) -> &Layout {
+        let separate = self.separate_images.as_ref().filter(|_| are_separate);
+        separate.unwrap_or(&self.choice().layout)
     }
 
     /// Where the details of survivors are in their columns.
@@ -225,20 +203,19 @@ impl StreamPlan {
         &self.region_rules
     }
 
-    /// The engine's parameters for frames with this mapping, for which the plan was made or adapted.
-    pub fn params(&self, mapping: &Mapping) -> &Params {
-        let params = self.plan.params(&Place::Frame(*mapping));
-        params.expect("the plan was made for frames of this size and model")
+    /// The engine's parameters.
+    pub fn params(&self) -> &Params {
+        self.plan.params()
     }
 
-    /// How tensors are read.
+    /// The reading of the tensors, in frames of which one has this mapping.
     pub fn reading(&self, mapping: &Mapping) -> Reading {
-        Reading::new(self.choice(), self.params(mapping), Some(mapping.model()))
+        Reading::new(self.choice(), self.params(), Some(mapping.model()), true)
     }
 
     /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
-    pub fn anchors(&self, params: &Params) -> usize {
-        self.plan.anchors(params)
+    pub fn anchors(&self) -> usize {
+        self.plan.anchors()
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From settings to the plan in force.
+//! From settings to the plan in force, for the tensors of one model.
 //!
-//! In: the properties, the tensors of each run, and their model description. Out: the plan for them. Changed settings
+//! In: the properties, the tensors of each run, and their model description. Out: the plan for them, and the places of
+//! images in their frames. Changed settings
 //! are pending until a plan can be made with them. What contradicts the plan is reported as a warning.
 
 use std::sync::Arc;
@@ -12,16 +13,17 @@ use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
 use super::pending_settings::PendingSettings;
-use super::plan::{PlanInput, StreamPlan};
+use super::plan::{FramePlan, PlanInput};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
-use crate::decoder::model_family::ModelFamily;
-use crate::engine::Engine;
-use crate::geometry::Mapping;
 use crate::input::InputError;
 use crate::input::model::ModelInput;
+use crate::input::source::ImageFrame;
 use crate::output::Labels;
-use crate::tensor::TensorView;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::{Engine, ImagePlace};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::tensor::TensorView;
 
 /// The plan, and what it is made of.
 pub(super) struct Planner {
@@ -37,7 +39,7 @@ pub(super) struct Planner {
     pending: Option<PendingSettings>,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
-    plan: Option<StreamPlan>,
+    plan: Option<FramePlan>,
     /// Whether any frame has been decoded.
     pub decoded: bool,
     pub contradictions: Contradictions,
@@ -59,11 +61,18 @@ impl Planner {
         }
     }
 
-    /// A planner for another stream of the same element.
-    pub fn for_other_stream(&self) -> Self {
+    /// A planner for another model of the same element.
+    #[cfg(feature = "v1_28")]
+    pub fn for_other_model(&self) -> Self {
         let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
-        let contradictions = self.contradictions.of_other_stream();
+        let contradictions = self.contradictions.of_other_model();
         Self { contradictions, ..Self::new(self.labels.of_file(), properties, nvinfer) }
+    }
+
+    /// Whether these caps describe the model.
+    #[cfg(feature = "v1_28")]
+    pub fn has_model(&self, caps: Option<&gst::Caps>) -> bool {
+        self.model.is_described_by(caps)
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
@@ -100,48 +109,46 @@ impl Planner {
     /// The family of the tensors' model, if it is known and not that of plain detectors.
     pub fn family(&self) -> Option<ModelFamily> {
         let info = self.model.info();
-        ModelFamily::of(info.task.as_deref()?, info.end2end)
+        ModelFamily::for_task(info.task.as_deref()?, info.end2end)
     }
 
-    /// The plan in force.
-    pub fn plan(&self) -> Option<&StreamPlan> {
-        self.plan.as_ref()
+    /// Whether there is a plan in force.
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
     }
 
-    /// The plan in force, to prepare it for several images.
-    #[cfg(feature = "v1_28")]
-    pub fn plan_mut(&mut self) -> Option<&mut StreamPlan> {
-        self.plan.as_mut()
+    /// The plan that [`update`](Self::update) has made, and what contradicts it.
+    ///
+    /// # Panics
+    /// If there is no plan.
+    pub fn decoding(&mut self) -> (&mut FramePlan, &mut Contradictions) {
+        let plan = self.plan.as_mut().expect("`update` has made it");
+        (plan, &mut self.contradictions)
     }
 
-    /// The plan in force, and what contradicts it.
-    #[cfg(feature = "v1_28")]
-    pub fn plan_and_contradictions(&mut self) -> Option<(&StreamPlan, &mut Contradictions)> {
-        Some((self.plan.as_ref()?, &mut self.contradictions))
-    }
-
-    /// The mapping to the frames of these tensors, if the plan in force is that of the tensors, whose model has these caps,
-    /// and nothing is about to change it.
-    #[cfg(feature = "v1_28")]
-    pub fn steady_mapping(
+    /// The mapping and the place of an image for each of these frames, each a group by itself.
+    ///
+    /// # Errors
+    /// If the size of a frame or of the model's input is not known, a frame has no pixels, or the plan's layout is not
+    /// valid for the model's input of each frame.
+    pub fn place_images(
         &self,
-        model: Option<&gst::Caps>,
-        tensors: &[TensorView<'_>],
-        frame: Option<[u32; 2]>,
-    ) -> Option<Mapping> {
-        let input = PlanInput {
-            tensors,
-            frame,
-            model: self.model.info().input(),
-            family: None,
-            batch: None,
-        };
-        let plan = self.plan.as_ref()?;
-        let is_steady = self.decoded
-            && self.pending.is_none()
-            && self.model.is_described_by(model)
-            && plan.matches(input, &self.settings);
-        input.mapping(&self.settings).ok().filter(|_| is_steady)
+        frames: impl Iterator<Item = ImageFrame>,
+        mappings: &mut Vec<Mapping>,
+        places: &mut Vec<ImagePlace>,
+    ) -> Result<(), FrameError> {
+        mappings.clear();
+        places.clear();
+        for (group, frame) in (0..).zip(frames) {
+            let size = frame.size.ok_or(FrameError::NoCaps)?;
+            let mapping = self.settings.mapping(size, frame.model)?;
+            if self.plan.as_ref().is_some_and(|plan| !plan.has_input_size(&mapping)) {
+                return Err(FrameError::OtherInput);
+            }
+            places.push(ImagePlace::in_frame(&mapping, group));
+            mappings.push(mapping);
+        }
+        Ok(())
     }
 
     /// Discards the plan, for frames with other caps.
@@ -149,27 +156,14 @@ impl Planner {
         self.plan = None;
     }
 
-    /// The plan for a run with the mapping of its images, and what contradicts it.
-    ///
-    /// # Errors
-    /// If no decoder reads the tensors, or before the first frame is decoded, if settings are not valid for them.
-    pub fn update(
-        &mut self,
-        element: &NmsFilter,
-        engine: &dyn Engine,
-        input: PlanInput<'_>,
-        pts: Option<gst::ClockTime>,
-    ) -> Result<(&StreamPlan, Mapping, &mut Contradictions), FrameError> {
-        self.make_plan(element, engine, input, pts)?;
-        let plan = self.plan.as_ref().expect("make_plan has made it");
-        Ok((plan, input.mapping(&self.settings)?, &mut self.contradictions))
-    }
-
     /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
     /// force then. If they are not valid: before the first frame is decoded, that is an error.
     /// Afterwards the previous settings stay in force, and a warning is posted if the pending
     /// settings stay invalid for a second.
-    fn make_plan(
+    ///
+    /// # Errors
+    /// If no decoder reads the tensors, or before the first frame is decoded, if settings are not valid for them.
+    pub fn update(
         &mut self,
         element: &NmsFilter,
         engine: &dyn Engine,
@@ -195,14 +189,14 @@ impl Planner {
             pending.warn_if_unusable(element, pts);
             self.pending = Some(pending);
         }
-        match matches {
-            true => Ok(()),
-            false => self.renew_plan(element, engine, input).map_err(|error| {
-                // If neither the pending settings nor those in force are valid, the error of the
-                // pending ones is more useful: these are the current values of the properties.
-                self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
-            }),
+        if matches {
+            return Ok(());
         }
+        self.renew_plan(element, engine, input).map_err(|error| {
+            // If neither the pending settings nor those in force are valid, the error of the
+            // pending ones is more useful: these are the current values of the properties.
+            self.pending.take().and_then(PendingSettings::into_error).unwrap_or(error)
+        })
     }
 
     /// Makes or adapts the plan for other tensors or caps with the settings in force.
@@ -228,11 +222,11 @@ impl Planner {
         engine: &dyn Engine,
         input: PlanInput<'_>,
         settings: &Settings,
-    ) -> Result<StreamPlan, FrameError> {
-        StreamPlan::new(input, settings, &self.labels, engine)
+    ) -> Result<FramePlan, FrameError> {
+        FramePlan::new(input, settings, &self.labels, engine)
     }
 
-    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: StreamPlan) {
+    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: FramePlan) {
         let mapping = input.mapping(&self.settings).expect("the plan was made with it");
         let (choice, frame) = (plan.choice(), mapping.frame());
         gst::info!(
@@ -261,7 +255,7 @@ impl Planner {
             letterbox.name(),
             self.labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
-        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params(&mapping));
+        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params());
         let Self { settings, labels, contradictions, .. } = self;
         contradictions.begin(element, &plan, input, &mapping, settings, labels);
         self.labels.set_choice(plan.choice());

@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 
 use super::list::entries;
 use crate::input::MAX_TENSORS;
-use crate::tensor::{ElementType, Quantization, TensorView};
+use nmsfilter_core::tensor::{ElementType, Quantization, TensorView};
 
 /// The quantization of tensors by id.
 #[derive(Clone, Debug, Default, PartialEq)]

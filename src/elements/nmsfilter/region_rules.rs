@@ -7,8 +7,8 @@
 
 use super::nvinfer_config::NvinferConfig;
 use super::settings::Settings;
-use crate::engine::ClassRule;
 use crate::output::Region;
+use nmsfilter_core::engine::ClassRule;
 
 /// The limits by class.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,85 +1,96 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of the element between start and stop, and the processing of a buffer.
+//! What the element keeps from start to stop.
 //!
-//! In: a buffer with tensors. Out: the same buffer with regions, and the counts of its frames. The steps are those of
-//! the source folders: a source reads images from the buffer, each group of them is decoded in one run of the engine
-//! (by the plan, `planner.rs`), and the sink attaches the regions of each frame. A video frame is a batch of one. In a
-//! batch of GStreamer's analytics library each frame of each stream is a buffer (`streams.rs`).
+//! In: buffers. Out: the same buffers with regions, and counts. A session reads the tensors of a buffer as a list of
+//! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions ([`Sink`]). A buffer that is a
+//! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in the target of
+//! the regions only.
 
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "v1_28")]
+use arrayvec::ArrayVec;
 use gst::glib;
+#[cfg(feature = "v1_28")]
+use gst_analytics::AnalyticsBatchMeta;
 
 use super::NmsFilter;
 use super::debug_category::CAT;
+use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
-use super::plan::PlanInput;
-use super::plan::StreamPlan;
 use super::planner::Planner;
-use super::planners::Planners;
 use super::settings::Settings;
 use super::stats::FrameCounts;
-use super::timeout::Timeout;
-use super::warnings::Warnings;
-use crate::contradictions::{DetailEvidence, Run};
-use crate::engine::{Engine, EngineError, Outcome};
-use crate::geometry::Mapping;
+#[cfg(feature = "v1_28")]
+use crate::elements::frame_size;
 use crate::input::InputError;
+#[cfg(feature = "v1_28")]
+use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
-use crate::input::source::{Images, Sources};
+use crate::input::source::{FrameTensors, ImageFrame, Images, Sources};
 use crate::output::deepstream::ClassColors;
-use crate::output::sink::{Sink, Target};
-use crate::output::{FrameRegions, Kinds, Labels, MaskBuffers, MaskPixels, Region};
-use crate::tensor::TensorError;
+use crate::output::sink::{ModelOutput, ModelOutputs, Sink, Target};
+use crate::output::{Kinds, Labels, MaskBuffers};
+use nmsfilter_core::engine::Engine;
+
+/// The greatest number of frames of a batch of GStreamer's analytics library that one run decodes.
+#[cfg(feature = "v1_28")]
+const MAX_FRAMES: usize = 16;
+
+/// The greatest number of models whose plans are kept from one batch to the next.
+#[cfg(feature = "v1_28")]
+const MAX_MODELS: usize = 64;
 
 /// The engine, and everything that is computed once and used for many frames.
 pub(super) struct Session {
-    pub(super) engine: Box<dyn Engine>,
-    pub(super) planners: Planners,
+    pub(super) decoder: FrameDecoder,
+    models: Models,
     /// The colors of DeepStream's objects.
     colors: ClassColors,
-    pub(super) sources: Sources,
-    /// Of the current frame or batch of DeepStream.
+    sources: Sources,
+    /// The caps of the current frame or batch of DeepStream.
     caps: BatchCaps,
     /// Whether buffers are batches of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
     has_streams: bool,
-    pub(super) regions: FrameRegions,
-    pub(super) mask_buffers: MaskBuffers,
-    /// The number of frames of the last buffer.
-    pub(super) frames: usize,
+    mask_buffers: MaskBuffers,
     /// The label of each survivor of the last buffer.
-    pub(super) survivor_labels: Vec<glib::Quark>,
-    /// The GPU failure after which the engine continued on the CPU, until it is taken.
-    failure: Option<String>,
-    /// For each frame of a batch with streams the index of its stream's planner, if its tensors were decoded.
-    #[cfg(feature = "v1_28")]
-    pub(super) decoded_by: Vec<Option<usize>>,
-    /// Started when the engine continued on the CPU after a failure of the GPU.
-    gpu_failed: Option<Timeout>,
-    pub(super) warnings: Warnings,
+    survivor_labels: Vec<glib::Quark>,
 }
 
-/// The result of processing the frames of a buffer.
-pub(super) enum FrameResult {
-    /// The buffer has no tensors.
-    WithoutTensors,
-    /// The tensors were decoded and the survivors attached.
-    Decoded(FrameCounts),
-    /// The tensors were in the memory of a GPU that has failed.
-    Lost,
+/// The plans of the models whose tensors the element decodes. The first is for buffers that are frames and for batches of
+/// DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of a batch of
+/// GStreamer's analytics library, whose streams can have different models.
+struct Models(Vec<Planner>);
+
+impl ModelOutputs for Models {
+    fn output(&mut self, model: usize) -> ModelOutput<'_> {
+        let planner = &mut self.0[model];
+        let settings = planner.settings();
+        let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
+        ModelOutput { labels: &mut planner.labels, kinds, keep_tensors }
+    }
 }
 
-/// The result of decoding a frame, or a batch of DeepStream.
-enum Decoding {
-    WithoutTensors,
-    /// The regions are found, and not attached yet.
-    Found(FrameCounts, Target),
-    /// The tensors were in the memory of a GPU that has failed.
-    Lost,
+#[cfg(feature = "v1_28")]
+impl Models {
+    /// The index of the planner for tensors of the model that these caps describe. Does not allocate if the model is known.
+    ///
+    /// # Errors
+    /// If they describe no model.
+    fn select(&mut self, caps: Option<&gst::Caps>) -> Result<usize, InputError> {
+        let known = self.0.iter().skip(1).position(|planner| planner.has_model(caps));
+        if let Some(position) = known {
+            return Ok(position + 1);
+        }
+        let mut planner = self.0[0].for_other_model();
+        planner.set_model(caps)?;
+        self.0.push(planner);
+        Ok(self.0.len() - 1)
+    }
 }
 
 impl Session {
@@ -93,46 +104,27 @@ impl Session {
         let colors = nvinfer.as_ref().map(|config| config.colors()).unwrap_or_default();
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
-            engine,
-            planners: Planners::new(Planner::new(labels, settings, nvinfer)),
+            decoder: FrameDecoder::new(engine),
+            models: Models(vec![Planner::new(labels, settings, nvinfer)]),
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
             #[cfg(feature = "v1_28")]
             has_streams: false,
-            regions: FrameRegions::default(),
             mask_buffers: MaskBuffers::default(),
-            frames: 0,
             survivor_labels: Vec::new(),
-            failure: None,
-            #[cfg(feature = "v1_28")]
-            decoded_by: Vec::new(),
-            gpu_failed: None,
-            warnings: Warnings::default(),
         }
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        self.planners.update_settings(settings);
-    }
-
-    /// The GPU failure after which the engine continued on the CPU; returned once.
-    pub fn take_failure(&mut self) -> Option<String> {
-        self.failure.take()
-    }
-
-    /// Whether `error` is that tensors cannot be read because they were in the memory of a GPU that has failed
-    /// less than a second ago. Upstream elements need that time to notice the failure, too.
-    fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
-        matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
-            && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))
+        self.models.0.iter_mut().for_each(|planner| planner.update_settings(settings));
     }
 
     /// The processor on which the engine runs, if the engine has selected it since the last call.
     pub fn take_description(&mut self) -> Option<String> {
-        self.engine.take_description()
+        self.decoder.engine.take_description()
     }
 
     /// Sets the size of the following frames, and whether they are in NVMM memory.
@@ -142,7 +134,7 @@ impl Session {
         {
             self.has_streams = false;
         }
-        self.planners.select_buffers();
+        self.models.0[0].discard_plan();
     }
 
     /// The following buffers are batches of GStreamer's analytics library.
@@ -165,12 +157,7 @@ impl Session {
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        self.planners.all().for_each(|planner| planner.contradictions.judge(element));
-    }
-
-    /// The number of frames of the last buffer.
-    pub fn frames(&self) -> usize {
-        self.frames
+        self.models.0.iter_mut().for_each(|planner| planner.contradictions.judge(element));
     }
 
     /// The label of each survivor of the last buffer.
@@ -178,7 +165,8 @@ impl Session {
         self.survivor_labels.iter().copied()
     }
 
-    /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it.
+    /// Reads the tensors of `buffer`, decodes and suppresses, and attaches the survivors to it, or to the frames of its
+    /// batch. A frame of a batch that has other references is replaced by a copy.
     ///
     /// # Errors
     /// If tensors cannot be read, settings are not valid for the first frame that is decoded, the
@@ -187,129 +175,121 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-    ) -> Result<FrameResult, FrameError> {
+    ) -> Result<&FrameCounts, FrameError> {
         self.survivor_labels.clear();
+        self.decoder.begin();
+        let context = DecodeContext { element, pts: buffer.pts() };
         #[cfg(feature = "v1_28")]
-        if self.has_streams {
-            return self.process_streams(element, buffer);
+        let target = if self.has_streams {
+            self.decode_streams(context, buffer)?;
+            Some(Target::Streams)
+        } else {
+            self.decode_buffer(context, buffer)?
+        };
+        #[cfg(not(feature = "v1_28"))]
+        let target = self.decode_buffer(context, buffer)?;
+        self.decoder.regions.sort_frames();
+        self.decoder.counts.survivors = self.decoder.regions.all().regions.len();
+        if let Some(target) = target {
+            self.attach(element, buffer, target)?;
         }
-        match self.find_regions(element, buffer)? {
-            Decoding::WithoutTensors => Ok(FrameResult::WithoutTensors),
-            Decoding::Lost => Ok(FrameResult::Lost),
-            Decoding::Found(counts, target) => {
-                self.attach(element, buffer, &counts, target)?;
-                Ok(FrameResult::Decoded(counts))
-            }
-        }
+        Ok(&self.decoder.counts)
     }
 
-    /// Finds the regions of the frames of `buffer`, unless its tensors are lost with a GPU.
-    fn find_regions(
+    /// Finds the regions of a frame, or of the frames of a batch of DeepStream; `None` if the buffer has no tensors.
+    fn decode_buffer(
         &mut self,
-        element: &NmsFilter,
+        context: DecodeContext<'_>,
         buffer: &gst::BufferRef,
-    ) -> Result<Decoding, FrameError> {
-        let result = self.decode(element, buffer);
-        self.note_failure(buffer.pts());
-        match result {
-            Ok(None) => Ok(Decoding::WithoutTensors),
-            Ok(Some((counts, target))) => Ok(Decoding::Found(counts, target)),
-            Err(error) => self.check_loss(element, error, buffer.pts()).map(|()| Decoding::Lost),
-        }
-    }
-
-    /// Notes that the engine continued on the CPU after a failure of the GPU at the frame with this timestamp.
-    pub(super) fn note_failure(&mut self, pts: Option<gst::ClockTime>) {
-        if let Some(failure) = self.engine.take_failure() {
-            self.failure = Some(failure.to_string());
-            self.gpu_failed = Some(Timeout::start(pts));
-        }
-    }
-
-    /// Whether a frame has only lost its tensors.
-    ///
-    /// # Errors
-    /// `error`, if it is another.
-    pub(super) fn check_loss(
-        &self,
-        element: &NmsFilter,
-        error: FrameError,
-        pts: Option<gst::ClockTime>,
-    ) -> Result<(), FrameError> {
-        if !self.is_lost_with_gpu(&error, pts) {
-            return Err(error);
-        }
-        gst::warning!(CAT, obj = element, "the frame's tensors are lost with the GPU: {error}");
-        Ok(())
-    }
-
-    /// Reads the images of `buffer` and finds the regions of its frames; `None` if it has no tensors.
-    fn decode(
-        &mut self,
-        element: &NmsFilter,
-        buffer: &gst::BufferRef,
-    ) -> Result<Option<(FrameCounts, Target)>, FrameError> {
-        let Self { planners, sources, warnings, .. } = self;
-        let planner = planners.current();
-        self.frames = 1;
-        let batch = sources.batches.read(buffer, self.caps, !planner.decoded)?;
+    ) -> Result<Option<Target>, FrameError> {
+        let Self { models, sources, decoder, caps, .. } = self;
+        let (element, planner) = (context.element, &mut models.0[0]);
+        let batch = sources.batches.read(buffer, *caps, !planner.decoded)?;
+        let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
-            self.frames = batch.found.all_frames;
-            warnings.batch(element, batch, planner.settings());
+            decoder.warnings.batch(element, batch, planner.settings());
         }
-        let tensors;
+        let frames;
         let images = match &batch {
             Some(batch) if !batch.frames().is_empty() => {
                 planner.set_model(None)?;
-                if planner.plan().is_none() {
+                if !planner.has_plan() {
                     let (version, found) = (batch.version(), batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
                 }
                 Images::Batch(batch)
             }
             _ => {
-                let sets;
-                (tensors, sets) = sources.tensor_sets.read(buffer)?;
-                warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
-                warnings.unread_tensors(element, tensors.len(), tensors.unread());
+                let (tensors, sets) = sources.tensor_sets.read(buffer)?;
+                decoder.warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
+                decoder.warnings.unread_tensors(element, tensors.len(), tensors.unread());
                 if tensors.is_empty() {
+                    decoder.counts.frames_without_tensors = all_frames;
                     return Ok(None);
                 }
                 let model = planner.set_model(tensors.model())?;
-                Images::Frame { tensors: &tensors, size: self.caps.size, model }
+                let frame = ImageFrame { index: 0, stream: None, size: caps.size, model };
+                frames = [FrameTensors { frame, tensors }];
+                Images::Frames(&frames)
             }
         };
+        decoder.decode(context, images, (0, planner))?;
+        let counts = &mut decoder.counts;
+        counts.frames_without_tensors = all_frames - counts.frames - counts.frames_lost;
+        Ok(Some(Target::of(images)))
+    }
 
-        let mut counts = FrameCounts::default();
-        self.regions.clear();
-        for group in images.groups() {
-            let mut views = group.views();
-            let input = PlanInput {
-                tensors: &views,
-                frame: group.size,
-                model: group.model,
-                family: planner.family(),
-                batch: images.batch(),
-            };
-            let (plan, mapping, contradictions) =
-                planner.update(element, &*self.engine, input, buffer.pts())?;
-            let params = plan.params(&mapping);
-            let anchors = plan.anchors(params);
-            plan.quantization().apply(&mut views);
-            let layout = &plan.choice().layout;
-            let outcome = self.engine.run(&views, layout, params)?;
-            let frames = group.frames();
-            let wants_evidence = contradictions.are_open();
-            let evidence =
-                add_outcome(&mut self.regions, &outcome, frames, plan, &mapping, wants_evidence);
-            counts.add(&outcome);
-            let run = Run { tensors: &views, layout, params };
-            contradictions.add(element, &outcome, run, evidence, anchors, buffer.pts());
+    /// Finds the regions of the frames of a batch of GStreamer's analytics library. Frames that follow one another and
+    /// whose tensors are alike are decoded together.
+    #[cfg(feature = "v1_28")]
+    fn decode_streams(
+        &mut self,
+        context: DecodeContext<'_>,
+        buffer: &gst::BufferRef,
+    ) -> Result<(), FrameError> {
+        let Self { models, sources, decoder, .. } = self;
+        let Some(batch) = buffer.meta::<AnalyticsBatchMeta>() else { return Ok(()) };
+        if models.0.len() > MAX_MODELS {
+            models.0.truncate(1);
         }
-        self.regions.sort_frames();
-        counts.survivors = self.regions.all().regions.len();
-        counts.frames_without_tensors = images.batch().map_or(0, |frames| frames - counts.frames);
-        Ok(Some((counts, Target::of(images))))
+        let mut waiting = ArrayVec::<FrameTensors<'_>, MAX_FRAMES>::new();
+        let mut model_of_waiting = 0;
+        let mut context_of_waiting = context;
+        for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
+            let stream = Some(to_read.stream);
+            let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
+            let (tensors, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
+            let selection = sources.tensor_sets.selection();
+            decoder.warnings.other_sets(context.element, selection, &sets);
+            decoder.warnings.unread_tensors(context.element, tensors.len(), tensors.unread());
+            if tensors.is_empty() {
+                decoder.counts.frames_without_tensors += 1;
+                continue;
+            }
+            let selected = models.select(tensors.model()).map_err(in_stream)?;
+            let model = models.0[selected].set_model(tensors.model()).map_err(in_stream)?;
+            let frame = ImageFrame { index, stream, size: stream_size(&to_read), model };
+            let next = FrameTensors { frame, tensors };
+            let is_like =
+                |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
+            if waiting.is_full() || !waiting.first().is_none_or(is_like) {
+                let planner = &mut models.0[model_of_waiting];
+                let images = Images::Frames(&waiting);
+                decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
+                waiting.clear();
+            }
+            if waiting.is_empty() {
+                model_of_waiting = selected;
+                context_of_waiting = DecodeContext { pts: to_read.buffer.pts(), ..context };
+            }
+            waiting.push(next);
+        }
+        if !waiting.is_empty() {
+            let planner = &mut models.0[model_of_waiting];
+            let images = Images::Frames(&waiting);
+            decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
+        }
+        Ok(())
     }
 
     /// Attaches the regions, and removes the tensors unless `keep-tensors` is set.
@@ -317,76 +297,39 @@ impl Session {
         &mut self,
         element: &NmsFilter,
         buffer: &mut gst::BufferRef,
-        counts: &FrameCounts,
         target: Target,
     ) -> Result<(), FrameError> {
-        let planner = self.planners.current();
-        let settings = planner.settings();
-        let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
-        let limit = settings.max_detections;
-        let colors = &self.colors;
-        let sink = Sink { target, kinds, keep_tensors, colors, sources: &self.sources };
-        let labels = &mut planner.labels;
-        if let Some((frame, best)) = self.regions.first() {
-            self.warnings.repeated_region(element, best.region, || {
-                sink.is_attached(buffer, frame, best, labels)
+        let Self { decoder, models, colors, sources, mask_buffers, survivor_labels, .. } = self;
+        let FrameDecoder { regions, warnings, .. } = decoder;
+        let mut sink = Sink { target, colors, sources };
+        if let Some((frame, best)) = regions.first() {
+            warnings.repeated_region(element, best.region, || {
+                sink.is_attached(buffer, frame, best, models)
             });
         }
-        sink.attach(buffer, &self.regions, labels, &mut self.mask_buffers)?;
-        let regions = self.regions.all().regions.iter();
-        self.survivor_labels.extend(regions.map(|region| labels.quark(region.class)));
-        planner.decoded = true;
-        self.warnings.max_detections(element, limit, counts.most_survivors);
+        sink.attach(buffer, regions, models, mask_buffers)?;
+        for (frame, found) in regions.frames() {
+            let labels = &mut models.0[frame.model].labels;
+            survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
+        }
         Ok(())
     }
 }
 
-/// Adds the regions of the images of a run, which are those of the frames with these indices. Returns the evidence of
-/// their details, if `wants_evidence`.
-pub(super) fn add_outcome(
-    regions: &mut FrameRegions,
-    outcome: &Outcome<'_>,
-    frames: impl Iterator<Item = usize>,
-    plan: &StreamPlan,
-    mapping: &Mapping,
-    wants_evidence: bool,
-) -> DetailEvidence {
-    let (layout, params) = (&plan.choice().layout, plan.params(mapping));
-    let (details, pixels) = (plan.details(), MaskPixels::of(layout, params));
-    let mut evidence = DetailEvidence::default();
-    for (frame, image) in frames.zip(outcome.images()) {
-        // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
-        // rejects boxes outside of the frame.
-        let region_of = |survivor| {
-            let region = Region::of(survivor, mapping)?;
-            plan.region_rules().keep(&region, mapping.frame()).then_some(region)
-        };
-        let of_frame = image.survivors.iter().filter_map(region_of);
-        regions.add(frame, mapping.frame(), of_frame);
-        if details.is_empty() {
-            continue;
-        }
-        let rows = image.columns.chunks(outcome.column_components());
-        for (index, (survivor, row)) in image.survivors.iter().zip(rows).enumerate() {
-            if region_of(survivor).is_none() {
-                continue;
-            }
-            let detail = details.of(layout, params, survivor, row);
-            if wants_evidence {
-                evidence.add(survivor, &detail);
-            }
-            let mask = image.masks.get(index);
-            let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
-            regions.add_detail(&detail, mask, mapping);
-        }
-    }
-    evidence
+/// The width and height of a frame of a batch: by the caps of its stream, or without caps by its own metadata.
+#[cfg(feature = "v1_28")]
+fn stream_size(frame: &FrameToRead<'_>) -> Option<[u32; 2]> {
+    let caps = frame.caps.as_deref();
+    caps.and_then(|caps| frame_size(caps).ok()).or_else(|| {
+        let meta = frame.buffer.meta::<gst_video::VideoMeta>()?;
+        Some([meta.width(), meta.height()])
+    })
 }
 
 /// The debug information of error messages, besides properties.
 impl fmt::Display for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "engine {}, ", self.engine.name())?;
+        write!(f, "engine {}, ", self.decoder.engine.name())?;
         match self.caps.size {
             Some([width, height]) => write!(f, "frame {width}x{height}"),
             None => f.write_str("no frame"),

@@ -14,13 +14,13 @@ use super::enums::{
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
-use crate::decoder;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
-use crate::engine::{Params, SizeLimits};
-use crate::geometry::{self, Bounds, Mapping, MappingError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
+use nmsfilter_core::decoder;
+use nmsfilter_core::engine::{Params, SizeLimits};
+use nmsfilter_core::geometry::{self, Mapping, MappingError};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
@@ -307,8 +307,7 @@ impl Settings {
         nvinfer.map_or_else(|| self.clone(), |config| config.apply(self))
     }
 
-    /// The engine's parameters, of which the plan sets those that depend on the place. Lengths are in pixels of the
-    /// frame.
+    /// The engine's parameters. Lengths are in pixels of the frame.
     pub fn params(&self, class_rules: ClassRules) -> Params {
         let ClassRules { thresholds, rules: class_rules } = class_rules;
         let max = match self.max_size {
@@ -325,9 +324,7 @@ impl Settings {
             thresholds,
             sizes: SizeLimits { min: [self.min_size; 2], max },
             class_rules,
-            visible: Bounds::ANY,
             multi_label: self.multi_label,
-            scale: [1.0; 2],
             max_candidates: self.max_candidates as usize,
             max_detections: self.max_detections as usize,
             masks: self.masks,
@@ -340,7 +337,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ClassThresholds;
+    use nmsfilter_core::engine::ClassThresholds;
 
     /// The exception is `max_detections`: the engine returns all survivors by default. The element
     /// has a finite default, since every region costs time in every element downstream.

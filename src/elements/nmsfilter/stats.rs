@@ -9,7 +9,7 @@ use std::time::Duration;
 use gst::glib;
 use hdrhistogram::Histogram;
 
-use crate::engine::{DeviceWork, Outcome};
+use nmsfilter_core::engine::{DeviceWork, Outcome};
 
 /// The most labels in the structure; a model can have 65536.
 const MAX_LABELS: usize = 100;
@@ -61,16 +61,15 @@ impl Stats {
         self.frames_without_tensors += frames as u64;
     }
 
-    /// Counts frames whose tensors were in the memory of a GPU that has failed.
-    pub fn count_lost(&mut self, frames: usize) {
-        self.frames += frames as u64;
-        self.frames_lost += frames as u64;
-    }
-
-    /// Counts the frames of a buffer of which at least one was decoded, which took `time` in the element.
+    /// Counts the frames of a buffer of which at least one had tensors, which took `time` in the element. The time counts
+    /// if a frame was decoded.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.count_without_tensors(outcome.frames_without_tensors);
-        self.count_lost(outcome.frames_lost);
+        self.frames += outcome.frames_lost as u64;
+        self.frames_lost += outcome.frames_lost as u64;
+        if outcome.frames == 0 {
+            return;
+        }
         self.frames += outcome.frames as u64;
         self.candidates += outcome.candidates as u64;
         self.survivors += outcome.survivors as u64;
@@ -136,15 +135,13 @@ impl Stats {
 }
 
 /// The counts of the frames of a buffer; their survivors are not part of it.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct FrameCounts {
     pub frames: usize,
     pub frames_without_tensors: usize,
     pub frames_lost: usize,
     pub candidates: usize,
     pub survivors: usize,
-    /// The most survivors of a frame.
-    pub most_survivors: usize,
     pub rejected: usize,
     pub engine: &'static str,
     pub device: DeviceWork,
@@ -153,11 +150,10 @@ pub(super) struct FrameCounts {
 impl FrameCounts {
     /// Adds the frames of a run.
     pub fn add(&mut self, outcome: &Outcome<'_>) {
-        for frame in outcome.images() {
+        for frame in outcome.groups() {
             self.frames += 1;
             self.candidates += frame.candidates;
             self.survivors += frame.survivors.len();
-            self.most_survivors = self.most_survivors.max(frame.survivors.len());
             self.rejected += frame.rejected;
         }
         self.engine = outcome.engine();

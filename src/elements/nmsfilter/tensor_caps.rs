@@ -7,8 +7,8 @@
 
 use super::error::FrameError;
 use super::settings::Settings;
-use crate::decoder::{self, ChoiceError, LayoutError};
-use crate::tensor::{ElementType, Shape, Storage, TensorView};
+use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
+use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 /// A tensor in caps.
 #[derive(Clone, Debug, PartialEq)]

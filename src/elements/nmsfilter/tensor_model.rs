@@ -38,7 +38,7 @@ impl TensorModel {
         Ok(is_new)
     }
 
-    /// Whether the model stays the same with these caps of a frame's tensors.
+    /// Whether these caps of a frame's tensors describe the model.
     #[cfg(feature = "v1_28")]
     pub fn is_described_by(&self, caps: Option<&gst::Caps>) -> bool {
         let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());

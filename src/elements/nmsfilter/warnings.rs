@@ -12,7 +12,7 @@ use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere};
 use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
-use crate::tensor::MAX_DIMENSIONS;
+use nmsfilter_core::tensor::MAX_DIMENSIONS;
 
 /// Which warnings have been posted since the element started.
 #[derive(Debug, Default)]

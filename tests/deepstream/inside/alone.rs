@@ -6,9 +6,9 @@ mod nvinfer;
 mod throughput;
 mod times;
 
-use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version};
-use gstnmsfilter::internals::deepstream::structures::StructureSizes;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::{StructureLayout, Version};
+use gstnmsfilter::deepstream::structures::StructureSizes;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use super::structures::{assert_error, damaged, set_sizes};
@@ -52,7 +52,7 @@ fn an_unknown_version_with_known_sizes_is_decoded_with_a_warning() {
         return;
     }
     let reported = std::env::var("STANDIN_VERSION").unwrap();
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let warning = assert_runs_with_warning();
     let sizes = format!("the sizes of {} and", layout.versions());
     let set = format!("deepstream-version={}", layout.last);
@@ -69,7 +69,7 @@ fn an_unknown_version_with_unknown_sizes_is_an_error() {
         return;
     }
     let reported = std::env::var("STANDIN_VERSION").unwrap();
-    let own = StructureLayout::of(version()).unwrap().sizes;
+    let own = StructureLayout::for_version(version()).unwrap().sizes;
     for sizes in [
         StructureSizes { object: own.object + 4, ..own },
         StructureSizes { frame: own.frame + 4, ..own },

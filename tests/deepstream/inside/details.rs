@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Details of an object beyond its upright box: the angle of an oriented box, and masks.
 
-use gstnmsfilter::internals::deepstream::layout::Version;
+use gstnmsfilter::deepstream::layout::Version;
 
 use crate::libraries::{is_inside, version};
 use crate::object::{Mask, Object};

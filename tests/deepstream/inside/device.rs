@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tensors in device memory. `versions` runs these tests if `NMSFILTER_TEST_BACKEND` is `cuda`.
 
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::device::Device;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::Version;
+use nmsfilter_core::device::Device;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Memory, Scene};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Damaged metadata, and tensors that cannot be decoded: each gives a message and no object.
 
-use gstnmsfilter::internals::deepstream::layout::Version;
+use gstnmsfilter::deepstream::layout::Version;
 
 use crate::batch::{Memory, Scene, TestModel, outputs, tensors_of};
 use crate::libraries::{is_inside, version};

@@ -2,8 +2,8 @@
 //! `detectionjson` on batches: `streams` has an entry for each frame, with the objects that the
 //! stand-in reads.
 
-use gstnmsfilter::internals::deepstream::layout::{StructureLayout, Version, object};
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::{StructureLayout, Version, object};
+use nmsfilter_core::geometry::Letterbox;
 use serde_json::{Value, json};
 
 use crate::batch::{Producer, Scene};
@@ -109,7 +109,7 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
     if !is_inside() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let (lines, ended) = lines(1, "detectionjson add-empty-results=false", move |buffer| {
         let batch = Batch::attach(buffer, 3);
         let size = [200, 100];
@@ -183,10 +183,10 @@ fn masks_cover_the_rectangles_of_their_objects() {
     if !is_inside() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     for (bytes, runs) in [(24, Some(json!([1, 2, 1, 2]))), (20, None)] {
         let (lines, ended) = lines(1, "detectionjson", move |buffer| {
-            use gstnmsfilter::internals::deepstream::layout::mask;
+            use gstnmsfilter::deepstream::layout::mask;
 
             let frame = Frame { pipeline: [200, 100], ..Frame::default() };
             let object = Batch::attach(buffer, 1).add_frame(&frame).add_object(

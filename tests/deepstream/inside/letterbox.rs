@@ -3,9 +3,9 @@
 //! `letterbox`.
 
 use gst::prelude::*;
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::engine::Detection;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::Version;
+use nmsfilter_core::engine::Detection;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene, TestModel};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Host pointers, device pointers and null pointers on the CPU.
 
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::Version;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Memory, Scene, TestModel, outputs, tensors_of};

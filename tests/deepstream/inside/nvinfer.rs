@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use crate::batch::{Scene, TestModel};
 use crate::kit::Kit;

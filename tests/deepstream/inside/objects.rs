@@ -2,7 +2,7 @@
 //! Objects on each frame equal the results of `Reference` and `Mapping`, and have everything that
 //! nvinfer writes into an object.
 
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use crate::batch::{Format, FrameSpec, Scene, TestModel};
 use crate::libraries::is_inside;

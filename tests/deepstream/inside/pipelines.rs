@@ -3,7 +3,7 @@
 //! metadata.
 
 use gst::prelude::*;
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene};

@@ -2,10 +2,10 @@
 //! The element reads structures only if the pools of the first batch have the element sizes of the
 //! version's layout.
 
-use gstnmsfilter::internals::deepstream::layout::{
+use gstnmsfilter::deepstream::layout::{
     FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META,
 };
-use gstnmsfilter::internals::deepstream::structures::StructureSizes;
+use gstnmsfilter::deepstream::structures::StructureSizes;
 
 use crate::batch::{Producer, Scene};
 use crate::libraries::{is_inside, version};
@@ -43,7 +43,7 @@ fn structures_of_other_sizes_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let own = layout.sizes;
     let StructureSizes { object, frame, user } = own;
     let others = LAYOUTS.iter().map(|other| other.sizes).filter(|sizes| *sizes != own);
@@ -57,8 +57,8 @@ fn structures_of_other_sizes_are_not_read() {
     for sizes in others.chain(changed) {
         let ran = damaged("", move |batch| set_sizes(batch, sizes));
         let known = match LAYOUTS.iter().find(|other| other.sizes == sizes) {
-            Some(other) => format!("they are those of {}", other.first),
-            None => "no known version has them".to_owned(),
+            Some(other) => format!("bytes; DeepStream {}", other.first),
+            None => "no known version has these sizes".to_owned(),
         };
         let parts =
             [format!("DeepStream {}", version()), own.to_string(), sizes.to_string(), known];
@@ -77,7 +77,7 @@ fn structures_without_their_pools_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let sizes = StructureLayout::of(version()).unwrap().sizes;
+    let sizes = StructureLayout::for_version(version()).unwrap().sizes;
     let sizes = [sizes.object, sizes.frame, sizes.user];
     for (which, name) in (0..).zip(["obj_meta_pool", "frame_meta_pool", "user_meta_pool"]) {
         let index = which as usize;

@@ -3,8 +3,8 @@
 //! nvstreammux, and metadata of copies, has no size.
 
 use gst::prelude::*;
-use gstnmsfilter::internals::deepstream::layout::Version;
-use gstnmsfilter::internals::geometry::Letterbox;
+use gstnmsfilter::deepstream::layout::Version;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene, Sizes, TestModel};

@@ -2,7 +2,7 @@
 //! Posts warnings of tensors that are misread.
 //!
 //! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
-//! (`src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
+//! (`core/src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
 //! score that contradicts the decoder with the first frame that has one, and other numbers after one second of frames
 //! with candidates or rejected anchors. Ten seconds without any are reported with the best score. At the end of a shorter
 //! stream both are judged.
@@ -13,16 +13,17 @@ use std::mem::{self, Discriminant};
 use std::sync::{Arc, Mutex};
 
 use super::NmsFilter;
-use super::plan::{PlanInput, StreamPlan};
+use super::plan::{FramePlan, PlanInput};
 use super::settings::Settings;
 use super::timeout::Timeout;
-use crate::contradictions::{
-    self, DetailEvidence, Interface, Numbers, PlanFacts, Quiet, Run, Warning,
-};
 use crate::elements::lock;
-use crate::engine::Outcome;
-use crate::geometry::Mapping;
 use crate::output::Labels;
+use nmsfilter_core::contradictions::{
+    self, DetailEvidence, Numbers, PlanFacts, Quiet, Run, Warning,
+};
+use nmsfilter_core::engine::Outcome;
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::names::Interface;
 
 use settings::SettingContradiction;
 
@@ -50,8 +51,9 @@ struct Posted {
 }
 
 impl Contradictions {
-    /// For another stream of the same element.
-    pub fn of_other_stream(&self) -> Self {
+    /// For another model of the same element.
+    #[cfg(feature = "v1_28")]
+    pub fn of_other_model(&self) -> Self {
         Self { posted: self.posted.clone(), ..Self::default() }
     }
 
@@ -59,7 +61,7 @@ impl Contradictions {
     pub fn begin(
         &mut self,
         element: &NmsFilter,
-        plan: &StreamPlan,
+        plan: &FramePlan,
         input: PlanInput<'_>,
         mapping: &Mapping,
         settings: &Settings,
@@ -74,7 +76,7 @@ impl Contradictions {
             choice: plan.choice(),
             tensors: &plan.quantization().applied(input.tensors),
             options: input.decoder_options(settings, labels),
-            thresholds: &plan.params(mapping).thresholds,
+            thresholds: &plan.params().thresholds,
             has_class_thresholds: settings.class_thresholds.is_some(),
             classes: settings.classes.as_deref(),
             family: input.family,

@@ -5,13 +5,13 @@
 //! something else is known. No number of a tensor is needed.
 
 use super::super::enums::Decoder;
-use super::super::plan::{PlanInput, StreamPlan};
+use super::super::plan::{FramePlan, PlanInput};
 use super::super::settings::Settings;
-use crate::decoder::{Choice, MAX_CLASSES};
-use crate::engine::ClassThresholds;
-use crate::geometry::{Letterbox, Mapping};
 use crate::input::model::ModelInput;
 use crate::output::Labels;
+use nmsfilter_core::decoder::{Choice, MAX_CLASSES};
+use nmsfilter_core::engine::ClassThresholds;
+use nmsfilter_core::geometry::{Letterbox, Mapping};
 
 /// A setting, and what it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub(super) enum SettingContradiction {
 /// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`, besides
 /// those of the plan itself. `is_decoder_wrong` tells whether the decoder is.
 pub(super) fn of_settings(
-    plan: &StreamPlan,
+    plan: &FramePlan,
     input: PlanInput<'_>,
     mapping: &Mapping,
     settings: &Settings,
@@ -62,7 +62,7 @@ pub(super) fn of_settings(
     is_decoder_wrong: bool,
 ) -> impl Iterator<Item = SettingContradiction> {
     let is_normalized = plan.choice().layout.normalized;
-    let thresholds = &plan.params(mapping).thresholds;
+    let thresholds = &plan.params().thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
     let of_labels = || of_labels(plan, thresholds, labels);
     [
@@ -79,7 +79,7 @@ pub(super) fn of_settings(
 
 /// Fewer labels than classes are right if the classes without one are excluded.
 fn of_labels(
-    plan: &StreamPlan,
+    plan: &FramePlan,
     thresholds: &ClassThresholds,
     labels: &Labels,
 ) -> Option<SettingContradiction> {
@@ -138,7 +138,7 @@ fn of_model_size(
         .then_some(SettingContradiction::ModelSize { set, known })
 }
 
-fn of_layout_file(plan: &StreamPlan, settings: &Settings) -> Option<SettingContradiction> {
+fn of_layout_file(plan: &FramePlan, settings: &Settings) -> Option<SettingContradiction> {
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
     (is_set && settings.decoder != Decoder::Layout)
         .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })

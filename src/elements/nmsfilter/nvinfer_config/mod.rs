@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
-use crate::decoder::MAX_CLASSES;
 use crate::file::{self, FileError, TextError};
 use attributes::Attributes;
 pub(super) use keys::KeyError;
 use keys::Keys;
+use nmsfilter_core::decoder::MAX_CLASSES;
 
 /// The greatest size of a file.
 const MAX_LENGTH: u64 = 1 << 20;

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
-use gstnmsfilter::internals::geometry::Letterbox;
+use nmsfilter_core::geometry::Letterbox;
 
 use super::times::{Clock, Times};
 use crate::batch::{Memory, Producer, Scene, TestModel};

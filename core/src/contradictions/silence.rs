@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images in which nothing is found.
+//!
+//! In: the outcome of each run, and the tensors of two runs. Out: a [`Silence`], with the best score, and the rule
+//! because of which no anchor is a candidate.
+//!
+//! A scene may really be empty, so the text only states the numbers. Engines count the candidates anyway. The best
+//! score is found by decoding a run again, on the CPU and without thresholds. This happens at most twice: with the
+//! first image, if its tensors are in host memory, so that a stream of a single picture also gets the score; and
+//! when the warning is due.
+
+use std::fmt;
+
+use crate::decoder::Layout;
+use crate::engine::{
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, SizeLimits,
+};
+use crate::geometry::Bounds;
+use crate::names::{Interface, Name};
+use crate::tensor::TensorView;
+
+/// The input of an engine in a run.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The tensors.
+    pub tensors: &'a [TensorView<'a>],
+    /// Their layout.
+    pub layout: &'a Layout,
+    /// The parameters.
+    pub params: &'a Params,
+    /// The place of each image.
+    pub images: &'a [ImagePlace],
+}
+
+/// Images without a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Silence {
+    images: usize,
+    decoder: &'static str,
+    cause: Option<Cause>,
+}
+
+/// The reason why no anchor is a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cause {
+    /// No anchor has a box with an area, or the number of detections that the model outputs is 0.
+    NoBox { anchors: usize },
+    /// All boxes whose scores reach their thresholds are too small or too large.
+    Size { boxes: usize, best: Detection },
+    /// The best score belongs to an excluded class, and no anchor has a class that is not excluded.
+    Excluded { best: Detection },
+    /// The best score is below the threshold of its class.
+    Score { best: Detection, threshold: f32 },
+}
+
+impl Silence {
+    /// Writes the text, with the names of an interface.
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
+        let &Self { images, decoder, cause } = self;
+        let word = names.name(Name::Decoder);
+        let noun = match (names, images) {
+            (Interface::Element, 1) => "frame",
+            (Interface::Element, _) => "frames",
+            (_, 1) => "image",
+            _ => "images",
+        };
+        write!(f, "no detection in {images} {noun}")?;
+        match cause {
+            None => write!(f, "; if there are objects in them, check {word} and its thresholds"),
+            Some(Cause::NoBox { anchors }) => write!(
+                f,
+                ": none of the {anchors} anchors that decoder {decoder} reads has a box; if there are objects in \
+                 them, check {word}, the zero point of quantized tensors, and the model's input"
+            ),
+            Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
+                f,
+                ": the size limits exclude {boxes} boxes with scores up to {score}; the best one has {}x{} pixels of \
+                 the model's input; correct {}",
+                x2 - x1,
+                y2 - y1,
+                names.name(Name::Sizes)
+            ),
+            Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
+                f,
+                ": the best score is {score}, of class {class}, which is excluded, and no anchor has a class that is \
+                 not excluded"
+            ),
+            Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
+                f,
+                ": the best score of decoder {decoder} is {score} (class {class}), below the threshold {threshold}; if \
+                 there are objects in them, check {word}, {}, the scale and zero point of quantized tensors, and the \
+                 range of the model's input",
+                names.name(Name::ScoreThreshold)
+            ),
+        }
+    }
+}
+
+/// The images since the start of a reading, until one has a candidate or a rejected anchor.
+#[derive(Debug, Default)]
+pub struct Quiet {
+    images: usize,
+    /// The cause with the best score, among the runs that were examined.
+    cause: Option<Cause>,
+    decoder: &'static str,
+    /// True if an image had a candidate or a rejected anchor, or the warning has been made.
+    is_over: bool,
+}
+
+impl Quiet {
+    /// Whether following images count, and there was one before.
+    pub fn has_begun(&self) -> bool {
+        self.images > 0 && !self.is_over
+    }
+
+    /// The number of images so far.
+    pub fn images(&self) -> usize {
+        self.images
+    }
+
+    /// Stops examining images, because another warning explains why nothing is found.
+    pub fn stop(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on
+    /// purpose. Allocates only for the first image.
+    pub fn add(&mut self, outcome: &Outcome<'_>, run: Run<'_>) {
+        if self.is_over || run.layout.anchors() == 0 {
+            return;
+        }
+        self.is_over = outcome.groups().any(|image| image.candidates + image.rejected > 0);
+        if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
+            self.examine(run);
+        }
+        self.images += run.images.len();
+        self.decoder = run.layout.decoder;
+    }
+
+    /// Makes the warning, using the tensors of one more run if there is one. Later images do not count.
+    pub fn end(&mut self, run: Option<Run<'_>>) -> Option<Silence> {
+        if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
+            return None;
+        }
+        if let Some(run) = run {
+            self.examine(run);
+        }
+        let &mut Self { images, decoder, cause, .. } = self;
+        Some(Silence { images, decoder, cause })
+    }
+
+    fn examine(&mut self, run: Run<'_>) {
+        let best = |cause: &Cause| match cause {
+            Cause::NoBox { .. } => f32::NEG_INFINITY,
+            Cause::Size { best, .. } | Cause::Excluded { best } | Cause::Score { best, .. } => {
+                best.score
+            }
+        };
+        // There is no cause if the host cannot read the tensors.
+        let cause = cause(run).filter(|new| self.cause.is_none_or(|old| best(new) > best(&old)));
+        self.cause = cause.or(self.cause);
+    }
+}
+
+/// Why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
+fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
+    let mut engine = Cpu::default();
+    let images: Vec<ImagePlace> =
+        images.iter().map(|place| ImagePlace { visible: Bounds::ANY, ..*place }).collect();
+    let mut decode = |thresholds: ClassThresholds| {
+        let params = Params {
+            thresholds,
+            method: Method::None,
+            max_candidates: 1,
+            max_detections: 1,
+            // The best class of each anchor is enough.
+            multi_label: false,
+            sizes: SizeLimits::ANY,
+            class_rules: Vec::new(),
+            ..params.clone()
+        };
+        let outcome = engine.run(tensors, layout, &params, &images).ok()?;
+        let candidates: usize = outcome.groups().map(|image| image.candidates).sum();
+        let all = outcome.groups().filter_map(|image| image.survivors.first().copied());
+        Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))
+    };
+    let thresholds = &params.thresholds;
+    if let (boxes, Some(best)) = decode(thresholds.clone())? {
+        return Some(Cause::Size { boxes, best });
+    }
+    let unlimited = |&threshold: &f32| {
+        if threshold == f32::INFINITY { f32::INFINITY } else { f32::NEG_INFINITY }
+    };
+    let lowest = ClassThresholds {
+        default: unlimited(&thresholds.default),
+        per_class: thresholds.per_class.iter().map(unlimited).collect(),
+    };
+    if let (_, Some(best)) = decode(lowest)? {
+        return Some(Cause::Score { best, threshold: thresholds.of(best.class) });
+    }
+    Some(match decode(ClassThresholds::uniform(f32::NEG_INFINITY))? {
+        (_, Some(best)) => Cause::Excluded { best },
+        (_, None) => Cause::NoBox { anchors: layout.anchors() },
+    })
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
+//! export them after decoding anchors, and with labels in a third tensor, as postprocessed outputs have them. The
+//! format of the boxes is [`Options::box_format`].
+
+use super::layout::{Layout, LayoutError, PlainLayout};
+use super::matrix::{
+    Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
+    shape_error,
+};
+use super::{Decoder, Form, MAX_CLASSES, Options, Role, Scores};
+use crate::tensor::{ElementType, TensorView};
+
+/// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
+pub struct Boxes;
+
+impl Decoder for Boxes {
+    fn name(&self) -> &'static str {
+        "boxes"
+    }
+
+    fn expects(&self) -> &str {
+        "boxes [N,4] ([N,3] if they are squares) and scores [N] or [N,C]; with scores [N] also labels [N]"
+    }
+
+    fn forms(&self) -> &[&'static dyn Form] {
+        &[&LabeledBoxes, &Boxes]
+    }
+
+    fn scores(&self) -> Scores {
+        Scores::OfTheModel
+    }
+
+    fn has_usual_ids(&self) -> bool {
+        true
+    }
+}
+
+impl Form for Boxes {
+    fn roles(&self) -> &[Role] {
+        const { &[Role::of_ids("boxes", &["boxes"]), Role::of_ids("scores", &["scores"])] }
+    }
+
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let (boxes, scores) = (tensors[0], tensors[1]);
+        let box_matrix = Matrix::of(boxes, self, options)?;
+        let Matrix { images, rows: anchors, columns } = box_matrix;
+        match (columns, options.box_format) {
+            (numbers, format) if numbers == format.components() => {}
+            (numbers @ 3..=4, format) => {
+                return Err(LayoutError::BoxFormat { tensor: boxes.to_string(), format, numbers });
+            }
+            _ => return Err(shape_error(boxes, self)),
+        }
+        check_element_type(scores)?;
+        let (score_images, rows, columns) = match *scores.shape {
+            [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
+            // One row of scores for one box, or a score for each box.
+            [1, n] if n == anchors || anchors != 1 => (1, n, 1),
+            [n] => (1, n, 1),
+            [n, classes] => (1, n, classes),
+            [batch, n, classes] => (batch, n, classes),
+            _ => return Err(shape_error(scores, self)),
+        };
+        check_batch(scores, score_images, options)?;
+        if columns == 0 {
+            return Err(shape_error(scores, self));
+        }
+        check_images((boxes, images), (scores, score_images))?;
+        check_lengths((boxes, anchors), (scores, rows))?;
+        let (score_matrix, classes) = (Matrix { images, rows, columns }, columns);
+        check_classes(scores, classes)?;
+        Ok(PlainLayout {
+            decoder: self.name(),
+            images,
+            anchors,
+            classes,
+            boxes: box_matrix.anchors_in_rows(0, 0),
+            box_format: options.box_format,
+            scores: score_matrix.anchors_in_rows(1, 0),
+            objectness: None,
+            normalized: options.coordinates.normalized(boxes),
+        }
+        .into())
+    }
+}
+
+/// Reads boxes `[N,4]` or `[N,3]`, scores `[N]` and the class of each box as integers or floating-point numbers `[N]`.
+struct LabeledBoxes;
+
+impl Form for LabeledBoxes {
+    fn roles(&self) -> &[Role] {
+        const {
+            &[
+                Role::of_ids("boxes", &["boxes"]),
+                Role::of_ids("scores", &["scores"]),
+                Role::of_ids("labels", &["labels"]),
+            ]
+        }
+    }
+
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
+        let (scores, labels) = (tensors[1], tensors[2]);
+        let mut layout = Boxes.layout(&tensors[..2], options)?;
+        if layout.classes != 1 {
+            return Err(shape_error(scores, &Boxes));
+        }
+        let is_integer = matches!(
+            labels.element,
+            ElementType::I32 | ElementType::I64 | ElementType::I8 | ElementType::U8
+        );
+        if !is_integer {
+            check_element_type(labels)?;
+        }
+        let (images, rows) = match *labels.shape {
+            [n] => (1, n),
+            [images, n] | [images, n, 1] if images == layout.images => (images, n),
+            [n, 1] => (1, n),
+            _ => return Err(shape_error(labels, &Boxes)),
+        };
+        check_images((tensors[0], layout.images), (labels, images))?;
+        check_lengths((tensors[0], layout.anchors()), (labels, rows))?;
+        // Any class that a model can have: labels are checked one by one.
+        layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
+        for group in &mut layout.groups {
+            group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2, 0));
+        }
+        Ok(layout)
+    }
+
+    /// Other outputs, such as indices, have the shape of labels.
+    fn is_found_by_shape(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The assignment of tensors to the roles of a form: by ids, by names, by positions, or by shapes.
+//!
+//! In: the tensors of a buffer, a form of a decoder's output. Out: the index of the tensor for each role, or layouts
+//! of all assignments that fit.
+
+use arrayvec::ArrayVec;
+
+use super::{Choice, ChoiceError, Reason};
+use crate::decoder::layout::Activation;
+use crate::decoder::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
+use crate::tensor::TensorView;
+
+/// The index of the tensor for each role of a decoder.
+pub(super) type Assignment = ArrayVec<usize, MAX_INPUTS>;
+
+/// What precedes the names of outputs that are no ids.
+pub const ONNX_PREFIX: &str = "onnx/";
+
+/// The greatest number of tensors that are tried for a form's roles. Sixteen roles for sixteen tensors of different
+/// shapes take 136; beyond this number most shapes are equal.
+const MAX_STEPS: usize = 1000;
+
+/// The greatest number of assignments that are counted.
+pub(super) const MAX_FITS: usize = 16;
+
+/// The assignments of tensors to roles that fit, and the errors of those that do not.
+#[derive(Default)]
+pub(super) struct Readings {
+    pub fits: Vec<(Choice, &'static dyn Form)>,
+    pub errors: Vec<LayoutError>,
+    /// Whether some assignments were not tried, because there are too many.
+    pub is_incomplete: bool,
+}
+
+impl Readings {
+    /// Tries the assignments of the tensors with indices `among` to the roles of a form.
+    pub fn add(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        of: (&'static dyn Decoder, &'static dyn Form),
+        among: &[usize],
+        options: Options,
+    ) {
+        if !of.1.is_found_by_shape() || among.len() < of.1.roles().len() {
+            return;
+        }
+        let mut search = Search {
+            tensors,
+            of,
+            among,
+            options,
+            assignment: Assignment::new(),
+            steps: 0,
+            fits: 0,
+            readings: self,
+        };
+        search.assign();
+    }
+}
+
+/// The search for the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
+/// each only if the tensors so far fit each other.
+struct Search<'s, 't> {
+    tensors: &'s [TensorView<'t>],
+    of: (&'static dyn Decoder, &'static dyn Form),
+    among: &'s [usize],
+    options: Options,
+    assignment: Assignment,
+    steps: usize,
+    fits: usize,
+    readings: &'s mut Readings,
+}
+
+impl Search<'_, '_> {
+    fn assign(&mut self) {
+        let (decoder, form) = self.of;
+        let roles = form.roles().len();
+        if self.assignment.len() == roles {
+            match layout(self.tensors, decoder, form, &self.assignment, self.options) {
+                Ok(layout) => {
+                    let choice = Choice { decoder, layout, reason: Reason::Shape };
+                    self.readings.fits.push((choice, form));
+                    self.fits += 1;
+                }
+                Err(error) => self.add_error(error),
+            }
+            return;
+        }
+        for &index in self.among {
+            if self.assignment.contains(&index) {
+                continue;
+            }
+            if self.steps >= MAX_STEPS || self.fits >= MAX_FITS {
+                self.readings.is_incomplete = true;
+                return;
+            }
+            self.steps += 1;
+            self.assignment.push(index);
+            let is_last = self.assignment.len() == roles;
+            let checked = match is_last {
+                true => Ok(()),
+                false => form.check(&chosen(self.tensors, &self.assignment), self.options),
+            };
+            match checked {
+                Ok(()) => self.assign(),
+                Err(error) => self.add_error(error),
+            }
+            self.assignment.pop();
+        }
+    }
+
+    /// Keeps an error. With many tensors, that one of them is not the first role's is no reason.
+    fn add_error(&mut self, error: LayoutError) {
+        use LayoutError::{Batch, ModelSize, NoImages};
+        let is_of_all = matches!(error, Batch { .. } | NoImages { .. } | ModelSize { .. });
+        if self.of.1.roles().len() <= 2 || is_of_all {
+            self.readings.errors.push(error);
+        }
+    }
+}
+
+/// The assignment of tensors to roles by id; `None` if there is no tensor for a role.
+pub(super) fn assignment_by_id(
+    tensors: &[TensorView<'_>],
+    form: &dyn Form,
+) -> Result<Option<Assignment>, ChoiceError> {
+    let mut assignment = Assignment::new();
+    for role in form.roles() {
+        let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
+        let Some(index) = named.next() else {
+            return Ok(None);
+        };
+        if let Some(other) = named.next() {
+            return Err(ChoiceError::Duplicate { id: tensors[other].id.to_owned() });
+        }
+        assignment.push(index);
+    }
+    Ok(Some(assignment))
+}
+
+/// The assignment of tensors to roles by names: for each role the first of its names that a tensor has. `None` if
+/// there is no tensor for a role, or two.
+pub(super) fn assignment_by_name(
+    tensors: &[TensorView<'_>],
+    form: &dyn Form,
+) -> Option<Assignment> {
+    let mut assignment = Assignment::new();
+    for role in form.roles() {
+        let has = |index: &usize, name: &str| {
+            let id = tensors[*index].id;
+            id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
+        };
+        // A number that is the name of one output of a model can be that of another output of another model.
+        let of_name = |name: &&str| -> Option<[Option<usize>; 2]> {
+            let mut named =
+                (0..tensors.len()).filter(|index| has(index, name) && !assignment.contains(index));
+            Some([Some(named.next()?), named.next()])
+        };
+        let [first, second] = role.ids.iter().chain(role.names).find_map(of_name)?;
+        let index = first.filter(|_| second.is_none())?;
+        assignment.push(index);
+    }
+    Some(assignment)
+}
+
+/// The assignment of tensors to roles by the positions that the form has.
+pub(super) fn assignment_by_index(
+    tensors: &[TensorView<'_>],
+    form: &dyn Form,
+) -> Option<Assignment> {
+    let index = |role: &Role| role.index.filter(|&index| index < tensors.len());
+    let assignment: Assignment = form.roles().iter().map(index).collect::<Option<_>>()?;
+    let is_different =
+        assignment.iter().enumerate().all(|(role, index)| !assignment[..role].contains(index));
+    is_different.then_some(assignment)
+}
+
+/// The tensors of an assignment.
+fn chosen<'s, 't>(
+    tensors: &'s [TensorView<'t>],
+    assignment: &[usize],
+) -> ArrayVec<&'s TensorView<'t>, MAX_INPUTS> {
+    assignment.iter().map(|&index| &tensors[index]).collect()
+}
+
+/// The layout of the tensors of an assignment, with the settings that hold for every decoder: the activation of scores
+/// and the number of classes.
+pub(super) fn layout(
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
+    form: &dyn Form,
+    assignment: &[usize],
+    options: Options,
+) -> Result<Layout, LayoutError> {
+    let mut layout = form.layout(&chosen(tensors, assignment), options)?.with_tensors(assignment);
+    if let Some(activation) = options.score_activation {
+        layout.score.activation = activation;
+    }
+    if layout.score.activation == Activation::Softmax && layout.score.columns() == 1 {
+        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
+        return Err(LayoutError::SingleSoftmax { tensor, decoder: decoder.name() });
+    }
+    let classes = layout.classes - layout.first_label() as usize;
+    let expected = options.num_classes;
+    if expected > 0 && classes != expected {
+        let tensor = tensors[layout.groups[0].scores.tensor].to_string();
+        return Err(LayoutError::NumClasses { tensor, decoder: decoder.name(), classes, expected });
+    }
+    Ok(layout)
+}

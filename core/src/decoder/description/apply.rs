@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a description and the shapes of tensors to a [`Layout`].
+
+use arrayvec::ArrayVec;
+
+use super::fit::Fitted;
+use super::shape::{Open, OpenNumber};
+use super::{ColumnNumbers, ColumnRule, Description, FieldRule, Levels, PointCount, PointUnit};
+use crate::decoder::layout::{
+    Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
+    Prototypes, Reference, ScoreRule,
+};
+use crate::decoder::matrix::check_classes;
+use crate::decoder::{MAX_CLASSES, Options};
+use crate::tensor::TensorView;
+
+/// The grid of a level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Level {
+    pub columns: usize,
+    pub rows: usize,
+    pub anchors: usize,
+    pub stride: [f32; 2],
+}
+
+/// The greatest number of cells in a row or column, far more than a model has.
+const MAX_CELLS: f32 = 65_535.0;
+
+impl Description<'_> {
+    /// The grids; `None` if they depend on the size of the model's input and that is not known, and if there is
+    /// none.
+    pub(super) fn grids(&self, options: Options) -> Option<ArrayVec<Level, MAX_GROUPS>> {
+        let level = |index: usize, [columns, rows]: [f32; 2], stride| {
+            let (columns, rows) = (columns as usize, rows as usize);
+            let anchors = columns.saturating_mul(rows).saturating_mul(self.anchors.per_cell[index]);
+            Level { columns, rows, anchors, stride }
+        };
+        match &self.anchors.levels {
+            Levels::None => None,
+            Levels::Cells(cells) => {
+                let of = |(index, &cells): (usize, &u32)| {
+                    let cells = cells as f32;
+                    level(index, [cells; 2], [1.0 / cells; 2])
+                };
+                Some(cells.iter().enumerate().map(of).collect())
+            }
+            Levels::Strides(strides) => {
+                let size = options.model_size?;
+                let of = |(index, &stride): (usize, &u32)| {
+                    let stride = stride as f32;
+                    let cells = size.map(|side| {
+                        let cells = side / stride;
+                        let cells =
+                            if self.anchors.rounds_up { cells.ceil() } else { cells.floor() };
+                        cells.clamp(0.0, MAX_CELLS)
+                    });
+                    level(index, cells, [stride; 2])
+                };
+                Some(strides.iter().enumerate().map(of).collect())
+            }
+        }
+    }
+}
+
+impl Description<'static> {
+    /// The layout of `tensors`, of which there is one for each of [`roles`](Self::roles). `expects` is the text of
+    /// errors.
+    ///
+    /// # Errors
+    /// If a shape or an element type does not fit.
+    pub(in crate::decoder) fn layout(
+        &self,
+        tensors: &[&TensorView<'_>],
+        expects: &str,
+        options: Options,
+    ) -> Result<Layout, LayoutError> {
+        let fitted = self.fit(tensors, expects, options)?;
+        let grids = self.grids(options);
+        if grids.is_none() && matches!(self.anchors.levels, Levels::Strides(_)) {
+            let tensor = tensors[0].to_string();
+            return Err(LayoutError::ModelSize { tensor, decoder: self.name });
+        }
+        let shape_error = |tensor: usize| self.shape_error(tensors[tensor], expects);
+        let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
+        let scores_tensor = self.input(self.score.scores, 0);
+        let (classes, classes_of) = match self.score.class {
+            // Any class that a model can have: the tensor's classes are checked one by one.
+            Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
+            Some(field) => {
+                let classes = options.num_classes.saturating_add(score.first_class as usize);
+                (classes, self.input(field, 0))
+            }
+            None => {
+                let classes = score.components.saturating_add(score.first_class as usize);
+                (classes, scores_tensor)
+            }
+        };
+        check_classes(tensors[classes_of], classes)?;
+        let prototypes = self.prototypes_of(tensors, &fitted)?;
+
+        let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
+        let columns: Vec<Column> =
+            self.columns.iter().map(|column| column.column(fitted.open, normalized)).collect();
+        let rule = &self.anchors;
+        let mut groups = ArrayVec::new();
+        let mut first = 0;
+        for level in 0..rule.levels.groups() {
+            let grid = grids.as_ref().map(|grids| grids[level]);
+            let boxes = self.boxes.field;
+            let anchors =
+                grid.map_or(fitted.placed[self.input(boxes, level)].anchors, |grid| grid.anchors);
+            let field = |field: FieldRule, components: usize| {
+                self.field(field, level, first, components, &fitted)
+                    .ok_or_else(|| shape_error(self.input(field, level)))
+            };
+            let optional = |of: Option<FieldRule>| of.map(|of| field(of, 1)).transpose();
+            // Without softmax, the score of the background is not read.
+            let skipped = usize::from(self.score.background && !score.background);
+            let mut scores = field(self.score.scores, score.columns().saturating_add(skipped))?;
+            scores.offset =
+                scores.offset.saturating_add(skipped.saturating_mul(scores.component_stride));
+            let reference = match (grid, rule.priors, &self.priors) {
+                (Some(grid), ..) => Reference::Grid(Grid {
+                    columns: grid.columns.max(1),
+                    per_cell: rule.per_cell[level],
+                    by_cell: rule.by_cell,
+                    stride: grid.stride,
+                    offset: rule.offset,
+                    sizes: rule.sizes.get(level).cloned().unwrap_or_default(),
+                }),
+                (None, Some(priors), _) => Reference::Priors(field(priors, 4)?),
+                (None, None, Some(_)) => Reference::Table(0),
+                (None, None, None) => Reference::None,
+            };
+            groups.push(Group {
+                anchors,
+                boxes: field(boxes, self.boxes.rule.components())?,
+                angle: optional(self.boxes.angle)?,
+                scores,
+                objectness: optional(self.score.objectness)?,
+                class: optional(self.score.class)?,
+                reference,
+                columns: self
+                    .columns
+                    .iter()
+                    .zip(&columns)
+                    .map(|(rule, column)| field(rule.field, column.components))
+                    .collect::<Result<_, _>>()?,
+            });
+            first += anchors;
+        }
+        if let Some(priors) = self.priors.as_ref().filter(|priors| priors.len() != first) {
+            let tensor = tensors[self.input(self.boxes.field, 0)].to_string();
+            return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
+        }
+        let count = rule.count.and_then(|count| self.field(count, 0, 0, 1, &fitted));
+        Ok(Layout {
+            decoder: self.name,
+            images: fitted.images,
+            classes,
+            groups,
+            score,
+            boxes: self.boxes.rule,
+            count,
+            columns,
+            prototypes,
+            priors: self.priors.clone(),
+            normalized,
+        })
+    }
+
+    /// The prototypes of masks.
+    ///
+    /// # Errors
+    /// If they are of another number of images than the coefficients.
+    fn prototypes_of(
+        &self,
+        tensors: &[&TensorView<'_>],
+        fitted: &Fitted,
+    ) -> Result<Option<Prototypes>, LayoutError> {
+        let column = self.columns.iter().position(|column| column.prototypes().is_some());
+        let (Some(column), Some(section), Some(images)) =
+            (column, self.prototypes(), fitted.prototypes)
+        else {
+            return Ok(None);
+        };
+        let input = self.first_input(section);
+        if images.images != fitted.images {
+            return Err(LayoutError::Images {
+                boxes: tensors[self.input(self.columns[column].field, 0)].to_string(),
+                box_images: fitted.images,
+                scores: tensors[input].to_string(),
+                score_images: images.images,
+            });
+        }
+        Ok(Some(images.prototypes(input, column)))
+    }
+
+    pub(super) fn shape_error(&self, tensor: &TensorView<'_>, expects: &str) -> LayoutError {
+        let (tensor, expected) = (tensor.to_string(), expects.to_owned());
+        LayoutError::Shape { tensor, decoder: self.name, expected }
+    }
+
+    /// The index of the tensor of a field for a level.
+    pub(super) fn input(&self, field: FieldRule, level: usize) -> usize {
+        self.first_input(field.tensor)
+            + if self.tensors[field.tensor].per_level { level } else { 0 }
+    }
+
+    /// The index of the first tensor of a section.
+    pub(super) fn first_input(&self, section: usize) -> usize {
+        self.tensors[..section].iter().map(|tensor| tensor.names.len()).sum()
+    }
+
+    /// The field of a level, whose first anchor is `first` among those of all levels; `None` if it is not within
+    /// the tensor's numbers.
+    fn field(
+        &self,
+        rule: FieldRule,
+        level: usize,
+        first: usize,
+        components: usize,
+        fitted: &Fitted,
+    ) -> Option<Field> {
+        let tensor = self.input(rule, level);
+        let placed = fitted.placed[tensor];
+        let column = rule.column.with_classes(fitted.classes.unwrap_or(0));
+        if column.saturating_add(components) > placed.numbers {
+            return None;
+        }
+        let first = if self.tensors[rule.tensor].per_level { 0 } else { first };
+        let offset = column
+            .saturating_mul(placed.component_stride)
+            .saturating_add(first.saturating_mul(placed.anchor_stride));
+        Some(Field {
+            tensor,
+            offset,
+            image_stride: placed.elements,
+            anchor_stride: placed.anchor_stride,
+            component_stride: placed.component_stride,
+        })
+    }
+
+    /// The rule of scores; `None` if no score of a class is left.
+    fn score_rule(&self, fitted: &Fitted, options: Options) -> Option<ScoreRule> {
+        let rule = &self.score;
+        let shapes = &self.tensors[rule.scores.tensor].shapes;
+        let is_by_class =
+            rule.class.is_none() && shapes.iter().any(|shape| shape.numbers().has_classes);
+        let components = match is_by_class {
+            true => fitted.classes?.checked_sub(usize::from(rule.background))?,
+            false => 1,
+        };
+        let activation = options.score_activation.unwrap_or(rule.activation);
+        (components > 0).then_some(ScoreRule {
+            components,
+            first_class: rule.first_class,
+            background: rule.background && activation == Activation::Softmax,
+            activation,
+            combination: rule.combination,
+        })
+    }
+
+    /// Whether the boxes of `tensor` are normalized.
+    fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
+        match self.anchors.levels {
+            Levels::None => options.coordinates.normalized_or(self.boxes.normalized, tensor),
+            // Boxes have the unit of the grid.
+            Levels::Strides(_) | Levels::Cells(_) => self.boxes.normalized,
+        }
+    }
+}
+
+impl ColumnRule<'static> {
+    /// The column, where the shapes have left `open` open and boxes are normalized if `normalized` is set.
+    fn column(&self, open: Option<OpenNumber>, normalized: bool) -> Column {
+        let name = self.name;
+        let number = open.map_or(0, |open| open.number);
+        match self.numbers {
+            ColumnNumbers::Plain(components) => Column::of_numbers(name, components),
+            ColumnNumbers::Coefficients { .. } => {
+                Column { name, components: number, kind: ColumnKind::MaskCoefficients }
+            }
+            ColumnNumbers::Points { count, relative, unit } => {
+                let (components, of_point) = match (count, open) {
+                    (PointCount::Fixed { components, of_point }, _) => (components, of_point),
+                    (PointCount::Open, Some(OpenNumber { kind: Open::Keypoints(each), .. })) => {
+                        (number, each)
+                    }
+                    // The parser has found keypoints in every shape of the tensor.
+                    (PointCount::Open, _) => (number, 2),
+                };
+                let normalized = match unit {
+                    PointUnit::Pixels => false,
+                    PointUnit::Normalized => true,
+                    PointUnit::Boxes => normalized,
+                };
+                let rule = PointRule { components: of_point, relative, normalized };
+                Column { name, components, kind: ColumnKind::Points(rule) }
+            }
+        }
+    }
+}

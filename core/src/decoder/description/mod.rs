@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Descriptions: layouts of model families as text.
+//!
+//! In: a text such as the files in core/src/decoder/families, or a user's file. Out: a [`Description`], which finds the
+//! [`Layout`](super::Layout) for tensors of given shapes. No element is read.
+//!
+//! # Format
+//! Lines of `key = value`, in sections that begin with `[kind name]`. Text after `#` is a comment. This describes
+//! the output of YOLOX without its decode step:
+//!
+//! ```text
+//! name = yolox-raw
+//! about = rows of x and y from the cell, logarithms of width and height, objectness, C class scores
+//!
+//! [tensor output]                # a tensor of the model, and how the sections below call it
+//! names = output, output0        # the producer's names for it
+//! shape = N,5+C                  # N anchors, C classes; a batch dimension and dimensions of 1 are left out
+//!
+//! [anchors]
+//! strides = 8 16 32              # three grids of cells, one after the other; N follows from the model's input
+//!
+//! [score]
+//! scores = output 5              # C scores, from column 5 on
+//! objectness = output 4
+//!
+//! [box]
+//! box = output 0                 # four numbers, from column 0 on
+//! format = center
+//! transform = exp
+//! ```
+//!
+//! A field is the name of a tensor and its first column: a number, `C`, or a sum such as `C+32`; 0 if it is left
+//! out. How many columns it has follows from what it is.
+//!
+//! | section | key | value |
+//! | --- | --- | --- |
+//! | (none) | `name` | the name in messages |
+//! | | `about` | what the tensors have, for messages; the names of tensor sections in braces are replaced by their shapes |
+//! | | `label` | the name of class 0, where the model has one class |
+//! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
+//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number. In one tensor a number can also have `M`, for the coefficients of a mask, or `3K` or `2K`, for K keypoints of three or two numbers: `4+C+M`. Prototypes of masks are `M,H,W` or `H,W,M` |
+//! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
+//! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
+//! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
+//! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
+//! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
+//! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
+//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
+//! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
+//! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up` |
+//! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
+//! | | `per-cell` | anchors of a cell, one number for all levels or one for each; 1 by default |
+//! | | `order` | `cell` (the default): the anchors of a cell follow one another; `anchor`: the first ones of all cells come first |
+//! | | `sizes` | instead of `per-cell`: the sizes of a cell's anchors, such as `10x13 16x30`, of several levels separated by commas; in the unit of the boxes |
+//! | | `priors` | field with the boxes that boxes are relative to: center and size |
+//! | | `count` | field with the number of valid anchors |
+//! | `[score]` | `scores` | required; field with C scores, or one |
+//! | | `class` | field with the class of the only score |
+//! | | `objectness` | field |
+//! | | `combine` | `product` (the default) or `square-root` of objectness and score |
+//! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
+//! | | `background` | `yes` if the first of the scores is that of the background |
+//! | | `first-class` | the class of the first score that is not the background's; with `class`: the number with which classes begin, whose name is the first label; 0 by default |
+//! | `[box]` | `box` | required; field |
+//! | | `format` | `corners` (the default), `center`, `square`, `distances` |
+//! | | `axes` | `xy` (the default), `yx` |
+//! | | `transform` | `none` (the default), `exp`, `sigmoid`, `expectation` |
+//! | | `bins` | the numbers for each side with `expectation` |
+//! | | `variances` | the factors of positions and of sizes; 1 1 by default |
+//! | | `unit` | `pixels` (the default) of the model's input, `normalized`; the property `coordinates` counts instead, unless boxes are relative to a grid |
+//! | `[box]` of center form | `angle` | field with the angle of the box, in radians clockwise |
+//! | | `angle-factor` | the factor that turns it into that, such as -1 for counterclockwise; 1 by default |
+//! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
+//! | | `count` | required; how many: a number, `K` for the points of `2K` and `3K`, or `M` for the coefficients of masks |
+//! | | `prototypes` | the tensor of the prototypes, with `count = M` |
+//! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility |
+//! | | `relative` | of points: the factor of coordinates relative to the anchor's point and size; absolute if it is left out |
+//! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`, `boxes` (the unit of the boxes); relative points have the unit of the boxes |
+//! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
+//!
+//! `C` follows from the shape. Where `M` or `K` is in the same sum, `M` follows from the prototypes, and either `C` or `K`
+//! from the model (`num-classes`, labels, the number of keypoints); if neither is known, `C` is 1. If prototypes can be
+//! `M,H,W` and `H,W,M`, the number of coefficients and the size of the model's input decide.
+//!
+//! The [module of layouts](super::layout) has the formulas.
+
+mod apply;
+mod error;
+mod fit;
+mod open;
+mod parse;
+mod prototypes;
+mod sections;
+mod shape;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+
+pub use error::DescriptionError;
+pub use sections::MAX_LENGTH;
+
+use self::shape::{Count, Pattern};
+use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
+use super::{MAX_INPUTS, Role, Scores};
+
+/// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
+#[derive(Clone, Debug)]
+pub struct Description<'a> {
+    name: &'a str,
+    about: Option<&'a str>,
+    label: Option<&'a str>,
+    values: Scores,
+    tensors: Vec<TensorRule<'a>>,
+    anchors: AnchorRule,
+    score: ScoreFields,
+    boxes: BoxFields,
+    columns: Vec<ColumnRule<'a>>,
+    priors: Option<Arc<[[f32; 4]]>>,
+}
+
+/// A section `tensor`.
+#[derive(Clone, Debug)]
+struct TensorRule<'a> {
+    name: &'a str,
+    shapes: Vec<Pattern>,
+    /// Whether there is one for each level.
+    per_level: bool,
+    /// Whether further dimensions of 1 are an error.
+    is_exact: bool,
+    fewer_anchors: FewerAnchors,
+    /// For each tensor: its ids, other names, and position.
+    names: Vec<TensorNames<'a>>,
+}
+
+/// Whether a tensor can have fewer anchors than numbers of an anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FewerAnchors {
+    Yes,
+    No,
+    /// If the number of classes is the known one.
+    KnownClasses,
+}
+
+#[derive(Clone, Debug, Default)]
+struct TensorNames<'a> {
+    ids: Vec<Cow<'a, str>>,
+    names: Vec<Cow<'a, str>>,
+    index: Option<usize>,
+}
+
+/// Columns of a tensor.
+#[derive(Clone, Copy, Debug)]
+struct FieldRule {
+    /// The index of the section `tensor`.
+    tensor: usize,
+    column: Count,
+}
+
+/// The section `anchors`.
+#[derive(Clone, Debug)]
+struct AnchorRule {
+    levels: Levels,
+    rounds_up: bool,
+    offset: f32,
+    /// Of each level.
+    per_cell: ArrayVec<usize, MAX_GROUPS>,
+    by_cell: bool,
+    /// Of each level; empty if they are those of cells.
+    sizes: ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>,
+    priors: Option<FieldRule>,
+    count: Option<FieldRule>,
+}
+
+/// The grids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Levels {
+    None,
+    /// By the size of cells, in pixels.
+    Strides(ArrayVec<u32, MAX_GROUPS>),
+    /// By the number of cells in a row and in a column.
+    Cells(ArrayVec<u32, MAX_GROUPS>),
+}
+
+impl Levels {
+    /// The number of groups of anchors.
+    fn groups(&self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::Strides(levels) | Self::Cells(levels) => levels.len(),
+        }
+    }
+}
+
+/// The section `score`.
+#[derive(Clone, Debug)]
+struct ScoreFields {
+    scores: FieldRule,
+    class: Option<FieldRule>,
+    objectness: Option<FieldRule>,
+    combination: Combination,
+    activation: Activation,
+    background: bool,
+    first_class: u32,
+}
+
+/// The section `box`.
+#[derive(Clone, Debug)]
+struct BoxFields {
+    field: FieldRule,
+    angle: Option<FieldRule>,
+    rule: BoxRule,
+    normalized: bool,
+}
+
+/// A section `column`.
+#[derive(Clone, Debug)]
+struct ColumnRule<'a> {
+    name: &'a str,
+    field: FieldRule,
+    numbers: ColumnNumbers,
+}
+
+impl ColumnRule<'_> {
+    /// The index of the tensor of the prototypes, if the numbers are coefficients of masks.
+    fn prototypes(&self) -> Option<usize> {
+        match self.numbers {
+            ColumnNumbers::Coefficients { prototypes } => Some(prototypes),
+            ColumnNumbers::Plain(_) | ColumnNumbers::Points { .. } => None,
+        }
+    }
+}
+
+/// What the numbers of a column are.
+#[derive(Clone, Copy, Debug)]
+enum ColumnNumbers {
+    /// As many numbers without a meaning of their own.
+    Plain(usize),
+    Points {
+        count: PointCount,
+        /// The factor of coordinates relative to the anchor.
+        relative: Option<f32>,
+        unit: PointUnit,
+    },
+    /// As many as there are prototypes in the tensor with this index.
+    Coefficients { prototypes: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PointCount {
+    Fixed {
+        components: usize,
+        of_point: usize,
+    },
+    /// `K`
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PointUnit {
+    Pixels,
+    Normalized,
+    /// The unit of the boxes.
+    Boxes,
+}
+
+impl<'a> Description<'a> {
+    /// The name in messages.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    /// The name of class 0, if the text has it.
+    pub fn label(&self) -> Option<&'a str> {
+        self.label
+    }
+
+    /// What the scores are.
+    pub fn values(&self) -> Scores {
+        self.values
+    }
+
+    /// Whether a shape leaves another number open than that of the classes.
+    fn has_open_number(&self) -> bool {
+        self.tensors.iter().any(TensorRule::has_open_number)
+    }
+
+    /// The index of the tensor of the prototypes.
+    fn prototypes(&self) -> Option<usize> {
+        self.columns.iter().find_map(ColumnRule::prototypes)
+    }
+
+    /// The section and the level of each tensor.
+    fn sources(&self) -> ArrayVec<(usize, usize), MAX_INPUTS> {
+        let levels = |(index, tensor): (usize, &TensorRule<'_>)| {
+            (0..tensor.names.len()).map(move |level| (index, level)).collect::<Vec<_>>()
+        };
+        self.tensors.iter().enumerate().flat_map(levels).collect()
+    }
+
+    /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.
+    pub fn expects(&self) -> String {
+        if let Some(text) = self.about.and_then(|about| self.with_shapes(about)) {
+            return text;
+        }
+        let tensors: Vec<String> = self.tensors.iter().map(TensorRule::expects).collect();
+        let tensors = match tensors.split_last() {
+            Some((last, [_, ..])) => {
+                format!("{} and {last}", tensors[..tensors.len() - 1].join(", "))
+            }
+            _ => tensors.join(""),
+        };
+        match self.about {
+            Some(about) => format!("{tensors} ({about})"),
+            None => tensors,
+        }
+    }
+}
+
+impl Description<'_> {
+    /// `about` with the shapes of tensors instead of their names in braces; `None` if there are no such names.
+    fn with_shapes(&self, about: &str) -> Option<String> {
+        let replaced = self.tensors.iter().fold(about.to_owned(), |text, tensor| {
+            text.replace(&format!("{{{}}}", tensor.name), &tensor.shapes_text())
+        });
+        (replaced != about).then_some(replaced)
+    }
+}
+
+impl TensorRule<'_> {
+    /// Whether the shapes leave another number of an anchor open than that of the classes.
+    fn has_open_number(&self) -> bool {
+        let is_open = |shape: &Pattern| shape.numbers().open.is_some() && !shape.is_images();
+        self.shapes.iter().any(is_open)
+    }
+
+    fn expects(&self) -> String {
+        format!("{} {}", self.name, self.shapes_text())
+    }
+
+    /// The dimensions, as far as all shapes have the same constants.
+    fn dims(&self) -> Vec<Option<usize>> {
+        let mut shapes = self.shapes.iter().map(Pattern::dims);
+        let first = shapes.next().unwrap_or_default();
+        shapes.fold(first, |dims, other| {
+            let both = dims.iter().zip(&other);
+            both.map(|(dim, other)| dim.filter(|_| dim == other)).collect()
+        })
+    }
+
+    /// The shapes, such as `[1,4+C,N] or [1,N,4+C]`.
+    fn shapes_text(&self) -> String {
+        let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
+        let number = if self.per_level { " for each stride" } else { "" };
+        shapes.join(" or ") + number
+    }
+}
+
+impl Description<'static> {
+    /// The tensors, as [`Role`]s. Their names stay in memory.
+    pub(super) fn roles(&self) -> Vec<Role> {
+        let leaked = |names: &[Cow<'static, str>]| -> &'static [&'static str] {
+            let each = |name: &Cow<'static, str>| match name {
+                Cow::Borrowed(name) => *name,
+                Cow::Owned(name) => &*name.clone().leak(),
+            };
+            names.iter().map(each).collect::<Vec<_>>().leak()
+        };
+        let roles = self.tensors.iter().flat_map(|tensor| {
+            let dims: &'static [Option<usize>] = tensor.dims().leak();
+            tensor.names.iter().map(move |level| Role {
+                name: tensor.name,
+                ids: leaked(&level.ids),
+                names: leaked(&level.names),
+                index: level.index,
+                dims,
+            })
+        });
+        roles.collect()
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tensor of prototypes, from which masks are computed.
+//!
+//! In: the tensor's shape. Out: the number of images and prototypes, and where their pixels are.
+
+use std::fmt;
+
+use super::shape::Pattern;
+use crate::decoder::Options;
+use crate::decoder::layout::{Field, Prototypes};
+use crate::decoder::matrix::{check_batch, check_element_type};
+use crate::tensor::TensorView;
+
+/// The prototypes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PrototypeImages {
+    pub images: usize,
+    pub channels: usize,
+    height: usize,
+    width: usize,
+    /// Whether the channels of a pixel follow one another.
+    is_channels_last: bool,
+}
+
+/// The ratio of the model's input to the prototypes, along each side, in the exports of Ultralytics.
+const INPUT_PER_PROTOTYPE: f32 = 4.0;
+
+/// The number of prototypes of nearly all models.
+const USUAL_CHANNELS: usize = 32;
+
+impl PrototypeImages {
+    /// The prototypes in a tensor whose shape is one of `shapes`, `M,H,W` or `H,W,M`; `None` if the shape does not fit.
+    /// `is_possible` tells whether the other tensor can have as many coefficients.
+    ///
+    /// If both orders are possible, the size of the model's input decides, else the number of prototypes: at most 32, of
+    /// images with larger sides. A cube has equal readings in both orders, of which the first one is used.
+    ///
+    /// # Errors
+    /// Both readings, if nothing decides.
+    pub fn find(
+        tensor: &TensorView<'_>,
+        shapes: &[Pattern],
+        is_possible: impl Fn(usize) -> bool,
+        options: Options,
+    ) -> Result<Option<Self>, [Self; 2]> {
+        let (images, [a, b, c]) = match *tensor.shape {
+            [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),
+            [images, a, b, c] => (images, [a, b, c]),
+            _ => return Ok(None),
+        };
+        let is_readable = check_element_type(tensor).is_ok()
+            && check_batch(tensor, images, options).is_ok()
+            && a.min(b).min(c) > 0;
+        if !is_readable {
+            return Ok(None);
+        }
+        let reading = |shape: &Pattern| match shape.has_numbers_last() {
+            false => Self { images, channels: a, height: b, width: c, is_channels_last: false },
+            true => Self { images, channels: c, height: a, width: b, is_channels_last: true },
+        };
+        // Vectors are no images.
+        let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of.channels);
+        let mut readings = shapes.iter().map(reading).filter(fits);
+        let (first, last) = match (readings.next(), readings.next()) {
+            (Some(first), Some(last)) if a != b || b != c => (first, last),
+            (first, _) => return Ok(first),
+        };
+        let is_of_input = |reading: &Self| {
+            let sides = [reading.width, reading.height];
+            options.model_size == Some(sides.map(|side| side as f32 * INPUT_PER_PROTOTYPE))
+        };
+        let is_usual = |reading: &Self| {
+            reading.channels <= USUAL_CHANNELS && USUAL_CHANNELS < reading.width.min(reading.height)
+        };
+        let only = |is: &dyn Fn(&Self) -> bool| match (is(&first), is(&last)) {
+            (true, false) => Some(first),
+            (false, true) => Some(last),
+            _ => None,
+        };
+        only(&is_of_input).or_else(|| only(&is_usual)).map(Some).ok_or([first, last])
+    }
+
+    /// The prototypes in tensor number `tensor`, whose coefficients are column number `column`.
+    pub fn prototypes(self, tensor: usize, column: usize) -> Prototypes {
+        let Self { channels, height, width, is_channels_last, .. } = self;
+        let pixels = width.saturating_mul(height);
+        let (anchor_stride, component_stride) =
+            if is_channels_last { (channels, 1) } else { (1, pixels) };
+        let image_stride = pixels.saturating_mul(channels);
+        let field = Field { tensor, offset: 0, image_stride, anchor_stride, component_stride };
+        Prototypes { field, width, height, column }
+    }
+}
+
+/// Such as `32 prototypes of 160x96`.
+impl fmt::Display for PrototypeImages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { channels, width, height, .. } = self;
+        write!(f, "{channels} prototypes of {width}x{height}")
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the components of a box to its corners.
+//!
+//! With the components `t`, and the point `p` and the size `s` of the anchor's [`Reference`], a box is, along
+//! each axis:
+//!
+//! ```text
+//! v = t * variance                        the factor of positions for positions, of sizes for sizes
+//! f(v) = v, exp(v), (2 sigmoid(v))^2      BoxTransform, of sizes
+//! g(v) = v, v,      2 sigmoid(v) - 0.5    of positions
+//!
+//! corners     low = p + g(v0) s           high = p + g(v1) s
+//! center      center = p + g(v0) s        size = f(v1) s
+//! distances   low = p - v0 s              high = p + v1 s
+//! ```
+//!
+//! With [`BoxTransform::Sigmoid`], positions are relative to the size of the grid's cell in place of `s`, as in
+//! YOLOv5, whose anchors have sizes of their own. Without a reference, `p` is 0 and `s` is 1. These formulas, with one order of operations for all engines, are
+//! stated in the documentation of the [engines](crate::engine).
+
+use arrayvec::ArrayVec;
+
+use super::Field;
+
+/// The components of a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum BoxFormat {
+    /// Left, upper, right and lower edge.
+    #[default]
+    Corners = 0,
+    /// Center x, center y, width, height.
+    Center = 1,
+    /// Left edge, upper edge, side; a side of zero marks an empty slot.
+    Square = 2,
+    /// Distances from a point to the left, upper, right and lower edge.
+    Distances = 3,
+}
+
+impl BoxFormat {
+    /// The number of components of a box.
+    pub fn components(self) -> usize {
+        match self {
+            Self::Corners | Self::Center | Self::Distances => 4,
+            Self::Square => 3,
+        }
+    }
+
+    /// The name, as in layout files and the property `box-format`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Corners => "corners",
+            Self::Center => "center",
+            Self::Square => "square",
+            Self::Distances => "distances",
+        }
+    }
+}
+
+/// What becomes of the components of a box before they are related to the reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum BoxTransform {
+    /// Nothing.
+    #[default]
+    None = 0,
+    /// Sizes are logarithms: exp. Positions are not changed.
+    Exp = 1,
+    /// As YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
+    Sigmoid = 2,
+    /// Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
+    /// tensor's numbers: [`BoxRule::bins`] for the first component, then those of the second, and so on
+    /// (Generalized Focal Loss, Li et al. 2020).
+    Expectation = 3,
+}
+
+/// The order of the components of the two axes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Axes {
+    /// x before y, width before height.
+    #[default]
+    Xy = 0,
+    /// y before x, height before width.
+    Yx = 1,
+}
+
+/// How corners are computed from the components of a box.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoxRule {
+    /// The meaning of the components.
+    pub format: BoxFormat,
+    /// The order of the axes, also in priors.
+    pub axes: Axes,
+    /// What becomes of the components first.
+    pub transform: BoxTransform,
+    /// The numbers per component with [`BoxTransform::Expectation`], else 1.
+    pub bins: usize,
+    /// The factors of positions (or distances) and of sizes, before the transform.
+    pub variances: [f32; 2],
+    /// The factor that turns the angle, if boxes have one, into radians clockwise: 1 where it is that, -1 for
+    /// radians counterclockwise. The side `width` lies along (cos, sin) of the angle, with y downwards.
+    pub angle_factor: f32,
+}
+
+impl BoxRule {
+    /// The rule of boxes that are decoded already.
+    pub fn decoded(format: BoxFormat) -> Self {
+        Self {
+            format,
+            axes: Axes::Xy,
+            transform: BoxTransform::None,
+            bins: 1,
+            variances: [1.0; 2],
+            angle_factor: 1.0,
+        }
+    }
+
+    /// The numbers of a box in the tensor.
+    pub fn components(&self) -> usize {
+        self.format.components().saturating_mul(self.bins)
+    }
+}
+
+/// The greatest number of anchors of a grid cell that have sizes of their own.
+pub const MAX_SIZES: usize = 6;
+
+/// What the boxes of a group's anchors are relative to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Reference {
+    /// Nothing: boxes are absolute.
+    #[default]
+    None,
+    /// The cells of a grid.
+    Grid(Grid),
+    /// Boxes of center and size, of the unit of the boxes: four components per anchor in the order of
+    /// [`BoxRule::axes`].
+    Priors(Field),
+    /// The same in [`Layout::priors`](super::Layout::priors), from this index on, x before y.
+    Table(usize),
+}
+
+/// A grid of cells, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    /// The number of cells in a row.
+    pub columns: usize,
+    /// The number of anchors of a cell.
+    pub per_cell: usize,
+    /// Whether the anchors of a cell follow one another. If not, the first anchors of all cells come first, then
+    /// the second ones.
+    pub by_cell: bool,
+    /// The size of a cell.
+    pub stride: [f32; 2],
+    /// The point of a cell from its upper left corner, in cells: 0, or 0.5 for the center.
+    pub offset: f32,
+    /// The size of each anchor of a cell; empty if it is that of the cell.
+    pub sizes: ArrayVec<[f32; 2], MAX_SIZES>,
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why tensors do not fit a decoder.
+
+use super::BoxFormat;
+use crate::decoder::MAX_CLASSES;
+use crate::names::{Interface, Name};
+
+/// Why tensors do not fit a decoder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The decoder does not support the shape.
+    #[error("tensor {tensor}: decoder {decoder} expects {expected}")]
+    Shape {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The expected shapes.
+        expected: String,
+    },
+    /// The number of anchors is not that of the grids of the model's input.
+    #[error("{}", self.text(Interface::Element))]
+    Grid {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The number of anchors by the shape.
+        found: usize,
+        /// The number of anchors by the grids.
+        expected: usize,
+        /// The strides, as displayed.
+        strides: String,
+        /// The size of the model's input, as displayed.
+        model: String,
+    },
+    /// The decoder needs the size of the model's input, which is not known.
+    #[error("{}", self.text(Interface::Element))]
+    ModelSize {
+        /// A tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
+    /// Two tensors have different numbers of anchors.
+    #[error(
+        "tensor {first} has {first_anchors} anchors, tensor {second} has {second_anchors}; \
+         expected the same number"
+    )]
+    Anchors {
+        /// A tensor, as displayed.
+        first: String,
+        /// The number of anchors by its shape.
+        first_anchors: usize,
+        /// Another tensor, as displayed.
+        second: String,
+        /// The number of anchors by its shape.
+        second_anchors: usize,
+    },
+    /// The layout file does not have a prior for each anchor.
+    #[error(
+        "tensor {tensor}: it has {found} anchors, but the layout file has {priors} priors; \
+         expected one for each anchor"
+    )]
+    Priors {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of anchors by the shape.
+        found: usize,
+        /// The number of priors.
+        priors: usize,
+    },
+    /// The first dimension is 0.
+    #[error(
+        "tensor {tensor}: expected a batch of at least one image, got none; leave out empty batches"
+    )]
+    NoImages {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
+    #[error("{}", self.text(Interface::Element))]
+    Batch {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The first dimension.
+        batch: usize,
+    },
+    /// The number of components of a box is not that of `box-format`.
+    #[error("{}", self.text(Interface::Element))]
+    BoxFormat {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The value of `box-format`.
+        format: BoxFormat,
+        /// The number of components per box.
+        numbers: usize,
+    },
+    /// The numbers of boxes and scores differ.
+    #[error(
+        "tensor {boxes} has {box_count} boxes, tensor {scores} has scores for {score_count}; \
+         expected one row of scores for each box"
+    )]
+    Lengths {
+        /// The tensor with the boxes, as displayed.
+        boxes: String,
+        /// The number of boxes.
+        box_count: usize,
+        /// The tensor with the scores, as displayed.
+        scores: String,
+        /// The number of boxes that there are scores for.
+        score_count: usize,
+    },
+    /// The batch sizes of boxes and scores differ.
+    #[error(
+        "tensor {boxes} is a batch of {box_images}, tensor {scores} one of {score_images}; \
+         expected the same number of images"
+    )]
+    Images {
+        /// The tensor with the boxes, as displayed.
+        boxes: String,
+        /// The number of images of the boxes.
+        box_images: usize,
+        /// The tensor with the scores, as displayed.
+        scores: String,
+        /// The number of images of the scores.
+        score_images: usize,
+    },
+    /// The element type is not one that boxes and scores can have.
+    #[error(
+        "tensor {tensor}: expected elements of type f32 or f16, or i8 or u8 with a scale; convert it upstream"
+    )]
+    ElementType {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The elements are quantized numbers, but their scale is not known.
+    #[error("{}", self.text(Interface::Element))]
+    NotQuantized {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// The number of classes is not that of `num-classes`.
+    #[error("{}", self.text(Interface::Element))]
+    NumClasses {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The number of classes by the shape.
+        classes: usize,
+        /// The value of `num-classes`.
+        expected: usize,
+    },
+    /// The channels of the prototypes can be the first or the last dimension.
+    #[error("{}", self.text(Interface::Element))]
+    Prototypes {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// Both readings, as displayed.
+        readings: String,
+        /// Whether the number of classes is known.
+        has_num_classes: bool,
+    },
+    /// An anchor has one score, of which softmax is always 1.
+    #[error("{}", self.text(Interface::Element))]
+    SingleSoftmax {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
+    /// There are more classes than 65536.
+    #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
+    Classes {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of classes by the shape.
+        classes: usize,
+    },
+}
+
+impl LayoutError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        let model_size = interface.name(Name::ModelSize);
+        match self {
+            Self::Grid { tensor, decoder, found, expected, strides, model } => format!(
+                "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
+                 stride {strides} on a model input of {model}; set {model_size} to the model's input"
+            ),
+            Self::ModelSize { tensor, decoder } => format!(
+                "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {model_size}"
+            ),
+            Self::Batch { tensor, batch } => {
+                let option = match interface {
+                    Interface::Rust => ", or set Options::batch",
+                    Interface::C => ", or set batch to 1",
+                    // Here the number of images follows from metadata, or is always read.
+                    Interface::Element | Interface::Python => "",
+                };
+                format!(
+                    "tensor {tensor}: expected a batch dimension of 1, got {batch}; export the model with a batch \
+                     size of 1{option}"
+                )
+            }
+            Self::BoxFormat { tensor, format, numbers } => {
+                let option = interface.name(Name::BoxFormat);
+                let is = if interface == Interface::Element { "=" } else { " " };
+                let (format, components) = (format.name(), format.components());
+                let other = if *numbers == 3 { "square" } else { "corners or center" };
+                format!(
+                    "tensor {tensor}: {option}{is}{format} needs [N,{components}], got {numbers} numbers per box; \
+                     set {option} to {other}"
+                )
+            }
+            Self::NotQuantized { tensor } => {
+                let property = if interface == Interface::Element { "the property " } else { "" };
+                let quantization = interface.name(Name::Quantization);
+                format!(
+                    "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; \
+                     set {property}{quantization}"
+                )
+            }
+            Self::NumClasses { tensor, decoder, classes, expected } => {
+                let num_classes = interface.name(Name::NumClasses);
+                format!(
+                    "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but {num_classes} is \
+                     {expected}; correct {num_classes}, or set it to 0 to take what the tensor has"
+                )
+            }
+            Self::Prototypes { tensor, decoder, readings, has_num_classes } => {
+                let num_classes = match has_num_classes {
+                    true => String::new(),
+                    false => format!("{}, or ", interface.name(Name::NumClasses)),
+                };
+                format!(
+                    "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}{model_size} to \
+                     the model's input"
+                )
+            }
+            Self::SingleSoftmax { tensor, decoder } => format!(
+                "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is \
+                 always 1; set {} to sigmoid or none",
+                interface.name(Name::ScoreActivation)
+            ),
+            // Others name no setting.
+            error => error.to_string(),
+        }
+    }
+
+    /// How specific the error is among those of several decoders: the least is the most specific. `None` if the
+    /// tensor is probably the output of another model family.
+    pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
+        match self {
+            Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
+            Self::SingleSoftmax { .. } => Some(0),
+            Self::Lengths { .. } | Self::Images { .. } => Some(1),
+            Self::BoxFormat { .. } => Some(2),
+            Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),
+            Self::NotQuantized { .. } | Self::Anchors { .. } | Self::Priors { .. } => Some(1),
+            Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Layouts: where the numbers of a detector's output are, and what they mean.
+//!
+//! A [`Layout`] is data. It has four parts, which engines apply to each anchor in this order:
+//!
+//! | part | described by |
+//! | --- | --- |
+//! | which anchors | [`Group`]s, one for each level of a feature pyramid, and a field that counts the valid anchors |
+//! | score | [`ScoreRule`], and the fields of scores, objectness and class |
+//! | box | [`BoxRule`], the field of the box, and the [`Reference`] that it is relative to |
+//! | columns | [`Column`]s: further numbers that survivors carry along |
+//! | masks | [`Prototypes`], whose products with a survivor's coefficients are its mask |
+//!
+//! The documentation of the [engines](crate::engine) states the rules. Layouts without transforms are
+//! [plain](PlainLayout): engines have faster code for them.
+
+mod box_rule;
+mod column;
+mod coordinates;
+mod error;
+mod field;
+mod plain;
+mod score_rule;
+
+use std::sync::Arc;
+
+use arrayvec::ArrayVec;
+
+pub use box_rule::{Axes, BoxFormat, BoxRule, BoxTransform, Grid, MAX_SIZES, Reference};
+pub use column::{Column, ColumnKind, PointRule, Prototypes};
+pub use coordinates::Coordinates;
+pub use error::LayoutError;
+pub use field::Field;
+pub use plain::PlainLayout;
+pub use score_rule::{Activation, Combination, ScoreRule};
+
+use super::MAX_INPUTS;
+use crate::tensor::TensorView;
+
+/// The greatest number of groups of a layout.
+pub const MAX_GROUPS: usize = 8;
+
+/// The greatest number of columns of a layout.
+pub const MAX_COLUMNS: usize = 4;
+
+/// The greatest number of components of all columns together.
+pub const MAX_COLUMN_COMPONENTS: usize = 1024;
+
+/// The greatest number of bins of [`BoxTransform::Expectation`].
+pub const MAX_BINS: usize = 256;
+
+/// Where a detector's numbers are and what they mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The name of the decoder that made the layout.
+    pub decoder: &'static str,
+    /// The number of images in the tensors. Each image is decoded and suppressed separately.
+    pub images: usize,
+    /// The number of classes: every class is less than it.
+    pub classes: usize,
+    /// The anchors of an image. An anchor is one location for which the model predicts a box. Anchors are
+    /// numbered through all groups.
+    pub groups: ArrayVec<Group, MAX_GROUPS>,
+    /// How scores are computed.
+    pub score: ScoreRule,
+    /// How boxes are computed.
+    pub boxes: BoxRule,
+    /// The number of valid anchors of an image, one component of anchor 0: anchors from there on are not read.
+    /// `None` if all are valid.
+    pub count: Option<Field>,
+    /// What survivors carry along.
+    pub columns: Vec<Column>,
+    /// What masks are computed from.
+    pub prototypes: Option<Prototypes>,
+    /// The table of [`Reference::Table`]: center x, center y, width, height.
+    pub priors: Option<Arc<[[f32; 4]]>>,
+    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
+    pub normalized: bool,
+}
+
+/// Anchors whose numbers are in the same fields, such as those of one level of a feature pyramid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The number of anchors of an image.
+    pub anchors: usize,
+    /// The components of the box: [`BoxRule::components`] of them.
+    pub boxes: Field,
+    /// The angle of the box: one component. `None` if boxes are upright.
+    pub angle: Option<Field>,
+    /// The scores: [`ScoreRule::columns`] components.
+    pub scores: Field,
+    /// The score that there is any object: one component.
+    pub objectness: Option<Field>,
+    /// The class of the anchor's only score: one component, a whole number. `None` if each class has a score.
+    pub class: Option<Field>,
+    /// What boxes are relative to.
+    pub reference: Reference,
+    /// The field of each of [`Layout::columns`].
+    pub columns: Vec<Field>,
+}
+
+impl Layout {
+    /// The number of anchors of an image.
+    pub fn anchors(&self) -> usize {
+        self.groups.iter().fold(0, |sum, group| sum.saturating_add(group.anchors))
+    }
+
+    /// The group of an anchor of an image, and the anchor's number in it; `None` if there are not as many anchors.
+    pub(crate) fn locate(&self, mut anchor: usize) -> Option<(&Group, usize)> {
+        for group in &self.groups {
+            if anchor < group.anchors {
+                return Some((group, anchor));
+            }
+            anchor -= group.anchors;
+        }
+        None
+    }
+
+    /// The number of columns' components that each survivor carries along.
+    pub fn column_components(&self) -> usize {
+        self.columns.iter().fold(0, |sum, column| sum.saturating_add(column.components))
+    }
+
+    /// Whether the class is a number in a tensor, rather than the position of the best score.
+    pub fn has_class_field(&self) -> bool {
+        self.groups.iter().any(|group| group.class.is_some())
+    }
+
+    /// Whether boxes have an angle.
+    pub fn is_oriented(&self) -> bool {
+        self.groups.iter().any(|group| group.angle.is_some())
+    }
+
+    /// The class that the first label names: the number with which classes in a tensor begin, else 0.
+    pub fn first_label(&self) -> u32 {
+        if self.has_class_field() { self.score.first_class } else { 0 }
+    }
+
+    /// Whether anchors are rows of one tensor, and have no objectness.
+    pub fn has_rows_without_objectness(&self) -> bool {
+        let is_row = |group: &Group| {
+            group.objectness.is_none()
+                && group.boxes.tensor == group.scores.tensor
+                && group.boxes.component_stride == 1
+        };
+        self.groups.iter().all(is_row)
+    }
+
+    /// Whether parameters and labels are the same for both layouts.
+    pub fn has_same_params(&self, other: &Self) -> bool {
+        (self.decoder, self.classes, self.normalized)
+            == (other.decoder, other.classes, other.normalized)
+    }
+
+    /// The fields, with the name and the number of components of each, and the number of anchors that have them.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
+        let count = self.count.as_ref().map(|field| NamedField::new("count", field, 1, 1));
+        let prototypes = self.prototypes.as_ref().map(|prototypes| {
+            let channels = self.columns.get(prototypes.column).map_or(0, |of| of.components);
+            NamedField::new("prototypes", &prototypes.field, channels, prototypes.pixels())
+        });
+        self.groups.iter().flat_map(|group| self.fields_of(group)).chain(count).chain(prototypes)
+    }
+
+    /// The fields of a group.
+    fn fields_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = NamedField<'a>> {
+        let field =
+            |name, field, components| NamedField::new(name, field, components, group.anchors);
+        let priors = match &group.reference {
+            Reference::Priors(priors) => Some(field("priors", priors, 4)),
+            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+        };
+        let columns = group.columns.iter().zip(&self.columns);
+        [
+            Some(field("boxes", &group.boxes, self.boxes.components())),
+            Some(field("scores", &group.scores, self.score.columns())),
+            group.angle.as_ref().map(|angle| field("angle", angle, 1)),
+            group.objectness.as_ref().map(|objectness| field("objectness", objectness, 1)),
+            group.class.as_ref().map(|class| field("class", class, 1)),
+            priors,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(columns.map(move |(of, column)| field("column", of, column.components)))
+    }
+
+    /// The indices of the tensors that the layout reads, without duplicates, in the order in which fields name
+    /// them.
+    pub fn tensors(&self) -> ArrayVec<usize, MAX_INPUTS> {
+        let mut tensors = ArrayVec::new();
+        for NamedField { field, .. } in self.fields() {
+            if !tensors.contains(&field.tensor) && !tensors.is_full() {
+                tensors.push(field.tensor);
+            }
+        }
+        tensors
+    }
+
+    /// Replaces the number of the role in each field by the index of the tensor for that role.
+    pub(super) fn with_tensors(mut self, tensors: &[usize]) -> Self {
+        self.for_each_field(|field| field.tensor = tensors[field.tensor]);
+        self
+    }
+
+    /// Makes the layout of one image that of the images of `tensors`, which are in separate allocations, each as the layout
+    /// has it. Does not allocate.
+    pub fn set_separate_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
+        self.images = images;
+        self.for_each_field(|field| {
+            let elements = tensors.get(field.tensor).and_then(|tensor| tensor.shape.elements());
+            // A field without a tensor is an error of the engine.
+            field.image_stride = elements.unwrap_or(0) / images.max(1);
+        });
+    }
+
+    /// Calls `change` with each field.
+    fn for_each_field(&mut self, mut change: impl FnMut(&mut Field)) {
+        self.count.iter_mut().for_each(&mut change);
+        self.prototypes.iter_mut().for_each(|prototypes| change(&mut prototypes.field));
+        for group in &mut self.groups {
+            change(&mut group.boxes);
+            change(&mut group.scores);
+            let optional = [&mut group.angle, &mut group.objectness, &mut group.class];
+            optional.into_iter().flatten().for_each(&mut change);
+            group.columns.iter_mut().for_each(&mut change);
+            if let Reference::Priors(priors) = &mut group.reference {
+                change(priors);
+            }
+        }
+    }
+}
+
+/// A field of a layout, with what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedField<'a> {
+    pub name: &'static str,
+    pub field: &'a Field,
+    pub components: usize,
+    pub anchors: usize,
+}
+
+impl<'a> NamedField<'a> {
+    fn new(name: &'static str, field: &'a Field, components: usize, anchors: usize) -> Self {
+        Self { name, field, components, anchors }
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decoders: the meaning of a model's raw output.
+//!
+//! In: the ids, element types and shapes of tensors. Out: a [`Layout`], which describes the elements that
+//! are the box, the scores and the objectness of each anchor; no element is read. [`choose`] finds the decoder for
+//! the tensors of a buffer. Engines read tensors by the layout alone.
+//!
+//! There is one file per form of a model family's output: a [description](description) as text in the folder
+//! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
+//! of a user's description.
+
+mod boxes;
+mod choose;
+pub mod description;
+mod families;
+mod groups;
+pub mod layout;
+mod matrix;
+pub mod model_family;
+mod ultraface;
+
+pub use choose::ONNX_PREFIX;
+pub use choose::is_known;
+pub use choose::{Advice, Choice, ChoiceError, choose};
+pub use choose::{Reason, contradicting_id, may_be_end_to_end};
+pub use description::DescriptionError;
+pub use families::texts;
+pub use families::{decoders, from_text};
+pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
+pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
+
+use crate::tensor::TensorView;
+
+/// The greatest number of classes of a layout. A greater number is treated as a misread shape.
+pub const MAX_CLASSES: usize = 65_536;
+
+/// The greatest number of tensors that a decoder reads.
+pub const MAX_INPUTS: usize = 16;
+
+/// The greatest number of keypoints of a detection. A greater number is treated as a misread shape.
+pub const MAX_KEYPOINTS: usize = 512;
+
+/// The output of a model family.
+pub trait Decoder: Send + Sync {
+    /// The decoder's value of the property `decoder`.
+    fn name(&self) -> &'static str;
+
+    /// The expected shapes, for messages.
+    fn expects(&self) -> &str;
+
+    /// The forms of the output. The first that fits is used: forms with more tensors come first.
+    fn forms(&self) -> &[&'static dyn Form];
+
+    /// What the scores are.
+    fn scores(&self) -> Scores {
+        Scores::Probabilities
+    }
+
+    /// Whether the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id names,
+    /// it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
+    /// suggested.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    /// Whether outputs of many other families have the decoder's ids, too, so that they contradict no other decoder.
+    fn has_usual_ids(&self) -> bool {
+        false
+    }
+
+    /// The groups of tensors that GStreamer's inference elements have in their caps.
+    fn groups(&self) -> Groups {
+        Groups::None
+    }
+
+    /// What the decoder's models are trained for; `None` for the detection of upright boxes, and if it is not known.
+    fn task(&self) -> Option<ModelTask> {
+        None
+    }
+
+    /// The name of a class, if it is known without labels.
+    fn label(&self, _class: u32) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A form of a model family's output.
+pub trait Form: Send + Sync {
+    /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
+    fn roles(&self) -> &[Role];
+
+    /// The layout of `tensors`, of which there is one per role.
+    ///
+    /// # Errors
+    /// If a shape or an element type does not fit.
+    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
+
+    /// Checks `tensors`, of which there is one for each of the first roles, as far as that is possible without the
+    /// others.
+    ///
+    /// # Errors
+    /// As [`layout`](Self::layout).
+    fn check(&self, _tensors: &[&TensorView<'_>], _options: Options) -> Result<(), LayoutError> {
+        Ok(())
+    }
+
+    /// Whether tensors are found by their shapes, if their ids are unknown.
+    fn is_found_by_shape(&self) -> bool {
+        true
+    }
+
+    /// Whether the shape alone is enough to choose this decoder, because no other model family has an output
+    /// of this layout. `classes` is the number of classes, if known.
+    fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
+        false
+    }
+}
+
+/// What a model is trained for, besides the detection of upright boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelTask {
+    /// The name in the metadata of Ultralytics' models.
+    pub name: &'static str,
+    /// Whether the model selects the detections itself.
+    pub is_end2end: bool,
+}
+
+/// What the scores of a decoder's candidates are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scores {
+    /// From 0 to 1. The greatest class score exceeds 1 only if the tensor is of another model family.
+    Probabilities,
+    /// Probabilities or logits: models of the same layout differ.
+    OfTheModel,
+    /// Any number.
+    Unbounded,
+}
+
+/// One of the tensors that a decoder reads.
+#[derive(Debug)]
+pub struct Role {
+    /// The name of the role.
+    pub name: &'static str,
+    /// The tensor ids that producers use for it.
+    pub ids: &'static [&'static str],
+    /// Names of outputs that models of other families have, too. They count only if the decoder is set.
+    pub names: &'static [&'static str],
+    /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
+    /// determine the tensor.
+    pub index: Option<usize>,
+    /// The dimensions after that of the images; `None` for any number.
+    pub dims: &'static [Option<usize>],
+}
+
+impl Role {
+    /// The role of the tensors with these ids.
+    const fn of_ids(name: &'static str, ids: &'static [&'static str]) -> Self {
+        Self { name, ids, names: &[], index: None, dims: &[] }
+    }
+}
+
+/// Properties of the model's output that ids and shapes do not determine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    /// The box format of the decoder `boxes`; other decoders have a fixed one.
+    pub box_format: BoxFormat,
+    /// The unit of coordinates.
+    pub coordinates: Coordinates,
+    /// The number of classes of the model; 0 if unknown. Tensors with another number of classes are an error.
+    pub num_classes: usize,
+    /// The number of labels of the label file or the tensors' model; 0 if there are none. If
+    /// [`num_classes`](Self::num_classes) is 0, it replaces it when a decoder is chosen by shape; tensors with
+    /// another number of classes are no error.
+    pub labels: usize,
+    /// Whether the first of three dimensions can be other than 1, for a batch of images. If not,
+    /// such a shape is an error.
+    pub batch: bool,
+    /// Width and height of the model's input in pixels; `None` if unknown. Decoders of grids need it.
+    pub model_size: Option<[f32; 2]>,
+    /// The function that turns scores into probabilities; `None` for the decoder's.
+    pub score_activation: Option<layout::Activation>,
+    /// The keypoints of a detection; `None` if they are unknown.
+    pub keypoints: Option<KeypointShape>,
+}
+
+/// The number of keypoints of a detection and of the components of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeypointShape {
+    /// The number of keypoints, at least one.
+    pub count: usize,
+    /// 2 for x and y, 3 with a visibility.
+    pub components: usize,
+}
+
+impl Options {
+    /// The number of classes by [`num_classes`](Self::num_classes), else by
+    /// [`labels`](Self::labels); `None` if both are 0.
+    pub fn known_classes(&self) -> Option<usize> {
+        [self.num_classes, self.labels].into_iter().find(|&number| number > 0)
+    }
+}
+
+/// The decoder with this name.
+pub fn by_name(name: &str) -> Option<&'static dyn Decoder> {
+    decoders().iter().copied().find(|decoder| decoder.name() == name)
+}

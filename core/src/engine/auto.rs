@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine of [`Backend::Auto`](super::Backend::Auto): chooses between the CPU and a GPU for each run.
+//!
+//! In: as for any engine. Out: the outcome of [`Cuda`] or [`Cpu`], which are equal except for the
+//! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU; for
+//! tensors in host memory the faster engine is chosen by measurement ([`Trial`]).
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, cuda};
+use crate::decoder::Layout;
+use crate::device::ForeignStream;
+use crate::tensor::TensorView;
+
+/// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor. After a
+/// failure of the GPU every run is on the CPU.
+///
+/// The GPU is opened at the first run, so that a stream without tensors creates no CUDA context.
+#[derive(Debug)]
+pub struct Auto {
+    cpu: Cpu,
+    /// The number of the GPU to use, if one was given.
+    ordinal: Option<u32>,
+    /// `None` before the first run, and if there is no GPU.
+    cuda: Option<Cuda>,
+    trial: Trial,
+    /// Whether the last run was on the GPU.
+    on_cuda: bool,
+    /// Why the GPU is not used.
+    failure: Option<EngineError>,
+    /// Whether `failure` was returned already, or is not a failure because the machine has no GPU.
+    is_failure_reported: bool,
+    /// What the engine runs on, if that has changed since the last call of `take_description`.
+    description: Option<String>,
+}
+
+impl Auto {
+    /// An engine that chooses between the CPU and GPU number `ordinal`; if that is `None`, the first GPU, or
+    /// the GPU that the tensors are on.
+    pub fn new(ordinal: Option<u32>) -> Self {
+        Self {
+            cpu: Cpu::default(),
+            ordinal,
+            cuda: None,
+            trial: Trial::default(),
+            on_cuda: false,
+            failure: None,
+            is_failure_reported: false,
+            description: None,
+        }
+    }
+
+    /// Whether the GPU can be used. Opens it at the first call.
+    fn has_cuda(&mut self) -> bool {
+        if self.cuda.is_none() && self.failure.is_none() {
+            match Cuda::new(self.ordinal) {
+                Ok(cuda) => {
+                    self.cuda = Some(cuda);
+                    self.description = Some(self.to_string());
+                }
+                Err(error) => {
+                    self.description = Some(format!("the CPU ({error})"));
+                    // A machine without a GPU is not a failure.
+                    self.is_failure_reported = error.is_absence();
+                    self.failure = Some(error.into());
+                }
+            }
+        }
+        self.failure.is_none()
+    }
+}
+
+impl Engine for Auto {
+    fn name(&self) -> &'static str {
+        if self.on_cuda { Cuda::NAME } else { self.cpu.name() }
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<Outcome<'_>, EngineError> {
+        let on_device = layout
+            .tensors()
+            .into_iter()
+            .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
+        let is_supported = cuda::supports(params).is_ok();
+        self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
+        let began = Instant::now();
+        let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
+        match cuda.map(|cuda| cuda.run_batch(tensors, layout, params, images)) {
+            Some(Ok(work)) => {
+                if !on_device {
+                    self.trial.record(true, began.elapsed());
+                }
+                return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(work));
+            }
+            Some(Err(error)) if error.is_device_error() => {
+                self.failure = Some(error);
+                self.on_cuda = false;
+            }
+            Some(Err(error)) => return Err(error),
+            None => {}
+        }
+        let outcome = self.cpu.run(tensors, layout, params, images)?;
+        if !on_device && is_supported {
+            self.trial.record(false, began.elapsed());
+        }
+        Ok(outcome)
+    }
+
+    fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        if !self.has_cuda() {
+            return Err(self.failure.clone().expect("there is a reason"));
+        }
+        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        cuda.enqueue(tensors, layout, params, images, stream)
+    }
+
+    fn take_failure(&mut self) -> Option<&EngineError> {
+        let failure = self.failure.as_ref().filter(|_| !self.is_failure_reported);
+        self.is_failure_reported |= failure.is_some();
+        failure
+    }
+
+    fn take_description(&mut self) -> Option<String> {
+        self.description.take()
+    }
+}
+
+impl fmt::Display for Auto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cuda {
+            Some(cuda) => write!(f, "the CPU, or {cuda}"),
+            None => {
+                f.write_str("the CPU, or a GPU, which is opened at the first frame with tensors")
+            }
+        }
+    }
+}
+
+/// Measures which engine is faster for tensors in host memory.
+///
+/// Each engine first runs [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted, since
+/// it allocates. After that the engine with the lower mean time runs. One frame in
+/// [`Trial::RETRIAL_INTERVAL`] is run by the other engine, so that its mean time stays current.
+#[derive(Debug, Default)]
+struct Trial {
+    frames: u64,
+    cpu: MeanTime,
+    cuda: MeanTime,
+}
+
+/// An exponential moving average.
+#[derive(Debug, Default)]
+struct MeanTime {
+    frames: u64,
+    nanoseconds: f64,
+}
+
+impl Trial {
+    const TRIAL_FRAMES: u64 = 8;
+    const RETRIAL_INTERVAL: u64 = 256;
+
+    /// Whether the next frame is to be run on the GPU.
+    fn wants_cuda(&self) -> bool {
+        if self.frames < 2 * Self::TRIAL_FRAMES {
+            return self.frames >= Self::TRIAL_FRAMES;
+        }
+        let is_faster = self.cuda.nanoseconds < self.cpu.nanoseconds;
+        is_faster != self.frames.is_multiple_of(Self::RETRIAL_INTERVAL)
+    }
+
+    fn record(&mut self, on_cuda: bool, time: Duration) {
+        self.frames += 1;
+        let mean = if on_cuda { &mut self.cuda } else { &mut self.cpu };
+        mean.frames += 1;
+        let time = time.as_nanos() as f64;
+        // The second frame replaces the first; each later frame has a weight of one eighth.
+        let weight = if mean.frames <= 2 { 1.0 } else { 0.125 };
+        mean.nanoseconds += (time - mean.nanoseconds) * weight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each of the next `count` frames is run on the GPU, if a frame takes `cpu` or `cuda`
+    /// microseconds.
+    fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
+        let one = |_| {
+            let on_cuda = trial.wants_cuda();
+            trial.record(on_cuda, Duration::from_micros(if on_cuda { cuda } else { cpu }));
+            on_cuda
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn each_engine_is_measured_then_the_faster_is_used() {
+        for (cpu, cuda) in [(100, 20), (20, 100)] {
+            let mut trial = Trial::default();
+            let choices = frames(&mut trial, 200, cpu, cuda);
+            assert_eq!(choices[..8], [false; 8]);
+            assert_eq!(choices[8..16], [true; 8]);
+            assert!(choices[16..].iter().all(|&on_cuda| on_cuda == (cuda < cpu)));
+        }
+    }
+
+    #[test]
+    fn the_first_frame_of_an_engine_is_not_counted() {
+        let mut trial = Trial::default();
+        trial.record(false, Duration::from_micros(10));
+        trial.record(true, Duration::from_millis(900));
+        trial.record(true, Duration::from_micros(5));
+        assert_eq!(trial.cuda.nanoseconds, 5_000.0);
+    }
+
+    #[test]
+    fn the_slower_engine_is_measured_again_and_used_once_it_is_faster() {
+        let mut trial = Trial::default();
+        frames(&mut trial, 200, 20, 100);
+        let choices = frames(&mut trial, 20_000, 20, 10);
+        assert!(choices[..50].iter().all(|&on_cuda| !on_cuda));
+        let last = &choices[19_000..];
+        assert!(last.iter().filter(|&&on_cuda| on_cuda).count() > 990, "the GPU is the faster now");
+    }
+}

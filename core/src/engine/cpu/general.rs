@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decode of layouts that are not plain: groups of anchors, activations, references, quantized numbers.
+//!
+//! In: tensors in host memory, layout, parameters. Out: candidates in the order of their anchors, and the number
+//! of rejected anchors. The scores of a group are compared as they are stored, several at a time, with the number
+//! that the lowest threshold is in the tensor ([`Scan`]); activation, class and box are computed for those
+//! anchors only whose greatest score may suffice.
+
+use arrayvec::ArrayVec;
+
+use super::super::formula::{self, Prior};
+use super::super::{Detection, EngineError};
+use super::candidate::{add_box, add_oriented_box};
+use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
+use super::score::Score;
+use crate::decoder::MAX_INPUTS;
+use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
+use crate::functions::{exp, logit_threshold, sigmoid};
+use crate::tensor::{Elements, HostImages, Quantization, TensorView};
+
+/// The tensors of a layout in host memory.
+pub(super) struct HostTensors<'t, 'a> {
+    tensors: &'t [TensorView<'a>],
+    /// The index of each tensor, and its elements.
+    mapped: ArrayVec<(usize, HostImages<'t, 'a>), MAX_INPUTS>,
+}
+
+impl<'t, 'a> HostTensors<'t, 'a> {
+    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, EngineError> {
+        let map = |index: usize| Ok((index, HostImages::new(&tensors[index])?));
+        let mapped = layout.tensors().into_iter().map(map).collect::<Result<_, EngineError>>()?;
+        Ok(Self { tensors, mapped })
+    }
+
+    /// The tensors of image `image`.
+    pub fn image(&self, image: usize) -> Result<ImageTensors<'t, 'a>, EngineError> {
+        let elements =
+            |(index, host): &(usize, HostImages<'t, 'a>)| Ok((*index, host.holding(image)?));
+        let elements = self.mapped.iter().map(elements).collect::<Result<_, EngineError>>()?;
+        Ok(ImageTensors { tensors: self.tensors, elements, image })
+    }
+}
+
+/// The elements of the tensors of an image.
+pub(super) struct ImageTensors<'t, 'a> {
+    tensors: &'t [TensorView<'a>],
+    elements: ArrayVec<(usize, Elements<'a>), MAX_INPUTS>,
+    image: usize,
+}
+
+/// The numbers of a field of an image.
+#[derive(Clone, Copy)]
+pub(super) struct Numbers<'a> {
+    pub elements: Elements<'a>,
+    pub quantization: Option<Quantization>,
+    /// Its offset is that of the image.
+    pub field: Field,
+}
+
+impl<'a> ImageTensors<'_, 'a> {
+    pub fn numbers(&self, field: &Field) -> Numbers<'a> {
+        let tensor = &self.tensors[field.tensor];
+        let (_, elements) = self
+            .elements
+            .iter()
+            .find(|(index, _)| *index == field.tensor)
+            .expect("every tensor of a layout is mapped");
+        let before = if tensor.has_separate_images() { 0 } else { self.image * field.image_stride };
+        let field = Field { offset: field.offset + before, ..*field };
+        Numbers { elements: *elements, quantization: tensor.quantization, field }
+    }
+
+    /// Appends the columns of a survivor of the image.
+    pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
+        let anchor = survivor.anchor as usize % layout.anchors();
+        let (group, anchor) = layout.locate(anchor).expect("an anchor is in a group");
+        for (field, column) in group.columns.iter().zip(&layout.columns) {
+            let numbers = self.numbers(field);
+            to.extend((0..column.components).map(|component| numbers.at(anchor, component)));
+        }
+    }
+}
+
+impl Numbers<'_> {
+    #[inline(always)]
+    fn at(&self, anchor: usize, component: usize) -> f32 {
+        self.number(self.elements.to_f32(self.field.index(anchor, component)))
+    }
+
+    /// The number that an element stands for.
+    #[inline(always)]
+    fn number(&self, element: f32) -> f32 {
+        match self.quantization {
+            Some(quantization) => quantization.number(element),
+            None => element,
+        }
+    }
+}
+
+/// The numbers of a group of anchors of an image, and what is the same for all of them.
+struct GroupDecoder<'a> {
+    layout: &'a Layout,
+    rules: &'a ImageRules<'a>,
+    group: &'a Group,
+    /// The index of the group's first anchor in the image.
+    first_anchor: usize,
+    boxes: Numbers<'a>,
+    scores: Numbers<'a>,
+    objectness: Option<Numbers<'a>>,
+    class: Option<Numbers<'a>>,
+    angle: Option<Numbers<'a>>,
+    priors: Option<Numbers<'a>>,
+    /// The lowest threshold of any class.
+    lowest: f32,
+}
+
+impl CandidateDecoder {
+    /// Adds the candidates of an image to those of the group's images before it, by any layout.
+    pub fn decode_general(
+        &mut self,
+        layout: &Layout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
+            unsafe { self.decode_general_with_avx2(layout, rules, tensors) };
+            return;
+        }
+        self.decode_general_portable(layout, rules, tensors);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn decode_general_with_avx2(
+        &mut self,
+        layout: &Layout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        self.decode_general_portable(layout, rules, tensors);
+    }
+
+    #[inline(always)]
+    fn decode_general_portable(
+        &mut self,
+        layout: &Layout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        self.classes = layout.classes;
+        self.is_oriented = layout.is_oriented();
+        let params = rules.params;
+        // Without anchors no element is read: `validate` does not check offsets and strides then.
+        let count = layout.count.as_ref().filter(|_| layout.anchors() > 0);
+        // The conversion saturates; NaN becomes 0.
+        let mut valid = count.map_or(usize::MAX, |count| tensors.numbers(count).at(0, 0) as usize);
+        let lowest = params.thresholds.lowest(layout.classes);
+        let mut first_anchor = 0;
+        for group in &layout.groups {
+            let anchors = group.anchors.min(valid);
+            valid -= anchors;
+            if anchors > 0 {
+                let of = |field: &Option<Field>| field.as_ref().map(|field| tensors.numbers(field));
+                let decoder = GroupDecoder {
+                    layout,
+                    rules,
+                    group,
+                    first_anchor,
+                    boxes: tensors.numbers(&group.boxes),
+                    scores: tensors.numbers(&group.scores),
+                    objectness: of(&group.objectness),
+                    class: of(&group.class),
+                    angle: of(&group.angle),
+                    priors: match &group.reference {
+                        Reference::Priors(priors) => Some(tensors.numbers(priors)),
+                        Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+                    },
+                    lowest,
+                };
+                match decoder.scores.elements {
+                    Elements::F32(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::F16(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::I8(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::U8(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    Elements::I32(_) | Elements::I64(_) => {
+                        decoder.decode_one_by_one(anchors, &mut self.found);
+                    }
+                }
+            }
+            first_anchor += group.anchors;
+        }
+    }
+}
+
+impl GroupDecoder<'_> {
+    #[inline(always)]
+    fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
+        let rule = &self.layout.score;
+        let is_multi = self.rules.params.multi_label && self.class.is_none();
+        if is_multi {
+            self.decode_one_by_one(anchors, found);
+            return;
+        }
+        let mut field = self.scores.field;
+        field.offset += usize::from(rule.background) * field.component_stride;
+        let lowest = self.lowest_key::<S>();
+        let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
+        let number = |key: S::Key| self.scores.number(S::from_key(key));
+        match self.objectness {
+            None if rule.activation == Activation::Softmax => {
+                for anchor in 0..anchors {
+                    let Best { key, class, .. } = scan.best_of_anchor(anchor);
+                    let best = number(key);
+                    if !self.softmax_is_below(&scan, anchor, best) {
+                        self.add(anchor, class, best, None, found);
+                    }
+                }
+            }
+            None => scan.without_objectness(|Best { anchor, key, class }| {
+                self.add(anchor, class, number(key), None, found);
+            }),
+            Some(objectness) => {
+                for anchor in 0..anchors {
+                    if let Some(objectness) =
+                        self.objectness(&objectness, anchor, self.lowest, found)
+                    {
+                        let Best { key, class, .. } = scan.best_of_anchor(anchor);
+                        self.add(anchor, class, number(key), Some(objectness), found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decodes one anchor after the other, with `multi_label` one pair of anchor and class after the other.
+    #[inline(always)]
+    fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
+        let rule = &self.layout.score;
+        let first = usize::from(rule.background);
+        let is_multi = self.rules.params.multi_label && self.class.is_none();
+        let pairs = if is_multi { rule.components } else { 1 };
+        for anchor in 0..anchors {
+            for pair in 0..pairs {
+                let lowest = match is_multi {
+                    true => self.rules.params.thresholds.of(rule.first_class + pair as u32),
+                    false => self.lowest,
+                };
+                let mut objectness = None;
+                if let Some(numbers) = &self.objectness {
+                    objectness = self.objectness(numbers, anchor, lowest, found);
+                    if objectness.is_none() {
+                        continue;
+                    }
+                }
+                let classes = if is_multi { pair..pair + 1 } else { 0..rule.components };
+                let (mut best, mut component) = (f32::NEG_INFINITY, 0);
+                for class in classes {
+                    let score = self.scores.at(anchor, first + class);
+                    if score > best {
+                        (best, component) = (score, class);
+                    }
+                }
+                self.add(anchor, component, best, objectness, found);
+            }
+        }
+    }
+
+    /// Rule 1: the objectness of an anchor; `None` if the anchor is rejected or dropped.
+    #[inline(always)]
+    fn objectness(
+        &self,
+        numbers: &Numbers<'_>,
+        anchor: usize,
+        lowest: f32,
+        found: &mut Found,
+    ) -> Option<f32> {
+        let rule = &self.layout.score;
+        let stored = numbers.at(anchor, 0);
+        if !stored.is_finite() {
+            found.rejected += 1;
+            return None;
+        }
+        let objectness = formula::objectness(rule, stored);
+        let is_below = rule.combination == Combination::Product && objectness < lowest;
+        (!is_below).then_some(objectness)
+    }
+
+    /// Applies the rules from the best score on to an anchor or a pair.
+    #[inline(always)]
+    fn add(
+        &self,
+        anchor: usize,
+        component: usize,
+        best: f32,
+        objectness: Option<f32>,
+        found: &mut Found,
+    ) {
+        let Self { layout, rules, group, .. } = *self;
+        let (params, scale) = (rules.params, rules.place.scale);
+        let rule = &layout.score;
+        if !best.is_finite() {
+            found.rejected += 1;
+            return;
+        }
+        let scores = (0..rule.columns()).map(|column| self.scores.at(anchor, column));
+        let score = formula::score(rule, objectness, best, scores);
+        if !score.is_finite() {
+            found.rejected += 1;
+            return;
+        }
+        let class = match &self.class {
+            None => rule.first_class + component as u32,
+            Some(_) if score < self.lowest => return,
+            Some(class) => {
+                let class = class.at(anchor, 0);
+                if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
+                    found.rejected += 1;
+                    return;
+                }
+                class as u32
+            }
+        };
+        let threshold = params.thresholds.of(class);
+        let is_product = rule.combination == Combination::Product;
+        if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
+            return;
+        }
+        let prior = Prior::of(layout, group, anchor, |_| {
+            let priors = self.priors.as_ref().expect("a group with priors has their numbers");
+            [0, 1, 2, 3].map(|component| priors.at(anchor, component))
+        });
+        let number = |component| self.boxes.at(anchor, component);
+        let index = (self.first_anchor + anchor) as u32;
+        let added = match &self.angle {
+            None => {
+                let corners = formula::corners(&layout.boxes, prior, scale, number);
+                add_box(corners, score, class, index, rules, &mut found.candidates)
+            }
+            Some(angle) => {
+                let (rule, angle) = (&layout.boxes, angle.at(anchor, 0));
+                let oriented = formula::oriented_box(rule, prior, scale, number, angle);
+                add_oriented_box(&oriented, score, class, index, rules, found)
+            }
+        };
+        found.rejected += usize::from(added.is_err());
+    }
+
+    /// Whether softmax of `best`, the greatest score of the anchor's classes, is less than the lowest threshold, as
+    /// far as that is known without the sum: the sum is at least 1, so softmax is at most `exp(best - m)`.
+    #[inline(always)]
+    fn softmax_is_below<S: Score>(&self, scan: &Scan<'_, S>, anchor: usize, best: f32) -> bool {
+        let background = match self.layout.score.background {
+            true => self.scores.at(anchor, 0),
+            false => best,
+        };
+        let greatest = if background > best { background } else { best };
+        let bound = exp(best - greatest);
+        if bound.is_nan() || bound >= self.lowest {
+            return false;
+        }
+        // NaN and infinity reject the anchor.
+        let first = scan.field.index(anchor, 0);
+        let is_finite = |all: bool, score: &S| all & score.to_f32().is_finite();
+        let all_finite = match scan.field.component_stride {
+            1 => scan.scores[first..first + scan.classes].iter().fold(true, is_finite),
+            stride => (0..scan.classes)
+                .fold(true, |all, class| is_finite(all, &scan.scores[first + class * stride])),
+        };
+        all_finite && background.is_finite()
+    }
+
+    /// The key of the lowest threshold, for scores that are compared before the activation.
+    #[inline(always)]
+    fn lowest_key<S: Score>(&self) -> S::Key {
+        let rule: &ScoreRule = &self.layout.score;
+        if let Some(quantization) = self.scores.quantization {
+            let is_below = |element: &i32| {
+                let number = quantization.number(*element as f32);
+                let score = match rule.activation {
+                    Activation::Sigmoid => sigmoid(number),
+                    Activation::None | Activation::Softmax => number,
+                };
+                score < self.lowest
+            };
+            // All elements of 8 bits, and one more.
+            let least =
+                (i32::from(i8::MIN)..=i32::from(u8::MAX)).find(|element| !is_below(element));
+            return S::threshold_key(least.unwrap_or(i32::from(u8::MAX) + 1) as f32);
+        }
+        S::threshold_key(match rule.activation {
+            Activation::Sigmoid => logit_threshold(self.lowest),
+            Activation::None | Activation::Softmax => self.lowest,
+        })
+    }
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The masks of survivors.
+//!
+//! In: the survivors of a group of images with their columns, and the prototypes of each image. Out: the places and the bits of masks.
+//!
+//! Logits are computed for the pixels of a survivor's box only, several pixels at a time, channel after channel: the
+//! order of additions of each pixel is that of the rules. A block of pixels can reach beyond the box, never beyond the
+//! memory.
+
+use std::ops::Range;
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::super::masks::{
+    FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
+};
+use super::super::{Detection, ImagePlace, Params};
+use super::general::Numbers;
+use crate::decoder::Layout;
+use crate::decoder::layout::Prototypes;
+use crate::tensor::{Element, Elements, Quantization};
+
+/// The masks of a run.
+#[derive(Debug, Default)]
+pub(super) struct MaskBuffers {
+    pub places: Vec<MaskPlace>,
+    pub bytes: Vec<u8>,
+    /// The memory of the current group, which begins at `first_byte`.
+    memory: MaskMemory,
+    first_byte: usize,
+    scratch: Scratch,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    /// The logits of a row.
+    logits: Vec<f32>,
+    /// Two rows of logits of prototypes, interpolated to the columns of the frame, each with its number.
+    rows: [(Option<u32>, Vec<f32>); 2],
+    /// What each column of the frame is between.
+    columns: Vec<Sample>,
+}
+
+/// The prototypes of an image, and the positions of the numbers that its masks are computed from.
+pub(super) struct ImageMasks<'a> {
+    pub grid: MaskGrid,
+    pub numbers: Numbers<'a>,
+    /// The pixels of a row of prototypes.
+    width: usize,
+    /// The coefficients in a survivor's row of columns.
+    coefficients: Range<usize>,
+}
+
+impl<'a> ImageMasks<'a> {
+    pub fn new(
+        layout: &Layout,
+        prototypes: &Prototypes,
+        params: &Params,
+        place: &ImagePlace,
+        numbers: Numbers<'a>,
+    ) -> Self {
+        let before = layout.columns[..prototypes.column].iter().map(|column| column.components);
+        let first: usize = before.sum();
+        let channels = layout.columns[prototypes.column].components;
+        Self {
+            grid: MaskGrid::new(layout, prototypes, params, place),
+            numbers,
+            width: prototypes.width,
+            coefficients: first..first + channels,
+        }
+    }
+}
+
+impl MaskBuffers {
+    pub fn clear(&mut self) {
+        self.places.clear();
+        self.bytes.clear();
+    }
+
+    /// Begins the masks of the next group of images.
+    pub fn begin_group(&mut self) {
+        (self.memory, self.first_byte) = (MaskMemory::default(), self.bytes.len());
+    }
+
+    /// Adds the mask of a survivor of `image`, with the survivor's row of columns.
+    pub fn add(&mut self, image: &ImageMasks<'_>, survivor: &Detection, row: &[f32]) {
+        let place = self.memory.place(image.grid.area(survivor), self.first_byte);
+        self.places.push(place);
+        if place.area.bytes() == 0 {
+            return;
+        }
+        let words = place.area.words() as usize;
+        self.bytes.resize(place.first + words * WORD_BYTES as usize, 0);
+        let (bytes, scratch) =
+            (&mut self.bytes[place.first..][..place.area.bytes()], &mut self.scratch);
+        let work = Work {
+            grid: &image.grid,
+            width: image.width,
+            coefficients: &row[image.coefficients.clone()],
+            area: place.area,
+        };
+        let numbers = &image.numbers;
+        match numbers.elements {
+            Elements::F32(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+            Elements::F16(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+            Elements::I8(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+            Elements::U8(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+            Elements::I32(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+            Elements::I64(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
+        }
+    }
+}
+
+/// An element type of prototypes.
+trait Stored: Element {
+    /// The elements in single precision.
+    fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N];
+}
+
+impl Stored for f16 {
+    #[inline(always)]
+    fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N] {
+        let mut numbers = [0.0; N];
+        stored.convert_to_f32_slice(&mut numbers);
+        numbers
+    }
+}
+
+macro_rules! stored {
+    ($element:ty) => {
+        impl Stored for $element {
+            #[inline(always)]
+            fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N] {
+                stored.map(|element| element as f32)
+            }
+        }
+    };
+}
+stored!(f32);
+stored!(i8);
+stored!(u8);
+stored!(i32);
+stored!(i64);
+
+/// The prototypes of an image.
+struct Source<'a, T> {
+    elements: &'a [T],
+    quantization: Option<Quantization>,
+    offset: usize,
+    pixel_stride: usize,
+    channel_stride: usize,
+}
+
+impl<'a, T: Stored> Source<'a, T> {
+    fn new(elements: &'a [T], numbers: &Numbers<'_>) -> Self {
+        Self {
+            elements,
+            quantization: numbers.quantization,
+            offset: numbers.field.offset,
+            pixel_stride: numbers.field.anchor_stride,
+            channel_stride: numbers.field.component_stride,
+        }
+    }
+
+    #[inline(always)]
+    fn numbers<const N: usize>(&self, stored: &[T; N]) -> [f32; N] {
+        let numbers = T::widened(stored);
+        match self.quantization {
+            Some(quantization) => numbers.map(|number| quantization.number(number)),
+            None => numbers,
+        }
+    }
+
+    /// The logits of consecutive pixels from `pixel` on. `to` has room for as many as a block has beyond them.
+    #[inline(always)]
+    fn logits(&self, coefficients: &[f32], pixel: usize, count: usize, to: &mut [f32]) {
+        let mut done = 0;
+        while done < count {
+            done += match count - done {
+                17.. => self.block::<32>(coefficients, pixel + done, &mut to[done..]),
+                9.. => self.block::<16>(coefficients, pixel + done, &mut to[done..]),
+                _ => self.block::<8>(coefficients, pixel + done, &mut to[done..]),
+            };
+        }
+    }
+
+    /// The logits of `N` pixels, or of 1 if there are not as many. Returns their number.
+    #[inline(always)]
+    fn block<const N: usize>(&self, coefficients: &[f32], pixel: usize, to: &mut [f32]) -> usize {
+        let first = self.offset + pixel * self.pixel_stride;
+        let channels = (coefficients.len() - 1) * self.channel_stride;
+        let last = first + (N - 1) * self.pixel_stride + channels;
+        if last >= self.elements.len() {
+            let of_channel = |channel| &self.elements[first + channel * self.channel_stride];
+            to[0] = coefficients.iter().enumerate().fold(0.0, |sum, (channel, coefficient)| {
+                let [number] = self.numbers(std::array::from_ref(of_channel(channel)));
+                sum + coefficient * number
+            });
+            return 1;
+        }
+        let mut sums = [0.0; N];
+        let mut add = |coefficient: f32, stored: &[T; N]| {
+            let numbers = self.numbers(stored);
+            for (sum, number) in sums.iter_mut().zip(numbers) {
+                *sum += coefficient * number;
+            }
+        };
+        let mut at = first;
+        match self.pixel_stride {
+            1 => {
+                for &coefficient in coefficients {
+                    let stored = self.elements[at..].first_chunk().expect("the last was checked");
+                    add(coefficient, stored);
+                    at += self.channel_stride;
+                }
+            }
+            stride => {
+                for &coefficient in coefficients {
+                    let stored = std::array::from_fn(|i| self.elements[at + i * stride]);
+                    add(coefficient, &stored);
+                    at += self.channel_stride;
+                }
+            }
+        }
+        to[..N].copy_from_slice(&sums);
+        N
+    }
+}
+
+/// The pixels beyond the last that [`Source::logits`] can write.
+const BEYOND: usize = 31;
+
+/// The mask of a survivor to compute.
+struct Work<'a> {
+    grid: &'a MaskGrid,
+    /// The pixels of a row of prototypes.
+    width: usize,
+    coefficients: &'a [f32],
+    area: MaskArea,
+}
+
+impl Work<'_> {
+    fn run<T: Stored>(&self, source: &Source<'_, T>, bytes: &mut [u8], scratch: &mut Scratch) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
+            unsafe { self.run_with_avx2(source, bytes, scratch) };
+            return;
+        }
+        self.run_portable(source, bytes, scratch);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_with_avx2<T: Stored>(
+        &self,
+        source: &Source<'_, T>,
+        bytes: &mut [u8],
+        scratch: &mut Scratch,
+    ) {
+        self.run_portable(source, bytes, scratch);
+    }
+
+    #[inline(always)]
+    fn run_portable<T: Stored>(
+        &self,
+        source: &Source<'_, T>,
+        bytes: &mut [u8],
+        scratch: &mut Scratch,
+    ) {
+        match self.grid {
+            MaskGrid::Prototypes { .. } => self.prototype_pixels(source, bytes, scratch),
+            MaskGrid::Frame { samples, .. } => self.frame_pixels(source, samples, bytes, scratch),
+        }
+    }
+
+    #[inline(always)]
+    fn prototype_pixels<T: Stored>(
+        &self,
+        source: &Source<'_, T>,
+        bytes: &mut [u8],
+        scratch: &mut Scratch,
+    ) {
+        let &Self { area, coefficients, .. } = self;
+        let (left, top, width) = (area.left as usize, area.top as usize, area.width as usize);
+        let logits = row_of(&mut scratch.logits, width);
+        for (y, bytes) in bytes.chunks_exact_mut(area.stride()).enumerate() {
+            source.logits(coefficients, (top + y) * self.width + left, width, logits);
+            set_bits(logits, width, bytes);
+        }
+    }
+
+    #[inline(always)]
+    fn frame_pixels<T: Stored>(
+        &self,
+        source: &Source<'_, T>,
+        samples: &[FrameSamples; 2],
+        bytes: &mut [u8],
+        scratch: &mut Scratch,
+    ) {
+        let &Self { area, coefficients, .. } = self;
+        let width = area.width as usize;
+        let Scratch { logits, rows, columns } = scratch;
+        columns.clear();
+        columns.extend((area.left..area.left + area.width).map(|x| samples[0].at(x)));
+        // Positions ascend or descend.
+        let [begin, end] = [columns[0], columns[width - 1]];
+        let (left, right) = (begin.first.min(end.first), begin.second.max(end.second));
+        let count = (right - left + 1) as usize;
+        rows.iter_mut().for_each(|(number, _)| *number = None);
+        for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
+            let between = samples[1].at(y);
+            if rows[1].0 == Some(between.first) {
+                rows.swap(0, 1);
+            }
+            for (row, number) in rows.iter_mut().zip([between.first, between.second]) {
+                if row.0 != Some(number) {
+                    let of_row = row_of(logits, count);
+                    let pixel = number as usize * self.width + left as usize;
+                    source.logits(coefficients, pixel, count, of_row);
+                    let of_columns = columns.iter().map(|column| {
+                        let a = of_row[(column.first - left) as usize];
+                        let b = of_row[(column.second - left) as usize];
+                        a + (b - a) * column.weight
+                    });
+                    row.0 = Some(number);
+                    row.1.clear();
+                    row.1.extend(of_columns);
+                }
+            }
+            let [(_, upper), (_, lower)] = &*rows;
+            let logits = row_of(logits, width);
+            for ((logit, p), q) in logits.iter_mut().zip(upper).zip(lower) {
+                *logit = p + (q - p) * between.weight;
+            }
+            set_bits(logits, width, bytes);
+        }
+    }
+}
+
+/// Memory for the logits of `width` pixels.
+#[inline(always)]
+fn row_of(memory: &mut Vec<f32>, width: usize) -> &mut [f32] {
+    if memory.len() < width + BEYOND {
+        memory.resize(width + BEYOND, 0.0);
+    }
+    &mut memory[..width + BEYOND]
+}
+
+/// Sets the bits of a row where the logit is greater than 0. Behind the logits of `width` pixels there are others,
+/// which are overwritten.
+#[inline(always)]
+fn set_bits(logits: &mut [f32], width: usize, bytes: &mut [u8]) {
+    logits[width..width.next_multiple_of(8)].fill(0.0);
+    for (byte, logits) in bytes.iter_mut().zip(logits.as_chunks::<8>().0) {
+        let ones = u64::from_le_bytes(logits.map(|logit| u8::from(logit > 0.0)));
+        // Byte i of the factor moves bit 8 i to bit 63 - i; no two products have a bit in common.
+        *byte = (ones.wrapping_mul(0x8040_2010_0804_0201) >> 56) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_significant_bit_is_the_first_pixel_and_bits_beyond_the_width_are_0() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for width in 1..40 {
+            let mut logits: Vec<f32> = (0..width + BEYOND)
+                .map(|_| *rng.choice(&[1.0, -1.0, 0.0, -0.0, f32::NAN, f32::INFINITY]).unwrap())
+                .collect();
+            let mut expected = vec![0u8; width.div_ceil(8)];
+            for (x, logit) in logits[..width].iter().enumerate() {
+                if *logit > 0.0 {
+                    expected[x / 8] |= 0x80 >> (x % 8);
+                }
+            }
+            let mut bytes = vec![0xff; width.div_ceil(8)];
+            set_bits(&mut logits, width, &mut bytes);
+            assert_eq!(bytes, expected, "{width}");
+        }
+    }
+}

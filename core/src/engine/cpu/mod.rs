@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine that runs on the CPU.
+//!
+//! In: tensors in host memory. Out: the outcome in buffers that are reused for the next run. Decode
+//! reads the scores once, in the order of memory. Suppression compares a candidate with several
+//! boxes at a time and, if there are many, only with nearby boxes ([`spatial_grid`]). Loops are
+//! written so that the compiler vectorizes them.
+//!
+//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base instruction set,
+//! and for AVX2, which is chosen at run time.
+
+mod block;
+mod by_class;
+mod candidate;
+mod conflict;
+mod decode;
+mod general;
+mod masks;
+mod multi_label;
+mod oriented;
+mod ranking;
+mod score;
+mod spatial_grid;
+mod suppressors;
+
+use std::ops::Range;
+
+use super::class_limits::{self as limits, ClassLimits};
+use super::params::cap;
+use super::validate::validate;
+use super::{
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
+};
+use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
+use crate::geometry::oriented::Rectangle;
+use crate::geometry::overlap::{Measure, Visitor};
+use crate::tensor::{Elements, HostImages, TensorView};
+use by_class::ByClass;
+use conflict::{Conflict, Entry, Test};
+use decode::{CandidateDecoder, Found, ImageRules};
+use general::{HostTensors, ImageTensors};
+use masks::{ImageMasks, MaskBuffers};
+use ranking::Ranking;
+use suppressors::Suppressors;
+
+/// The engine that runs on the CPU.
+#[derive(Debug, Default)]
+pub struct Cpu {
+    decoder: CandidateDecoder,
+    ranking: Ranking,
+    by_class: ByClass,
+    suppressors: Suppressors,
+    oriented_suppressors: Suppressors<Rectangle>,
+    groups: Vec<GroupCounts>,
+    /// The survivors of all groups.
+    survivors: Vec<Detection>,
+    /// The columns of all survivors.
+    columns: Vec<f32>,
+    masks: MaskBuffers,
+    limits: ClassLimits,
+}
+
+/// Upright boxes for [`Cpu::suppress_boxes`]: what the rules of the engines make candidates of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Boxes<'a> {
+    pub corners: &'a [[f32; 4]],
+    pub scores: &'a [f32],
+    /// From 0 to less than [`MAX_CLASSES`]; empty if all boxes are of one class.
+    pub classes: &'a [i32],
+}
+
+impl Engine for Cpu {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<Outcome<'_>, EngineError> {
+        validate(tensors, layout, params, images)?;
+        self.groups.clear();
+        self.survivors.clear();
+        self.columns.clear();
+        self.masks.clear();
+        match layout.plain(tensors) {
+            Some(plain) => self.run_plain(tensors, layout, &plain, params, images)?,
+            None => self.run_general(tensors, layout, params, images)?,
+        }
+        Ok(Outcome {
+            engine: self.name(),
+            groups: &self.groups,
+            detections: &self.survivors,
+            columns: &self.columns,
+            column_components: layout.column_components(),
+            mask_places: &self.masks.places,
+            mask_bytes: &self.masks.bytes,
+            anchors: layout.anchors(),
+            device: DeviceWork::default(),
+        })
+    }
+}
+
+impl Cpu {
+    pub(super) const NAME: &'static str = "cpu";
+
+    /// The survivors of upright boxes that need no decoding, in descending rank: those of the rules from order on.
+    /// [`Detection::anchor`] is the index of the box.
+    pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
+        let Boxes { corners, scores, classes } = *boxes;
+        let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
+        found.clear();
+        (*class_count, *is_oriented) = (if classes.is_empty() { 1 } else { MAX_CLASSES }, false);
+        let candidate = |index: usize, (&[x1, y1, x2, y2], &score): (&[f32; 4], &f32)| {
+            let class = classes.get(index).map_or(0, |&class| class as u32);
+            Detection { x1, y1, x2, y2, score, class, anchor: index as u32 }
+        };
+        let all = corners.iter().zip(scores).enumerate();
+        found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
+        self.groups.clear();
+        self.survivors.clear();
+        self.suppress_group(params);
+        &self.survivors
+    }
+
+    fn run_plain(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        plain: &PlainLayout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<(), EngineError> {
+        let boxes = HostImages::new(&tensors[plain.boxes.tensor])?;
+        let scores = HostImages::new(&tensors[plain.scores.tensor])?;
+        for group in groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                let (plain, decoder) = (&plain.of_image(image, tensors), &mut self.decoder);
+                match (boxes.holding(image)?, scores.holding(image)?) {
+                    (Elements::F32(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F16(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F32(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
+                    (Elements::F16(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
+                    _ => unreachable!("tensors of a plain layout have floating-point numbers"),
+                }
+            }
+            let first = self.suppress_group(params);
+            self.apply_limits(params, first);
+        }
+        Ok(())
+    }
+
+    fn run_general(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<(), EngineError> {
+        let host = HostTensors::new(tensors, layout)?;
+        for group in groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                self.decoder.decode_general(layout, &rules, &host.image(image)?);
+            }
+            let first = self.suppress_group(params);
+            if !layout.columns.is_empty() {
+                self.add_columns(
+                    &host,
+                    layout,
+                    params,
+                    &images[group.clone()],
+                    group.start,
+                    first,
+                )?;
+            }
+            self.apply_limits(params, first);
+        }
+        Ok(())
+    }
+
+    /// Adds the columns and the masks of the survivors of a group, which begin at `first`. The group's images are from
+    /// `first_image` on.
+    fn add_columns(
+        &mut self,
+        host: &HostTensors<'_, '_>,
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        first_image: usize,
+        first: usize,
+    ) -> Result<(), EngineError> {
+        self.masks.begin_group();
+        let width = layout.column_components();
+        let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
+        for survivor in &self.survivors[first..] {
+            let index = survivor.anchor as usize / layout.anchors();
+            // Survivors of one image mostly follow one another, or all are of one image.
+            if current.as_ref().is_none_or(|(of, ..)| *of != index) {
+                let tensors = host.image(first_image + index)?;
+                let masks = layout.prototypes.as_ref().map(|prototypes| {
+                    let numbers = tensors.numbers(&prototypes.field);
+                    ImageMasks::new(layout, prototypes, params, &images[index], numbers)
+                });
+                current = Some((index, tensors, masks));
+            }
+            let (_, tensors, masks) =
+                current.as_ref().expect("the image's tensors were just found");
+            tensors.append_columns(layout, survivor, &mut self.columns);
+            if let Some(masks) = masks {
+                let row = &self.columns[self.columns.len() - width..];
+                self.masks.add(masks, survivor, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Suppresses the candidates of a group. Returns the index of its first survivor.
+    fn suppress_group(&mut self, params: &Params) -> usize {
+        let first = self.survivors.len();
+        self.suppress(params);
+        let Found { candidates, rejected, .. } = &self.decoder.found;
+        self.groups.push(GroupCounts {
+            first,
+            first_mask: first,
+            survivors: self.survivors.len() - first,
+            candidates: candidates.len(),
+            rejected: *rejected,
+        });
+        first
+    }
+
+    /// Applies the limits of classes to the last group, whose survivors begin at `first`.
+    fn apply_limits(&mut self, params: &Params, first: usize) {
+        if !params.has_class_limits() {
+            return;
+        }
+        let width = self.columns.len().checked_div(self.survivors.len()).unwrap_or(0);
+        let places = &mut self.masks.places;
+        let survivors = limits::Survivors {
+            detections: &mut self.survivors[first..],
+            columns: &mut self.columns[first * width..],
+            places: places.get_mut(first..).unwrap_or_default(),
+        };
+        let kept = self.limits.apply(params, survivors);
+        self.survivors.truncate(first + kept);
+        self.columns.truncate((first + kept) * width);
+        places.truncate(first + kept);
+        self.groups.last_mut().expect("the group has been added").survivors = kept;
+    }
+
+    fn suppress(&mut self, params: &Params) {
+        let is_by_class = self.is_by_class(params);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2, which is the only feature that the functions require.
+            unsafe {
+                match (self.decoder.is_oriented, is_by_class) {
+                    (false, false) => self.suppress_with_avx2(params),
+                    (false, true) => self.suppress_by_class_with_avx2(params),
+                    (true, _) => self.suppress_oriented_with_avx2(params),
+                }
+            };
+            return;
+        }
+        match (self.decoder.is_oriented, is_by_class) {
+            (false, false) => self.suppress_portable(params),
+            (false, true) => self.suppress_by_class_portable(params),
+            (true, _) => self.suppress_oriented_portable(params),
+        }
+    }
+
+    /// Whether upright boxes are suppressed class after class.
+    fn is_by_class(&self, params: &Params) -> bool {
+        compares_classes(&self.decoder, params)
+            && params.method != Method::None
+            // Else those of lower rank need not be found.
+            && params.survivors_to_find() == 0
+            && self.decoder.found.candidates.len() >= by_class::LEAST_CANDIDATES
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn suppress_with_avx2(&mut self, params: &Params) {
+        self.suppress_portable(params);
+    }
+
+    /// A function of its own, as that for oriented boxes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn suppress_by_class_with_avx2(&mut self, params: &Params) {
+        self.suppress_by_class_portable(params);
+    }
+
+    /// A function of its own, because it changes how the compiler optimizes the code for upright boxes.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn suppress_oriented_with_avx2(&mut self, params: &Params) {
+        self.suppress_oriented_portable(params);
+    }
+
+    #[inline(always)]
+    fn suppress_portable(&mut self, params: &Params) {
+        let classes = compares_classes(&self.decoder, params);
+        let (suppression, suppressors) = self.suppression(params);
+        params.overlap.visit(Suppress { suppression, suppressors, classes });
+    }
+
+    #[inline(always)]
+    fn suppress_by_class_portable(&mut self, params: &Params) {
+        let (suppression, suppressors) = self.suppression(params);
+        params.overlap.visit(SuppressByClass { suppression, suppressors });
+    }
+
+    #[inline(always)]
+    fn suppression<'a>(&'a mut self, params: &'a Params) -> (Suppression<'a>, &'a mut Suppressors) {
+        let Self { decoder, ranking, by_class, suppressors, survivors, .. } = self;
+        let found = &decoder.found;
+        (Suppression { found, ranking, by_class, survivors, params }, suppressors)
+    }
+
+    #[inline(always)]
+    fn suppress_oriented_portable(&mut self, params: &Params) {
+        let Self {
+            decoder, ranking, by_class, oriented_suppressors: suppressors, survivors, ..
+        } = self;
+        let classes = compares_classes(decoder, params);
+        let found = &decoder.found;
+        let suppression = Suppression { found, ranking, by_class, survivors, params };
+        oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
+    }
+}
+
+/// The indices of the images of each group.
+fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    images.chunk_by(|before, next| before.group == next.group).map(move |group| {
+        let first = end;
+        end += group.len();
+        first..end
+    })
+}
+
+/// The rules for the image with this index, which is one of `group`.
+fn image_rules<'a>(
+    layout: &Layout,
+    params: &'a Params,
+    images: &[ImagePlace],
+    group: &Range<usize>,
+    image: usize,
+) -> ImageRules<'a> {
+    let place = images[image].decode_place(layout, params);
+    // `validate` has bounded the anchors of a group by 32 bits.
+    let first_anchor = ((image - group.start) * layout.anchors()) as u32;
+    ImageRules { params, place, first_anchor }
+}
+
+/// Whether classes must be compared: not if there is a single one.
+fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
+    !params.class_agnostic && decoder.classes > 1
+}
+
+/// The suppression of the candidates of a group.
+struct Suppression<'a> {
+    found: &'a Found,
+    ranking: &'a mut Ranking,
+    by_class: &'a mut ByClass,
+    survivors: &'a mut Vec<Detection>,
+    params: &'a Params,
+}
+
+impl Suppression<'_> {
+    #[inline(always)]
+    fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+        let Self { found, ranking, survivors: all_survivors, params, .. } = self;
+        let mut threshold = params.iou_threshold;
+        let mut test = C::new(params, threshold);
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let mut survivors = std::mem::take(all_survivors);
+        let max_survivors = survivors.len().saturating_add(cap(params.survivors_to_find()));
+        suppressors.clear();
+        let mut entries = [Entry::default(); 32];
+        'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
+            // Several entries are loaded in one loop, so that their cache misses overlap.
+            for (entry, &key) in entries.iter_mut().zip(keys) {
+                *entry = C::entry(candidates, rectangles, ranking::index(key), params);
+            }
+            for (entry, &key) in entries.iter().zip(keys) {
+                if survivors.len() == max_survivors {
+                    break 'all;
+                }
+                if !params.class_rules.is_empty() {
+                    let of_class = params.iou_threshold_of(candidates[ranking::index(key)].class);
+                    if of_class != threshold {
+                        threshold = of_class;
+                        test = C::new(params, threshold);
+                    }
+                }
+                let survives =
+                    params.method == Method::None || !suppressors.any_conflicts(entry, test);
+                if survives {
+                    // `push` would copy through the stack, which takes longer than the comparison.
+                    let candidate = &candidates[ranking::index(key)];
+                    survivors.extend_from_slice(std::slice::from_ref(candidate));
+                }
+                if params.method == Method::MapReduce
+                    || (survives && params.method == Method::Greedy)
+                {
+                    suppressors.push(entry, ranked);
+                }
+            }
+        }
+        *all_survivors = survivors;
+    }
+
+    /// Class after class: candidates of different classes do not conflict.
+    #[inline(always)]
+    fn run_by_class<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+        let Self { found, ranking, by_class, survivors, params } = self;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let keys = ranking.top(candidates, ranked);
+        by_class.sort(keys, candidates);
+        let index = |position: u32| ranking::index(keys[position as usize]);
+        let mut entries = [Entry::default(); 32];
+        let (classes, survives) = by_class.classes();
+        for of_class in classes {
+            let class = candidates[index(of_class[0])].class;
+            let test = C::new(params, params.iou_threshold_of(class));
+            suppressors.clear();
+            for positions in of_class.chunks(entries.len()) {
+                for (entry, &position) in entries.iter_mut().zip(positions) {
+                    *entry = C::entry(candidates, rectangles, index(position), params);
+                }
+                for (entry, &position) in entries.iter().zip(positions) {
+                    let is_kept = !suppressors.any_conflicts(entry, test);
+                    survives[position as usize] = is_kept;
+                    if is_kept || params.method == Method::MapReduce {
+                        suppressors.push(entry, of_class.len());
+                    }
+                }
+            }
+        }
+        let kept = keys.iter().zip(&by_class.survives).filter(|&(_, &survives)| survives);
+        survivors.extend(kept.map(|(&key, _)| candidates[ranking::index(key)]));
+    }
+}
+
+/// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
+struct Suppress<'a> {
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors,
+    classes: bool,
+}
+
+impl Visitor for Suppress<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { suppression: this, suppressors: to, classes } = self;
+        let params = this.params;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
+            (false, false, false) => this.run::<Test<M, false, false, false>>(to),
+            (false, false, true) => this.run::<Test<M, false, false, true>>(to),
+            (false, true, false) => this.run::<Test<M, false, true, false>>(to),
+            (false, true, true) => this.run::<Test<M, false, true, true>>(to),
+            (true, false, false) => this.run::<Test<M, true, false, false>>(to),
+            (true, false, true) => this.run::<Test<M, true, false, true>>(to),
+            (true, true, false) => this.run::<Test<M, true, true, false>>(to),
+            (true, true, true) => this.run::<Test<M, true, true, true>>(to),
+        }
+    }
+}
+
+/// Suppression of each class by itself, by the measure that visits it. Classes need not be compared.
+struct SuppressByClass<'a> {
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors,
+}
+
+impl Visitor for SuppressByClass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { suppression: this, suppressors: to } = self;
+        let params = this.params;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => this.run_by_class::<Test<M, false, false, false>>(to),
+            (false, true) => this.run_by_class::<Test<M, false, true, false>>(to),
+            (true, false) => this.run_by_class::<Test<M, true, false, false>>(to),
+            (true, true) => this.run_by_class::<Test<M, true, true, false>>(to),
+        }
+    }
+}
+
+/// Suppression of oriented candidates by the measure that visits it.
+struct SuppressOriented<'a> {
+    suppression: Suppression<'a>,
+    suppressors: &'a mut Suppressors<Rectangle>,
+    classes: bool,
+}
+
+impl oriented::Visitor for SuppressOriented<'_> {
+    #[inline(always)]
+    fn visit<M: oriented::Measure>(self) {
+        let Self { suppression, suppressors, classes } = self;
+        match classes {
+            false => suppression.run::<oriented::Test<M, false>>(suppressors),
+            true => suppression.run::<oriented::Test<M, true>>(suppressors),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder;
+
+    /// On a processor with AVX2, no other test runs the portable code.
+    #[test]
+    fn portable_code_and_avx2_code_give_the_same_bits() {
+        let mut rng = fastrand::Rng::with_seed(2020);
+        let columns: Vec<f32> = (0..84 * 1000)
+            .map(|i| if i < 4000 { 20.0 + rng.f32() * 100.0 } else { rng.f32() })
+            .collect();
+        let tensors = [TensorView::from_slice("yolo-v8-out", &[1, 84, 1000], &columns)];
+        let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
+        let plain = layout.plain(&tensors).unwrap();
+        let params = Params { class_agnostic: true, ..Params::default() };
+        let mut dispatched = Cpu::default();
+        let place = ImagePlace::in_model([1.0; 2]);
+        dispatched.run(&tensors, &layout, &params, &[place]).unwrap();
+        let mut portable = Cpu::default();
+        let place = place.decode_place(&layout, &params);
+        let rules = ImageRules { params: &params, place, first_anchor: 0 };
+        portable.decoder.decode_portable(&plain, &rules, &columns, &columns);
+        portable.suppress_portable(&params);
+        assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
+        assert_eq!(portable.survivors, dispatched.survivors);
+        assert!(
+            (20..900).contains(&dispatched.survivors.len()),
+            "{} survivors",
+            dispatched.survivors.len()
+        );
+    }
+}

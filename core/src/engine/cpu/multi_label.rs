@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decode with `multi_label`: every pair of anchor and class that reaches its threshold is a candidate.
+//!
+//! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of anchor,
+//! then class. Scores are compared several at a time with the lowest threshold of any class, below
+//! which most of them are; the rules are then applied one by one to the remaining pairs.
+
+use super::candidate::Scored;
+use super::decode::{BLOCK, CandidateDecoder, ImageRules, WIDTH};
+use super::score::Score;
+use crate::decoder::PlainLayout;
+use crate::tensor::Element;
+
+/// The number of low bits that hold the class in an element of [`CandidateDecoder::pairs`]; the bits above
+/// hold the index of the anchor in its block.
+const CLASS_BITS: u32 = 16;
+const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
+
+/// The lowest threshold of any class, as a number and as a key.
+struct LowestThreshold<S: Score> {
+    threshold: f32,
+    key: S::Key,
+}
+
+impl<S: Score> LowestThreshold<S> {
+    fn new(threshold: f32) -> Self {
+        Self { threshold, key: S::threshold_key(threshold) }
+    }
+
+    /// Whether a pair with this class score is dropped, whatever its class and its box.
+    /// `objectness` is finite.
+    #[inline(always)]
+    fn drops(&self, score: S, objectness: Option<f32>) -> bool {
+        match objectness {
+            None => S::is_below(score.key(), self.key),
+            Some(objectness) => {
+                // False if the score or the product is not finite: then the pair is rejected.
+                let product = objectness * score.to_f32();
+                (product < self.threshold) & (product > f32::NEG_INFINITY)
+            }
+        }
+    }
+
+    /// Whether all pairs with these class scores are dropped.
+    #[inline(always)]
+    fn drops_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
+        scores.iter().fold(true, |all, &score| all & self.drops(score, objectness))
+    }
+}
+
+impl CandidateDecoder {
+    #[inline(always)]
+    pub(super) fn decode_pairs<B: Element, S: Score>(
+        &mut self,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
+            self.pairs_by_class(layout, rules, boxes, scores);
+        } else {
+            self.pairs_by_anchor(layout, rules, boxes, scores);
+        }
+    }
+
+    /// Decodes one anchor after the other.
+    #[inline(always)]
+    fn pairs_by_anchor<B: Element, S: Score>(
+        &mut self,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
+        let is_row = layout.scores.component_stride == 1;
+        for anchor in 0..layout.anchors {
+            let objectness = layout.objectness.map(|field| scores[field.index(anchor, 0)]);
+            if objectness.is_some_and(|objectness| S::is_below(objectness.key(), lowest.key)) {
+                continue;
+            }
+            let objectness = objectness.map(S::to_f32);
+            if objectness.is_some_and(|objectness| !objectness.is_finite()) {
+                self.found.rejected += layout.classes;
+                continue;
+            }
+            for first in (0..layout.classes).step_by(WIDTH) {
+                let classes = first..layout.classes.min(first + WIDTH);
+                if is_row {
+                    let from = layout.scores.index(anchor, first);
+                    if lowest.drops_all(&scores[from..][..classes.len()], objectness) {
+                        continue;
+                    }
+                }
+                for class in classes {
+                    let score = scores[layout.scores.index(anchor, class)];
+                    if !lowest.drops(score, objectness) {
+                        self.add_pair_if_candidate(
+                            [anchor, class],
+                            objectness,
+                            score,
+                            layout,
+                            rules,
+                            boxes,
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decodes scores that are contiguous for each class, block by block of anchors.
+    #[inline(always)]
+    fn pairs_by_class<B: Element, S: Score>(
+        &mut self,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        boxes: &[B],
+        scores: &[S],
+    ) {
+        let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
+        let mut pairs = std::mem::take(&mut self.pairs);
+        for start in (0..layout.anchors).step_by(BLOCK) {
+            let len = BLOCK.min(layout.anchors - start);
+            pairs.clear();
+            for class in 0..layout.classes {
+                let from = layout.scores.index(start, class);
+                let column = &scores[from..from + len];
+                for (chunk, scores) in column.chunks(WIDTH).enumerate() {
+                    if lowest.drops_all(scores, None) {
+                        continue;
+                    }
+                    for (i, &score) in scores.iter().enumerate() {
+                        if !lowest.drops(score, None) {
+                            let index = (chunk * WIDTH + i) as u32;
+                            pairs.push(index << CLASS_BITS | class as u32);
+                        }
+                    }
+                }
+            }
+            // Sorts by anchor, then by class.
+            pairs.sort_unstable();
+            for &pair in &pairs {
+                let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
+                let anchor = start + (pair >> CLASS_BITS) as usize;
+                let score = scores[layout.scores.index(anchor, class)];
+                self.add_pair_if_candidate([anchor, class], None, score, layout, rules, boxes);
+            }
+        }
+        self.pairs = pairs;
+    }
+
+    #[inline(always)]
+    fn add_pair_if_candidate<B: Element, S: Score>(
+        &mut self,
+        [anchor, class]: [usize; 2],
+        objectness: Option<f32>,
+        score: S,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        boxes: &[B],
+    ) {
+        let (anchor, class) = (anchor as u32, class as u32);
+        // Rule 4 for objectness; a pair whose objectness is too low is dropped whatever its score.
+        if objectness.is_some_and(|objectness| objectness < rules.params.thresholds.of(class)) {
+            return;
+        }
+        let pair = Scored { anchor, objectness, best: score.to_f32(), class };
+        self.found.add_if_candidate(pair, layout, rules, boxes);
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run reads: tensors, layout, parameters and places of images, and the graph that it needs.
+
+use super::graph::{GraphConfig, LaunchParams};
+use super::interface::{KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
+use super::kernels::DecodeKernel;
+use super::mask_params::{MaskParams, MaskPlaceParams};
+use super::places::Placed;
+use crate::decoder::{Field, Layout, PlainLayout};
+use crate::engine::validate::greatest_group;
+use crate::engine::{ImagePlace, Params};
+
+/// The tensors, parameters and places of a run.
+pub(super) struct Batch<'b> {
+    pub source: Source,
+    pub layout: &'b Layout,
+    /// The plain layout that is equal to `layout`.
+    pub plain: Option<&'b PlainLayout>,
+    pub params: &'b Params,
+    /// The place of each image. The run has at least one.
+    pub images: &'b [ImagePlace],
+    /// The pixels of the masks of each image.
+    pub mask_places: Placed<MaskPlaceParams>,
+    /// Which groups have their candidates sorted.
+    pub sort: SortLimits,
+    pub launch: LaunchParams,
+    /// The number of bytes that are uploaded.
+    pub uploaded: u64,
+}
+
+impl Batch<'_> {
+    /// The number of groups of images.
+    pub fn groups(&self) -> u32 {
+        self.images.last().map_or(0, |last| last.group + 1)
+    }
+
+    /// The most anchors of a group. `validate` has bounded the number by 32 bits.
+    pub fn greatest_anchors(&self) -> u32 {
+        (self.layout.anchors() * greatest_group(self.images)) as u32
+    }
+
+    /// The most candidates that a group can have. `validate` has bounded the number of pairs, too.
+    pub fn greatest_candidates(&self) -> u32 {
+        let anchors = self.greatest_anchors();
+        match is_multi_label(self.layout, self.params) {
+            true => anchors * self.layout.score.components as u32,
+            false => anchors,
+        }
+    }
+
+    /// The graph for `capacity` candidates of a group, without masks.
+    pub fn config(&self, capacity: u32) -> GraphConfig {
+        GraphConfig {
+            capacity,
+            groups: self.groups(),
+            sort: self.sort,
+            decode: match self.plain {
+                Some(plain) => {
+                    let fields = [plain.boxes, plain.scores];
+                    let precision =
+                        |of: Field| Precision::of(self.source.tensor(of.tensor).element);
+                    DecodeKernel::Plain(fields.map(precision))
+                }
+                None if self.layout.is_oriented() => DecodeKernel::Oriented,
+                None => DecodeKernel::Layout,
+            },
+            multi_label: is_multi_label(self.layout, self.params),
+            column_components: self.layout.column_components() as u32,
+            masks: None,
+            mask_words: 0,
+        }
+    }
+
+    /// The parameters for the memory of a graph per group: for candidates, and for words of masks.
+    pub fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
+        let Self { source, layout, params, mask_places, .. } = self;
+        self.launch.kernel = match self.plain {
+            Some(plain) => KernelParams::new(source, plain, params, memory),
+            None => KernelParams::of_layout(source, layout, params, memory),
+        };
+        if let Some(prototypes) = &layout.prototypes {
+            self.launch.masks =
+                MaskParams::new(source, layout, prototypes, mask_places, mask_words);
+        }
+        self.launch.groups = self.groups();
+        &self.launch
+    }
+}

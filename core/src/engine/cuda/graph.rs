@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels as one launch of a CUDA graph.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+
+use super::interface::{
+    CHUNK_THREADS, DECODE_THREADS, KernelParams, MAP_THREADS, Memory, PUBLISH_THREADS,
+    REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks, reduce_blocks,
+    sort_blocks, sort_rank_blocks, workspace_bytes,
+};
+use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
+use super::kernels::{DecodeKernel, Kernels};
+use super::layout_params::{ColumnParams, LayoutParams};
+use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
+use super::results::ResultAddresses;
+use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
+
+/// What a graph is instantiated for. Launches with fewer groups and less capacity run on it, too. Images need no memory:
+/// any number of them runs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GraphConfig {
+    /// Candidates of a group that there is memory for.
+    pub capacity: u32,
+    /// Groups of images that there is memory for.
+    pub groups: u32,
+    /// Which groups have their candidates sorted.
+    pub sort: SortLimits,
+    pub decode: DecodeKernel,
+    pub multi_label: bool,
+    /// The numbers that survivors carry along; 0: the layout has no columns.
+    pub column_components: u32,
+    /// The kernel for masks; `None`: the layout has no prototypes.
+    pub masks: Option<MaskKernel>,
+    /// Words of the masks of a group that there is memory for.
+    pub mask_words: u32,
+}
+
+/// The parameters that change from launch to launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LaunchParams {
+    pub kernel: KernelParams,
+    /// The number of groups of images.
+    pub groups: u32,
+    /// Of all but [`DecodeKernel::Plain`].
+    pub layout: LayoutParams,
+    /// Of a layout with columns.
+    pub columns: ColumnParams,
+    /// Of a layout with prototypes.
+    pub masks: MaskParams,
+    /// Where the last kernels write.
+    pub results: ResultAddresses,
+}
+
+impl GraphConfig {
+    /// The bytes of a group's workspace.
+    fn workspace_bytes(&self) -> usize {
+        let is_oriented = self.decode == DecodeKernel::Oriented;
+        workspace_bytes(self.capacity, is_oriented, self.sort.limit)
+    }
+
+    /// The kernels, in the order of their nodes.
+    fn kernels(&self) -> impl Iterator<Item = KernelNode> + use<> {
+        use KernelNode::*;
+        let is_sorted = self.capacity > self.sort.limit;
+        let chunks = if is_sorted { chunk_count(self.capacity, self.sort.first_chunk) } else { 0 };
+        let sort = [SortCount, SortScatter, SortRank].into_iter().filter(move |_| is_sorted);
+        let of_chunks =
+            (0..chunks).flat_map(|chunk| [ChunkFilter(chunk), ChunkMap(chunk), ChunkReduce(chunk)]);
+        let masks = self.masks.map(|_| Masks);
+        [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks).chain(masks).chain([Publish])
+    }
+
+    /// Whether launches of `wanted` run on a graph with this configuration.
+    fn holds(&self, wanted: &Self) -> bool {
+        self.capacity >= wanted.capacity
+            && self.groups >= wanted.groups
+            && self.sort == wanted.sort
+            && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
+            && self.column_components == wanted.column_components
+            && self.masks == wanted.masks
+            && self.mask_words >= wanted.mask_words
+    }
+}
+
+/// An instantiated graph, with its kernels' workspace.
+#[derive(Debug)]
+pub(super) struct Graph {
+    // Dropped first: its nodes have the workspace and the kernels.
+    sequence: NodeSequence,
+    kernels: Arc<Kernels>,
+    config: GraphConfig,
+    workspace: DeviceBuffer,
+    nodes: Vec<(KernelNode, sys::CUgraphNode)>,
+    /// The parameters of the decode, the masks and the publish node.
+    params: LaunchParams,
+    /// The groups that the nodes' grids are for, but decode's grid, which is for the images of `params`.
+    groups: u32,
+}
+
+// SAFETY: the nodes' handles may be used from any thread in whose context they are.
+unsafe impl Send for Graph {}
+
+/// The kernel of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KernelNode {
+    Decode,
+    Map,
+    Reduce,
+    SortCount,
+    SortScatter,
+    SortRank,
+    /// With the number of the chunk, as those that follow.
+    ChunkFilter(u32),
+    ChunkMap(u32),
+    ChunkReduce(u32),
+    /// Before publish, whose sequence number is stored after all masks, too.
+    Masks,
+    Publish,
+}
+
+impl KernelNode {
+    /// The kernel's name, with the number of its chunk.
+    fn name(self) -> String {
+        match self {
+            Self::Decode => "decode".to_owned(),
+            Self::Map => "map".to_owned(),
+            Self::Reduce => "reduce".to_owned(),
+            Self::SortCount => "sort_count".to_owned(),
+            Self::SortScatter => "sort_scatter".to_owned(),
+            Self::SortRank => "sort_rank".to_owned(),
+            Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
+            Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
+            Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
+            Self::Masks => "masks".to_owned(),
+            Self::Publish => "publish".to_owned(),
+        }
+    }
+
+    /// Whether nothing but its grid changes from launch to launch, with the number of groups.
+    fn has_constant_params(self) -> bool {
+        !matches!(self, Self::Decode | Self::Masks | Self::Publish)
+    }
+}
+
+impl Graph {
+    /// A graph, whose memory is zero in the order of `stream`.
+    pub fn new(
+        kernels: &Arc<Kernels>,
+        stream: &Stream,
+        config: GraphConfig,
+    ) -> Result<Self, DriverError> {
+        let device = kernels.device();
+        let bytes = config.workspace_bytes() * config.groups as usize;
+        let workspace = DeviceBuffer::new(device, bytes)?;
+        // Headers must be zero. The rest is zeroed because some lanes load words of it that no
+        // kernel has written, and do not use them: tools report such loads.
+        stream.zero(&workspace)?;
+        let mut graph = Self {
+            sequence: NodeSequence::new(device)?,
+            kernels: kernels.clone(),
+            config,
+            workspace,
+            nodes: Vec::new(),
+            params: LaunchParams::default(),
+            groups: config.groups,
+        };
+        for kernel in config.kernels() {
+            // The launch sets decode's parameters, and its grid with them.
+            let node = graph.add_kernel(&graph.sequence, kernel, !graph.nodes.is_empty())?;
+            graph.nodes.push((kernel, node));
+        }
+        graph.sequence.instantiate()?;
+        Ok(graph)
+    }
+
+    /// Adds `kernel` with the parameters of the last launch to `sequence`, and returns its node. A kernel that follows
+    /// another one starts before that has completed, if the GPU can do that.
+    fn add_kernel(
+        &self,
+        sequence: &NodeSequence,
+        kernel: KernelNode,
+        follows_kernel: bool,
+    ) -> Result<sys::CUgraphNode, DriverError> {
+        let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
+        let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
+        self.with_node_params(kernel, &self.params, self.groups, |params| {
+            // SAFETY: the parameters are those that the kernel takes.
+            unsafe { sequence.add_kernel(params, start) }
+        })
+    }
+
+    /// The names of the kernels, in the order of their launches.
+    pub fn kernel_names(&self) -> Vec<String> {
+        self.nodes.iter().map(|(kernel, _)| kernel.name()).collect()
+    }
+
+    /// A graph that runs the first `count` kernels of the last launch `times` times. The last kernels reset the
+    /// counters in the workspace; with `resets` a memset before each repetition does so.
+    pub fn repeated(
+        &self,
+        count: usize,
+        times: u32,
+        resets: bool,
+    ) -> Result<NodeSequence, DriverError> {
+        let mut sequence = NodeSequence::new(self.kernels.device())?;
+        let GraphConfig { capacity, sort, .. } = self.config;
+        let (first, groups) = (self.workspace.address(), self.groups as usize);
+        let stride = self.config.workspace_bytes();
+        for _ in 0..times {
+            if resets {
+                sequence.add_memset(first, 0, [HEADER_BYTES, groups, stride])?;
+            }
+            if resets && capacity > sort.limit {
+                let sort_state = first + sort_state_offset(capacity) as u64;
+                sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
+            }
+            for (i, &(kernel, _)) in self.nodes[..count].iter().enumerate() {
+                self.add_kernel(&sequence, kernel, i > 0)?;
+            }
+        }
+        sequence.instantiate()?;
+        Ok(sequence)
+    }
+
+    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many groups.
+    fn with_node_params<T>(
+        &self,
+        kernel: KernelNode,
+        params: &LaunchParams,
+        groups: u32,
+        act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
+    ) -> T {
+        let (kernels, capacity) = (&*self.kernels, self.config.capacity);
+        let groups = groups.max(1);
+        // By the configuration, also for a launch with fewer groups: not every driver can change the
+        // function of a node.
+        let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.groups);
+        let multiprocessors = kernels.device().multiprocessors();
+        let (function, blocks, threads) = match kernel {
+            KernelNode::Decode => {
+                let decode = kernels.decode(self.config.decode, self.config.multi_label);
+                let blocks = match self.config.decode {
+                    DecodeKernel::Plain(_) => params.kernel.decode_blocks(),
+                    DecodeKernel::Layout | DecodeKernel::Oriented => params.layout.blocks(),
+                };
+                (decode, blocks, DECODE_THREADS)
+            }
+            KernelNode::Map => {
+                (after_decode.map, map_blocks(multiprocessors, capacity, groups), MAP_THREADS)
+            }
+            KernelNode::Reduce => (
+                after_decode.reduce,
+                reduce_blocks(multiprocessors, capacity, groups),
+                REDUCE_THREADS,
+            ),
+            KernelNode::SortCount | KernelNode::SortScatter => {
+                let is_count = kernel == KernelNode::SortCount;
+                let function = if is_count { kernels.sort.count } else { kernels.sort.scatter };
+                (function, sort_blocks(multiprocessors, capacity, groups), SORT_THREADS)
+            }
+            KernelNode::SortRank => {
+                let blocks = sort_rank_blocks(multiprocessors, capacity, groups);
+                (kernels.sort.rank, blocks, CHUNK_THREADS)
+            }
+            KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
+                let is_filter = matches!(kernel, KernelNode::ChunkFilter(_));
+                let function =
+                    if is_filter { kernels.sort.chunk_filter } else { kernels.sort.chunk_map };
+                (function, chunk_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
+            }
+            KernelNode::ChunkReduce(_) => {
+                let blocks = reduce_blocks(multiprocessors, capacity, groups);
+                (kernels.sort.chunk_reduce, blocks, REDUCE_THREADS)
+            }
+            KernelNode::Masks => {
+                let kernel = self.config.masks.expect("the graph has the node");
+                (kernels.masks(kernel), mask_blocks(multiprocessors, groups), MASK_THREADS)
+            }
+            KernelNode::Publish if self.has_columns() => {
+                (after_decode.publish_columns, 1, PUBLISH_THREADS)
+            }
+            KernelNode::Publish => (after_decode.publish, 1, PUBLISH_THREADS),
+        };
+        fn address<T>(value: &T) -> *mut c_void {
+            std::ptr::from_ref(value).cast_mut().cast()
+        }
+        let (workspace, stride) = (self.workspace.address(), self.config.workspace_bytes() as u64);
+        let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
+        let (workspace, stride) = (address(&workspace), address(&stride));
+        let (mut of_decode, mut of_publish) = (
+            // Kernels take as many of these as they have parameters.
+            [address(&params.kernel), workspace, stride, address(&params.layout)],
+            [
+                workspace,
+                stride,
+                address(headers),
+                address(detections),
+                address(&params.columns),
+                address(rows),
+            ],
+        );
+        let mut of_masks = [workspace, stride, address(&params.masks), address(mask_words)];
+        let chunk = match kernel {
+            KernelNode::ChunkFilter(chunk)
+            | KernelNode::ChunkMap(chunk)
+            | KernelNode::ChunkReduce(chunk) => chunk,
+            _ => 0,
+        };
+        let mut of_others = [workspace, stride, address(&chunk)];
+        let parameters: &mut [*mut c_void] = match kernel {
+            KernelNode::Decode => &mut of_decode,
+            KernelNode::Masks => &mut of_masks,
+            KernelNode::Publish => &mut of_publish,
+            _ => &mut of_others,
+        };
+        let rows = match kernel {
+            KernelNode::Decode => params.kernel.images().max(1),
+            _ => groups,
+        };
+        act(&sys::CUDA_KERNEL_NODE_PARAMS {
+            func: function,
+            gridDimX: blocks,
+            gridDimY: rows,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
+            kernelParams: parameters.as_mut_ptr(),
+            extra: null_mut(),
+        })
+    }
+
+    /// Whether launches of `wanted` run on it.
+    pub fn holds(&self, wanted: &GraphConfig) -> bool {
+        self.config.holds(wanted)
+    }
+
+    fn has_columns(&self) -> bool {
+        self.config.column_components > 0
+    }
+
+    /// Candidates of a group that there is memory for.
+    pub fn capacity(&self) -> u32 {
+        self.config.capacity
+    }
+
+    /// What it has been made for.
+    pub fn memory(&self) -> Memory {
+        Memory { capacity: self.config.capacity, sort: self.config.sort }
+    }
+
+    /// Words of the masks of a group that there is memory for.
+    pub fn mask_words(&self) -> u32 {
+        self.config.mask_words
+    }
+
+    /// Groups that there is memory for.
+    pub fn groups(&self) -> u32 {
+        self.config.groups
+    }
+
+    /// Launches the kernels with `params`, asynchronously, in stream order.
+    pub fn launch(&mut self, stream: &Stream, params: &LaunchParams) -> Result<(), DriverError> {
+        let groups = params.groups;
+        debug_assert!(groups <= self.config.groups, "the graph holds the launch");
+        let driver = self.kernels.device().enter()?;
+        let has_other_groups = self.groups != groups;
+        if has_other_groups {
+            // After a failure the engine drops the graph.
+            self.groups = groups;
+            for &(kernel, node) in self.nodes.iter().filter(|(of, _)| of.has_constant_params()) {
+                self.update_node(&driver, kernel, node, params)?;
+            }
+        }
+        let has_other_columns = self.has_columns() && self.params.columns != params.columns;
+        let has_other_results = has_other_groups || self.params.results != params.results;
+        if has_other_results || has_other_columns {
+            self.update_kernel(&driver, KernelNode::Publish, params)?;
+        }
+        let has_masks = self.config.masks.is_some();
+        if has_masks && (has_other_results || self.params.masks != params.masks) {
+            self.update_kernel(&driver, KernelNode::Masks, params)?;
+        }
+        // Equal parameters have the same number of images.
+        let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
+        if self.params.kernel != params.kernel || (!is_plain && self.params.layout != params.layout)
+        {
+            self.update_kernel(&driver, KernelNode::Decode, params)?;
+        }
+        self.params = *params;
+        // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
+        // stream has completed the launch, and the kernels access no memory beyond them, the
+        // workspace and the results.
+        unsafe { self.sequence.launch(&driver, stream) }
+    }
+
+    /// Submits the kernels with `params` one by one, in stream order: into a stream that is being captured no graph can be
+    /// launched.
+    pub fn launch_kernels(
+        &self,
+        stream: &Stream,
+        params: &LaunchParams,
+    ) -> Result<(), DriverError> {
+        let driver = self.kernels.device().enter()?;
+        for &(kernel, _) in &self.nodes {
+            self.with_node_params(kernel, params, params.groups, |node| {
+                // SAFETY: as in `launch`; the parameters are those that the kernel takes, and the driver copies them.
+                unsafe {
+                    driver.cuLaunchKernel(
+                        node.func,
+                        node.gridDimX,
+                        node.gridDimY,
+                        node.gridDimZ,
+                        node.blockDimX,
+                        node.blockDimY,
+                        node.blockDimZ,
+                        node.sharedMemBytes,
+                        stream.handle(),
+                        node.kernelParams,
+                        node.extra,
+                    )
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sets the parameters and the grid of the node of a kernel.
+    fn update_kernel(
+        &self,
+        driver: &ContextGuard<'_>,
+        kernel: KernelNode,
+        params: &LaunchParams,
+    ) -> Result<(), DriverError> {
+        let node = self.nodes.iter().find(|(of, _)| *of == kernel);
+        self.update_node(driver, kernel, node.expect("the graph has the node").1, params)
+    }
+
+    /// Sets the parameters and the grid of a node of the instantiated graph.
+    fn update_node(
+        &self,
+        driver: &ContextGuard<'_>,
+        kernel: KernelNode,
+        node: sys::CUgraphNode,
+        params: &LaunchParams,
+    ) -> Result<(), DriverError> {
+        self.with_node_params(kernel, params, self.groups, |params| {
+            // SAFETY: the node is of this graph, and the parameters are those that the kernel takes.
+            unsafe { self.sequence.set_kernel(driver, node, params) }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interface::Precision;
+    use super::super::results::{ResultSize, Results};
+    use super::*;
+    use crate::device::PinnedBuffer;
+    use crate::engine::Detection;
+
+    const SQUARES: u32 = 60;
+
+    /// A graph with its results, and squares in device memory.
+    struct Fixture {
+        graph: Graph,
+        results: Results,
+        squares: DeviceBuffer,
+        stream: Stream,
+    }
+
+    impl Fixture {
+        fn new(groups: u32, capacity: u32) -> Self {
+            let kernels = Kernels::open(0).unwrap();
+            let device = kernels.device();
+            let stream = Stream::new(device).unwrap();
+            let mut results = Results::new(device).unwrap();
+            let size = ResultSize { capacity, groups, column_components: 0, mask_words: 0 };
+            results.make_room(size).unwrap();
+            let config = GraphConfig {
+                capacity,
+                groups,
+                sort: SortLimits::DEFAULT,
+                decode: DecodeKernel::Plain([Precision::F32; 2]),
+                multi_label: false,
+                column_components: 0,
+                masks: None,
+                mask_words: 0,
+            };
+            let graph = Graph::new(&kernels, &stream, config).unwrap();
+
+            let mut random = fastrand::Rng::with_seed(7);
+            let numbers: Vec<f32> = (0..groups * SQUARES)
+                .flat_map(|_| {
+                    let (x, y, side) = (random.f32() * 90.0, random.f32() * 60.0, 20.0);
+                    [x, y, side + random.f32() * 20.0, random.f32()]
+                })
+                .collect();
+            let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+            let mut pinned = PinnedBuffer::new(device, bytes.len()).unwrap();
+            let squares = DeviceBuffer::new(device, bytes.len()).unwrap();
+            pinned.as_mut_slice().copy_from_slice(bytes);
+            stream.upload(&pinned, &squares, bytes.len()).unwrap();
+            stream.synchronize().unwrap();
+            Self { graph, results, squares, stream }
+        }
+
+        /// The candidates and the survivors of each of `images`, from image `first` on.
+        fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
+            self.run_by(first, images, Graph::launch)
+        }
+
+        fn run_by(
+            &mut self,
+            first: u32,
+            images: u32,
+            launch: impl Fn(&mut Graph, &Stream, &LaunchParams) -> Result<(), DriverError>,
+        ) -> Vec<(u32, Vec<Detection>)> {
+            let address = self.squares.address() + u64::from(first * SQUARES * 16);
+            let memory = self.graph.memory();
+            let kernel = KernelParams::of_squares(address, images, SQUARES, memory);
+            let results = self.results.addresses();
+            let params =
+                LaunchParams { kernel, groups: images, results, ..LaunchParams::default() };
+            self.results.clear(images);
+            launch(&mut self.graph, &self.stream, &params).unwrap();
+            self.results.wait(&self.stream, images).unwrap();
+            let bytes = self.results.bytes(images);
+            let of_image = |image| {
+                let header = self.results.header(image);
+                (header.candidates, self.results.survivors(image).to_vec())
+            };
+            let all: Vec<_> = (0..images).map(of_image).collect();
+            let survivors: usize = all.iter().map(|(_, survivors)| survivors.len()).sum();
+            assert_eq!(bytes as usize, 32 * images as usize + 28 * survivors);
+            all
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn batches_up_to_a_graphs_images_give_what_single_images_give() {
+        let mut fixture = Fixture::new(5, 64);
+        let single: Vec<_> = (0..5).flat_map(|image| fixture.run(image, 1)).collect();
+        assert!(single.iter().all(|(candidates, _)| *candidates == SQUARES));
+        assert!(
+            single.iter().all(|(_, survivors)| (2..SQUARES as usize).contains(&survivors.len()))
+        );
+        for images in [5, 2, 5, 3, 1, 4] {
+            assert_eq!(fixture.run(0, images), single[..images as usize], "{images} images");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn kernels_submitted_one_by_one_give_what_the_graph_gives() {
+        let mut fixture = Fixture::new(5, 64);
+        for images in [5, 1, 3, 2] {
+            let expected = fixture.run(0, images);
+            let by_kernels = |graph: &mut Graph, stream: &Stream, params: &LaunchParams| {
+                graph.launch_kernels(stream, params)
+            };
+            assert_eq!(fixture.run_by(0, images, by_kernels), expected, "{images} images");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a GPU"]
+    fn images_with_more_candidates_than_capacity_are_counted_and_have_no_survivors() {
+        let mut fixture = Fixture::new(3, SQUARES - 1);
+        for images in [3, 1, 2] {
+            let expected = vec![(SQUARES, Vec::new()); images as usize];
+            assert_eq!(fixture.run(0, images), expected, "{images} images");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parameters of the kernels for masks in Rust. kernels/mask_params.cuh documents them; a test compares both.
+//!
+//! In: a layout with prototypes, the tensors in device memory, the pixels of masks. Out: what the kernels read by
+//! value.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::interface::{Source, blocks_per_group};
+use super::layout_params::LayoutField;
+use super::places::{Placed, are_equal};
+use super::upload::{Table, UploadStream};
+use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
+use crate::device::DriverError;
+use crate::engine::masks::{MaskGrid, MaskMemory};
+
+pub(super) const MASK_THREADS: u32 = 512;
+
+/// The words of all groups that there is memory for at first.
+const FIRST_WORDS: u32 = 65_536;
+
+/// The kernel for masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MaskKernel {
+    /// For the pixels of the prototypes.
+    Prototypes,
+    /// For those of the frame.
+    Frame,
+}
+
+impl MaskKernel {
+    pub fn of(grid: &MaskGrid) -> Self {
+        match grid {
+            MaskGrid::Prototypes { .. } => Self::Prototypes,
+            MaskGrid::Frame { .. } => Self::Frame,
+        }
+    }
+}
+
+/// Which pixels the masks of an image have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct MaskPlaceParams {
+    ratio: [f64; 2],
+    offset: [f64; 2],
+    step: [f32; 2],
+    origin: [f32; 2],
+    factor: [f32; 2],
+    frame_size: [u32; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct MaskParams {
+    prototypes: LayoutField,
+    coefficients: [LayoutField; MAX_GROUPS],
+    place: MaskPlaceParams,
+    places: u64,
+    prototype_size: [u32; 2],
+    first_anchor: [u32; MAX_GROUPS],
+    group_count: u32,
+    channels: u32,
+    capacity: u32,
+    limit: u32,
+}
+
+const _: () = assert!(size_of::<MaskPlaceParams>() == 64 && size_of::<MaskParams>() == 632);
+
+impl MaskPlaceParams {
+    fn new(grid: &MaskGrid) -> Self {
+        match *grid {
+            MaskGrid::Prototypes { edges, factor, .. } => {
+                Self { ratio: edges.ratio, offset: edges.offset, factor, ..Self::default() }
+            }
+            MaskGrid::Frame { size, edges, samples } => Self {
+                ratio: edges.ratio,
+                offset: edges.offset,
+                step: samples.map(|samples| samples.step),
+                origin: samples.map(|samples| samples.origin),
+                factor: [0.0; 2],
+                frame_size: size,
+            },
+        }
+    }
+}
+
+impl Table<MaskPlaceParams> {
+    /// The pixels of the masks of images with these grids, and the number of bytes that are uploaded.
+    pub fn provide_masks(
+        &mut self,
+        on: UploadStream<'_>,
+        grids: &[MaskGrid],
+    ) -> Result<(Placed<MaskPlaceParams>, u64), DriverError> {
+        let mut places = grids.iter().map(MaskPlaceParams::new);
+        let same = places.next().unwrap_or_default();
+        if places.all(|place| are_equal(&place, &same)) {
+            return Ok((Placed { same, table: 0 }, 0));
+        }
+        let (table, uploaded) = self.provide(on, grids.iter().map(MaskPlaceParams::new))?;
+        Ok((Placed { same: MaskPlaceParams::default(), table }, uploaded))
+    }
+}
+
+impl MaskParams {
+    /// The parameters for memory for `capacity` words per group.
+    pub fn new(
+        source: &Source,
+        layout: &Layout,
+        prototypes: &Prototypes,
+        places: &Placed<MaskPlaceParams>,
+        capacity: u32,
+    ) -> Self {
+        let mut made = Self {
+            prototypes: LayoutField::new(&prototypes.field, source),
+            // `validate` has bounded these by 32 bits.
+            prototype_size: [prototypes.width as u32, prototypes.height as u32],
+            group_count: layout.groups.len() as u32,
+            channels: layout.columns[prototypes.column].components as u32,
+            place: places.same,
+            places: places.table,
+            capacity,
+            limit: MaskMemory::LIMIT,
+            ..Self::default()
+        };
+        let mut anchors = 0;
+        for (index, group) in layout.groups.iter().enumerate() {
+            made.first_anchor[index] = anchors;
+            anchors += group.anchors as u32;
+            made.coefficients[index] = LayoutField::new(&group.columns[prototypes.column], source);
+        }
+        made
+    }
+}
+
+/// `mask_blocks`
+pub(super) fn mask_blocks(multiprocessors: u32, groups: u32) -> u32 {
+    blocks_per_group(multiprocessors, multiprocessors, groups)
+}
+
+/// The words per group that there is to be memory for, where `needed` are needed.
+pub(super) fn mask_capacity(needed: u32, groups: u32) -> u32 {
+    // Doubled, so that masks that grow do not need memory each time.
+    needed.max(FIRST_WORDS / groups.max(1)).max(64).next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::super::interface::compare::{equal, fields};
+    use super::*;
+    use crate::device::kernel_headers;
+
+    #[test]
+    fn structures_and_constants_are_those_of_mask_params_cuh() {
+        let mut program = String::from("#include \"mask_params.cuh\"\n#include <stddef.h>\n");
+        fields!(program, MaskPlaceParams: ratio, offset, step, origin, factor, frame_size);
+        fields!(
+            program, MaskParams: prototypes, coefficients, place, places, prototype_size, first_anchor,
+            group_count, channels, capacity, limit,
+        );
+        equal(&mut program, "MASK_THREADS", MASK_THREADS as usize);
+        for (multiprocessors, groups) in [(132, 1), (132, 64), (8, 100), (2, 3)] {
+            let theirs = format!("mask_blocks({multiprocessors}, {groups})");
+            equal(&mut program, &theirs, mask_blocks(multiprocessors, groups) as usize);
+        }
+        kernel_headers::compile(&program);
+    }
+
+    #[test]
+    fn the_memory_for_masks_grows_up_to_their_limit() {
+        assert_eq!([1, 3, 65_535].map(|groups| mask_capacity(0, groups)), [65_536, 32_768, 64]);
+        assert_eq!([1, 64].map(|groups| mask_capacity(65_537, groups)), [131_072; 2]);
+        assert_eq!(mask_capacity(MaskMemory::LIMIT, 1), 1 << 23);
+    }
+}

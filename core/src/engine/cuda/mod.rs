@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine for NVIDIA GPUs: decode, map, reduce, masks and publication as one graph launch.
+//!
+//! In: tensors in host or device memory, a layout of one or more images, parameters, the places of the images. Out: the
+//! survivors of each group of images with their columns and masks, and counts. Tensors in device memory are read in place; others are
+//! uploaded from pinned memory. The last kernels write the survivors, their columns, the bits of their masks and 32
+//! bytes of counts per group to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
+//!
+//! At first there is memory for [`CAPACITY_STEP`] candidates per group, or for as many as anchors if those are fewer.
+//! A group can have more: the kernels then report how many, and the batch is run again with enough memory, which is
+//! kept. The same holds for masks, whose size follows from the survivors. Runs that are not waited for
+//! ([`Engine::enqueue`]) cannot be repeated, and have memory for all anchors.
+//!
+//! Groups with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
+//! which is launched while the batch before had such a group, so that other groups do not take longer.
+
+mod batch;
+mod enqueued;
+mod graph;
+mod graphs;
+mod inputs;
+mod interface;
+mod kernels;
+mod layout_params;
+mod mask_params;
+mod places;
+mod results;
+mod run_kernels;
+mod upload;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::class_limits::{ClassLimits, Survivors};
+use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
+use super::validate::{check_overlap, validate};
+use super::{
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
+    Params,
+};
+use crate::decoder::{Layout, PlainLayout};
+use crate::device::{DeviceError, Driver, ForeignStream, Stream};
+use crate::tensor::TensorView;
+use batch::Batch;
+use enqueued::Enqueued;
+use graph::{GraphConfig, LaunchParams};
+use graphs::{CAPACITY_STEP, Graphs};
+use inputs::{InputMemory, Inputs, Provided};
+use interface::{ClassRule, SortLimits, Source};
+use kernels::Kernels;
+use layout_params::{ColumnParams, LayoutParams};
+use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
+use places::{Placed, PlacedImage};
+use results::{DeviceResults, ResultSize, Results};
+pub use run_kernels::RunKernels;
+use upload::{Cached, PriorTable, Table, UploadStream};
+
+/// The engine that runs on an NVIDIA GPU.
+#[derive(Debug)]
+pub struct Cuda {
+    /// Whether the GPU was chosen by number, so that tensors on another GPU are an error.
+    is_fixed: bool,
+    on: OnDevice,
+}
+
+/// Everything that belongs to one GPU.
+#[derive(Debug)]
+struct OnDevice {
+    // Dropped in this order: first what the stream may still use.
+    graphs: Graphs,
+    /// The counts of the last run.
+    groups: Vec<GroupCounts>,
+    /// The number of anchors of an image in the last run.
+    anchors: usize,
+    /// The pixels of the masks of each image of the last run.
+    mask_grids: Vec<MaskGrid>,
+    /// The masks of the survivors of all groups of the last run.
+    mask_places: Vec<MaskPlace>,
+    results: Results,
+    /// The results of runs that are not waited for.
+    device_results: Option<DeviceResults>,
+    /// Completes with the last of these runs, unless that was waited for.
+    enqueued: Enqueued,
+    inputs: InputMemory,
+    /// The thresholds by class.
+    thresholds: Cached<f32>,
+    class_rules: Table<ClassRule>,
+    /// The places of images, for boxes.
+    places: Table<PlacedImage>,
+    /// The places of images, for masks.
+    places_of_masks: Table<MaskPlaceParams>,
+    /// Limits of classes are applied to the results.
+    limits: ClassLimits,
+    priors: PriorTable,
+    /// Which groups have their candidates sorted.
+    sort: SortLimits,
+    stream: Stream,
+    kernels: Arc<Kernels>,
+}
+
+impl Cuda {
+    pub(super) const NAME: &'static str = "cuda";
+
+    /// An engine on GPU number `ordinal`. If that is `None`, on the first GPU until tensors are in the
+    /// memory of another one.
+    ///
+    /// # Errors
+    /// If there is no driver or no such GPU, or the kernels cannot be loaded.
+    pub fn new(ordinal: Option<u32>) -> Result<Self, DeviceError> {
+        let on = OnDevice::new(ordinal.unwrap_or(0))?;
+        Ok(Self { is_fixed: ordinal.is_some(), on })
+    }
+
+    /// The GPU that it runs on.
+    pub fn device(&self) -> &Arc<crate::device::Device> {
+        self.on.kernels.device()
+    }
+
+    /// Sorts the candidates of groups with more than `limit`, in chunks of which the first has about `first_chunk`.
+    pub fn sort_above(&mut self, limit: u32, first_chunk: u32) {
+        self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
+    }
+
+    /// Runs a batch; [`outcome`](Self::outcome) returns the result.
+    pub(super) fn run_batch(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<DeviceWork, EngineError> {
+        supports(params)?;
+        validate(tensors, layout, params, images)?;
+        let plain = layout.plain(tensors);
+        let inputs = Inputs::new(tensors, layout)?;
+        let settings = Settings { layout, plain: plain.as_ref(), params, images };
+        let mut work = self.on.run_batch(&inputs, settings);
+        if let Err(EngineError::OtherDevice { is, .. }) = work
+            && !self.is_fixed
+        {
+            self.on = OnDevice::new(is)?;
+            work = self.on.run_batch(&inputs, settings);
+        }
+        if work.is_err() {
+            // Work of the failed launch may still use the memory; the next run gets its own.
+            self.on.reset();
+        }
+        work
+    }
+
+    /// Runs a batch in the order of `stream`, without waiting for it.
+    pub(super) fn enqueue_batch(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        supports(params)?;
+        validate(tensors, layout, params, images)?;
+        if layout.prototypes.is_some() {
+            return Err(EngineError::NeedsHost {
+                what: "the memory for masks follows from the survivors",
+                instead: "set masks to false",
+            });
+        }
+        if params.has_class_limits() {
+            return Err(EngineError::NeedsHost {
+                what: "the greatest number of survivors of a class is applied by the host",
+                instead: "set that of all classes alone",
+            });
+        }
+        let plain = layout.plain(tensors);
+        let inputs = Inputs::new(tensors, layout)?;
+        let settings = Settings { layout, plain: plain.as_ref(), params, images };
+        let mut enqueued = self.on.enqueue_batch(&inputs, settings, stream);
+        if let Err(EngineError::OtherDevice { is, .. }) = enqueued
+            && !self.is_fixed
+        {
+            self.on = OnDevice::new(is)?;
+            enqueued = self.on.enqueue_batch(&inputs, settings, stream);
+        }
+        if let Err(error) = enqueued {
+            self.on.reset();
+            return Err(error);
+        }
+        let results = self.on.device_results.as_ref().expect("the batch was enqueued");
+        let (size, addresses) = (results.size(), results.addresses());
+        Ok(DeviceOutcome {
+            device: self.on.kernels.device().clone(),
+            groups: settings.groups(),
+            capacity: size.capacity as usize,
+            column_components: layout.column_components(),
+            counts: addresses.headers,
+            detections: addresses.detections,
+            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
+            engine: PhantomData,
+        })
+    }
+
+    /// The result of the last run, which did this work.
+    pub(super) fn outcome(&self, work: DeviceWork) -> Outcome<'_> {
+        Outcome {
+            engine: self.name(),
+            groups: &self.on.groups,
+            detections: self.on.results.detections(),
+            columns: self.on.results.columns(),
+            column_components: self.on.results.column_components(),
+            mask_places: &self.on.mask_places,
+            mask_bytes: self.on.results.masks(),
+            anchors: self.on.anchors,
+            device: work,
+        }
+    }
+}
+
+/// Whether the kernels can run this. It is known without a GPU.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] if they cannot.
+pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
+    match params.overlap {
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
+        Overlap::Diou => Err(EngineError::Unsupported {
+            engine: Cuda::NAME,
+            what: "overlap measure",
+            value: params.overlap.name(),
+            instead: Cpu::NAME,
+        }),
+    }
+}
+
+impl Engine for Cuda {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        supports(params)?;
+        check_overlap(layout.is_oriented(), params.overlap)
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<Outcome<'_>, EngineError> {
+        let work = self.run_batch(tensors, layout, params, images)?;
+        Ok(self.outcome(work))
+    }
+
+    fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        self.enqueue_batch(tensors, layout, params, images, stream)
+    }
+}
+
+/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0), driver for CUDA 13.0, PTX sm_90`.
+impl fmt::Display for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernels = &self.on.kernels;
+        let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary)
+    }
+}
+
+/// What a run does with its tensors.
+#[derive(Clone, Copy)]
+struct Settings<'b> {
+    layout: &'b Layout,
+    /// The plain layout that is equal to `layout`, if there is any.
+    plain: Option<&'b PlainLayout>,
+    params: &'b Params,
+    images: &'b [ImagePlace],
+}
+
+impl Settings<'_> {
+    /// The number of groups of images.
+    fn groups(&self) -> usize {
+        self.images.last().map_or(0, |last| last.group as usize + 1)
+    }
+}
+
+impl OnDevice {
+    fn new(ordinal: u32) -> Result<Self, DeviceError> {
+        let kernels = Kernels::open(ordinal)?;
+        let device = kernels.device();
+        Ok(Self {
+            graphs: Graphs::default(),
+            groups: Vec::new(),
+            anchors: 0,
+            mask_grids: Vec::new(),
+            mask_places: Vec::new(),
+            results: Results::new(device)?,
+            device_results: None,
+            enqueued: Enqueued::default(),
+            inputs: InputMemory::default(),
+            thresholds: Cached::default(),
+            class_rules: Table::default(),
+            places: Table::default(),
+            places_of_masks: Table::default(),
+            limits: ClassLimits::default(),
+            priors: PriorTable::default(),
+            sort: SortLimits::DEFAULT,
+            stream: Stream::with_highest_priority(device)?,
+            kernels,
+        })
+    }
+
+    /// Drops everything that a failed launch may have left in an unknown state.
+    fn reset(&mut self) {
+        let _ = self.enqueued.synchronize();
+        self.graphs = Graphs::default();
+        self.inputs = InputMemory::default();
+        self.thresholds = Cached::default();
+        self.class_rules = Table::default();
+        self.places = Table::default();
+        self.places_of_masks = Table::default();
+        self.priors = PriorTable::default();
+    }
+
+    /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
+    /// after this call.
+    fn batch<'b>(
+        &mut self,
+        inputs: &Inputs<'_, '_>,
+        settings: Settings<'b>,
+        foreign: Option<&Stream>,
+    ) -> Result<Batch<'b>, EngineError> {
+        let Settings { layout, plain, params, images } = settings;
+        let on = UploadStream {
+            stream: foreign.unwrap_or(&self.stream),
+            enqueued: self.enqueued.pending(),
+        };
+        let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
+        let (thresholds, bytes) = self.thresholds.provide(on, &params.thresholds.per_class)?;
+        uploaded += bytes;
+        let (places, bytes) = self.places.provide_places(on, layout, params, images)?;
+        uploaded += bytes;
+        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0, places };
+        if !params.class_rules.is_empty() {
+            let (address, bytes) = self.class_rules.provide(on, ClassRule::all(params))?;
+            source.class_rules = address;
+            uploaded += bytes;
+        }
+        let mut mask_places = Placed::default();
+        self.mask_grids.clear();
+        if let Some(prototypes) = &layout.prototypes {
+            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
+            self.mask_grids.extend(grids);
+            let (places, bytes) = self.places_of_masks.provide_masks(on, &self.mask_grids)?;
+            mask_places = places;
+            uploaded += bytes;
+        }
+        if let Some(priors) = &layout.priors {
+            let (address, bytes) = self.priors.provide(on, priors)?;
+            source.priors = address;
+            uploaded += bytes;
+        }
+        let mut launch = LaunchParams::default();
+        if plain.is_none() {
+            launch.layout = LayoutParams::new(&source, layout, params);
+            launch.columns = ColumnParams::new(&source, layout);
+        }
+        let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
+        Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
+    }
+
+    /// Runs a batch, and waits for its result.
+    fn run_batch(
+        &mut self,
+        inputs: &Inputs<'_, '_>,
+        settings: Settings<'_>,
+    ) -> Result<DeviceWork, EngineError> {
+        // The runs have the workspace in common.
+        self.enqueued.synchronize()?;
+        let mut batch = self.batch(inputs, settings, None)?;
+        let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
+        self.anchors = settings.layout.anchors();
+        // Few anchors become candidates.
+        let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
+        self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
+        self.mask_places.clear();
+        // `validate` has checked that the masks of all images have the same kind of pixels.
+        if let Some(grid) = self.mask_grids.first() {
+            config.masks = Some(MaskKernel::of(grid));
+            config.mask_words = mask_capacity(0, config.groups);
+        }
+        // Candidates are counted by the first launch, and the masks of survivors by the first with memory for all
+        // candidates.
+        for _ in 0..3 {
+            let candidates = self.launch(&config, &mut batch, &mut work)?;
+            let words = match config.masks {
+                Some(_) => self.place_masks(settings.images, &mut work),
+                None => 0,
+            };
+            self.graphs.had_sorted = candidates > config.sort.limit;
+            let has_memory = candidates <= self.graphs.capacity();
+            if has_memory && words <= self.graphs.mask_words() {
+                if settings.params.has_class_limits() {
+                    self.apply_limits(settings.params);
+                }
+                return Ok(work);
+            }
+            if has_memory {
+                config.mask_words = mask_capacity(words, config.groups);
+            } else {
+                config.capacity = candidates;
+            }
+        }
+        Err(EngineError::NoResult)
+    }
+
+    /// Runs a batch in the order of `stream`, to `device_results`.
+    fn enqueue_batch(
+        &mut self,
+        inputs: &Inputs<'_, '_>,
+        settings: Settings<'_>,
+        stream: ForeignStream,
+    ) -> Result<(), EngineError> {
+        let device = self.kernels.device();
+        let stream = Stream::of_other_code(device, stream);
+        let is_capturing = stream.is_capturing()?;
+        if !is_capturing {
+            self.enqueued.hold_back(&stream)?;
+        }
+        let mut batch = self.batch(inputs, settings, Some(&stream))?;
+        // The host does not see whether there are more candidates than memory: there is memory for all.
+        let config = batch.config(batch.greatest_candidates());
+        let greatest = batch.greatest_candidates();
+        let enqueued = &mut self.enqueued;
+        let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
+        let size = ResultSize {
+            capacity: graph.capacity(),
+            groups: graph.groups(),
+            column_components: config.column_components,
+            mask_words: 0,
+        };
+        if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
+            self.device_results = None;
+            self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
+        }
+        let results = self.device_results.as_ref().expect("just made");
+        results.clear(&stream)?;
+        batch.launch.results = results.addresses();
+        let params = batch.with_memory(graph.memory(), graph.mask_words());
+        if is_capturing {
+            graph.launch_kernels(&stream, params)?;
+        } else {
+            graph.launch(&stream, params)?;
+            self.enqueued.record(&stream)?;
+        }
+        Ok(())
+    }
+
+    /// Applies the limits of classes to the results of all groups.
+    fn apply_limits(&mut self, params: &Params) {
+        for (group, counts) in (0..).zip(&mut self.groups) {
+            let (detections, columns) = self.results.survivors_mut(group);
+            let of_group = counts.first_mask..counts.first_mask + counts.survivors;
+            let places = self.mask_places.get_mut(of_group).unwrap_or_default();
+            let survivors = Survivors { detections, columns, places };
+            counts.survivors = self.limits.apply(params, survivors);
+        }
+    }
+
+    /// Finds the places of the masks of all survivors, and adds the bytes that were written to `work`. Returns the
+    /// most words of the masks of a group; masks are valid if there was memory for as many.
+    fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
+        self.mask_places.clear();
+        let (mut most, mut written) = (0, 0);
+        let mut grids = self.mask_grids.iter().as_slice();
+        let groups = images.chunk_by(|before, next| before.group == next.group);
+        for (group, (counts, images)) in (0..).zip(self.groups.iter_mut().zip(groups)) {
+            let (of_group, others) = grids.split_at(images.len());
+            grids = others;
+            counts.first_mask = self.mask_places.len();
+            let survivors = &self.results.detections()[counts.first..][..counts.survivors];
+            let (mut memory, mut words) = (MaskMemory::default(), 0);
+            let first = self.results.first_mask_byte(group);
+            self.mask_places.extend(survivors.iter().map(|survivor| {
+                let grid = &of_group[survivor.anchor as usize / self.anchors];
+                let place = memory.place(grid.area(survivor), first);
+                words += place.area.words();
+                place
+            }));
+            // At most `MaskMemory::LIMIT`.
+            let words = words as u32;
+            most = most.max(words);
+            written += words.min(self.graphs.mask_words());
+        }
+        let bytes = u64::from(written) * WORD_BYTES;
+        work.bytes_downloaded += bytes;
+        work.mask_bytes_downloaded += bytes;
+        most
+    }
+
+    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of a group;
+    /// survivors are valid if there was memory for as many.
+    fn launch(
+        &mut self,
+        config: &GraphConfig,
+        batch: &mut Batch<'_>,
+        work: &mut DeviceWork,
+    ) -> Result<u32, EngineError> {
+        let groups = config.groups;
+        let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
+        let graph =
+            self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
+        // The graph can have been made for results in device memory.
+        let GraphConfig { column_components, .. } = *config;
+        let (memory, mask_words) = (graph.memory(), graph.mask_words());
+        let capacity = memory.capacity;
+        let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
+        self.results.make_room(size)?;
+        batch.launch.results = self.results.addresses();
+        self.results.clear(groups);
+        graph.launch(&self.stream, batch.with_memory(memory, mask_words))?;
+        self.results.wait(&self.stream, groups)?;
+
+        self.groups.clear();
+        let mut survivors = 0;
+        let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
+        for group in 0..groups {
+            let header = self.results.header(group);
+            self.groups.push(GroupCounts {
+                first: self.results.first(group),
+                first_mask: 0,
+                survivors: header.survivors as usize,
+                candidates: header.candidates as usize,
+                rejected: header.rejected as usize,
+            });
+            survivors += u64::from(header.survivors);
+            most = most.max(header.candidates);
+            rounds = rounds.max(header.rounds);
+            nanoseconds = nanoseconds.max(header.nanoseconds);
+        }
+        let row = (self.results.column_components() * size_of::<f32>()) as u64;
+        *work += DeviceWork {
+            bytes_uploaded: 0,
+            bytes_downloaded: self.results.bytes(groups) + survivors * row,
+            column_bytes_downloaded: survivors * row,
+            // They follow from the survivors: `place_masks`.
+            mask_bytes_downloaded: 0,
+            launches: 1,
+            rounds: rounds.into(),
+            time: Duration::from_nanos(nanoseconds.into()),
+        };
+        Ok(most)
+    }
+}
+
+impl Drop for OnDevice {
+    fn drop(&mut self) {
+        // The memory is freed after the work on it has completed.
+        let _ = self.enqueued.synchronize();
+        let _ = self.stream.synchronize();
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The places of a run's images, as decode reads them.
+//!
+//! In: the places of images. Out: the numbers with which boxes are decoded, by value if they are the same for all
+//! images and every image is a group by itself, else in a table in device memory. kernels/interface.cuh documents the
+//! structures; a test compares both.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::upload::{Table, UploadStream};
+use crate::decoder::Layout;
+use crate::device::DriverError;
+use crate::engine::{DecodePlace, ImagePlace, Params};
+#[cfg(test)]
+use crate::{engine::SizeLimits, geometry::Bounds};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct PlaceParams {
+    scale: [f32; 2],
+    offset: [f32; 2],
+    visible: [f32; 4],
+    min_size: [f32; 2],
+    max_size: [f32; 2],
+    limit_ratio: [f64; 2],
+}
+
+/// An image in a table of places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct PlacedImage {
+    place: PlaceParams,
+    group: u32,
+    first_image: u32,
+    reserved: [u32; 2],
+}
+
+const _: () = assert!(size_of::<PlacedImage>() == 80);
+
+/// What a kernel reads for each image.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Placed<T> {
+    /// The value of every image, if there is no table.
+    pub same: T,
+    /// The device address of a table with an entry per image; 0: no table.
+    pub table: u64,
+}
+
+impl PlaceParams {
+    fn new(place: &DecodePlace) -> Self {
+        let &DecodePlace { scale, offset, visible, sizes, limit_ratio } = place;
+        Self {
+            scale,
+            offset,
+            visible: [visible.left, visible.top, visible.right, visible.bottom],
+            min_size: sizes.min,
+            max_size: sizes.max,
+            limit_ratio,
+        }
+    }
+
+    /// The numbers of an image in no frame, for boxes in pixels.
+    #[cfg(test)]
+    pub fn of_pixels() -> Self {
+        let (scale, sizes, limit_ratio) = ([1.0; 2], SizeLimits::ANY, [1.0; 2]);
+        let (offset, visible) = ([0.0; 2], Bounds::ANY);
+        Self::new(&DecodePlace { scale, offset, visible, sizes, limit_ratio })
+    }
+}
+
+impl Table<PlacedImage> {
+    /// The numbers with which the boxes of `images` are decoded, and the number of bytes that are uploaded.
+    pub fn provide_places(
+        &mut self,
+        on: UploadStream<'_>,
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<(Placed<PlaceParams>, u64), DriverError> {
+        let place = |image: &ImagePlace| PlaceParams::new(&image.decode_place(layout, params));
+        let same = images.first().map(place).unwrap_or_default();
+        let is_group = |(index, image): (usize, &ImagePlace)| image.group as usize == index;
+        let is_same = |image| are_equal(&place(image), &same);
+        if images.iter().enumerate().all(is_group) && images.iter().skip(1).all(is_same) {
+            return Ok((Placed { same, table: 0 }, 0));
+        }
+        let mut first_image = 0;
+        let entries = (0..).zip(images).map(|(index, image)| {
+            let is_next = index > 0 && images[index as usize - 1].group != image.group;
+            first_image = if is_next { index } else { first_image };
+            PlacedImage { place: place(image), group: image.group, first_image, reserved: [0; 2] }
+        });
+        let (table, uploaded) = self.provide(on, entries)?;
+        Ok((Placed { same: PlaceParams::default(), table }, uploaded))
+    }
+}
+
+/// Whether all bits are equal.
+pub(super) fn are_equal<T: Pod>(a: &T, b: &T) -> bool {
+    bytemuck::bytes_of(a) == bytemuck::bytes_of(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::super::interface::compare::{equal, fields};
+    use super::*;
+    use crate::device::kernel_headers;
+
+    #[test]
+    fn structures_are_those_of_interface_cuh() {
+        let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
+        fields!(program, PlaceParams: scale, offset, visible, min_size, max_size, limit_ratio);
+        fields!(program, PlacedImage: place, group, first_image, reserved);
+        kernel_headers::compile(&program);
+    }
+}

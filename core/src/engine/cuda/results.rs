@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The memory that the kernels write results to, and waiting for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::interface::{COMPLETE, ResultHeader, detections_offset, results_bytes};
+use super::layout_params::columns_bytes;
+use crate::device::{Device, DeviceBuffer, DriverError, PinnedBuffer, Stream};
+use crate::engine::{Detection, EngineError};
+
+/// The time for which a thread polls without pause: longer than most launches take.
+const SPIN_TIME: Duration = Duration::from_micros(200);
+/// The same where waits take longer on average, because the GPU is busy with other work.
+const SHORT_SPIN_TIME: Duration = Duration::from_micros(20);
+/// The pauses between polls after that: a sixteenth of the time since the wait began, within these bounds.
+const POLL_INTERVAL: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
+/// The time between questions to the driver, which take a lock that launches need, too.
+const DRIVER_INTERVAL: Duration = Duration::from_millis(5);
+/// The time after which a launch counts as hung.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// The size of results: a header per group, then `capacity` detections per group, of which the first are the group's
+/// survivors, then a row of columns for each detection, then `mask_words` words of masks per group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResultSize {
+    pub capacity: u32,
+    pub groups: u32,
+    /// The numbers of a row of columns.
+    pub column_components: u32,
+    pub mask_words: u32,
+}
+
+impl ResultSize {
+    fn bytes(&self) -> usize {
+        self.masks_offset() + self.groups as usize * mask_bytes(self.mask_words)
+    }
+
+    /// The offset of the masks: a multiple of 4.
+    fn masks_offset(&self) -> usize {
+        let Self { capacity, groups, column_components, .. } = *self;
+        results_bytes(capacity, groups) + columns_bytes(capacity, groups, column_components)
+    }
+
+    /// The addresses of results that begin at `first`.
+    fn addresses(&self, first: u64) -> ResultAddresses {
+        ResultAddresses {
+            headers: first,
+            detections: first + detections_offset(self.groups) as u64,
+            rows: first + results_bytes(self.capacity, self.groups) as u64,
+            mask_words: first + self.masks_offset() as u64,
+        }
+    }
+}
+
+/// The device addresses of results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResultAddresses {
+    pub headers: u64,
+    pub detections: u64,
+    /// The rows of columns.
+    pub rows: u64,
+    pub mask_words: u64,
+}
+
+/// The results of a batch in device memory.
+#[derive(Debug)]
+pub(super) struct DeviceResults {
+    size: ResultSize,
+    buffer: DeviceBuffer,
+}
+
+impl DeviceResults {
+    pub fn new(device: &Arc<Device>, size: ResultSize) -> Result<Self, DriverError> {
+        Ok(Self { size, buffer: DeviceBuffer::new(device, size.bytes())? })
+    }
+
+    pub fn size(&self) -> ResultSize {
+        self.size
+    }
+
+    pub fn addresses(&self) -> ResultAddresses {
+        self.size.addresses(self.buffer.address())
+    }
+
+    /// Sets all results to zero, in stream order.
+    pub fn clear(&self, stream: &Stream) -> Result<(), DriverError> {
+        stream.zero(&self.buffer)
+    }
+}
+
+/// The results of a batch in pinned host memory, which the GPU writes to.
+#[derive(Debug)]
+pub(super) struct Results {
+    device: Arc<Device>,
+    size: ResultSize,
+    buffer: PinnedBuffer,
+    /// The running mean of the times of waits.
+    mean_wait: Duration,
+}
+
+impl Results {
+    pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
+        let size = ResultSize { capacity: 0, groups: 1, column_components: 0, mask_words: 0 };
+        let buffer = PinnedBuffer::new(device, size.bytes())?;
+        Ok(Self { device: device.clone(), size, buffer, mean_wait: Duration::ZERO })
+    }
+
+    /// Makes room for results of exactly `size`. The addresses change.
+    pub fn make_room(&mut self, size: ResultSize) -> Result<(), DriverError> {
+        if self.buffer.len() < size.bytes() {
+            // Nothing is left to write to the old buffer: every launch is waited for.
+            self.buffer = PinnedBuffer::new(&self.device, size.bytes())?;
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    pub fn addresses(&self) -> ResultAddresses {
+        self.size.addresses(self.buffer.address())
+    }
+
+    /// Resets the headers of the first `groups`, before a launch.
+    pub fn clear(&mut self, groups: u32) {
+        for group in 0..groups {
+            self.sequence(group).store(0, Ordering::Release);
+        }
+    }
+
+    /// Waits for the results of a launch with `groups`.
+    ///
+    /// The wait ends with the work before the launch, with an error of the stream (a lost GPU, another kernel's fault), or
+    /// after [`TIME_LIMIT`].
+    pub fn wait(&mut self, stream: &Stream, groups: u32) -> Result<(), EngineError> {
+        let began = Instant::now();
+        let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
+        for group in 0..groups {
+            poll(self.sequence(group), stream, began, spin_time)?;
+            let header = self.header(group);
+            if header.sequence != COMPLETE || header.survivors > self.size.capacity {
+                return Err(EngineError::NoResult);
+            }
+        }
+        self.mean_wait = (self.mean_wait * 7 + began.elapsed()) / 8;
+        Ok(())
+    }
+
+    /// The bytes of headers and detections that the GPU wrote for `groups`, after `wait`.
+    pub fn bytes(&self, groups: u32) -> u64 {
+        let detections = (0..groups).map(|group| self.header(group).survivors as usize);
+        let detections = detections.sum::<usize>() * size_of::<Detection>();
+        (detections_offset(groups) + detections) as u64
+    }
+
+    /// The counts of a group, after `wait`.
+    pub fn header(&self, group: u32) -> ResultHeader {
+        assert!(group < self.size.groups, "there are {} groups", self.size.groups);
+        // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
+        // it after its sequence number, for which `wait` has waited.
+        unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(group as usize).read() }
+    }
+
+    /// The detections of all groups. Those of a group begin at `first`; as many as its header
+    /// counts are survivors, the rest has no meaning.
+    pub fn detections(&self) -> &[Detection] {
+        let count = self.size.groups as usize * self.size.capacity as usize;
+        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
+        // them only between `clear` and the end of `wait`, which borrow `self` mutably.
+        unsafe {
+            let first = self.buffer.as_ptr().add(detections_offset(self.size.groups)).cast();
+            std::slice::from_raw_parts(first, count)
+        }
+    }
+
+    /// The rows of columns of all detections.
+    pub fn columns(&self) -> &[f32] {
+        let count =
+            self.size.groups as usize * self.size.capacity as usize * self.column_components();
+        // SAFETY: as of the detections; `results_bytes` is a multiple of 16.
+        unsafe {
+            let first = self
+                .buffer
+                .as_ptr()
+                .add(results_bytes(self.size.capacity, self.size.groups))
+                .cast();
+            std::slice::from_raw_parts(first, count)
+        }
+    }
+
+    /// The survivors of a group and the rows of their columns, after `wait`, to be put in another order.
+    pub fn survivors_mut(&mut self, group: u32) -> (&mut [Detection], &mut [f32]) {
+        let (first, count) = (self.first(group), self.header(group).survivors as usize);
+        let width = self.column_components();
+        let detections = detections_offset(self.size.groups);
+        let rows = results_bytes(self.size.capacity, self.size.groups);
+        // SAFETY: as of the detections and the columns, which do not overlap; `wait` has checked that there are no more
+        // survivors than the capacity.
+        unsafe {
+            let at = self.buffer.as_ptr();
+            let detections = at.add(detections).cast::<Detection>().add(first);
+            let rows = at.add(rows).cast::<f32>().add(first * width);
+            (
+                std::slice::from_raw_parts_mut(detections, count),
+                std::slice::from_raw_parts_mut(rows, count * width),
+            )
+        }
+    }
+
+    /// The masks of all groups. Those of a group begin at `first_mask_byte`.
+    pub fn masks(&self) -> &[u8] {
+        let count = self.size.groups as usize * mask_bytes(self.size.mask_words);
+        // SAFETY: as of the detections.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.buffer.as_ptr().add(self.size.masks_offset()).cast(),
+                count,
+            )
+        }
+    }
+
+    /// The index of the first byte of a group's masks.
+    pub fn first_mask_byte(&self, group: u32) -> usize {
+        group as usize * mask_bytes(self.size.mask_words)
+    }
+
+    /// The numbers of a row of columns.
+    pub fn column_components(&self) -> usize {
+        self.size.column_components as usize
+    }
+
+    /// The index of a group's first detection.
+    pub fn first(&self, group: u32) -> usize {
+        group as usize * self.size.capacity as usize
+    }
+
+    /// The survivors of a group, after `wait`.
+    #[cfg(test)]
+    pub fn survivors(&self, group: u32) -> &[Detection] {
+        &self.detections()[self.first(group)..][..self.header(group).survivors as usize]
+    }
+
+    /// The first word of a group's header, which the GPU writes last.
+    fn sequence(&self, group: u32) -> &AtomicU32 {
+        assert!(group < self.size.groups, "there are {} groups", self.size.groups);
+        // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
+        // to it, this word is accessed atomically only.
+        unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(group)).cast()) }
+    }
+}
+
+/// The bytes of words of masks.
+fn mask_bytes(words: u32) -> usize {
+    words as usize * size_of::<u32>()
+}
+
+/// Waits until the sequence number shows that the group's results are complete: polls without pause for `spin_time` since
+/// `began`, then at intervals, for as long as the stream has work and reports no error.
+fn poll(
+    sequence: &AtomicU32,
+    stream: &Stream,
+    began: Instant,
+    spin_time: Duration,
+) -> Result<(), EngineError> {
+    let mut asked = began;
+    loop {
+        for _ in 0..64 {
+            if sequence.load(Ordering::Acquire) == COMPLETE {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        let now = Instant::now();
+        let waited = now - began;
+        if waited < spin_time {
+            continue;
+        }
+        if now - asked >= DRIVER_INTERVAL {
+            asked = now;
+            // This is also where errors of the launch are reported.
+            if stream.is_idle()? {
+                return match sequence.load(Ordering::Acquire) {
+                    COMPLETE => Ok(()),
+                    _ => Err(EngineError::NoResult),
+                };
+            }
+            if waited >= TIME_LIMIT {
+                return Err(EngineError::Hung { seconds: TIME_LIMIT.as_secs() });
+            }
+        }
+        let [shortest, longest] = POLL_INTERVAL;
+        thread::sleep((waited / 16).clamp(shortest, longest));
+    }
+}

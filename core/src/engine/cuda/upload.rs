@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Uploads of host memory to the GPU.
+//!
+//! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of the stream.
+//! The copy goes through pinned memory, since the driver copies pageable memory synchronously.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use crate::device::{DeviceBuffer, DriverError, OwnedEvent, PinnedBuffer, Stream};
+
+/// The stream of a run's uploads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UploadStream<'a> {
+    pub stream: &'a Stream,
+    /// Completes with the runs before, if they were not waited for.
+    pub enqueued: Option<&'a OwnedEvent>,
+}
+
+/// Pinned memory and device memory of the same size, reused for later runs.
+#[derive(Debug, Default)]
+pub(super) struct Upload {
+    buffers: Option<(PinnedBuffer, DeviceBuffer)>,
+}
+
+impl Upload {
+    /// Starts a copy of `bytes` in the order of `stream`; returns the device address of the copy.
+    pub fn copy(&mut self, stream: UploadStream<'_>, bytes: &[u8]) -> Result<u64, DriverError> {
+        self.fill(stream, bytes.len(), |to| {
+            to.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    /// Starts a copy of the `len` bytes that `write` writes, in the order of `stream`; returns the device
+    /// address of the copy.
+    pub fn fill<E: From<DriverError>>(
+        &mut self,
+        UploadStream { stream, enqueued }: UploadStream<'_>,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        if let Some(enqueued) = enqueued {
+            enqueued.synchronize()?;
+        }
+        let fits = |(pinned, _): &(PinnedBuffer, DeviceBuffer)| pinned.len() >= len;
+        if !self.buffers.as_ref().is_some_and(fits) {
+            self.buffers = None;
+            let (device, len) = (stream.device(), len.next_multiple_of(4096));
+            self.buffers = Some((PinnedBuffer::new(device, len)?, DeviceBuffer::new(device, len)?));
+        }
+        let (pinned, on_device) = self.buffers.as_mut().expect("allocated above");
+        // The previous copy from this memory has completed: a run waits for its result, or is waited for above, and
+        // after a failed run the engine drops the uploads.
+        write(&mut pinned.as_mut_slice()[..len])?;
+        stream.upload(pinned, on_device, len)?;
+        Ok(on_device.address())
+    }
+
+    /// The device address of the last copy; 0 before the first copy.
+    fn address(&self) -> u64 {
+        self.buffers.as_ref().map_or(0, |(_, on_device)| on_device.address())
+    }
+}
+
+/// Values on the GPU, which are uploaded again only if they change.
+#[derive(Debug)]
+pub(super) struct Cached<T> {
+    upload: Upload,
+    /// The values on the GPU.
+    values: Vec<T>,
+}
+
+impl<T> Default for Cached<T> {
+    fn default() -> Self {
+        Self { upload: Upload::default(), values: Vec::new() }
+    }
+}
+
+impl<T: Pod> Cached<T> {
+    /// The device address of `values`, which is 0 if there have been none yet, and the number of bytes that
+    /// are uploaded. After an error the values on the GPU are unknown: drop this.
+    pub fn provide(
+        &mut self,
+        stream: UploadStream<'_>,
+        values: &[T],
+    ) -> Result<(u64, u64), DriverError> {
+        // Bytes, since NaN differs from itself as a number.
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
+            return Ok((self.upload.address(), 0));
+        }
+        let address = self.upload.copy(stream, bytes)?;
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        Ok((address, bytes.len() as u64))
+    }
+}
+
+/// Values on the GPU that are computed for each run.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    cached: Cached<T>,
+    /// Memory to compute them in.
+    computed: Vec<T>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { cached: Cached::default(), computed: Vec::new() }
+    }
+}
+
+impl<T: Pod> Table<T> {
+    /// As [`Cached::provide`].
+    pub fn provide(
+        &mut self,
+        stream: UploadStream<'_>,
+        values: impl Iterator<Item = T>,
+    ) -> Result<(u64, u64), DriverError> {
+        self.computed.clear();
+        self.computed.extend(values);
+        self.cached.provide(stream, &self.computed)
+    }
+}
+
+/// The table of priors on the GPU.
+#[derive(Debug, Default)]
+pub(super) struct PriorTable {
+    values: Cached<[f32; 4]>,
+    /// The table that was provided last. Nothing changes it while there is a reference.
+    table: Option<Arc<[[f32; 4]]>>,
+}
+
+impl PriorTable {
+    /// As [`Cached::provide`], which compares values: not for the table that was provided last.
+    pub fn provide(
+        &mut self,
+        stream: UploadStream<'_>,
+        table: &Arc<[[f32; 4]]>,
+    ) -> Result<(u64, u64), DriverError> {
+        if self.table.as_ref().is_some_and(|last| Arc::ptr_eq(last, table)) {
+            return Ok((self.values.upload.address(), 0));
+        }
+        let provided = self.values.provide(stream, table)?;
+        self.table = Some(table.clone());
+        Ok(provided)
+    }
+}

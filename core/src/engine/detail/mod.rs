@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What belongs to a survivor besides its upright box: the oriented box, keypoints.
+//!
+//! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out: [`Detail`], in
+//! pixels of the model's input. Engines copy rows only, so there is one computation for all of them, with the same
+//! bits: that of `engine/formula.rs`.
+//!
+//! [`Details::prepare`] extends the columns of a layout by the numbers that are needed, and removes those that nobody
+//! wants.
+
+mod points;
+
+use super::Detection;
+use super::formula::{self, Prior};
+use crate::decoder::Layout;
+use crate::decoder::layout::{Column, ColumnKind, Reference};
+use crate::geometry::OrientedBox;
+
+use points::PointColumn;
+pub use points::{Point, Points};
+
+/// Where the numbers of details are in a row of columns.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    points: Option<PointColumn>,
+    /// Whether survivors have masks, which engines compute.
+    has_masks: bool,
+    /// The first number of the box, and the number of the angle.
+    oriented: Option<[usize; 2]>,
+    /// The first number of the prior.
+    prior: Option<usize>,
+}
+
+impl Details {
+    /// Extends the columns of `layout` by what details are computed from. The coefficients and the prototypes of masks
+    /// are removed unless `masks` is set.
+    pub fn prepare(layout: &mut Layout, masks: bool) -> Self {
+        if !masks {
+            remove_masks(layout);
+        }
+        let mut details = Self { has_masks: layout.prototypes.is_some(), ..Self::default() };
+        let mut first = 0;
+        for column in &layout.columns {
+            let end = first + column.components;
+            match column.kind {
+                ColumnKind::Points(rule) if details.points.is_none() => {
+                    details.points = Some(PointColumn { numbers: first..end, rule });
+                }
+                ColumnKind::Points(_) | ColumnKind::MaskCoefficients | ColumnKind::Numbers => {}
+            }
+            first = end;
+        }
+        if layout.is_oriented() {
+            let components = layout.boxes.components();
+            layout.columns.push(Column::of_numbers("box", components));
+            layout.columns.push(Column::of_numbers("angle", 1));
+            for group in &mut layout.groups {
+                let boxes = group.boxes;
+                group.columns.push(boxes);
+                group.columns.extend(group.angle);
+            }
+            details.oriented = Some([first, first + components]);
+            first += components + 1;
+        }
+        let of_tensor = |reference: &Reference| match reference {
+            Reference::Priors(field) => Some(*field),
+            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
+        };
+        if details.needs_prior()
+            && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some())
+        {
+            layout.columns.push(Column::of_numbers("prior", 4));
+            for group in &mut layout.groups {
+                group.columns.extend(of_tensor(&group.reference));
+            }
+            details.prior = Some(first);
+        }
+        details
+    }
+
+    /// Whether survivors have any.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_none() && self.oriented.is_none() && !self.has_masks
+    }
+
+    /// The number of points of each survivor; `None` of models without points.
+    pub fn points(&self) -> Option<usize> {
+        self.points.as_ref().map(PointColumn::count)
+    }
+
+    /// Whether survivors have oriented boxes.
+    pub fn is_oriented(&self) -> bool {
+        self.oriented.is_some()
+    }
+
+    /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `unit` the
+    /// pixels of the model's input per unit of the tensor.
+    pub fn of<'a>(
+        &'a self,
+        layout: &Layout,
+        unit: [f32; 2],
+        survivor: &Detection,
+        row: &'a [f32],
+    ) -> Detail<'a> {
+        let prior = self.needs_prior().then(|| self.prior(layout, survivor, row)).flatten();
+        let oriented = self.oriented.map(|[first, angle]| {
+            let number = |index: usize| row[first + index];
+            formula::oriented_box(&layout.boxes, prior, unit, number, row[angle])
+        });
+        Detail { details: self, row, oriented, prior, unit }
+    }
+
+    /// Whether details are computed from what anchors are relative to.
+    fn needs_prior(&self) -> bool {
+        let is_relative = |points: &PointColumn| points.rule.relative.is_some();
+        self.oriented.is_some() || self.points.as_ref().is_some_and(is_relative)
+    }
+
+    /// What the survivor's anchor is relative to.
+    fn prior(&self, layout: &Layout, survivor: &Detection, row: &[f32]) -> Option<Prior> {
+        let (group, anchor) = layout.locate(survivor.anchor as usize % layout.anchors())?;
+        Prior::of(layout, group, anchor, |_| {
+            let first = self.prior.expect("`prepare` has added the column of priors");
+            std::array::from_fn(|index| row[first + index])
+        })
+    }
+}
+
+/// The details of a survivor.
+#[derive(Clone, Copy, Debug)]
+pub struct Detail<'a> {
+    details: &'a Details,
+    row: &'a [f32],
+    oriented: Option<OrientedBox>,
+    prior: Option<Prior>,
+    unit: [f32; 2],
+}
+
+impl<'a> Detail<'a> {
+    /// The oriented box, in pixels of the model's input; `None` if boxes are upright.
+    pub fn oriented_box(&self) -> Option<OrientedBox> {
+        self.oriented
+    }
+
+    /// The points, in pixels of the model's input.
+    pub fn points(&self) -> Points<'a> {
+        match &self.details.points {
+            Some(column) => column.points(self.row, self.prior, self.unit),
+            None => Points::default(),
+        }
+    }
+}
+
+/// Removes the prototypes and the coefficients.
+fn remove_masks(layout: &mut Layout) {
+    layout.prototypes = None;
+    let is_kept = |column: &Column| column.kind != ColumnKind::MaskCoefficients;
+    for group in &mut layout.groups {
+        let mut columns = layout.columns.iter();
+        group.columns.retain(|_| columns.next().is_none_or(is_kept));
+    }
+    layout.columns.retain(is_kept);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Points: keypoints of people, landmarks of faces.
+
+use std::ops::Range;
+
+use super::super::formula::{self, Prior};
+use crate::decoder::layout::PointRule;
+
+/// A point of a survivor.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Point {
+    /// The x coordinate, in pixels. NaN or infinite if the model gives it so.
+    pub x: f32,
+    /// The y coordinate.
+    pub y: f32,
+    /// The visibility, as the model gives it: usually 0 to 1; 1 of models that have none.
+    pub visibility: f32,
+}
+
+/// The column of points.
+#[derive(Clone, Debug)]
+pub(super) struct PointColumn {
+    /// Its components in a row.
+    pub numbers: Range<usize>,
+    pub rule: PointRule,
+}
+
+impl PointColumn {
+    /// The number of points of a row.
+    pub fn count(&self) -> usize {
+        self.numbers.len() / self.rule.components
+    }
+
+    /// The points of a row.
+    pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
+        let numbers = &row[self.numbers.clone()];
+        Points { numbers, rule: Some(self.rule), prior, scale }
+    }
+}
+
+/// The points of a survivor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Points<'a> {
+    numbers: &'a [f32],
+    rule: Option<PointRule>,
+    prior: Option<Prior>,
+    /// The factors of normalized coordinates.
+    scale: [f32; 2],
+}
+
+impl Points<'_> {
+    /// Whether the model gives the visibility of points.
+    pub fn has_visibility(&self) -> bool {
+        self.rule.is_some_and(|rule| rule.components == 3)
+    }
+
+    /// The points, in pixels of the model's input.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Point> {
+        let Self { numbers, rule, prior, scale } = *self;
+        numbers.chunks_exact(rule.map_or(2, |rule| rule.components)).map(move |numbers| {
+            let rule = rule.expect("a model without points gives no numbers of points");
+            let scale = if rule.normalized { scale } else { [1.0; 2] };
+            let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
+            Point { x, y, visibility: numbers.get(2).copied().unwrap_or(1.0) }
+        })
+    }
+}

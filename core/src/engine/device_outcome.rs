@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results that stay in device memory.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::device::Device;
+
+/// The result of a run in device memory. It belongs to the engine and is valid, in the order of the run's stream, until
+/// the engine's next run.
+#[derive(Clone, Debug)]
+pub struct DeviceOutcome<'a> {
+    pub(super) device: Arc<Device>,
+    pub(super) groups: usize,
+    pub(super) capacity: usize,
+    pub(super) column_components: usize,
+    pub(super) counts: u64,
+    pub(super) detections: u64,
+    pub(super) columns: u64,
+    pub(super) engine: PhantomData<&'a ()>,
+}
+
+impl DeviceOutcome<'_> {
+    /// The GPU.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// The number of groups of images.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The detections of a group that there is memory for, at least as many as its images have anchors.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The device address of [`groups`](Self::groups) x [`DeviceCounts`].
+    pub fn counts(&self) -> u64 {
+        self.counts
+    }
+
+    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
+    /// [`Detection`](super::Detection), row-major. Those of a group are its survivors in descending rank, followed by
+    /// zeros.
+    pub fn detections(&self) -> u64 {
+        self.detections
+    }
+
+    /// The number of columns' components of each survivor.
+    pub fn column_components(&self) -> usize {
+        self.column_components
+    }
+
+    /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
+    /// [`column_components`](Self::column_components) f32, row-major: a row for each detection. Rows after those of the
+    /// survivors are zero. 0 without columns.
+    pub fn columns(&self) -> u64 {
+        self.columns
+    }
+}
+
+/// The counts of a group of images, as the GPU writes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+#[non_exhaustive]
+pub struct DeviceCounts {
+    /// Not zero once the group's result is complete, of a run that is waited for.
+    pub(super) sequence: u32,
+    /// The number of anchors, or of pairs with [`Params::multi_label`](super::Params::multi_label), that became candidates.
+    pub candidates: u32,
+    /// The number of anchors, or of pairs, that were rejected.
+    pub rejected: u32,
+    /// The number of survivors.
+    pub survivors: u32,
+    /// The greatest dependency depth of a decision.
+    pub rounds: u32,
+    /// The time from the start of the first kernel to the end of the last kernel.
+    pub nanoseconds: u32,
+    pub(super) reserved: [u32; 2],
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The masks of survivors: their pixels, and the memory that has them.
+//!
+//! In: the areas of survivors in the order of their ranks. Out: [`Masks`]. Engines compute the bits; which pixels a
+//! mask has ([`MaskGrid`]) and which masks there are ([`MaskLimit`]) is the same for all of them.
+
+mod grid;
+
+pub(super) use grid::{FrameSamples, MaskGrid, Sample};
+
+/// The greatest number of columns and of rows of prototypes.
+pub(crate) const MAX_PROTOTYPE_SIDE: usize = 16_384;
+
+/// The greatest width and height of a frame whose pixels masks have.
+pub(crate) const MAX_FRAME_SIDE: u32 = 65_536;
+
+/// The bytes of a word, to which the bytes of a mask are padded.
+pub(super) const WORD_BYTES: u64 = 4;
+
+/// The greatest number of bytes of the masks of a group of images.
+pub const MAX_MASK_BYTES: u64 = 32 << 20;
+
+/// The mask of a survivor: bits in rows, each padded to whole bytes, the most significant bit first. It has the pixels
+/// of the survivor's box only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mask<'a> {
+    /// The column of the first pixel of a row, from 0, among those of the prototypes or of the frame.
+    pub left: u32,
+    /// The first row.
+    pub top: u32,
+    /// The number of pixels of a row; at least 1.
+    pub width: u32,
+    /// The number of rows; at least 1.
+    pub height: u32,
+    /// The rows, of `width / 8` bytes each, rounded up. Bits beyond the width are 0.
+    pub bytes: &'a [u8],
+}
+
+/// The masks of the survivors of a group.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Masks<'a> {
+    /// One for each survivor; none if the model gives no masks.
+    places: &'a [MaskPlace],
+    bytes: &'a [u8],
+}
+
+/// Where the mask of a survivor is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MaskPlace {
+    /// Without pixels, there is no mask.
+    pub area: MaskArea,
+    /// The index of its first byte.
+    pub first: usize,
+}
+
+/// The pixels that a mask covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MaskArea {
+    pub left: u32,
+    pub top: u32,
+    pub width: u32,
+    pub height: u32,
+}
+
+impl<'a> Masks<'a> {
+    pub(super) fn new(places: &'a [MaskPlace], bytes: &'a [u8]) -> Self {
+        Self { places, bytes }
+    }
+
+    /// The mask of the survivor of this index. `None` if the model gives no masks, or if the survivor's box contains
+    /// no pixel.
+    pub fn get(&self, survivor: usize) -> Option<Mask<'a>> {
+        let MaskPlace { area, first } = *self.places.get(survivor)?;
+        let MaskArea { left, top, width, height } = area;
+        let bytes = &self.bytes[first..][..area.bytes()];
+        (!bytes.is_empty()).then_some(Mask { left, top, width, height, bytes })
+    }
+}
+
+impl MaskArea {
+    /// The bytes of a row.
+    pub fn stride(&self) -> usize {
+        self.width.div_ceil(8) as usize
+    }
+
+    /// The bytes of all rows.
+    pub fn bytes(&self) -> usize {
+        self.stride() * self.height as usize
+    }
+
+    /// The words of all rows.
+    pub fn words(&self) -> u64 {
+        (self.bytes() as u64).div_ceil(WORD_BYTES)
+    }
+}
+
+/// The memory for the masks of a group: each mask begins at a word. There is no mask from the first survivor on whose
+/// mask would exceed [`MAX_MASK_BYTES`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaskMemory {
+    /// The words of the masks so far, also of those that exceed the limit.
+    used: u64,
+}
+
+impl MaskMemory {
+    /// The greatest number of words.
+    pub const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
+
+    /// The place of the mask of the next survivor. `first` is the index of the group's first byte.
+    pub fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {
+        let before = self.used;
+        self.used = before.saturating_add(area.words());
+        if self.used <= u64::from(Self::LIMIT) {
+            MaskPlace { area, first: first + (before * WORD_BYTES) as usize }
+        } else {
+            MaskPlace { area: MaskArea::default(), first }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_begin_at_words_and_end_at_the_limit() {
+        let mut memory = MaskMemory::default();
+        let area = |width, height| MaskArea { left: 3, top: 4, width, height };
+        // 9 pixels in 2 bytes, 3 rows: 6 bytes in 2 words.
+        let first = memory.place(area(9, 3), 100);
+        assert_eq!(first, MaskPlace { area: area(9, 3), first: 100 });
+        let empty = memory.place(area(0, 7), 100);
+        assert_eq!((empty.area.bytes(), empty.first), (0, 108));
+        // All words but these two.
+        let rows = u32::try_from(MAX_MASK_BYTES).unwrap() / 1024 - 1;
+        let most = memory.place(area(8 * 1024, rows), 100);
+        assert_eq!(most, MaskPlace { area: area(8 * 1024, rows), first: 108 });
+        let last = memory.place(area(1, 1024 - 8), 100);
+        assert_eq!(last.first, 108 + rows as usize * 1024);
+        for later in [area(1, 1), area(0, 0)] {
+            assert_eq!(memory.place(later, 100).area, MaskArea::default());
+        }
+    }
+
+    #[test]
+    fn the_mask_of_a_survivor_is_found_by_its_index() {
+        let area = MaskArea { left: 1, top: 2, width: 3, height: 2 };
+        let places = [
+            MaskPlace { area, first: 4 },
+            MaskPlace { area: MaskArea { width: 0, ..area }, first: 8 },
+        ];
+        let bytes = [0, 0, 0, 0, 0xa0, 0x40, 0, 0];
+        let masks = Masks::new(&places, &bytes);
+        let expected = Mask { left: 1, top: 2, width: 3, height: 2, bytes: &[0xa0, 0x40] };
+        assert_eq!(masks.get(0), Some(expected));
+        assert_eq!(masks.get(1), None, "no pixels");
+        assert_eq!(masks.get(2), None, "no survivor");
+        assert_eq!(Masks::default().get(0), None);
+    }
+}

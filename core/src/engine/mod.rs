@@ -1,0 +1,634 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decoding and suppression: the rules, and the engines that implement them.
+//!
+//! In: tensors of one or more images, the [`Layout`], which describes the elements of each anchor, [`Params`], and the
+//! [`ImagePlace`] of each image. Out: an [`Outcome`], which has the surviving detections of each group of images in
+//! descending rank.
+//!
+//! The rules below are the specification. Every engine returns the same survivors, in the same order, with
+//! the same bits. [`Reference`] implements the rules one by one, without optimization; tests compare [`Cpu`]
+//! and [`Cuda`] with it. [`select`] creates the engine of a [`Backend`].
+//!
+//! # Images, places and groups
+//! A run has one or more images, and each image has a place: its position in a frame, and the number of its group.
+//! Candidates are suppressed within their group. A frame that is scaled to the model's input is one image in a group by
+//! itself. Tiles of a frame, or regions of interest, are images of one group, each with its position in the frame.
+//!
+//! The anchors of a group are the anchors of its images, one image after the other: anchor `a` of image `i` of a group
+//! has the index `i * n + a`, with `n` anchors per image. Limits and counts "per group" apply to the anchors of all of
+//! its images.
+//!
+//! Boxes are in pixels of the model's input, or with [`BoxPixels::Frame`] in pixels of the frame, so that boxes of
+//! different images can be compared. The *scale* of an image is `unit` in pixels of the model's input, where `unit` is
+//! [`ImagePlace::model_size`] for normalized coordinates and 1 for others; and its *offset* is 0. In pixels of the
+//! frame, the scale is `unit / ratio` and the offset `-offset / ratio`, with the numbers of [`ImagePlace::frame`],
+//! computed in double precision and rounded once. Size limits are in pixels of the frame: they are multiplied by the
+//! ratio if boxes are in pixels of the model's input and the image is in a frame, in double precision and rounded once.
+//!
+//! # From anchor to candidate
+//! An anchor becomes a candidate, or it is *rejected* (invalid, and counted) or *dropped* (not counted). All
+//! arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add). Elements
+//! are converted to it first: f16 exactly, integers to the nearest value, and quantized integers to
+//! `(element - zero_point) * scale`. `exp` and `sigmoid` are those of the module `functions`; the module
+//! `formula` has the order of all other operations.
+//!
+//! Anchors from [`Layout::count`] on, truncated to a whole number, are dropped.
+//!
+//! 1. If the layout has objectness: an anchor is rejected if its objectness is not finite. With
+//!    [`Activation::Sigmoid`](crate::decoder::layout::Activation) its sigmoid takes its place. The anchor is dropped
+//!    if objectness is a factor of the score ([`Combination::Product`](crate::decoder::layout::Combination)) and below
+//!    the lowest threshold of any class.
+//! 2. The best class is the first class with the greatest score in the tensor, before the activation; NaN is less
+//!    than any other score. The score of the background is not compared. The anchor is rejected if the greatest
+//!    score is not finite.
+//! 3. The candidate's score is the activation of the greatest score, combined with objectness if there is any:
+//!    multiplied, or the square root of the product of both, limited to 0 to 1. Softmax is
+//!    `exp(x - m) / sum(exp(x_i - m))` over all scores, in their order, the background's included; `m` is the greatest
+//!    of them. The anchor is rejected if the score is not finite. Minus zero is replaced by zero.
+//! 4. The anchor is dropped if its score is below the lowest threshold. If the class has a field, the anchor is
+//!    rejected if the class is not a whole number from 0 to [`Layout::classes`] - 1. The anchor is dropped if its
+//!    score, or objectness that is a factor of the score, is below the threshold of the class.
+//! 5. The box is computed from its components ([`BoxRule`](crate::decoder::layout::BoxRule)). Positions and sizes, of
+//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by the image's scale,
+//!    then converted to corners. The image's offset is added to each corner, unless it is zero. The anchor is
+//!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
+//!    if a side is zero (an empty slot) or outside [`Params::sizes`], or the [sizes of its class](ClassRule::sizes).
+//!
+//!    If boxes have an angle, the box is oriented: center and size are computed as those of an upright box of
+//!    [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number of its field times
+//!    [`BoxRule::angle_factor`](crate::decoder::layout::BoxRule::angle_factor). The anchor is rejected if the angle is not
+//!    finite or more than [`MAX_ANGLE`] in magnitude. The offset is added to the center. "A side" in the rule is one of the oriented box. The corners are
+//!    those of its bounds, which take its place in rule 6; the anchor is rejected if one of them is not finite, and
+//!    dropped if the bounds are empty.
+//! 6. The anchor is rejected if its box does not intersect [`ImagePlace::visible`], that is, if the right edge is
+//!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
+//!    is not below the upper bound, or the upper edge is not above the lower bound. So a box that is outside
+//!    the visible part suppresses no other box and does not count toward [`Params::max_candidates`].
+//!
+//! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the anchor had that
+//! class alone: the lowest threshold in rules 1 and 4 is the threshold of the class, softmax is still over all scores,
+//! and the counts are counts of pairs. It has no effect if the class has a field.
+//!
+//! Each survivor carries the components of the layout's [columns](crate::decoder::layout::Column) along.
+//!
+//! # Masks
+//! If the layout has [`Prototypes`](crate::decoder::layout::Prototypes), each survivor has a [`Mask`]. The *logit* of a
+//! pixel of the prototypes is the sum, from 0, of the products of coefficient and prototype over all channels in
+//! their order; each product and each sum is rounded by itself.
+//!
+//! With [`MaskSize::Prototypes`] the pixels of the mask are those of the prototypes from the edge `x1` to before the
+//! edge `x2`: `x1 * f <= column < x2 * f`, with `f` the width of the prototypes divided by the width of
+//! [`ImagePlace::model_size`]; rows likewise. Edges in pixels of the frame are first mapped to the model's input, in
+//! double precision and rounded once. A model size of 1 by 1 for coordinates that are not normalized is unknown: it is
+//! 4 pixels per pixel of the prototypes then. A pixel is set if its logit is greater than 0 (NaN is not).
+//!
+//! With [`MaskSize::Frame`] they are the pixels of the frame from the rounded left edge of the box to before its
+//! rounded right edge, at least one, where edges are mapped to the frame by [`ImagePlace::frame`] and limited to it; rows
+//! likewise. The logit of a pixel of the frame is interpolated between the four nearest pixels of the prototypes,
+//! from center to center. The position along an axis is `(pixel + 0.5) * step + origin`, limited to the first and the
+//! last pixel; `step` is `ratio * n / m` and `origin` is `offset * n / m - 0.5` in double precision, rounded once, with
+//! `n` prototype pixels and a model's input of `m`. With the logits `a` and `b` of the upper row, `c` and `d` of the
+//! lower row, and the fractions `u` and `v` of the position, it is `p + (q - p) * v` with `p = a + (b - a) * u` and
+//! `q = c + (d - c) * u`.
+//!
+//! The masks of a group have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
+//! With a [`ClassRule::max_detections`], survivors that it does not keep count, too.
+//!
+//! # Order and suppression
+//! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
+//! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
+//! its class comes first. [`Params::max_candidates`] keeps the highest-ranked candidates. Two
+//! candidates *conflict* if their classes are equal (or [`Params::class_agnostic`] is set), their
+//! boxes intersect and the measure [`Overlap`] exceeds the threshold of the class of the candidate of lower rank
+//! ([`ClassRule::iou_threshold`], else [`Params::iou_threshold`]). Oriented candidates conflict if their classes are
+//! equal, their *bounds* intersect and the measure of the oriented boxes exceeds the threshold; areas are width x height,
+//! the intersection is that of the rectangles, and [`Params::pixel_offset`] has no effect.
+//!
+//! - [`Method::Greedy`] keeps a candidate if it conflicts with no survivor that outranks it.
+//! - [`Method::MapReduce`] keeps a candidate if it conflicts with no candidate that outranks it (Oro et al.
+//!   2020). The paper compares scores strictly, so that two equal scores do not suppress each other; here
+//!   equal scores are ranked by anchor.
+//! - [`Method::None`] keeps all candidates.
+//!
+//! [`ClassRule::max_detections`] then keeps the highest-ranked survivors of a class, and [`Params::max_detections`] the
+//! highest-ranked of those. A survivor that is not kept has suppressed others all the same.
+
+mod auto;
+mod class_limits;
+mod cpu;
+pub mod cuda;
+pub mod detail;
+mod device_outcome;
+mod formula;
+mod masks;
+mod param_check;
+mod params;
+mod place;
+mod reference;
+mod select;
+mod validate;
+
+pub use crate::geometry::Overlap;
+pub use auto::Auto;
+pub(crate) use cpu::Boxes;
+pub use cpu::Cpu;
+pub use cuda::Cuda;
+pub use cuda::RunKernels;
+pub use device_outcome::{DeviceCounts, DeviceOutcome};
+pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
+pub use masks::{MAX_MASK_BYTES, Mask, Masks};
+pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
+pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimits};
+pub(crate) use place::DecodePlace;
+pub use place::{BoxPixels, ImagePlace};
+pub use reference::Reference;
+pub use select::Selection;
+pub use select::{Backend, select};
+pub(crate) use validate::check_overlap;
+
+use std::time::Duration;
+
+use crate::decoder::{Layout, MAX_CLASSES};
+use crate::device::{DeviceError, DriverError, ForeignStream};
+use crate::geometry::Corners;
+use crate::names::{Interface, Name};
+use crate::tensor::{TensorError, TensorView};
+
+/// The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
+pub const MAX_BOX_SIDE: f32 = 1.0e9;
+
+pub use crate::functions::MAX_ANGLE;
+
+/// The greatest number of images in a batch: the greatest y dimension of a CUDA grid.
+pub const MAX_IMAGES: usize = 65_535;
+
+/// A candidate or survivor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Detection {
+    /// Left edge, in the pixels of [`ImagePlace::boxes`].
+    pub x1: f32,
+    /// Upper edge, in the same pixels.
+    pub y1: f32,
+    /// Right edge; `x2 > x1`.
+    pub x2: f32,
+    /// Lower edge; `y2 > y1`.
+    pub y2: f32,
+    /// Score; finite, never minus zero.
+    pub score: f32,
+    /// Index of the class, from 0.
+    pub class: u32,
+    /// Index of the anchor, from 0, within the image; in a group of several images, the anchors of an image follow
+    /// the anchors of the image before it.
+    pub anchor: u32,
+}
+
+impl Detection {
+    /// The box.
+    #[inline(always)]
+    pub fn corners(&self) -> Corners {
+        let &Self { x1, y1, x2, y2, .. } = self;
+        Corners { x1, y1, x2, y2 }
+    }
+}
+
+/// The result of a run: one [`GroupOutcome`] per group of images, in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome<'a> {
+    engine: &'static str,
+    groups: &'a [GroupCounts],
+    /// The survivors of all groups; [`GroupCounts::first`] is an index into them.
+    detections: &'a [Detection],
+    /// The rows of columns of all detections, each of `column_components` numbers.
+    columns: &'a [f32],
+    column_components: usize,
+    /// The masks of all survivors; [`GroupCounts::first_mask`] is an index into them.
+    mask_places: &'a [MaskPlace],
+    /// The memory of all masks.
+    mask_bytes: &'a [u8],
+    /// The number of anchors of an image.
+    anchors: usize,
+    device: DeviceWork,
+}
+
+/// The result for the images of a group.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct GroupOutcome<'a> {
+    /// The surviving detections, in descending rank.
+    pub survivors: &'a [Detection],
+    /// The components of the layout's columns, a row for each survivor; empty without columns.
+    pub columns: &'a [f32],
+    /// The masks of the survivors.
+    pub masks: Masks<'a>,
+    /// The number of anchors, or of pairs with [`Params::multi_label`], that became candidates, before
+    /// [`Params::max_candidates`] was applied.
+    pub candidates: usize,
+    /// The number of anchors, or of pairs, that were rejected for invalid values or for a box outside
+    /// [`ImagePlace::visible`].
+    pub rejected: usize,
+}
+
+/// The counts of a group, and the index of its first survivor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupCounts {
+    /// The index of the first survivor in [`Outcome::detections`].
+    pub first: usize,
+    /// The index of the first survivor in [`Outcome::mask_places`].
+    pub first_mask: usize,
+    pub survivors: usize,
+    pub candidates: usize,
+    pub rejected: usize,
+}
+
+impl<'a> Outcome<'a> {
+    /// The name of the engine that ran.
+    pub fn engine(&self) -> &'static str {
+        self.engine
+    }
+
+    /// The work that was done on a GPU.
+    pub fn device(&self) -> DeviceWork {
+        self.device
+    }
+
+    /// The groups, in their order.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupOutcome<'a>> {
+        let outcome = *self;
+        self.groups.iter().map(move |counts| outcome.group_of(counts))
+    }
+
+    /// The group with this number.
+    ///
+    /// # Panics
+    /// If the run had no such group.
+    pub fn group(&self, index: usize) -> GroupOutcome<'a> {
+        self.group_of(&self.groups[index])
+    }
+
+    /// The index of a survivor's image among the images of its group.
+    pub fn image_of(&self, survivor: &Detection) -> usize {
+        survivor.anchor as usize / self.anchors
+    }
+
+    /// The number of columns' components of each survivor.
+    pub fn column_components(&self) -> usize {
+        self.column_components
+    }
+
+    fn group_of(&self, counts: &GroupCounts) -> GroupOutcome<'a> {
+        let &GroupCounts { first, first_mask, survivors, candidates, rejected } = counts;
+        let end = first + survivors;
+        let width = self.column_components;
+        let places = match self.mask_places {
+            [] => &[],
+            places => &places[first_mask..first_mask + survivors],
+        };
+        GroupOutcome {
+            survivors: &self.detections[first..end],
+            columns: &self.columns[first * width..end * width],
+            masks: Masks::new(places, self.mask_bytes),
+            candidates,
+            rejected,
+        }
+    }
+}
+
+/// The work of a run on a GPU; all fields are zero if the run was on the CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceWork {
+    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
+    /// for each class), tables of the addresses of images (8 for each image), and tables of their places: 80 for each
+    /// image, unless all places are equal and every image is a group by itself; and 64 for each image of a model with
+    /// masks, unless all places are equal.
+    pub bytes_uploaded: u64,
+    /// Bytes copied from the GPU: 32 with the counts of each group, 28 for each survivor, and those of columns and
+    /// masks, in each launch. Survivors beyond [`ClassRule::max_detections`] are copied, too.
+    pub bytes_downloaded: u64,
+    /// The part of them that is columns: 4 for each component of a survivor.
+    pub column_bytes_downloaded: u64,
+    /// The part of them that is masks: a bit for each pixel, with rows padded to bytes and masks to 4 bytes.
+    pub mask_bytes_downloaded: u64,
+    /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
+    /// them.
+    pub launches: u64,
+    /// The greatest dependency depth of a decision, over all groups.
+    pub rounds: u64,
+    /// The time from the start of the first kernel to the end of the last kernel, by the GPU's global timer,
+    /// whose resolution is about a microsecond on some GPUs.
+    pub time: Duration,
+}
+
+impl std::ops::AddAssign for DeviceWork {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes_uploaded += other.bytes_uploaded;
+        self.bytes_downloaded += other.bytes_downloaded;
+        self.column_bytes_downloaded += other.column_bytes_downloaded;
+        self.mask_bytes_downloaded += other.mask_bytes_downloaded;
+        self.launches += other.launches;
+        self.rounds += other.rounds;
+        self.time += other.time;
+    }
+}
+
+/// Why an engine returns no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A tensor's memory cannot be read.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// The layout has more anchors than a 32-bit index can address.
+    #[error("{anchors} anchors are more than the {} supported", u32::MAX)]
+    Anchors {
+        /// The number of anchors.
+        anchors: usize,
+    },
+    /// There are more or fewer places than images.
+    #[error(
+        "there are {places} places for {images} images; pass one place per image of the layout"
+    )]
+    Places {
+        /// The number of places.
+        places: usize,
+        /// The number of images of the layout.
+        images: usize,
+    },
+    /// The place of an image cannot be used.
+    #[error("the place of image {image}: expected {expected}; correct the place")]
+    Place {
+        /// The index of the image.
+        image: usize,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// The layout has no class, or more than 65536.
+    #[error("the layout has {classes} classes; expected 1 to {MAX_CLASSES}")]
+    Classes {
+        /// The number of classes.
+        classes: usize,
+    },
+    /// The layout has no image, or more than [`MAX_IMAGES`].
+    #[error("the layout has {images} images; expected 1 to {MAX_IMAGES}")]
+    Images {
+        /// The number of images.
+        images: usize,
+    },
+    /// The engine does not implement a feature that the layout or the parameters need.
+    #[error(
+        "the engine {engine} does not support the {what} {value}; choose the backend {instead}"
+    )]
+    Unsupported {
+        /// The engine's name.
+        engine: &'static str,
+        /// The feature, such as "overlap measure".
+        what: &'static str,
+        /// Its value that the engine does not implement.
+        value: &'static str,
+        /// The backend that supports it.
+        instead: &'static str,
+    },
+    /// The measure of overlap is not defined for the layout's boxes.
+    #[error("the overlap measure {overlap} is not defined for {boxes} boxes; choose {instead}")]
+    Overlap {
+        /// The measure.
+        overlap: &'static str,
+        /// What the boxes are.
+        boxes: &'static str,
+        /// A measure that is defined for them.
+        instead: &'static str,
+    },
+    /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
+    /// can address.
+    #[error("{}", self.text(Interface::Element))]
+    Pairs {
+        /// The number of anchors.
+        anchors: usize,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A field of the layout has the index of a tensor that does not exist.
+    #[error(
+        "the layout's {field} are of tensor {index}, but there are {tensors} tensors; \
+         make the layout for the tensors that are passed"
+    )]
+    NoTensor {
+        /// The field.
+        field: &'static str,
+        /// The tensor's index.
+        index: usize,
+        /// The number of tensors.
+        tensors: usize,
+    },
+    /// A field of the layout addresses elements beyond the last element of its tensor.
+    #[error(
+        "tensor {tensor}: the layout's {field} need element {last}, but it has {held} elements; \
+         correct the layout's offset, strides or number of anchors"
+    )]
+    FieldOutside {
+        /// The field.
+        field: &'static str,
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The index of the last element that the field addresses.
+        last: u128,
+        /// The number of elements of the tensor.
+        held: usize,
+    },
+    /// The images of a tensor are in separate allocations, and a field of the layout does not address the same
+    /// elements of each.
+    #[error(
+        "tensor {tensor}: its images are in separate allocations of {held} elements each, but the \
+         layout's {field} are of {images} images at a stride of {stride} elements and need element \
+         {last} of an image; make the layout for all of the tensor's images, with that stride"
+    )]
+    FieldAcrossImages {
+        /// The field.
+        field: &'static str,
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of images of the layout.
+        images: usize,
+        /// The image stride of the field.
+        stride: usize,
+        /// The index of the last element of an image that the field addresses.
+        last: u128,
+        /// The number of elements of an image of the tensor.
+        held: usize,
+    },
+    /// Parts of the layout do not fit each other.
+    #[error("the layout: expected {expected}; correct the layout")]
+    Layout {
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// The GPU cannot be used, or a call of the driver failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A tensor is in the memory of another GPU than the engine's.
+    #[error("{}", self.text(Interface::Element))]
+    OtherDevice {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of the GPU that the tensor is on.
+        is: u32,
+        /// The number of the engine's GPU.
+        expected: u32,
+    },
+    /// A tensor's memory has a device address that is not in the memory of any GPU.
+    #[error("tensor {tensor}: its memory gives the address {address:#x}, which is on no GPU")]
+    NotOnDevice {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The device address.
+        address: u64,
+    },
+    /// A tensor's memory is on the engine's GPU, but the engine's context cannot access it.
+    #[error(
+        "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the element's \
+         context cannot access it; allocate it in the GPU's primary context \
+         (cuDevicePrimaryCtxRetain), or attach the tensor in host memory"
+    )]
+    Inaccessible {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The device address.
+        address: u64,
+        /// The number of the GPU.
+        ordinal: u32,
+    },
+    /// A producer's work on a tensor's memory is pending, and its stream and its context are unknown.
+    #[error(
+        "tensor {tensor}: work on its memory is pending \
+         (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
+         wait for that work before the buffer is pushed, or attach an event ({})",
+        crate::device::READY_EVENT
+    )]
+    UnknownProducer {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
+    /// A run without the host ([`Nms::enqueue`](crate::nms::Nms::enqueue)) cannot do what the layout or the parameters need.
+    #[error("results in device memory: {what}; {instead}")]
+    NeedsHost {
+        /// What it cannot do.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// The kernels completed without writing a result.
+    #[error("the GPU ended its work without a result")]
+    NoResult,
+    /// The GPU did not complete a launch in time.
+    #[error(
+        "the GPU has not completed the suppression within {seconds} s; other work on it hangs, or it has failed"
+    )]
+    Hung {
+        /// The time limit.
+        seconds: u64,
+    },
+}
+
+impl From<DriverError> for EngineError {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+impl EngineError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Pairs { anchors, classes } => {
+                let (name, most) = (interface.name(Name::MultiLabel), u32::MAX);
+                format!(
+                    "{anchors} anchors of {classes} classes are more pairs than the {most} that {name} supports; \
+                     set {name} to false"
+                )
+            }
+            Self::OtherDevice { tensor, is, expected } => {
+                let (whose, advice) = match interface {
+                    Interface::Element => {
+                        ("the element's", format!("set cuda-device-id to {is}, or to -1"))
+                    }
+                    Interface::C => {
+                        ("the handle's", format!("make it with cuda_device {is}, or with -1"))
+                    }
+                    Interface::Rust | Interface::Python => {
+                        ("the engine's", format!("make it with the ordinal {is}, or without one"))
+                    }
+                };
+                format!(
+                    "tensor {tensor} is on GPU {is}, {whose} is GPU {expected}; {advice} to follow the tensors"
+                )
+            }
+            // Others name no setting that every interface has.
+            error => error.to_string(),
+        }
+    }
+
+    /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
+    /// parameters.
+    pub fn is_device_error(&self) -> bool {
+        matches!(self, Self::Device(_) | Self::NoResult | Self::Hung { .. })
+    }
+}
+
+/// An implementation of decoding and suppression.
+pub trait Engine: Send {
+    /// The name of the engine, as in the property `stats`.
+    fn name(&self) -> &'static str;
+
+    /// Whether the engine can run this layout with these parameters. [`run`](Self::run) returns the
+    /// same error.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of overlap is not one of
+    /// the layout's boxes.
+    fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
+        check_overlap(layout.is_oriented(), params.overlap)
+    }
+
+    /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each image of the layout;
+    /// the candidates of a group of images are suppressed together.
+    ///
+    /// # Errors
+    /// If a tensor's memory cannot be read, if `layout` addresses a tensor or an element that does not
+    /// exist, if the engine does not support the layout, the parameters or the places, or if the GPU fails.
+    fn run(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<Outcome<'_>, EngineError>;
+
+    /// The same in the order of `stream`, without waiting for it, with the result in device memory.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
+    fn enqueue(
+        &mut self,
+        _tensors: &[TensorView<'_>],
+        _layout: &Layout,
+        _params: &Params,
+        _images: &[ImagePlace],
+        _stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        Err(EngineError::NeedsHost {
+            what: "this engine does not use a GPU",
+            instead: "choose the backend cuda",
+        })
+    }
+
+    /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
+    fn take_failure(&mut self) -> Option<&EngineError> {
+        None
+    }
+
+    /// What the engine runs on, for a log, if that has changed since the last call.
+    fn take_description(&mut self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters that cannot work.
+//!
+//! In: [`Params`] and other settings of a program. Out: a [`ParamError`], which names the parameter, what was expected
+//! and what came. Interfaces in other languages print it with their own names.
+
+use std::fmt;
+
+use super::{ImagePlace, MAX_FRAME_SIDE, Params, SizeLimits};
+
+/// A parameter that a [`ParamError`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// [`Params::thresholds`].
+    ScoreThreshold,
+    /// [`Params::iou_threshold`], or [`BoxNms::iou_threshold`](crate::nms::BoxNms::iou_threshold).
+    IouThreshold,
+    /// [`Params::pixel_offset`].
+    PixelOffset,
+    /// [`SizeLimits::min`].
+    MinSize,
+    /// [`SizeLimits::max`].
+    MaxSize,
+    /// [`ImagePlace::visible`].
+    Visible,
+    /// [`FrameMap::size`](crate::geometry::FrameMap::size).
+    FrameSize,
+    /// [`FrameMap::ratio`](crate::geometry::FrameMap::ratio).
+    FrameRatio,
+    /// [`FrameMap::offset`](crate::geometry::FrameMap::offset).
+    FrameOffset,
+    /// [`Nms::model_size`](crate::nms::Nms::model_size).
+    ModelSize,
+}
+
+/// A parameter has a value that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: expected {expected}, got {got}", self.name())]
+#[non_exhaustive]
+pub struct ParamError {
+    /// The parameter.
+    pub parameter: Parameter,
+    /// The class, if the value applies to a single class.
+    pub class: Option<usize>,
+    /// What was expected.
+    pub expected: &'static str,
+    /// What came.
+    pub got: String,
+}
+
+impl ParamError {
+    fn new(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
+        Self { parameter, class: None, expected, got: got.to_string() }
+    }
+
+    fn of_class(self, class: usize) -> Self {
+        Self { class: Some(class), ..self }
+    }
+
+    /// The field in Rust.
+    fn name(&self) -> String {
+        let field = match self.parameter {
+            Parameter::ScoreThreshold => {
+                return match self.class {
+                    Some(class) => format!("thresholds.per_class[{class}]"),
+                    None => "thresholds".to_owned(),
+                };
+            }
+            Parameter::IouThreshold => "iou_threshold",
+            Parameter::PixelOffset => "pixel_offset",
+            Parameter::MinSize => "sizes.min",
+            Parameter::MaxSize => "sizes.max",
+            Parameter::Visible => "visible",
+            Parameter::FrameSize => "frame.size",
+            Parameter::FrameRatio => "frame.ratio",
+            Parameter::FrameOffset => "frame.offset",
+            Parameter::ModelSize => "model_size",
+        };
+        match self.class {
+            Some(class) => format!("class_rules[{class}].{field}"),
+            None => field.to_owned(),
+        }
+    }
+}
+
+impl Params {
+    /// Checks that the parameters can work: no threshold or limit is NaN or outside of its range, and some box of some
+    /// class can become a candidate. [`Nms::run`](crate::nms::Nms::run) returns the same error.
+    ///
+    /// # Errors
+    /// If a parameter cannot work.
+    pub fn check(&self) -> Result<(), ParamError> {
+        self.check_thresholds()?;
+        check_iou_threshold(self.iou_threshold)?;
+        if ![0.0, 1.0].contains(&self.pixel_offset) {
+            return Err(ParamError::new(Parameter::PixelOffset, "0 or 1", self.pixel_offset));
+        }
+        check_sizes(&self.sizes)?;
+        for (class, rule) in self.class_rules.iter().enumerate() {
+            let check = || {
+                rule.iou_threshold.map_or(Ok(()), check_iou_threshold)?;
+                rule.sizes.as_ref().map_or(Ok(()), check_sizes)
+            };
+            check().map_err(|error| error.of_class(class))?;
+        }
+        Ok(())
+    }
+
+    fn check_thresholds(&self) -> Result<(), ParamError> {
+        let thresholds = &self.thresholds;
+        let error = |expected, got: &dyn fmt::Display| {
+            Err(ParamError::new(Parameter::ScoreThreshold, expected, got))
+        };
+        if thresholds.default.is_nan() {
+            return error("a number", &thresholds.default);
+        }
+        if let Some(class) = thresholds.per_class.iter().position(|it| it.is_nan()) {
+            return error("a number", &f32::NAN).map_err(|error| error.of_class(class));
+        }
+        let mut all = thresholds.per_class.iter().chain([&thresholds.default]);
+        if all.all(|&threshold| threshold == f32::INFINITY) {
+            return error(
+                "a number for at least one class",
+                &"infinity for all, which excludes every class",
+            );
+        }
+        Ok(())
+    }
+}
+
+impl ImagePlace {
+    /// Checks that the place can work: no number is NaN or outside of its range.
+    ///
+    /// # Errors
+    /// If a field cannot work.
+    pub fn check(&self) -> Result<(), ParamError> {
+        check_model_size(self.model_size)?;
+        let visible = &self.visible;
+        // A comparison with NaN is false.
+        if !(visible.left < visible.right && visible.top < visible.bottom) {
+            let edges = [visible.left, visible.top, visible.right, visible.bottom];
+            return Err(ParamError::new(
+                Parameter::Visible,
+                "a left edge before the right one and an upper edge above the lower one",
+                format_args!("{edges:?}"),
+            ));
+        }
+        self.check_frame()
+    }
+
+    fn check_frame(&self) -> Result<(), ParamError> {
+        let Some(frame) = self.frame else { return Ok(()) };
+        let error = |parameter, expected, got: &dyn fmt::Debug| {
+            Err(ParamError::new(parameter, expected, format_args!("{got:?}")))
+        };
+        if !frame.size.iter().all(|side| (1..=MAX_FRAME_SIDE).contains(side)) {
+            return error(Parameter::FrameSize, "sides from 1 to 65536", &frame.size);
+        }
+        if !frame.ratio.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0) {
+            return error(Parameter::FrameRatio, "finite numbers above 0", &frame.ratio);
+        }
+        if !frame.offset.iter().all(|offset| offset.is_finite()) {
+            return error(Parameter::FrameOffset, "finite numbers", &frame.offset);
+        }
+        Ok(())
+    }
+}
+
+/// Checks a threshold of the overlap.
+///
+/// # Errors
+/// If it is not from 0 to 1.
+pub fn check_iou_threshold(
+    threshold: impl Into<f64> + Copy + fmt::Display,
+) -> Result<(), ParamError> {
+    if (0.0..=1.0).contains(&threshold.into()) {
+        return Ok(());
+    }
+    Err(ParamError::new(Parameter::IouThreshold, "a number from 0 to 1", threshold))
+}
+
+/// Checks the size of a model's input. A size of 1 by 1 means that it is unknown, or that boxes remain normalized.
+///
+/// # Errors
+/// If a side is not finite or less than a pixel.
+pub fn check_model_size(size: [f32; 2]) -> Result<(), ParamError> {
+    if size.iter().all(|side| side.is_finite() && *side >= 1.0) {
+        return Ok(());
+    }
+    let got = format_args!("{size:?}").to_string();
+    Err(ParamError::new(Parameter::ModelSize, "width and height in pixels, each at least 1", got))
+}
+
+fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
+    let error = |parameter, expected, got: [f32; 2]| {
+        Err(ParamError::new(parameter, expected, format_args!("{got:?}")))
+    };
+    let SizeLimits { min, max } = *sizes;
+    // A comparison with NaN is false.
+    if !min.iter().all(|&limit| limit >= 0.0) {
+        return error(Parameter::MinSize, "numbers of at least 0", min);
+    }
+    if !max.iter().all(|&limit| limit > 0.0) {
+        return error(Parameter::MaxSize, "numbers above 0, infinity for no limit", max);
+    }
+    if min.iter().zip(&max).any(|(min, max)| min > max) {
+        return error(Parameter::MinSize, "numbers of at most the greatest size", min);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{ClassRule, ClassThresholds};
+    use crate::geometry::{Bounds, FrameMap};
+
+    fn text(change: impl FnOnce(&mut Params)) -> String {
+        let mut params = Params::default();
+        change(&mut params);
+        params.check().expect_err("the value cannot work").to_string()
+    }
+
+    fn place_text(change: impl FnOnce(&mut ImagePlace)) -> String {
+        let mut place = ImagePlace::in_model([1.0; 2]);
+        change(&mut place);
+        place.check().expect_err("the value cannot work").to_string()
+    }
+
+    #[test]
+    fn parameters_that_cannot_work_are_named() {
+        let nan = f32::NAN;
+        let rule = |rule| vec![ClassRule::default(), rule];
+        let sizes = |min, max| SizeLimits { min, max };
+        assert_eq!(
+            text(|params| params.thresholds.default = nan),
+            "thresholds: expected a number, got NaN"
+        );
+        assert_eq!(
+            text(|params| params.thresholds.per_class = vec![0.5, nan]),
+            "thresholds.per_class[1]: expected a number, got NaN"
+        );
+        assert_eq!(
+            text(|params| params.thresholds = ClassThresholds::uniform(f32::INFINITY)),
+            "thresholds: expected a number for at least one class, got infinity for all, which excludes every class"
+        );
+        assert_eq!(
+            text(|params| params.iou_threshold = 45.0),
+            "iou_threshold: expected a number from 0 to 1, got 45"
+        );
+        assert_eq!(
+            text(|params| {
+                params.class_rules =
+                    rule(ClassRule { iou_threshold: Some(nan), ..ClassRule::default() });
+            }),
+            "class_rules[1].iou_threshold: expected a number from 0 to 1, got NaN"
+        );
+        assert_eq!(
+            text(|params| params.pixel_offset = nan),
+            "pixel_offset: expected 0 or 1, got NaN"
+        );
+        assert_eq!(
+            text(|params| params.sizes.min[1] = nan),
+            "sizes.min: expected numbers of at least 0, got [0.0, NaN]"
+        );
+        assert_eq!(
+            text(|params| params.sizes.max = [0.0; 2]),
+            "sizes.max: expected numbers above 0, infinity for no limit, got [0.0, 0.0]"
+        );
+        assert_eq!(
+            text(|params| params.sizes.max[0] = nan),
+            "sizes.max: expected numbers above 0, infinity for no limit, got [NaN, inf]"
+        );
+        assert_eq!(
+            text(|params| {
+                let sizes = Some(sizes([9.0; 2], [8.0; 2]));
+                params.class_rules = rule(ClassRule { sizes, ..ClassRule::default() });
+            }),
+            "class_rules[1].sizes.min: expected numbers of at most the greatest size, got [9.0, 9.0]"
+        );
+        assert_eq!(
+            place_text(|place| {
+                place.visible = Bounds { left: 0.0, top: 0.0, right: 0.0, bottom: 9.0 };
+            }),
+            "visible: expected a left edge before the right one and an upper edge above the lower one, \
+             got [0.0, 0.0, 0.0, 9.0]"
+        );
+        let frame = FrameMap { size: [640, 480], ratio: [1.0; 2], offset: [0.0; 2] };
+        assert_eq!(
+            place_text(|place| place.frame = Some(FrameMap { size: [0, 480], ..frame })),
+            "frame.size: expected sides from 1 to 65536, got [0, 480]"
+        );
+        assert_eq!(
+            place_text(|place| place.frame = Some(FrameMap { ratio: [0.0, 1.0], ..frame })),
+            "frame.ratio: expected finite numbers above 0, got [0.0, 1.0]"
+        );
+        assert_eq!(
+            place_text(|place| place.frame = Some(FrameMap { offset: [f64::NAN, 0.0], ..frame })),
+            "frame.offset: expected finite numbers, got [NaN, 0.0]"
+        );
+    }
+
+    #[test]
+    fn parameters_that_can_work_are_accepted() {
+        let mut params = Params::default();
+        assert_eq!(params.check(), Ok(()));
+        params.thresholds = ClassThresholds { default: f32::INFINITY, per_class: vec![0.5] };
+        params.sizes = SizeLimits { min: [5.0; 2], max: [5.0, f32::INFINITY] };
+        (params.iou_threshold, params.pixel_offset) = (1.0, 1.0);
+        assert_eq!(params.check(), Ok(()));
+        let frame = FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] };
+        let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([1.0; 2]) };
+        assert_eq!(place.check(), Ok(()));
+        // Every score passes, as boxes alone need it.
+        params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
+        assert_eq!(params.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_size_of_a_models_input_is_at_least_a_pixel() {
+        assert_eq!(check_model_size([1.0, 640.0]), Ok(()));
+        for size in [[0.0, 640.0], [640.0, f32::NAN], [f32::INFINITY, 640.0], [-640.0, 640.0]] {
+            let error = check_model_size(size).unwrap_err();
+            assert_eq!(error.parameter, Parameter::ModelSize);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parameters of engines.
+//!
+//! In: the element's properties or a program's settings. Out: [`Params`], which every engine takes.
+//! Lengths are in pixels of the frame, or of the model's input if images are in no frame.
+
+use crate::geometry::Overlap;
+
+/// The method of suppression: which candidates survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum Method {
+    /// Candidates that conflict with no survivor of higher rank: exact greedy suppression.
+    #[default]
+    Greedy = 0,
+    /// Candidates that conflict with no candidate of higher rank, whether that one survives or not:
+    /// the single pass of Oro et al. 2020.
+    MapReduce = 1,
+    /// All candidates.
+    None = 2,
+}
+
+impl Method {
+    /// The value of the property `method`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::MapReduce => "map-reduce",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The score that a candidate of each class must reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassThresholds {
+    /// The threshold of classes beyond the end of [`per_class`](Self::per_class).
+    pub default: f32,
+    /// The thresholds by class. Infinity excludes a class, since scores are finite.
+    pub per_class: Vec<f32>,
+}
+
+impl ClassThresholds {
+    /// The same threshold for every class.
+    pub fn uniform(threshold: f32) -> Self {
+        Self { default: threshold, per_class: Vec::new() }
+    }
+
+    /// The threshold of `class`.
+    pub fn of(&self, class: u32) -> f32 {
+        self.per_class.get(class as usize).copied().unwrap_or(self.default)
+    }
+
+    /// The lowest threshold of the first `classes` classes. An anchor with a score below it does
+    /// not become a candidate, whatever its class. A threshold of NaN counts as minus infinity,
+    /// since no score is below it.
+    pub fn lowest(&self, classes: usize) -> f32 {
+        let listed = &self.per_class[..self.per_class.len().min(classes)];
+        let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
+        // No score is below NaN.
+        let bound = |threshold: f32| match threshold.is_nan() {
+            true => f32::NEG_INFINITY,
+            false => threshold,
+        };
+        listed.iter().fold(bound(beyond), |lowest, &threshold| lowest.min(bound(threshold)))
+    }
+}
+
+/// The limits of a box's sides, inclusive, in pixels of the frame, or of the model's input if the image is in no frame.
+/// A limit of NaN has no effect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizeLimits {
+    /// Minimum width and height.
+    pub min: [f32; 2],
+    /// Maximum width and height.
+    pub max: [f32; 2],
+}
+
+impl SizeLimits {
+    /// No limits.
+    pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
+}
+
+/// What applies to the candidates of a class in place of what applies to those of all classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClassRule {
+    /// In place of [`Params::iou_threshold`]; 0 to 1.
+    pub iou_threshold: Option<f32>,
+    /// In place of [`Params::sizes`].
+    pub sizes: Option<SizeLimits>,
+    /// The greatest number of survivors of the class per group; 0 for all.
+    pub max_detections: usize,
+}
+
+/// The pixels of masks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum MaskSize {
+    /// Those of the prototypes.
+    #[default]
+    Prototypes = 0,
+    /// Those of the frame; of the prototypes if images are in no frame.
+    Frame = 1,
+}
+
+/// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// The method of suppression.
+    pub method: Method,
+    /// The measure by which two boxes conflict.
+    pub overlap: Overlap,
+    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1. Between classes, that of the candidate of lower rank.
+    pub iou_threshold: f32,
+    /// Whether an overlap equal to the threshold is a conflict. Boxes must intersect in either case.
+    pub threshold_inclusive: bool,
+    /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are
+    /// indices of the first and the last pixel.
+    pub pixel_offset: f32,
+    /// Whether candidates of different classes can conflict.
+    pub class_agnostic: bool,
+    /// The score that a candidate of each class must reach.
+    pub thresholds: ClassThresholds,
+    /// The limits of a box's sides.
+    pub sizes: SizeLimits,
+    /// The rules of single classes, by class. Classes beyond the end have none.
+    pub class_rules: Vec<ClassRule>,
+    /// Whether every class of an anchor that reaches its threshold becomes a candidate, rather than the best
+    /// class alone.
+    pub multi_label: bool,
+    /// The greatest number of candidates per group that are compared; 0 for all.
+    pub max_candidates: usize,
+    /// The greatest number of survivors per group; 0 for all.
+    pub max_detections: usize,
+    /// Whether the masks of survivors are computed, if the model gives masks. If not, prototypes are not read.
+    pub masks: bool,
+    /// The pixels of masks.
+    pub mask_size: MaskSize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            method: Method::Greedy,
+            overlap: Overlap::Iou,
+            iou_threshold: 0.45,
+            threshold_inclusive: false,
+            pixel_offset: 0.0,
+            class_agnostic: false,
+            thresholds: ClassThresholds::uniform(0.25),
+            sizes: SizeLimits::ANY,
+            class_rules: Vec::new(),
+            multi_label: false,
+            max_candidates: 0,
+            max_detections: 0,
+            masks: true,
+            mask_size: MaskSize::Prototypes,
+        }
+    }
+}
+
+impl Params {
+    /// The threshold of the overlap above which a candidate of `class` is suppressed.
+    #[inline]
+    pub fn iou_threshold_of(&self, class: u32) -> f32 {
+        self.rule_of(class).and_then(|rule| rule.iou_threshold).unwrap_or(self.iou_threshold)
+    }
+
+    /// The limits of the sides of boxes of `class`, if the class has its own.
+    #[inline]
+    pub(crate) fn class_sizes(&self, class: u32) -> Option<&SizeLimits> {
+        self.rule_of(class).and_then(|rule| rule.sizes.as_ref())
+    }
+
+    #[inline]
+    fn rule_of(&self, class: u32) -> Option<&ClassRule> {
+        self.class_rules.get(class as usize)
+    }
+
+    /// The lowest threshold of the overlap of any class. A threshold of NaN is ignored, since no overlap exceeds it.
+    pub(crate) fn lowest_iou_threshold(&self) -> f32 {
+        let of_classes = self.class_rules.iter().filter_map(|rule| rule.iou_threshold);
+        of_classes.fold(self.iou_threshold, f32::min)
+    }
+
+    /// Whether there is a greatest number of survivors of a class.
+    pub(crate) fn has_class_limits(&self) -> bool {
+        self.class_rules.iter().any(|rule| rule.max_detections != 0)
+    }
+
+    /// The greatest number of survivors that suppression finds; 0 for all. Limits of classes apply to all survivors, and
+    /// [`max_detections`](Self::max_detections) to those that remain.
+    pub(super) fn survivors_to_find(&self) -> usize {
+        if self.has_class_limits() { 0 } else { self.max_detections }
+    }
+}
+
+/// `cap` as a number of items, where 0 means no limit.
+pub(super) fn cap(cap: usize) -> usize {
+    if cap == 0 { usize::MAX } else { cap }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The place of an image: the position of its pixels in a frame, and the images with which it is suppressed.
+//!
+//! In: the list of a run's images, from a reader of frames. Out: [`DecodePlace`], the numbers with which an engine
+//! decodes an image.
+//!
+//! A frame that is scaled to the model's input is one image, and a group by itself: its boxes stay in pixels of the
+//! model's input, and the writer of results maps the few survivors to the frame. Tiles of a frame, regions of interest
+//! and objects are several images of one group: their boxes must be compared, so that decode maps each box to pixels of
+//! the frame.
+
+use super::params::{Params, SizeLimits};
+use crate::decoder::Layout;
+use crate::decoder::layout::Prototypes;
+use crate::geometry::{Bounds, FrameMap, Mapping};
+
+/// The pixels in which an image's boxes are compared and returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BoxPixels {
+    /// Pixels of the model's input.
+    #[default]
+    Model,
+    /// Pixels of the frame. Needs [`ImagePlace::frame`].
+    Frame,
+}
+
+/// The place of one image of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ImagePlace {
+    /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 and 1 if
+    /// they are unknown.
+    pub model_size: [f32; 2],
+    /// The position of the frame in the model's input; `None` if the image is in no frame.
+    pub frame: Option<FrameMap>,
+    /// The pixels of the image's boxes.
+    pub boxes: BoxPixels,
+    /// The visible part of the image, in the pixels of its boxes. Boxes that do not intersect it are rejected.
+    pub visible: Bounds,
+    /// The number of the image's group. Candidates are suppressed by candidates of their group only. The images of a
+    /// group follow one another: the first image is in group 0, and each following image in the group of the image
+    /// before it or in the next group.
+    pub group: u32,
+}
+
+impl ImagePlace {
+    /// An image in no frame, whose boxes are in pixels of a model's input of this size, and the only image of group 0.
+    pub const fn in_model(model_size: [f32; 2]) -> Self {
+        Self { model_size, frame: None, boxes: BoxPixels::Model, visible: Bounds::ANY, group: 0 }
+    }
+
+    /// An image that is a whole frame, in a group by itself. Boxes stay in pixels of the model's input.
+    pub fn in_frame(mapping: &Mapping, group: u32) -> Self {
+        Self {
+            model_size: mapping.model(),
+            frame: Some(mapping.frame_map()),
+            boxes: BoxPixels::Model,
+            visible: mapping.visible(),
+            group,
+        }
+    }
+
+    /// This place for each of so many images, each in a group by itself.
+    pub fn repeated(self, images: usize) -> Vec<Self> {
+        (0..images as u32).map(|group| Self { group, ..self }).collect()
+    }
+
+    /// Pixels of the model's input per unit of the tensor.
+    pub fn unit(&self, layout: &Layout) -> [f32; 2] {
+        if layout.normalized { self.model_size } else { [1.0; 2] }
+    }
+
+    /// The numbers with which an engine decodes the image.
+    pub(crate) fn decode_place(&self, layout: &Layout, params: &Params) -> DecodePlace {
+        let unit = self.unit(layout);
+        let (scale, offset, limit_ratio) = match (self.boxes, &self.frame) {
+            (BoxPixels::Frame, Some(FrameMap { ratio, offset, .. })) => (
+                [0, 1].map(|axis| (f64::from(unit[axis]) / ratio[axis]) as f32),
+                [0, 1].map(|axis| (-offset[axis] / ratio[axis]) as f32),
+                [1.0; 2],
+            ),
+            (BoxPixels::Model, Some(frame)) => (unit, [0.0; 2], frame.ratio),
+            (_, None) => (unit, [0.0; 2], [1.0; 2]),
+        };
+        let sizes = scaled_limits(&params.sizes, limit_ratio);
+        DecodePlace { scale, offset, visible: self.visible, sizes, limit_ratio }
+    }
+
+    /// Width and height of the model's input in pixels, for masks. The size is a multiple of the prototypes' size if it
+    /// is unknown.
+    pub fn mask_model_size(&self, layout: &Layout, prototypes: &Prototypes) -> [f32; 2] {
+        /// Pixels of the model's input per pixel of the prototypes, in all models of the YOLO family.
+        const PROTOTYPE_STRIDE: f32 = 4.0;
+        if self.model_size == [1.0; 2] && !layout.normalized {
+            [prototypes.width, prototypes.height].map(|side| side as f32 * PROTOTYPE_STRIDE)
+        } else {
+            self.model_size
+        }
+    }
+}
+
+/// The numbers with which the boxes of an image are decoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DecodePlace {
+    /// Pixels of boxes per unit of the tensor, along x and y.
+    pub scale: [f32; 2],
+    /// Added to corners after they are scaled, unless it is zero.
+    pub offset: [f32; 2],
+    /// Boxes that do not intersect it are rejected.
+    pub visible: Bounds,
+    /// The limits of sides of classes without limits, in pixels of boxes.
+    pub sizes: SizeLimits,
+    /// Pixels of boxes per pixel in which limits are set.
+    pub limit_ratio: [f64; 2],
+}
+
+impl DecodePlace {
+    /// The limits of the sides of a class's boxes, in pixels of boxes.
+    #[inline]
+    pub fn sizes(&self, params: &Params, class: u32) -> SizeLimits {
+        match params.class_sizes(class) {
+            None => self.sizes,
+            Some(sizes) => scaled_limits(sizes, self.limit_ratio),
+        }
+    }
+
+    /// Moves a corner, or the center of an oriented box.
+    #[inline(always)]
+    pub fn moved(&self, [x, y]: [f32; 2]) -> [f32; 2] {
+        // Adding zero would replace minus zero.
+        let moved = |value: f32, offset: f32| if offset == 0.0 { value } else { value + offset };
+        [moved(x, self.offset[0]), moved(y, self.offset[1])]
+    }
+}
+
+/// Limits in pixels of boxes. The product is computed in double precision and rounded once.
+fn scaled_limits(limits: &SizeLimits, ratio: [f64; 2]) -> SizeLimits {
+    let scaled = |sides: [f32; 2]| [0, 1].map(|axis| (f64::from(sides[axis]) * ratio[axis]) as f32);
+    SizeLimits { min: scaled(limits.min), max: scaled(limits.max) }
+}

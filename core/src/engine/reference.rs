@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reference engine, with which tests compare the other engines.
+//!
+//! In: tensors, layout, parameters, places of images. Out: survivors and counts. It applies the rules of the module
+//! [`engine`](super) one after the other, without optimization: O(n^2) comparisons of n candidates.
+
+use std::cmp::Ordering;
+
+use super::formula::{self, Prior};
+use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
+use super::params::cap;
+use super::place::DecodePlace;
+use super::validate::validate;
+use super::{
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, MAX_ANGLE, MAX_BOX_SIDE,
+    MaskPlace, Method, Outcome, Params,
+};
+use crate::decoder::layout::{Combination, Field, Group, Layout, Prototypes};
+use crate::geometry::oriented::{self, Rectangle};
+use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::{Corners, OrientedBox};
+use crate::tensor::{Elements, HostImages, TensorView};
+
+/// The engine that implements the rules without optimization.
+#[derive(Debug, Default)]
+pub struct Reference {
+    groups: Vec<GroupCounts>,
+    survivors: Vec<Detection>,
+    columns: Vec<f32>,
+    mask_places: Vec<MaskPlace>,
+    mask_bytes: Vec<u8>,
+}
+
+impl Engine for Reference {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn run(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<Outcome<'_>, EngineError> {
+        validate(tensors, layout, params, images)?;
+        self.groups.clear();
+        self.survivors.clear();
+        self.columns.clear();
+        self.mask_places.clear();
+        self.mask_bytes.clear();
+        let mut first_image = 0;
+        for places in images.chunk_by(|before, next| before.group == next.group) {
+            let group = ImageGroup { tensors, layout, params, places, first_image };
+            self.run_group(&group)?;
+            first_image += places.len();
+        }
+        Ok(Outcome {
+            engine: self.name(),
+            groups: &self.groups,
+            detections: &self.survivors,
+            columns: &self.columns,
+            column_components: layout.column_components(),
+            mask_places: &self.mask_places,
+            mask_bytes: &self.mask_bytes,
+            anchors: layout.anchors(),
+            device: DeviceWork::default(),
+        })
+    }
+}
+
+impl Reference {
+    fn run_group(&mut self, group: &ImageGroup<'_>) -> Result<(), EngineError> {
+        let ImageGroup { layout, params, .. } = *group;
+        let images = (0..group.places.len())
+            .map(|index| group.image(index))
+            .collect::<Result<Vec<Image<'_>>, EngineError>>()?;
+        let mut candidates = Vec::new();
+        let mut rejected = 0;
+        for image in &images {
+            image.decode(layout, params, &mut candidates, &mut rejected);
+        }
+        let count = candidates.len();
+        candidates.sort_by(rank);
+        candidates.truncate(cap(params.max_candidates));
+        let found: Vec<Detection> =
+            suppress(&candidates, params).iter().map(|survivor| survivor.detection).collect();
+
+        let kept = kept(&found, params);
+        let first = self.survivors.len();
+        self.groups.push(GroupCounts {
+            first,
+            first_mask: first,
+            survivors: kept.len(),
+            candidates: count,
+            rejected,
+        });
+        // The anchors of an image follow the anchors of the image before it.
+        let image_of = |survivor: &Detection| &images[survivor.anchor as usize / layout.anchors()];
+        for survivor in kept.iter().map(|&index| &found[index]) {
+            let image = image_of(survivor);
+            let (anchors, anchor) = image.locate(layout, survivor);
+            for (field, column) in anchors.columns.iter().zip(&layout.columns) {
+                let components = 0..column.components;
+                self.columns.extend(components.map(|c| image.number(field, anchor, c)));
+            }
+        }
+        if let Some(prototypes) = &layout.prototypes {
+            let (mut memory, first_byte) = (MaskMemory::default(), self.mask_bytes.len());
+            for survivor in &found {
+                let image = image_of(survivor);
+                let grid = MaskGrid::new(layout, prototypes, params, image.place);
+                let place = memory.place(grid.area(survivor), first_byte);
+                self.mask_places.push(place);
+                self.add_mask(layout, prototypes, &grid, place, image, survivor);
+            }
+            let places = self.mask_places.split_off(first);
+            self.mask_places.extend(kept.iter().map(|&index| places[index]));
+        }
+        self.survivors.extend(kept.iter().map(|&index| found[index]));
+        Ok(())
+    }
+
+    /// Adds the bits of a survivor's mask.
+    fn add_mask(
+        &mut self,
+        layout: &Layout,
+        prototypes: &Prototypes,
+        grid: &MaskGrid,
+        place: MaskPlace,
+        image: &Image<'_>,
+        survivor: &Detection,
+    ) {
+        if place.area.bytes() == 0 {
+            return;
+        }
+        let words = place.area.words() as usize;
+        self.mask_bytes.resize(place.first + words * WORD_BYTES as usize, 0);
+        let (anchors, anchor) = image.locate(layout, survivor);
+        let logit = |[column, row]: [u32; 2]| {
+            let pixel = row as usize * prototypes.width + column as usize;
+            let products = (0..layout.columns[prototypes.column].components).map(|channel| {
+                let coefficient =
+                    image.number(&anchors.columns[prototypes.column], anchor, channel);
+                coefficient * image.number(&prototypes.field, pixel, channel)
+            });
+            products.fold(0.0, |sum, product| sum + product)
+        };
+        let bytes = &mut self.mask_bytes[place.first..];
+        for y in 0..place.area.height {
+            for x in 0..place.area.width {
+                let pixel = [place.area.left + x, place.area.top + y];
+                if logit_of(grid, pixel, logit) > 0.0 {
+                    let byte = y as usize * place.area.stride() + x as usize / 8;
+                    bytes[byte] |= 0x80 >> (x % 8);
+                }
+            }
+        }
+    }
+}
+
+/// The images that are suppressed together.
+struct ImageGroup<'a> {
+    tensors: &'a [TensorView<'a>],
+    layout: &'a Layout,
+    params: &'a Params,
+    places: &'a [ImagePlace],
+    /// The index of the first image in the tensors.
+    first_image: usize,
+}
+
+impl<'a> ImageGroup<'a> {
+    /// The image with this index in the group.
+    fn image(&self, index: usize) -> Result<Image<'a>, EngineError> {
+        let image = self.first_image + index;
+        let mut elements: Vec<Option<Elements<'_>>> = vec![None; self.tensors.len()];
+        for tensor in self.layout.tensors() {
+            elements[tensor] = Some(HostImages::new(&self.tensors[tensor])?.holding(image)?);
+        }
+        let place = &self.places[index];
+        Ok(Image {
+            tensors: self.tensors,
+            elements,
+            index: image,
+            first_anchor: index * self.layout.anchors(),
+            place,
+            decode_place: place.decode_place(self.layout, self.params),
+        })
+    }
+}
+
+/// An image, and its numbers.
+struct Image<'a> {
+    tensors: &'a [TensorView<'a>],
+    /// The elements of each tensor of the layout.
+    elements: Vec<Option<Elements<'a>>>,
+    /// The index of the image in the tensors.
+    index: usize,
+    /// The number of anchors of the group's images before this one.
+    first_anchor: usize,
+    place: &'a ImagePlace,
+    decode_place: DecodePlace,
+}
+
+impl Image<'_> {
+    /// The number of a component of an anchor.
+    fn number(&self, field: &Field, anchor: usize, component: usize) -> f32 {
+        let tensor = &self.tensors[field.tensor];
+        let before = if tensor.has_separate_images() { 0 } else { self.index * field.image_stride };
+        let elements = self.elements[field.tensor].expect("every tensor of a layout is mapped");
+        let element = elements.to_f32(before + field.index(anchor, component));
+        tensor.quantization.map_or(element, |quantization| quantization.number(element))
+    }
+
+    /// The group of anchors that a survivor's anchor is in, and the anchor's number in it.
+    fn locate<'l>(&self, layout: &'l Layout, survivor: &Detection) -> (&'l Group, usize) {
+        locate(layout, survivor.anchor as usize - self.first_anchor)
+    }
+
+    /// Adds the candidates of the image, and the number of anchors or pairs that are rejected.
+    fn decode(
+        &self,
+        layout: &Layout,
+        params: &Params,
+        candidates: &mut Vec<Candidate>,
+        rejected: &mut usize,
+    ) {
+        // Without anchors no element is read: `validate` does not check offsets and strides then.
+        let count = layout.count.filter(|_| layout.anchors() > 0);
+        // The conversion saturates; NaN becomes 0.
+        let valid = count.map_or(usize::MAX, |count| self.number(&count, 0, 0) as usize);
+        let pairs = if params.multi_label && !layout.has_class_field() {
+            (0..layout.score.components).map(Some).collect()
+        } else {
+            vec![None]
+        };
+        for anchor in 0..layout.anchors().min(valid) {
+            for pair in &pairs {
+                match self.decode_anchor(layout, params, anchor, *pair) {
+                    Verdict::Candidate(candidate) => candidates.push(candidate),
+                    Verdict::Rejected => *rejected += 1,
+                    Verdict::Dropped => {}
+                }
+            }
+        }
+    }
+
+    /// Applies the rules to an anchor, or to the pair of the anchor and the class of score `pair`.
+    fn decode_anchor(
+        &self,
+        layout: &Layout,
+        params: &Params,
+        anchor: usize,
+        pair: Option<usize>,
+    ) -> Verdict {
+        let index = self.first_anchor + anchor;
+        let ((group, anchor), rule) = (locate(layout, anchor), &layout.score);
+        let number = |field: &Field, anchor, component| self.number(field, anchor, component);
+        let DecodePlace { scale, visible, .. } = self.decode_place;
+        let class_of = |component: usize| rule.first_class + component as u32;
+        let lowest = match pair {
+            Some(component) => params.thresholds.of(class_of(component)),
+            None => params.thresholds.lowest(layout.classes),
+        };
+        let is_product = rule.combination == Combination::Product;
+        let mut objectness = None;
+        if let Some(field) = group.objectness {
+            let stored = number(&field, anchor, 0);
+            if !stored.is_finite() {
+                return Verdict::Rejected;
+            }
+            let value = formula::objectness(rule, stored);
+            if is_product && value < lowest {
+                return Verdict::Dropped;
+            }
+            objectness = Some(value);
+        }
+
+        let first = usize::from(rule.background);
+        let mut best = f32::NEG_INFINITY;
+        let mut component = 0;
+        for c in pair.map_or(0..rule.components, |pair| pair..pair + 1) {
+            let score = number(&group.scores, anchor, first + c);
+            if score > best {
+                best = score;
+                component = c;
+            }
+        }
+        if !best.is_finite() {
+            return Verdict::Rejected;
+        }
+        let scores = (0..rule.columns()).map(|c| number(&group.scores, anchor, c));
+        let score = formula::score(rule, objectness, best, scores);
+        if !score.is_finite() {
+            return Verdict::Rejected;
+        }
+        if score < lowest {
+            return Verdict::Dropped;
+        }
+        let class = match group.class {
+            None => class_of(component),
+            Some(field) => {
+                let class = number(&field, anchor, 0);
+                if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
+                    return Verdict::Rejected;
+                }
+                class as u32
+            }
+        };
+        let threshold = params.thresholds.of(class);
+        if score < threshold || (is_product && objectness.is_some_and(|value| value < threshold)) {
+            return Verdict::Dropped;
+        }
+
+        let prior = Prior::of(layout, group, anchor, |field| {
+            [0, 1, 2, 3].map(|c| number(field, anchor, c))
+        });
+        let read = |component| number(&group.boxes, anchor, component);
+        let oriented = group.angle.map(|field| {
+            let angle = number(&field, anchor, 0);
+            let oriented = formula::oriented_box(&layout.boxes, prior, scale, read, angle);
+            OrientedBox { center: self.decode_place.moved(oriented.center), ..oriented }
+        });
+        let ([x1, y1, x2, y2], [width, height]) = match &oriented {
+            None => {
+                let [x1, y1, x2, y2] = formula::corners(&layout.boxes, prior, scale, read);
+                let [x1, y1] = self.decode_place.moved([x1, y1]);
+                let [x2, y2] = self.decode_place.moved([x2, y2]);
+                ([x1, y1, x2, y2], [x2 - x1, y2 - y1])
+            }
+            Some(oriented) => {
+                let OrientedBox { center, size, angle } = oriented;
+                let is_finite = center.iter().chain(size).all(|number| number.is_finite());
+                if !is_finite || angle.is_nan() || angle.abs() > MAX_ANGLE {
+                    return Verdict::Rejected;
+                }
+                let Corners { x1, y1, x2, y2 } = oriented.bounds();
+                ([x1, y1, x2, y2], oriented.size)
+            }
+        };
+        if ![x1, y1, x2, y2].iter().all(|corner| corner.is_finite()) {
+            return Verdict::Rejected;
+        }
+        if width < 0.0 || height < 0.0 || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE {
+            return Verdict::Rejected;
+        }
+        if width == 0.0 || height == 0.0 || x1 == x2 || y1 == y2 {
+            return Verdict::Dropped;
+        }
+        let sizes = self.decode_place.sizes(params, class);
+        if width < sizes.min[0] || height < sizes.min[1] {
+            return Verdict::Dropped;
+        }
+        if width > sizes.max[0] || height > sizes.max[1] {
+            return Verdict::Dropped;
+        }
+        if !visible.intersects([x1, y1, x2, y2]) {
+            return Verdict::Rejected;
+        }
+        let detection = Detection { x1, y1, x2, y2, score, class, anchor: index as u32 };
+        let rectangle = oriented.map(|oriented| Rectangle::new(&oriented));
+        Verdict::Candidate(Candidate { detection, rectangle })
+    }
+}
+
+/// The logit of a pixel of a mask, from those of pixels of the prototypes.
+fn logit_of(grid: &MaskGrid, [x, y]: [u32; 2], logit: impl Fn([u32; 2]) -> f32) -> f32 {
+    let MaskGrid::Frame { samples, .. } = grid else { return logit([x, y]) };
+    let (x, y) = (samples[0].at(x), samples[1].at(y));
+    let of_row = |row| {
+        let (a, b) = (logit([x.first, row]), logit([x.second, row]));
+        a + (b - a) * x.weight
+    };
+    let (p, q) = (of_row(y.first), of_row(y.second));
+    p + (q - p) * y.weight
+}
+
+/// The group of an anchor, and the anchor's number in it.
+fn locate(layout: &Layout, anchor: usize) -> (&Group, usize) {
+    layout.locate(anchor).expect("an anchor is in a group")
+}
+
+/// The indices of the survivors that the limits of classes and of the image keep.
+fn kept(found: &[Detection], params: &Params) -> Vec<usize> {
+    let is_kept = |&index: &usize| {
+        let class = found[index].class;
+        let before = found[..index].iter().filter(|other| other.class == class).count();
+        let rule = params.class_rules.get(class as usize);
+        before < cap(rule.map_or(0, |rule| rule.max_detections))
+    };
+    (0..found.len()).filter(is_kept).take(cap(params.max_detections)).collect()
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    detection: Detection,
+    /// Of oriented boxes.
+    rectangle: Option<Rectangle>,
+}
+
+enum Verdict {
+    Candidate(Candidate),
+    Dropped,
+    Rejected,
+}
+
+/// Higher scores first, then earlier anchors, then lower classes.
+fn rank(a: &Candidate, b: &Candidate) -> Ordering {
+    let (a, b) = (&a.detection, &b.detection);
+    let by_score = b.score.partial_cmp(&a.score).expect("scores are finite");
+    by_score.then((a.anchor, a.class).cmp(&(b.anchor, b.class)))
+}
+
+fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Candidate> {
+    let mut survivors: Vec<Candidate> = Vec::new();
+    for (i, candidate) in ranked.iter().enumerate() {
+        let outranking: &[Candidate] = match params.method {
+            Method::Greedy => &survivors,
+            Method::MapReduce => &ranked[..i],
+            Method::None => &[],
+        };
+        if !outranking.iter().any(|other| conflict(other, candidate, params)) {
+            survivors.push(*candidate);
+        }
+    }
+    survivors
+}
+
+/// Whether `higher`, which outranks `lower`, conflicts with it: the exact test.
+fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
+    let rectangles = higher.rectangle.zip(lower.rectangle);
+    let (higher, lower) = (&higher.detection, &lower.detection);
+    if higher.class != lower.class && !params.class_agnostic {
+        return false;
+    }
+    let offset = if rectangles.is_some() { 0.0 } else { params.pixel_offset };
+    let width = higher.x2.min(lower.x2) - higher.x1.max(lower.x1) + offset;
+    let height = higher.y2.min(lower.y2) - higher.y1.max(lower.y1) + offset;
+    if width <= 0.0 || height <= 0.0 {
+        return false;
+    }
+    let threshold = params.iou_threshold_of(lower.class);
+    if let Some((higher, lower)) = &rectangles {
+        let is_inclusive = params.threshold_inclusive;
+        return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);
+    }
+    let intersection = width * height;
+    let measured = |d: &Detection| Measured::new(d.corners(), offset);
+    let (higher, lower) = (measured(higher), measured(lower));
+    let pair = Pair { higher, lower, intersection, offset };
+    let limit = params.overlap.visit(Limit { threshold, pair });
+    if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
+}
+
+/// The intersection above which a pair conflicts, by the measure that visits it.
+struct Limit {
+    threshold: f32,
+    pair: Pair,
+}
+
+impl Visitor for Limit {
+    type Output = f32;
+
+    fn visit<M: Measure>(self) -> f32 {
+        M::limit(self.threshold, &self.pair)
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The checks that every engine makes before it reads an element.
+//!
+//! In: tensors, layout, parameters, places of images. Out: an error if the layout addresses anything that does not exist. The
+//! fields of [`Layout`] are public, so a program can pass any values.
+
+use super::{
+    BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
+    Params,
+};
+use crate::decoder::MAX_CLASSES;
+use crate::decoder::layout::{
+    BoxFormat, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
+    Reference,
+};
+use crate::geometry::Overlap;
+use crate::tensor::{TensorError, TensorView};
+
+/// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
+/// tensor. Reads no element and, unless there is an error, does not allocate.
+pub(super) fn validate(
+    tensors: &[TensorView<'_>],
+    layout: &Layout,
+    params: &Params,
+    places: &[ImagePlace],
+) -> Result<(), EngineError> {
+    let &Layout { images, classes, .. } = layout;
+    if images == 0 || images > MAX_IMAGES {
+        return Err(EngineError::Images { images });
+    }
+    check_places(layout, params, places)?;
+    // The index of an anchor in its group, and with multi_label of a pair of anchor and class, is a u32.
+    let anchors = layout.anchors().saturating_mul(greatest_group(places));
+    if u32::try_from(anchors).is_err() {
+        return Err(EngineError::Anchors { anchors });
+    }
+    let scores = layout.score.components;
+    if classes == 0 || classes > MAX_CLASSES {
+        return Err(EngineError::Classes { classes });
+    }
+    let is_class_in_range = scores > 0
+        && scores <= MAX_CLASSES
+        && layout.score.first_class as usize + scores <= classes.max(1);
+    if !is_class_in_range && !layout.has_class_field() {
+        return Err(EngineError::Classes { classes: scores });
+    }
+    let pairs = (anchors as u64).saturating_mul(scores as u64);
+    if params.multi_label && u32::try_from(pairs).is_err() {
+        return Err(EngineError::Pairs { anchors, classes: scores });
+    }
+    check_structure(layout)?;
+    check_overlap(layout.is_oriented(), params.overlap)?;
+    check_masks(layout)?;
+    for named in layout.fields() {
+        check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
+    }
+    // All memories of images are checked before the first is read, so that every engine returns the same error.
+    for tensor in layout.tensors().into_iter().map(|index| &tensors[index]) {
+        if tensor.has_separate_images() {
+            tensor.checked_len()?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the measure of overlap is defined for oriented boxes, or for upright ones.
+///
+/// # Errors
+/// [`EngineError::Overlap`] if it is not.
+pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), EngineError> {
+    let (boxes, instead) = match (is_oriented, overlap) {
+        (true, Overlap::Diou) => ("oriented", Overlap::Iou),
+        (false, Overlap::ProbIou) => ("upright", Overlap::Iou),
+        _ => return Ok(()),
+    };
+    let (overlap, instead) = (overlap.name(), instead.name());
+    Err(EngineError::Overlap { overlap, boxes, instead })
+}
+
+/// Checks what the parts of the layout require of each other.
+fn check_structure(layout: &Layout) -> Result<(), EngineError> {
+    let groups = &layout.groups;
+    let first = groups.first();
+    let has = |group: &Group| {
+        let Group { angle, objectness, class, columns, .. } = group;
+        (angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
+    };
+    let expect = |is: bool, expected: &'static str| match is {
+        true => Ok(()),
+        false => Err(EngineError::Layout { expected }),
+    };
+    expect((1..=MAX_GROUPS).contains(&groups.len()), "1 to 8 groups of anchors")?;
+    expect(
+        groups.iter().all(|group| first.is_some_and(|first| has(first) == has(group))),
+        "the same fields in every group of anchors",
+    )?;
+    expect(
+        layout.columns.len() <= MAX_COLUMNS
+            && first.is_some_and(|group| group.columns.len() == layout.columns.len())
+            && layout.columns.iter().all(|column| column.components > 0)
+            && layout.column_components() <= MAX_COLUMN_COMPONENTS,
+        "at most 4 columns of 1 to 1024 components together, and a field for each in every group",
+    )?;
+    expect(
+        !layout.has_class_field() || layout.score.components == 1,
+        "one score per anchor where the class has a field",
+    )?;
+    expect(
+        !layout.is_oriented() || layout.boxes.format == BoxFormat::Center,
+        "boxes of center form where they have angles",
+    )?;
+    expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
+    let tensors = layout.tensors();
+    expect(
+        !tensors.is_full() || layout.fields().all(|named| tensors.contains(&named.field.tensor)),
+        "at most 16 tensors",
+    )?;
+    let priors = layout.priors.as_ref().map_or(0, |priors| priors.len());
+    for group in groups {
+        let is_complete = match &group.reference {
+            Reference::None | Reference::Priors(_) => true,
+            Reference::Grid(grid) => {
+                (1..=u32::MAX as usize).contains(&grid.columns)
+                    && (1..=u32::MAX as usize).contains(&grid.per_cell)
+            }
+            Reference::Table(first) => {
+                first.checked_add(group.anchors).is_some_and(|end| end <= priors)
+            }
+        };
+        expect(is_complete, "a prior or a grid cell for every anchor")?;
+    }
+    Ok(())
+}
+
+/// Checks the prototypes.
+fn check_masks(layout: &Layout) -> Result<(), EngineError> {
+    let Some(prototypes) = &layout.prototypes else { return Ok(()) };
+    let sides = 1..=MAX_PROTOTYPE_SIDE;
+    let expected = if layout.columns.get(prototypes.column).is_none() {
+        "a column with the coefficients of the prototypes"
+    } else if !sides.contains(&prototypes.width) || !sides.contains(&prototypes.height) {
+        "prototypes of 1 to 16384 columns and rows"
+    } else {
+        return Ok(());
+    };
+    Err(EngineError::Layout { expected })
+}
+
+/// Checks the places of images: their number, their groups, and the frame that boxes or masks need.
+fn check_places(
+    layout: &Layout,
+    params: &Params,
+    places: &[ImagePlace],
+) -> Result<(), EngineError> {
+    if places.len() != layout.images {
+        return Err(EngineError::Places { places: places.len(), images: layout.images });
+    }
+    let has_masks_of_frames = layout.prototypes.is_some() && params.mask_size == MaskSize::Frame;
+    let mut group = 0;
+    for (image, place) in places.iter().enumerate() {
+        let is_next = place.group == group || (image > 0 && place.group == group.wrapping_add(1));
+        group = place.group;
+        let expected = if !is_next {
+            Some("the images of a group one after the other, and groups numbered from 0")
+        } else {
+            place_needs(layout, has_masks_of_frames, place, &places[0])
+        };
+        if let Some(expected) = expected {
+            return Err(EngineError::Place { image, expected });
+        }
+    }
+    Ok(())
+}
+
+/// The reason for which an engine cannot use `place`, in a run whose first image is at `first`.
+fn place_needs(
+    layout: &Layout,
+    has_masks_of_frames: bool,
+    place: &ImagePlace,
+    first: &ImagePlace,
+) -> Option<&'static str> {
+    let Some(frame) = &place.frame else {
+        return if place.boxes == BoxPixels::Frame {
+            Some("a frame for boxes in pixels of the frame")
+        } else if has_masks_of_frames && first.frame.is_some() {
+            Some("a frame for every image or for none, with masks in pixels of the frame")
+        } else {
+            None
+        };
+    };
+    if has_masks_of_frames && first.frame.is_none() {
+        return Some("a frame for every image or for none, with masks in pixels of the frame");
+    }
+    let is_size = |side: &u32| (1..=MAX_FRAME_SIDE).contains(side);
+    if has_masks_of_frames && !frame.size.iter().all(is_size) {
+        return Some("a frame of 1 to 65536 columns and rows for masks in its pixels");
+    }
+    if place.boxes == BoxPixels::Frame {
+        let are_finite = frame.ratio.iter().chain(&frame.offset).all(|number| number.is_finite());
+        if !are_finite || frame.ratio.iter().any(|&ratio| ratio <= 0.0) {
+            return Some(
+                "a finite position of the frame in the model's input, and a ratio above 0",
+            );
+        }
+        if layout.is_oriented() && frame.ratio[0] != frame.ratio[1] {
+            return Some("one ratio for both axes for oriented boxes in pixels of the frame");
+        }
+    }
+    None
+}
+
+/// The number of images of the group with most images.
+pub(super) fn greatest_group(places: &[ImagePlace]) -> usize {
+    let groups = places.chunk_by(|before, next| before.group == next.group);
+    groups.map(<[ImagePlace]>::len).max().unwrap_or(0)
+}
+
+/// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
+/// images, are within the shape of the tensor; and if its images are in separate allocations, within the
+/// memory of their image.
+fn check_field(
+    name: &'static str,
+    field: Field,
+    [images, anchors, components]: [usize; 3],
+    tensors: &[TensorView<'_>],
+) -> Result<(), EngineError> {
+    let tensor = tensors.get(field.tensor).ok_or(EngineError::NoTensor {
+        field: name,
+        index: field.tensor,
+        tensors: tensors.len(),
+    })?;
+    let elements = tensor
+        .shape
+        .elements()
+        .ok_or_else(|| TensorError::TooLarge { tensor: tensor.to_string() })?;
+    if anchors == 0 {
+        return Ok(());
+    }
+    // Numbers of images, anchors and components fit 32 bits, and strides 64 bits: no overflow in 128 bits.
+    let steps = |count: usize, stride: usize| (count as u128 - 1) * stride as u128;
+    let last = field.offset as u128
+        + steps(images, field.image_stride)
+        + steps(anchors, field.anchor_stride)
+        + steps(components, field.component_stride);
+    if last >= elements as u128 {
+        let tensor = tensor.to_string();
+        return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
+    }
+    if tensor.has_separate_images() {
+        // Image i of the layout is image i of the tensor: with as many images, consecutive images begin as
+        // far apart as there are elements in one.
+        let count = tensor.shape.first().copied().unwrap_or(0);
+        let held = elements / count.max(1);
+        let is_separate = images == count && (images == 1 || field.image_stride == held);
+        let last = last - steps(images, field.image_stride);
+        if !is_separate || last >= held as u128 {
+            let (tensor, stride) = (tensor.to_string(), field.image_stride);
+            return Err(EngineError::FieldAcrossImages {
+                field: name,
+                tensor,
+                images,
+                stride,
+                last,
+                held,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decodes detector tensors and suppresses duplicate detections (non-maximum suppression), on the CPU
+//! and on NVIDIA GPUs.
+//!
+//! Programs use these modules, which are stable:
+//!
+//! - [`nms`] decodes and suppresses.
+//! - [`tensor`] describes tensors in host or device memory.
+//! - [`cuda`] has what producers of tensors in device memory need of the CUDA driver.
+//!
+//! The other modules are public for the GStreamer plugins, tests and benchmarks of the same project. They may change
+//! with any version, without notice:
+//!
+//! ```text
+//! tensor ─► decoder ─► plan ─► engine ─► detections
+//! views     what it    once    decode,
+//!           means              suppress
+//! ```
+//!
+//! `plan` has what is computed once for many runs: the decoder, its layout, and the engine's parameters for each
+//! place of images. `device` is the CUDA driver, `geometry` what boxes and overlaps are, and the mapping of boxes to a
+//! frame, `functions` the mathematical functions whose results have the same bits everywhere. `contradictions` finds
+//! tensors that are misread, `names` has the names that settings have in each interface.
+#![warn(missing_docs)]
+
+pub mod contradictions;
+pub mod decoder;
+pub mod device;
+pub mod engine;
+pub mod functions;
+pub mod geometry;
+pub mod names;
+pub mod nms;
+pub mod plan;
+pub mod tensor;
+
+/// What a producer of tensors in device memory needs of the CUDA driver: a GPU and its primary context,
+/// memory, streams, events and kernels; and what a reader of device memory waits for.
+///
+/// The driver is loaded at run time. Calls make the GPU's primary context current on the calling thread
+/// and restore the one before; the CUDA runtime, and libraries that use it, work in the same context.
+pub mod cuda {
+    pub use crate::device::{
+        Device, DeviceBuffer, DeviceError, DeviceRows, DriverError, Event, ForeignStream, Kernel,
+        Module, OwnedEvent, PinnedBuffer, Ready, Stream,
+    };
+}
+
+/// The examples of the crate's page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct CratePage;

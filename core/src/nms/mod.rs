@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decoding and suppression without GStreamer.
+//!
+//! In: the raw output tensors of a detector, in host or device memory. Out: the surviving detections of each
+//! image, best first. [`Nms`] chooses the decoder by tensor id, by name or by shape, and runs the engine.
+//!
+//! ```
+//! use nmsfilter_core::nms::{Backend, Nms};
+//! use nmsfilter_core::tensor::TensorView;
+//!
+//! // Three windows of x, y, side and score: the second covers the first, the third is apart.
+//! let output = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
+//! let tensors = [TensorView::from_slice("windows", &[3, 4], &output)];
+//!
+//! let mut nms = Nms::new(Backend::Auto, None)?;
+//! let outcome = nms.run(&tensors)?;
+//! let survivors = outcome.image(0).survivors;
+//! assert_eq!(survivors.iter().map(|d| d.anchor).collect::<Vec<_>>(), [0, 2]);
+//! # Ok::<(), nmsfilter_core::nms::NmsError>(())
+//! ```
+//!
+//! A tensor can hold several images. They are decoded and suppressed in one call, each by itself:
+//!
+//! ```
+//! # use nmsfilter_core::nms::{Backend, Nms};
+//! # use nmsfilter_core::tensor::TensorView;
+//! let image = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6f32];
+//! let output = [image, image].concat();
+//! let tensors = [TensorView::from_slice("windows", &[2, 2, 4], &output)];
+//!
+//! let mut nms = Nms::new(Backend::Cpu, None)?;
+//! nms.options.batch = true;
+//! let outcome = nms.run(&tensors)?;
+//! assert!(outcome.images().all(|image| image.survivors.len() == 1));
+//! # Ok::<(), nmsfilter_core::nms::NmsError>(())
+//! ```
+//!
+//! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
+
+mod boxes;
+mod watch;
+
+use crate::contradictions::{PlanFacts, Reading};
+use crate::device::ForeignStream;
+use crate::engine::detail::Details;
+use crate::plan::Plan;
+use crate::tensor::{Quantization, TensorView};
+use crate::{decoder, engine};
+
+use watch::Watch;
+
+pub use boxes::BoxNms;
+
+pub use crate::contradictions::Warning;
+pub use crate::decoder::layout::Activation;
+pub use crate::decoder::{
+    Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
+    MAX_CLASSES, Options,
+};
+pub use crate::engine::detail::{Detail, Point, Points};
+pub use crate::engine::{
+    Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
+    EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
+    Method, Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold,
+    check_model_size,
+};
+pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
+pub use crate::names::Interface;
+
+/// Decodes tensors and suppresses duplicate detections.
+pub struct Nms {
+    engine: Box<dyn engine::Engine>,
+    decoder: Option<&'static dyn decoder::Decoder>,
+    /// The plan for the tensors of the last run, and the options with which it was made.
+    plan: Option<(Options, Plan)>,
+    /// The place of each image of the last run.
+    places: Vec<ImagePlace>,
+    watch: Watch,
+    /// What tensors do not contain.
+    pub options: Options,
+    /// What to make candidates of and how to suppress them.
+    pub params: Params,
+    /// The visible part of the model's input, in pixels, such as the part between the borders of a letterbox. Boxes that
+    /// do not intersect it are rejected.
+    pub visible: Bounds,
+    /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]); with a frame,
+    /// [`Params::sizes`] are in pixels of the frame.
+    pub frame: Option<FrameMap>,
+    /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
+    /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
+    /// times the size of the prototypes, as that of models of YOLO is.
+    pub model_size: [f32; 2],
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NmsError {
+    /// There is no decoder of that name.
+    #[error("there is no decoder {name}; expected one of {known}")]
+    UnknownDecoder {
+        /// The name.
+        name: String,
+        /// The names of all decoders.
+        known: String,
+    },
+    /// A parameter has a value that cannot work.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The zero point of a quantized tensor is not a number of the tensor's type.
+    #[error("tensor {tensor}: the zero point is {zero_point}; expected {least} to {greatest}")]
+    ZeroPoint {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The zero point.
+        zero_point: i32,
+        /// The least number of the type.
+        least: i32,
+        /// The greatest number of the type.
+        greatest: i32,
+    },
+    /// A tensor of [`BoxNms`] is not what it reads.
+    #[error("expected {expected}, got {got}")]
+    BoxInput {
+        /// What was expected.
+        expected: String,
+        /// The tensor, or the number in it.
+        got: String,
+    },
+    /// No decoder reads the tensors.
+    #[error("{}", .0.text(Interface::Rust))]
+    Choice(#[from] ChoiceError),
+    /// The engine cannot run.
+    #[error("{}", .0.text(Interface::Rust))]
+    Engine(#[from] EngineError),
+}
+
+impl NmsError {
+    /// The text with the names that `interface` has for settings of decoders and engines.
+    pub fn text(&self, interface: Interface) -> String {
+        match self {
+            Self::Choice(error) => error.text(interface),
+            Self::Engine(error) => error.text(interface),
+            error => error.to_string(),
+        }
+    }
+}
+
+/// An outcome with what belongs to survivors besides their upright boxes and their masks.
+#[derive(Clone, Copy)]
+pub struct DetailedOutcome<'a> {
+    /// The outcome.
+    pub outcome: Outcome<'a>,
+    details: &'a Details,
+    layout: &'a decoder::Layout,
+    /// Pixels of the model's input per unit of the tensors.
+    unit: [f32; 2],
+}
+
+impl DetailedOutcome<'_> {
+    /// The number of points of each survivor ([`Detail::points`]); `None` if the model gives none.
+    pub fn points(&self) -> Option<usize> {
+        self.details.points()
+    }
+
+    /// Whether survivors have oriented boxes ([`Detail::oriented_box`]).
+    pub fn is_oriented(&self) -> bool {
+        self.details.is_oriented()
+    }
+
+    /// Whether the model gives masks, and [`Params::masks`] is set.
+    pub fn has_masks(&self) -> bool {
+        self.layout.prototypes.is_some()
+    }
+
+    /// The oriented box and the points of a survivor.
+    ///
+    /// # Panics
+    /// If there is no such image, or no such survivor.
+    pub fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
+        let image = self.outcome.group(image);
+        let width = self.outcome.column_components();
+        let row = &image.columns[survivor * width..][..width];
+        self.details.of(self.layout, self.unit, &image.survivors[survivor], row)
+    }
+}
+
+impl Nms {
+    /// One that runs on `backend`, on GPU number `ordinal` if on any; without a number on the first GPU, or
+    /// on the one that holds the tensors. The defaults of [`Options`] and [`Params`] apply.
+    ///
+    /// # Errors
+    /// If `backend` is [`Backend::Cuda`] and the GPU cannot be used.
+    pub fn new(backend: Backend, ordinal: Option<u32>) -> Result<Self, NmsError> {
+        let engine = engine::select(backend, ordinal)?.engine;
+        Ok(Self {
+            engine,
+            decoder: None,
+            plan: None,
+            places: Vec::new(),
+            watch: Watch::default(),
+            options: Options::default(),
+            params: Params::default(),
+            visible: Bounds::ANY,
+            frame: None,
+            model_size: [1.0; 2],
+        })
+    }
+
+    /// The names that [`set_decoder`](Self::set_decoder) takes.
+    pub fn decoders() -> impl Iterator<Item = &'static str> {
+        decoder::decoders().iter().map(|decoder| decoder.name())
+    }
+
+    /// Reads tensors by the decoder of this name, whatever their ids; `None` chooses by id or shape, which
+    /// is the default.
+    ///
+    /// # Errors
+    /// If there is no decoder of that name.
+    pub fn set_decoder(&mut self, name: Option<&str>) -> Result<(), NmsError> {
+        let find = |name: &str| {
+            decoder::by_name(name).ok_or_else(|| NmsError::UnknownDecoder {
+                name: name.to_owned(),
+                known: Self::decoders().collect::<Vec<_>>().join(", "),
+            })
+        };
+        self.decoder = name.map(find).transpose()?;
+        self.discard_plan();
+        Ok(())
+    }
+
+    /// Reads tensors by a layout file's text, whatever their ids. The text stays in memory until the process ends,
+    /// once for each text.
+    ///
+    /// # Errors
+    /// If the text is no description of a layout. The message has the line.
+    pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
+        self.decoder = Some(decoder::from_text(text)?);
+        self.discard_plan();
+        Ok(())
+    }
+
+    fn discard_plan(&mut self) {
+        self.plan = None;
+        self.watch = Watch::default();
+    }
+
+    /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
+    /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
+    /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
+    /// is found, with the best score. [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first.
+    /// Setting a decoder or a layout empties the list.
+    ///
+    /// ```
+    /// # use nmsfilter_core::nms::{Backend, Interface, Nms};
+    /// # use nmsfilter_core::tensor::TensorView;
+    /// // Rows of x1, y1, x2, y2, score and class, as end-to-end models have them.
+    /// let row = [40.0, 50.0, 340.0, 250.0, 0.9, 5.0f32];
+    /// let output = row.repeat(8);
+    /// let tensors = [TensorView::from_slice("output0", &[1, 8, 6], &output)];
+    ///
+    /// let mut nms = Nms::new(Backend::Cpu, None)?;
+    /// nms.set_decoder(Some("yolov8"))?;
+    /// nms.run(&tensors)?;
+    /// let warnings: Vec<String> = nms.warnings().iter().map(ToString::to_string).collect();
+    /// assert!(warnings[0].contains("set the decoder end2end"));
+    /// assert!(warnings[1].starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
+    /// let in_python = nms.warnings()[0].text(Interface::Python).to_string();
+    /// assert!(in_python.contains("set decoder=\"end2end\""));
+    /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
+    /// ```
+    pub fn warnings(&self) -> &[Warning] {
+        self.watch.warnings()
+    }
+
+    /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
+    /// types and shapes.
+    ///
+    /// # Errors
+    /// If no decoder reads the tensors, a tensor's memory cannot be read, a parameter cannot work ([`Params::check`]), or
+    /// the GPU fails.
+    pub fn run(&mut self, tensors: &[TensorView<'_>]) -> Result<Outcome<'_>, NmsError> {
+        Ok(self.run_detailed(tensors)?.outcome)
+    }
+
+    /// The same, with the keypoints and the oriented boxes of survivors.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    pub fn run_detailed(
+        &mut self,
+        tensors: &[TensorView<'_>],
+    ) -> Result<DetailedOutcome<'_>, NmsError> {
+        self.prepare(tensors)?;
+        let plan = prepared(&self.plan);
+        let (layout, places) = (&plan.choice().layout, &self.places[..]);
+        let outcome = self.engine.run(tensors, layout, plan.params(), places)?;
+        self.watch.add(&outcome, tensors, plan, places);
+        let unit = places[0].unit(layout);
+        Ok(DetailedOutcome { outcome, details: plan.details(), layout, unit })
+    }
+
+    /// The same on a GPU, in the order of `stream`, without waiting for it: reads what work that was submitted to
+    /// `stream` before has written to tensors in device memory, and leaves the result in device memory, for work that is
+    /// submitted to `stream` later. The tensors' memory must exist until then.
+    ///
+    /// A tensor in host memory is copied when this is called, once the run before has completed.
+    ///
+    /// Into a stream that is being captured, no other run may be enqueued between the capture and the last launch of
+    /// the graph; a run with tensors of the same shapes and the same parameters must have been made before.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and if the engine does not use a GPU, if the model gives masks and
+    /// [`Params::masks`] is set, or if a class has a greatest number of survivors ([`ClassRule::max_detections`]): both need the
+    /// host.
+    pub fn enqueue(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, NmsError> {
+        self.prepare(tensors)?;
+        let plan = prepared(&self.plan);
+        let layout = &plan.choice().layout;
+        Ok(self.engine.enqueue(tensors, layout, plan.params(), &self.places, stream)?)
+    }
+
+    /// Makes the plan for `tensors`, and the places of their images.
+    fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<(), NmsError> {
+        self.params.check()?;
+        let place = ImagePlace {
+            visible: self.visible,
+            frame: self.frame,
+            ..ImagePlace::in_model(self.model_size)
+        };
+        place.check()?;
+        for tensor in tensors {
+            let zero_point = tensor.quantization.map(Quantization::zero_point);
+            if let (Some(zero_point), Some(zero_points)) =
+                (zero_point, tensor.element.zero_points())
+                && !zero_points.contains(&zero_point)
+            {
+                let (least, greatest) = zero_points.into_inner();
+                let tensor = tensor.to_string();
+                return Err(NmsError::ZeroPoint { tensor, zero_point, least, greatest });
+            }
+        }
+        let is_set = self.model_size != [1.0; 2];
+        let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
+        let choose = || decoder::choose(tensors, self.decoder, options);
+        let is_usable = match &mut self.plan {
+            Some((made_with, plan)) if *made_with == options && plan.has_masks(&self.params) => {
+                plan.adapt(tensors, choose)?
+            }
+            _ => false,
+        };
+        if !is_usable {
+            self.plan = Some((options, Plan::new(tensors, choose()?, self.params.clone())));
+        }
+        let (_, plan) = self.plan.as_mut().expect("it was made");
+        let has_changed = plan.set_params(&self.params);
+        // More images than the limit are an error of the engine.
+        let images = 0..plan.choice().layout.images.min(MAX_IMAGES + 1) as u32;
+        self.places.clear();
+        self.places.extend(images.map(|group| ImagePlace { group, ..place }));
+        if !is_usable || has_changed {
+            let plan = prepared(&self.plan);
+            let thresholds = &plan.params().thresholds;
+            let facts = PlanFacts {
+                choice: plan.choice(),
+                tensors,
+                options,
+                thresholds,
+                has_class_thresholds: !thresholds.per_class.is_empty(),
+                classes: None,
+                family: None,
+            };
+            let in_frame = self.visible != Bounds::ANY;
+            let reading = Reading::new(plan.choice(), plan.params(), options.model_size, in_frame);
+            self.watch.begin(facts, reading);
+        }
+        Ok(())
+    }
+}
+
+/// The plan that `prepare` has made.
+fn prepared(plan: &Option<(Options, Plan)>) -> &Plan {
+    let (_, plan) = plan.as_ref().expect("`prepare` has made it");
+    plan
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Views of tensors, without GStreamer.
+//!
+//! In: the id, element type and shape of a model's output, as claimed by its producer, and the memory that
+//! holds it. Out: elements in host memory ([`TensorView::elements`]) or an address in device memory
+//! ([`TensorView::device`]), both only after the claimed shape was checked against the size of the
+//! memory. Reading the id and the shape does not access the memory: a [`Mappable`] is mapped when an
+//! engine needs it. The images of a batch can be in separate allocations ([`Images`]); they are read one by
+//! one ([`TensorView::image`]).
+
+mod element;
+mod error;
+mod shape;
+mod storage;
+
+use std::fmt;
+
+pub use element::{Element, ElementType, Elements, Quantization};
+pub use error::TensorError;
+pub use shape::{MAX_DIMENSIONS, Shape};
+pub use storage::{DeviceSlice, Images, Mappable, Storage};
+
+/// One output of a model: its id, element type and shape, and the memory that holds its elements,
+/// row-major and contiguous.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TensorView<'a> {
+    /// The producer's name for this output, by which a decoder is chosen.
+    pub id: &'a str,
+    /// The type of each element.
+    pub element: ElementType,
+    /// The numbers that elements of type i8 and u8 stand for; `None` if the elements are the numbers.
+    pub quantization: Option<Quantization>,
+    /// The claimed dimensions. The memory can be smaller; every access checks that.
+    pub shape: Shape,
+    /// The memory.
+    pub storage: Storage<'a>,
+    /// The index of the image, and the number of images, if this is one image of a tensor whose images are
+    /// in separate allocations.
+    image: Option<[usize; 2]>,
+}
+
+/// A tensor's elements in the memory that they are in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resident<'a> {
+    /// In host memory: as many bytes as the shape requires.
+    Host(&'a [u8]),
+    /// In device memory.
+    Device(DeviceSlice),
+}
+
+impl<'a> TensorView<'a> {
+    /// A tensor of this id, element type and shape in `storage`. Nothing is checked yet.
+    pub fn new(id: &'a str, element: ElementType, shape: Shape, storage: Storage<'a>) -> Self {
+        Self { id, element, quantization: None, shape, storage, image: None }
+    }
+
+    /// A tensor over elements in host memory.
+    ///
+    /// # Panics
+    /// If `shape` has more than [`MAX_DIMENSIONS`] dimensions.
+    pub fn from_slice<T: Element>(id: &'a str, shape: &[usize], elements: &'a [T]) -> Self {
+        let shape = Shape::new(shape).expect("a shape has at most 8 dimensions");
+        Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
+    }
+
+    /// The tensor with quantized elements. It has no effect on elements other than i8 and u8.
+    #[must_use]
+    pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
+        let is_quantized = matches!(self.element, ElementType::I8 | ElementType::U8);
+        Self { quantization: quantization.filter(|_| is_quantized), ..self }
+    }
+
+    /// The number of bytes that the shape and the element type require, if the memory has at least as many.
+    ///
+    /// Of images in separate allocations, every allocation is checked.
+    ///
+    /// # Errors
+    /// If the shape overflows, the element type cannot be read, or the memory is missing or
+    /// smaller than the shape claims; if the first dimension is not the number of images.
+    pub fn checked_len(&self) -> Result<usize, TensorError> {
+        let tensor = || self.to_string();
+        let size =
+            self.element.size().ok_or_else(|| TensorError::ElementType { tensor: tensor() })?;
+        let needed = self
+            .shape
+            .elements()
+            .and_then(|n| n.checked_mul(size))
+            .ok_or_else(|| TensorError::TooLarge { tensor: tensor() })?;
+        if let Storage::Images(images) = self.storage {
+            let held = images.count();
+            if self.shape.first() != Some(&held) {
+                return Err(TensorError::ImageCount { tensor: tensor(), held });
+            }
+            for index in 0..held {
+                self.image(index).ok_or_else(|| self.separate_images_error())?.checked_len()?;
+            }
+            return Ok(needed);
+        }
+        let held = self.storage.size().ok_or_else(|| TensorError::Missing { tensor: tensor() })?;
+        self.check_len(needed, held)?;
+        Ok(needed)
+    }
+
+    /// Whether the images are in separate allocations.
+    pub fn has_separate_images(&self) -> bool {
+        matches!(self.storage, Storage::Images(_))
+    }
+
+    /// Image `index` as a tensor whose first dimension is 1, if the images are in separate allocations;
+    /// `None` if they are in one memory.
+    ///
+    /// # Panics
+    /// Can panic if there is no such image.
+    pub fn image(&self, index: usize) -> Option<Self> {
+        let Storage::Images(images) = self.storage else { return None };
+        // An image has one memory: images of an image are an error of every access.
+        self.image.is_none().then(|| Self {
+            id: self.id,
+            element: self.element,
+            quantization: self.quantization,
+            shape: self.shape.of_image(),
+            storage: images.storage(index),
+            image: Some([index, images.count()]),
+        })
+    }
+
+    /// The elements, in host memory.
+    ///
+    /// # Errors
+    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
+    /// device memory that has no copy on the host, or if the images are in separate allocations.
+    pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
+        let bytes = self.host_bytes(self.checked_len()?)?;
+        // Length, alignment and type were checked.
+        Ok(match self.element {
+            ElementType::F16 => Elements::F16(cast(bytes)),
+            ElementType::I8 => Elements::I8(cast(bytes)),
+            ElementType::U8 => Elements::U8(bytes),
+            ElementType::I32 => Elements::I32(cast(bytes)),
+            ElementType::I64 => Elements::I64(cast(bytes)),
+            ElementType::F32 | ElementType::Other(_) => Elements::F32(cast(bytes)),
+        })
+    }
+
+    /// Whether the elements, or those of an image, are in device memory.
+    pub fn is_on_device(&self) -> bool {
+        self.storage.is_on_device()
+    }
+
+    /// The elements in device memory; `None` if they are in host memory.
+    ///
+    /// # Errors
+    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address, or
+    /// if the images are in separate allocations.
+    pub fn device(&self) -> Result<Option<DeviceSlice>, TensorError> {
+        self.device_slice(self.checked_len()?)
+    }
+
+    /// The elements, in device memory or in host memory.
+    ///
+    /// # Errors
+    /// As [`elements`](Self::elements) and [`device`](Self::device).
+    pub(crate) fn resident(&self) -> Result<Resident<'a>, TensorError> {
+        let needed = self.checked_len()?;
+        Ok(match self.device_slice(needed)? {
+            Some(slice) => Resident::Device(slice),
+            None => Resident::Host(self.host_bytes(needed)?),
+        })
+    }
+
+    /// The first `needed` bytes, in host memory.
+    ///
+    /// # Errors
+    /// As [`elements`](Self::elements).
+    pub fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
+        let tensor = || self.to_string();
+        let bytes = match self.storage {
+            Storage::Images(_) => return Err(self.separate_images_error()),
+            // An empty buffer has no memory to map.
+            _ if needed == 0 => &[],
+            Storage::Host(bytes) => bytes,
+            Storage::Mappable(memory) => {
+                memory.map_host().map_err(|cause| TensorError::Map { tensor: tensor(), cause })?
+            }
+            Storage::Device(_) => return Err(TensorError::NotOnHost { tensor: tensor() }),
+            Storage::Missing => return Err(TensorError::Missing { tensor: tensor() }),
+        };
+        // The mapped size can differ from the size that was known before.
+        self.check_len(needed, bytes.len())?;
+        if needed > 0 {
+            self.check_alignment(bytes.as_ptr().addr() as u64)?;
+        }
+        Ok(&bytes[..needed])
+    }
+
+    fn device_slice(&self, needed: usize) -> Result<Option<DeviceSlice>, TensorError> {
+        let slice = match self.storage {
+            Storage::Device(slice) => Some(slice),
+            Storage::Mappable(memory) => memory
+                .map_device()
+                .map_err(|cause| TensorError::Map { tensor: self.to_string(), cause })?,
+            Storage::Images(_) => return Err(self.separate_images_error()),
+            Storage::Host(_) | Storage::Missing => None,
+        };
+        if let Some(slice) = slice {
+            self.check_len(needed, slice.len())?;
+            self.check_alignment(slice.address())?;
+        }
+        Ok(slice)
+    }
+
+    fn separate_images_error(&self) -> TensorError {
+        TensorError::SeparateImages { tensor: self.to_string() }
+    }
+
+    fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
+        match held < needed {
+            true => Err(TensorError::TooShort { tensor: self.to_string(), needed, held }),
+            false => Ok(()),
+        }
+    }
+
+    fn check_alignment(&self, address: u64) -> Result<(), TensorError> {
+        let align = self.element.size().unwrap_or(1);
+        match address.is_multiple_of(align as u64) {
+            true => Ok(()),
+            false => Err(TensorError::Misaligned { tensor: self.to_string(), align }),
+        }
+    }
+}
+
+/// The elements in `bytes`, whose length and alignment were checked. An empty buffer has no alignment.
+fn cast<T: Element>(bytes: &[u8]) -> &[T] {
+    if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
+}
+
+/// Written as `yolo-v8-out (f32 1x84x8400)`; one image as `yolo-v8-out (f32 1x84x8400), image 3 of 0 to 15`.
+impl fmt::Display for TensorView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} {})", self.id, self.element, self.shape)?;
+        if let Some([index, images]) = self.image {
+            write!(f, ", image {index} of 0 to {}", images.saturating_sub(1))?;
+        }
+        Ok(())
+    }
+}
+
+/// A tensor's elements in host memory, of one image after the other.
+#[derive(Debug)]
+pub(crate) struct HostImages<'t, 'a> {
+    tensor: &'t TensorView<'a>,
+    /// The elements of all images, if they are in one memory.
+    whole: Option<Elements<'a>>,
+}
+
+impl<'t, 'a> HostImages<'t, 'a> {
+    /// # Errors
+    /// As [`TensorView::elements`].
+    pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
+        let whole = match tensor.has_separate_images() {
+            true => None,
+            false => Some(tensor.elements()?),
+        };
+        Ok(Self { tensor, whole })
+    }
+
+    /// The memory that has the elements of image `index`: of all images, or of this one alone.
+    ///
+    /// # Errors
+    /// As [`TensorView::elements`].
+    pub fn holding(&self, index: usize) -> Result<Elements<'a>, TensorError> {
+        match self.whole {
+            Some(elements) => Ok(elements),
+            None => {
+                let image = self.tensor.image(index);
+                image.ok_or_else(|| self.tensor.separate_images_error())?.elements()
+            }
+        }
+    }
+}

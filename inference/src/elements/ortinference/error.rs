@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of the element.
+//!
+//! In: the errors of inference and of properties. Out: the message to post, with its domain and code.
+
+use crate::inference::error::InferenceError;
+use crate::inference::model::ModelError;
+use gstnmsfilter::output::LabelError;
+
+/// The reason why the element cannot start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error("no model is set: set model to a file in the ONNX format")]
+    NoModel,
+    #[error(transparent)]
+    Property(#[from] ModelError),
+    #[error(transparent)]
+    Labels(#[from] LabelError),
+    #[error(transparent)]
+    Inference(#[from] InferenceError),
+}
+
+impl StartError {
+    /// Creates the message to post: the error as its text, `context` as its debug information.
+    pub fn message(&self, context: &str) -> gst::ErrorMessage {
+        match self {
+            Self::NoModel | Self::Property(_) => {
+                gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
+            }
+            Self::Labels(_) => {
+                gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
+            }
+            Self::Inference(error) => error.message(context),
+        }
+    }
+}

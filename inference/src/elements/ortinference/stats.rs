@@ -1,0 +1,81 @@
+// Counts and times since the element started.
+//
+// In: each frame. Out: the structure of the property `stats`.
+//! Counts and times since the element started. In: each frame. Out: the structure of `stats`.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::inference::instance::Run;
+
+/// The counts since the element started.
+pub(super) struct Stats {
+    /// The provider that ran the last frame.
+    provider: &'static str,
+    frames: u64,
+    bytes_uploaded: u64,
+    /// The number of output sets, that is, of runs whose outputs are in memory at one time.
+    output_sets: u64,
+    /// The sum, over all frames, of the number of frames in the frame's run.
+    batched: u64,
+    /// The time per frame in the element, in nanoseconds.
+    time: Histogram<u64>,
+    /// The time per run on the GPU, in nanoseconds.
+    gpu_time: Histogram<u64>,
+}
+
+impl Default for Stats {
+    fn default() -> Self {
+        const MINUTE: u64 = 60_000_000_000;
+        let times = Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid");
+        Self {
+            provider: "none",
+            frames: 0,
+            bytes_uploaded: 0,
+            output_sets: 0,
+            batched: 0,
+            gpu_time: times.clone(),
+            time: times,
+        }
+    }
+}
+
+impl Stats {
+    /// Counts a frame that was part of `run`, and for which the element took `time`.
+    pub fn count(&mut self, provider: &'static str, bytes_uploaded: u64, run: Run, time: Duration) {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.provider = provider;
+        self.frames += 1;
+        self.bytes_uploaded += bytes_uploaded;
+        self.output_sets = run.sets as u64;
+        self.batched += run.pictures as u64;
+        self.time.saturating_record(nanoseconds(time));
+        if let Some(gpu_time) = run.gpu_time {
+            self.gpu_time.saturating_record(nanoseconds(gpu_time));
+        }
+    }
+
+    /// Returns whether no frame has been counted.
+    pub fn is_empty(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Returns the structure for the property `stats` and for the message `ortinference-stats`. Times are in
+    /// nanoseconds.
+    pub fn structure(&self) -> gst::Structure {
+        gst::Structure::builder("ortinference-stats")
+            .field("frames", self.frames)
+            .field("provider", self.provider)
+            .field("bytes-uploaded", self.bytes_uploaded)
+            .field("output-sets", self.output_sets)
+            .field("batch-mean", self.batched as f64 / self.frames.max(1) as f64)
+            .field("time-mean", self.time.mean().round() as u64)
+            .field("time-p50", self.time.value_at_quantile(0.5))
+            .field("time-p99", self.time.value_at_quantile(0.99))
+            .field("gpu-time-mean", self.gpu_time.mean().round() as u64)
+            .field("gpu-time-p50", self.gpu_time.value_at_quantile(0.5))
+            .field("gpu-time-p99", self.gpu_time.value_at_quantile(0.99))
+            .build()
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of inference. Each message says what was expected, what came, and what to do.
+
+use std::path::{Path, PathBuf};
+
+use gst::glib;
+
+use super::library::OnnxRuntimeError;
+use super::model::ModelError;
+use super::provider::Provider;
+use gstnmsfilter::frame::FrameError;
+use gstnmsfilter::input::InputError;
+use nmsfilter_core::device::{DeviceError, DriverError};
+use nmsfilter_core::tensor::TensorError;
+
+/// The reason why inference failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum InferenceError {
+    /// ONNX Runtime's library cannot be used.
+    #[error(transparent)]
+    Library(#[from] OnnxRuntimeError),
+    /// The library was built without this provider.
+    #[error(
+        "provider={provider}: this build of ONNX Runtime has no such provider; install \
+         onnxruntime-gpu, or set provider=cpu"
+    )]
+    NoProvider {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// The provider cannot be used on this machine.
+    #[error(
+        "provider={provider} cannot be used: {problem}; install what is missing, or set provider=cpu"
+    )]
+    Provider {
+        /// The provider.
+        provider: &'static str,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// There is no GPU that the provider can use.
+    #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
+    NoGpu {
+        /// The provider.
+        provider: &'static str,
+        /// The reason.
+        problem: DeviceError,
+    },
+    /// The GPU failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The file is not a model that ONNX Runtime can run.
+    #[error(
+        "the model {path:?} cannot be opened: {problem}; set model to a file in the ONNX format"
+    )]
+    Model {
+        /// The path of the file.
+        path: PathBuf,
+        /// The message of the operating system or of ONNX Runtime.
+        problem: String,
+    },
+    /// The model exists, but the file with its weights is missing or truncated.
+    #[error(
+        "the model {path:?} has its weights in a separate file, which cannot be read: {problem}; put that file into \
+         the model's folder, under the name that it had when the model was exported"
+    )]
+    ExternalData {
+        /// The path of the model.
+        path: PathBuf,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// The model does not take a single picture, or its properties or its `.modelinfo` file are invalid.
+    #[error(transparent)]
+    Description(#[from] ModelError),
+    /// The model cannot run as a CUDA graph.
+    #[error(
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
+    )]
+    Graph {
+        /// The reason.
+        problem: String,
+    },
+    /// Another element uses this instance id with other options.
+    #[error(
+        "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
+         values, or another id"
+    )]
+    OtherOptions {
+        /// The id.
+        id: String,
+        /// The names of the properties that differ.
+        differing: String,
+    },
+    /// ONNX Runtime could not create a session, or a call other than a run failed.
+    #[error("ONNX Runtime: {0}")]
+    Session(String),
+    /// The model failed while it ran.
+    #[error("{provider}: the model failed: {problem}")]
+    Run {
+        /// The provider that ran the model.
+        provider: &'static str,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// A frame's memory or metadata does not match its caps.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A frame cannot be scaled.
+    #[error("the frame cannot be scaled to the model's input: {0}")]
+    Scale(#[from] glib::BoolError),
+    /// The model description has a value that is out of range.
+    #[error(transparent)]
+    Info(#[from] InputError),
+    /// An output cannot be attached.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+    /// A stream of a batch sent a frame before its caps.
+    #[cfg(feature = "v1_28")]
+    #[error("a frame came before caps; expected video caps with format, width and height first")]
+    NoCaps,
+    /// One of the errors above, in a frame of a batch.
+    #[cfg(feature = "v1_28")]
+    #[error("stream {number} of the batch: {error}")]
+    Stream {
+        /// The number of the stream.
+        number: u32,
+        /// The error.
+        error: Box<Self>,
+    },
+}
+
+impl From<DriverError> for InferenceError {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error.into())
+    }
+}
+
+impl InferenceError {
+    /// Returns whether the GPU failed, so that another processor may succeed.
+    pub fn is_gpu_failure(&self) -> bool {
+        matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
+    }
+
+    /// Returns whether a GPU or provider is installed but unusable. If the CPU takes over, such an error is worth a
+    /// warning; a missing GPU is not.
+    pub fn is_installation_problem(&self) -> bool {
+        match self {
+            Self::Provider { .. } => true,
+            Self::NoGpu { problem, .. } => !problem.is_absence(),
+            _ => false,
+        }
+    }
+
+    /// Creates the error for a model file that ONNX Runtime cannot open.
+    pub fn model(path: &Path, error: &ort::Error) -> Self {
+        let message = error.to_string();
+        // ONNX Runtime's message begins with the path, and may end with a full stop and a line feed.
+        let prefix = format!("Load model from {} failed:", path.display());
+        let problem = message.strip_prefix(&prefix).unwrap_or(&message);
+        let problem = problem.trim().trim_end_matches('.');
+        let path = path.to_owned();
+        // The part of the message before these words names the tensor and a line of ONNX Runtime's source code. It
+        // is left out.
+        match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
+        {
+            Some(at) => Self::ExternalData { path, problem: problem[at..].to_owned() },
+            None => Self::Model { path, problem: problem.to_owned() },
+        }
+    }
+
+    /// Creates the error for a failed call of ONNX Runtime, other than running a model, opening a file, or
+    /// selecting a provider.
+    pub fn session(error: ort::Error) -> Self {
+        Self::Session(error.to_string())
+    }
+
+    /// Creates the error for a failure of `provider` that ONNX Runtime reports.
+    pub fn provider(provider: Provider, error: &ort::Error) -> Self {
+        let message = error.to_string();
+        // ONNX Runtime's message begins with a line of its source code. It is left out.
+        let problem =
+            message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
+        Self::Provider { provider: provider.name(), problem: problem.to_owned() }
+    }
+
+    /// Creates the message that the element posts: the error as its text, `context` as its debug information.
+    pub fn message(&self, context: &str) -> gst::ErrorMessage {
+        match self {
+            Self::Library(_)
+            | Self::NoProvider { .. }
+            | Self::NoGpu { .. }
+            | Self::Provider { .. }
+            | Self::Graph { .. } => {
+                gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
+            }
+            Self::Device(_) | Self::Session(_) => {
+                gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
+            }
+            Self::Model { .. } | Self::ExternalData { .. } => {
+                gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
+            }
+            Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
+                gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
+            }
+            Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
+                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
+            }
+            #[cfg(feature = "v1_28")]
+            Self::NoCaps | Self::Stream { .. } => {
+                gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a detector with ONNX Runtime: from a video frame to the model's raw output tensors.
+//!
+//! In: a model file, and frames. Out: the model's outputs as tensors to attach, in the memory of the processor that
+//! ran the model.
+//!
+//! ```text
+//! frame ─► picture ───────► batch ──► model ─► outputs ─► tensors on the frame's buffer
+//!          scaled, RGB,     pictures           from a pool
+//!          normalized       of elements        (host or device memory)
+//!          \_______________ by the processor that runs the model ___/
+//! ```
+//!
+//! [`library`] loads ONNX Runtime, [`provider`] creates sessions, and [`model`] describes a model's inputs and
+//! outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs the model, after `trial` has
+//! tried it once; [`outputs`] manages the memory of the results. With [`instance`], several elements share a model.
+//! `frames_run` runs the model on several frames of one buffer.
+
+pub(crate) mod debug_category;
+pub mod error;
+#[cfg(feature = "v1_28")]
+pub mod frames_run;
+pub mod instance;
+pub mod library;
+pub mod model;
+pub mod outputs;
+pub mod picture;
+pub mod pictures;
+pub mod provider;
+pub mod session;
+mod trial;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use error::InferenceError;
+#[cfg(feature = "v1_28")]
+use frames_run::FramesRun;
+use gstnmsfilter::input::custom_meta::NewTensor;
+use instance::{Instance, Member, Run};
+use model::Overrides;
+use nmsfilter_core::geometry::Letterbox;
+use pictures::Pictures;
+use provider::Provider;
+use session::{InputMemory, OpenModel};
+
+/// The model to run, and how to run it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InferenceOptions {
+    /// The id of the instance. Elements of one process with equal ids share the model.
+    pub instance_id: Option<String>,
+    /// ONNX Runtime's library, or a folder that contains it; `None` to search for it.
+    pub library: Option<PathBuf>,
+    /// The model file.
+    pub model: PathBuf,
+    /// The properties of the model's input that the user has set.
+    pub overrides: Overrides,
+    /// How frames are fitted into the model's input.
+    pub letterbox: Letterbox,
+    /// The names of the classes; `None` to use the names in the model.
+    pub labels: Option<Vec<String>>,
+    /// The index of the GPU.
+    pub device: u32,
+    /// The use of CUDA graphs.
+    pub cuda_graph: CudaGraph,
+    /// The number of pictures per run. `None` for the model's batch, or for 1 if the model's batch is dynamic.
+    pub batch: Option<usize>,
+    /// The time that a picture waits for other pictures of its batch.
+    pub batch_timeout: Duration,
+}
+
+impl InferenceOptions {
+    /// Returns the names of the properties in which `self` and `other` differ.
+    fn differing(&self, other: &Self) -> String {
+        let (a, b) = (&self.overrides, &other.overrides);
+        let differing = [
+            ("library", self.library != other.library),
+            ("model", self.model != other.model),
+            ("input-width", a.size[0] != b.size[0]),
+            ("input-height", a.size[1] != b.size[1]),
+            ("input-layout", a.layout != b.layout),
+            ("channel-order", a.order != b.order),
+            ("range", a.range != b.range),
+            ("mean", a.mean != b.mean),
+            ("std", a.std != b.std),
+            ("letterbox", self.letterbox != other.letterbox),
+            ("label-file", self.labels != other.labels),
+            ("cuda-device-id", self.device != other.device),
+            ("cuda-graph", self.cuda_graph != other.cuda_graph),
+            ("batch-size", self.batch != other.batch),
+            ("batch-timeout", self.batch_timeout != other.batch_timeout),
+        ];
+        let names = differing.into_iter().filter_map(|(name, differs)| differs.then_some(name));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The use of CUDA graphs on a GPU. With a graph, the host then submits all kernels of a run with a single launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CudaGraph {
+    /// Use a graph if the model can run as one.
+    #[default]
+    Auto,
+    /// Use a graph, or fail.
+    On,
+    /// Do not use a graph.
+    Off,
+}
+
+/// A model that an element runs.
+pub struct Inference {
+    pictures: Pictures,
+    member: Member,
+    /// The run of the last frame.
+    pub last_run: Run,
+}
+
+impl Inference {
+    /// Opens the model on `provider` and runs it once, or shares it with the elements that have this
+    /// [`instance_id`](InferenceOptions::instance_id).
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used, or if other elements share the model with other
+    /// options.
+    pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
+        let member = Member::new(&Instance::open(options, provider)?);
+        let OpenModel { model, info, input_device, .. } = member.model();
+        let pictures = Pictures::new(&model.input, info.clone(), input_device.as_ref())?;
+        Ok(Self { pictures, member, last_run: Run::default() })
+    }
+
+    /// Returns the properties of the open model.
+    pub fn model(&self) -> &OpenModel {
+        self.member.model()
+    }
+
+    /// Returns the number of bytes that the last run uploaded.
+    pub fn uploaded(&self) -> u64 {
+        self.pictures.uploaded
+    }
+
+    /// Sets the format and size of the frames that follow.
+    ///
+    /// # Errors
+    /// If frames of this format cannot be converted, or the GPU fails.
+    pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
+        self.pictures.set_frame(frame)
+    }
+
+    /// Tells the instance that the stream has ended: other elements' batches do not wait for this element until its
+    /// next frame comes.
+    pub fn pause(&self) {
+        self.member.pause();
+    }
+
+    /// Runs the model on `frame` and on the frames that other elements have added to the batch. Then calls `attach`
+    /// with the frame and each of its output tensors. On a GPU, the run may still be in progress when this function
+    /// returns.
+    ///
+    /// # Errors
+    /// If the frame cannot be scaled, the model fails, or `attach` returns an error.
+    ///
+    /// # Panics
+    /// If [`set_frame`](Self::set_frame) was not called before.
+    pub fn run(
+        &mut self,
+        frame: &mut gst::BufferRef,
+        mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor) -> Result<(), InferenceError>,
+    ) -> Result<(), InferenceError> {
+        let prepared = self.pictures.prepare(frame)?;
+        let mut entry = self.member.enter(1)?;
+        // SAFETY: `pictures` was made for the model that this input belongs to. The entry belongs to this element,
+        // and its run does not begin before `BatchEntry::run` is called.
+        let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
+        self.last_run = entry.run(written)?;
+        let description = self.pictures.description();
+        entry.tensors(0, description.as_ref(), |tensor| attach(frame, tensor))
+    }
+
+    /// Starts a run for `wanted` frames, or for as many as the batch has room for, but at least one.
+    ///
+    /// # Errors
+    /// If the model has failed.
+    #[cfg(feature = "v1_28")]
+    pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
+        let Self { pictures, member, last_run } = self;
+        let entry = member.enter(wanted)?;
+        Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
+    }
+}

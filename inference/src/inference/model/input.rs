@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Describes the picture that a model takes.
+//!
+//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an [`InputSpec`]: size,
+//! layout, element type, and how pixel values are converted to numbers.
+
+use ort::value::{TensorElementType, ValueType};
+
+use super::numbers::PerChannel;
+use super::{
+    ChannelOrder, InfoFile, InputLayout, Metadata, ModelError, Overrides, dims_text, type_text,
+};
+
+/// The element type of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelElement {
+    /// 32 bits, floating point.
+    F32,
+    /// 16 bits, floating point.
+    F16,
+    /// A byte.
+    U8,
+}
+
+impl PixelElement {
+    /// Returns ONNX Runtime's name of the element type.
+    pub fn onnx(self) -> TensorElementType {
+        match self {
+            Self::F32 => TensorElementType::Float32,
+            Self::F16 => TensorElementType::Float16,
+            Self::U8 => TensorElementType::Uint8,
+        }
+    }
+
+    /// Returns the size of an element in bytes.
+    pub fn size(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}
+
+/// The pictures that a model takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputSpec {
+    /// The name of the model's input.
+    pub name: String,
+    /// The type of the input's elements.
+    pub element: PixelElement,
+    /// The order of the input's dimensions.
+    pub layout: InputLayout,
+    /// The number of pictures per run.
+    pub batch: usize,
+    /// The picture's width and height.
+    pub size: [u32; 2],
+    /// The number of channels: 3, or 1 for gray.
+    pub channels: usize,
+    /// The order of the channels.
+    pub order: ChannelOrder,
+    /// The numbers that the pixel values 0 and 255 become, before `mean` and `std` are applied: red, green, blue.
+    pub ranges: [[f64; 2]; 3],
+    /// The numbers to subtract from the result of `ranges`.
+    pub mean: PerChannel,
+    /// The numbers by which the difference is divided.
+    pub std: PerChannel,
+}
+
+/// The least difference between black and white that any model is expected to use. In published models it is at
+/// least 1.
+const MIN_CONTRAST: f64 = 0.1;
+
+/// The greatest distance of gray from 0, as a multiple of the difference between black and white. With ImageNet's
+/// mean and standard deviation it is less than 1.
+const MAX_OFFSET: f64 = 20.0;
+
+impl InputSpec {
+    /// Describes the input `name` of type `dtype`.
+    ///
+    /// # Errors
+    /// If the input is not a picture, its size is unknown, or the sources contradict each other.
+    pub fn new(
+        name: &str,
+        dtype: &ValueType,
+        batch: Option<usize>,
+        overrides: &Overrides,
+        info: Option<&InfoFile>,
+        metadata: &Metadata,
+    ) -> Result<Self, ModelError> {
+        let ValueType::Tensor { ty, shape, .. } = dtype else {
+            return Err(ModelError::InputType { name: name.to_owned(), found: type_text(dtype) });
+        };
+        let element = match ty {
+            TensorElementType::Float32 => PixelElement::F32,
+            TensorElementType::Float16 => PixelElement::F16,
+            TensorElementType::Uint8 => PixelElement::U8,
+            _ => {
+                let found = type_text(dtype);
+                return Err(ModelError::InputType { name: name.to_owned(), found });
+            }
+        };
+        let batch = batch_size(name, shape, batch)?;
+        let (layout, channels) = layout(name, shape, overrides.layout)?;
+        let size = size(name, shape, layout, overrides, metadata)?;
+        let whole = match element {
+            PixelElement::U8 => [0.0, 255.0],
+            PixelElement::F32 | PixelElement::F16 => [0.0, 1.0],
+        };
+        let ranges = match overrides.range {
+            Some(range) => Some([range; 3]),
+            None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
+        };
+        let spec = Self {
+            name: name.to_owned(),
+            element,
+            layout,
+            batch,
+            size,
+            channels,
+            order: overrides.order.unwrap_or_default(),
+            ranges: ranges.unwrap_or([whole; 3]),
+            mean: overrides.mean.unwrap_or([0.0; 3]),
+            std: overrides.std.unwrap_or([1.0; 3]),
+        };
+        spec.check_normalization()?;
+        Ok(spec)
+    }
+
+    /// Checks that pictures keep their contrast. Users mix up two conventions: with `mean` and `std` for values up
+    /// to 255, but a range from 0 to 1, all pixels become nearly equal.
+    ///
+    /// # Errors
+    /// If black and white become nearly equal.
+    fn check_normalization(&self) -> Result<(), ModelError> {
+        for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
+            let [black, white] = range.map(|end| (end - mean) / std);
+            let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
+            if contrast < MIN_CONTRAST || offset > MAX_OFFSET * contrast {
+                return Err(ModelError::Property(format!(
+                    "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
+                     equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// An input of RGB in planes, from 0 to 1.
+    pub fn with_size(size: [u32; 2], element: PixelElement) -> Self {
+        Self {
+            name: "images".to_owned(),
+            element,
+            layout: InputLayout::Nchw,
+            batch: 1,
+            size,
+            channels: 3,
+            order: ChannelOrder::Rgb,
+            ranges: [[0.0, 1.0]; 3],
+            mean: [0.0; 3],
+            std: [1.0; 3],
+        }
+    }
+
+    /// Returns the dimensions of the input tensor.
+    pub fn shape(&self) -> [i64; 4] {
+        let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
+        let batch = self.batch as i64;
+        match self.layout {
+            InputLayout::Nchw => [batch, channels, height, width],
+            InputLayout::Nhwc => [batch, height, width, channels],
+        }
+    }
+
+    /// Returns the size of one picture in bytes.
+    pub fn bytes(&self) -> usize {
+        self.size.iter().map(|&side| side as usize).product::<usize>()
+            * self.channels
+            * self.element.size()
+    }
+}
+
+/// Determines the number of pictures per run.
+fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, ModelError> {
+    let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
+    match (fixed, wanted) {
+        (Some(fixed), Some(wanted)) if fixed != wanted => {
+            let (name, dims) = (name.to_owned(), dims_text(dims));
+            Err(ModelError::OtherBatch { wanted, name, dims })
+        }
+        (Some(fixed), _) => Ok(fixed),
+        (None, wanted) => Ok(wanted.unwrap_or(1)),
+    }
+}
+
+/// Determines the layout and the number of channels of an input with these dimensions.
+fn layout(
+    name: &str,
+    dims: &[i64],
+    wanted: Option<InputLayout>,
+) -> Result<(InputLayout, usize), ModelError> {
+    let wrong =
+        |advice| ModelError::InputShape { name: name.to_owned(), dims: dims_text(dims), advice };
+    let &[_, second, _, fourth] = dims else {
+        return Err(wrong(""));
+    };
+    // A dynamic number of channels counts as 3.
+    let channels = |dim: i64| match dim {
+        1 | 3 => Some(dim as usize),
+        dim if dim < 0 => Some(3),
+        _ => None,
+    };
+    let found = match wanted {
+        Some(InputLayout::Nchw) => channels(second).map(|count| (InputLayout::Nchw, count)),
+        Some(InputLayout::Nhwc) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
+        None if matches!(second, 1 | 3) => channels(second).map(|count| (InputLayout::Nchw, count)),
+        None if matches!(fourth, 1 | 3) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
+        None if second < 0 || fourth < 0 => return Err(wrong(": set input-layout")),
+        None => None,
+    };
+    found.ok_or_else(|| wrong(""))
+}
+
+fn size(
+    name: &str,
+    dims: &[i64],
+    layout: InputLayout,
+    overrides: &Overrides,
+    metadata: &Metadata,
+) -> Result<[u32; 2], ModelError> {
+    let axes = match layout {
+        InputLayout::Nchw => [3, 2],
+        InputLayout::Nhwc => [2, 1],
+    };
+    let mut size = [0; 2];
+    for (side, property) in ["input-width", "input-height"].into_iter().enumerate() {
+        let fixed = u32::try_from(dims[axes[side]]).ok().filter(|&fixed| fixed > 0);
+        size[side] = match (fixed, overrides.size[side]) {
+            (Some(fixed), Some(wanted)) if fixed != wanted => {
+                let (name, dims) = (name.to_owned(), dims_text(dims));
+                return Err(ModelError::OtherSize { property, wanted, name, dims });
+            }
+            (Some(fixed), _) => fixed,
+            (None, Some(wanted)) => wanted,
+            (None, None) => match metadata.size {
+                Some(size) => size[side],
+                None => {
+                    let (name, dims) = (name.to_owned(), dims_text(dims));
+                    return Err(ModelError::DynamicInput { name, dims });
+                }
+            },
+        };
+    }
+    if size.iter().any(|&side| side > MAX_INPUT_SIDE) {
+        let [width, height] = size;
+        return Err(ModelError::TooLarge { name: name.to_owned(), width, height });
+    }
+    Ok(size)
+}
+
+/// The greatest width and height of an input for which memory is allocated.
+const MAX_INPUT_SIDE: u32 = 16384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(ty: TensorElementType, dims: &[i64]) -> ValueType {
+        ValueType::Tensor {
+            ty,
+            shape: dims.into(),
+            dimension_symbols: ort::value::SymbolicDimensions::empty(dims.len()),
+        }
+    }
+
+    fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
+        let dtype = tensor(TensorElementType::Float32, dims);
+        InputSpec::new("images", &dtype, None, &overrides, None, &Metadata::default())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_layout_follows_from_the_channels() {
+        let input = describe(&[1, 3, 480, 640], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nchw, [640, 480], 3));
+        assert_eq!(input.shape(), [1, 3, 480, 640]);
+        let input = describe(&[-1, 480, 640, 1], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nhwc, [640, 480], 1));
+        assert_eq!(input.shape(), [1, 480, 640, 1]);
+    }
+
+    #[test]
+    fn dynamic_sides_need_the_properties() {
+        let message = describe(&[-1, 3, -1, -1], Overrides::default()).unwrap_err();
+        assert_eq!(
+            message,
+            "the model's input images has the dynamic dimensions [?,3,?,?]: set input-width and \
+             input-height"
+        );
+        let overrides = Overrides { size: [Some(640), Some(384)], ..Overrides::default() };
+        assert_eq!(describe(&[-1, 3, -1, -1], overrides).unwrap().size, [640, 384]);
+    }
+
+    #[test]
+    fn a_property_cannot_change_a_fixed_side() {
+        let overrides = Overrides { size: [Some(320), None], ..Overrides::default() };
+        let message = describe(&[1, 3, 640, 640], overrides).unwrap_err();
+        assert!(message.starts_with("input-width=320, but the model's input images"), "{message}");
+    }
+
+    #[test]
+    fn other_shapes_and_types_are_no_pictures() {
+        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[1, -1, -1, -1]] {
+            let message = describe(dims, Overrides::default()).unwrap_err();
+            assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
+        }
+        let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
+        let result =
+            InputSpec::new("in", &dtype, None, &Overrides::default(), None, &Metadata::default());
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads the metadata in a model file (`metadata_props` in ONNX).
+//!
+//! In: a session. Out: labels, picture size, and ids of outputs, if the metadata contains them:
+//!
+//! - Exports by Ultralytics have the keys `names` (the class names, see [`names`]), `imgsz` (height and width) and,
+//!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
+//!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
+//!   YOLOv5. With `end2end`, `[1,N,6]` with the task `detect` is the output of an end-to-end model. The outputs of
+//!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
+//!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
+//!   components) also become part of the model description, so that errors can name the model family.
+//! - A key that is an output's name has the id of this output's tensor as its value, as in `onnxinference` of
+//!   GStreamer 1.26.
+
+use std::collections::HashMap;
+
+use ort::session::Session;
+
+use super::names;
+
+/// The content of the metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The class names; empty if unknown.
+    pub labels: Vec<String>,
+    /// The picture's width and height.
+    pub size: Option<[u32; 2]>,
+    custom: HashMap<String, String>,
+}
+
+impl Metadata {
+    /// Reads the metadata of a session's model. The result is empty if ONNX Runtime cannot read the metadata.
+    pub fn read(session: &Session) -> Self {
+        let Ok(metadata) = session.metadata() else {
+            return Self::default();
+        };
+        let keys = metadata.custom_keys().unwrap_or_default();
+        let value = |key: String| metadata.custom(&key).map(|value| (key, value));
+        Self::new(keys.into_iter().filter_map(value).collect())
+    }
+
+    fn new(custom: HashMap<String, String>) -> Self {
+        let labels = custom.get("names").and_then(|names| names::parse(names)).unwrap_or_default();
+        let size = custom.get("imgsz").and_then(|size| square_or_pair(size));
+        Self { labels, size, custom }
+    }
+
+    /// Returns the task that the model was trained for; `None` if unknown.
+    pub fn task(&self) -> Option<&str> {
+        self.custom.get("task").map(|task| task.trim()).filter(|task| !task.is_empty())
+    }
+
+    /// Returns the number of keypoints and the number of components per keypoint; `None` if unknown.
+    pub fn keypoints(&self) -> Option<[u32; 2]> {
+        let text = self.custom.get("kpt_shape")?.trim();
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let (count, components) = inner.split_once(',')?;
+        let shape = [count.trim().parse().ok()?, components.trim().parse().ok()?];
+        (shape[0] > 0 && matches!(shape[1], 2 | 3)).then_some(shape)
+    }
+
+    /// Returns whether the model selects the detections itself.
+    pub fn end2end(&self) -> bool {
+        self.custom.get("end2end").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+    }
+
+    /// Returns the id for the output `name` with these dimensions.
+    pub fn id(&self, name: &str, dims: &[i64]) -> Option<&str> {
+        if let Some(id) = self.custom.get(name) {
+            return Some(id);
+        }
+        let classes = self.labels.len() as i64;
+        let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
+        let is_prototypes = dims.len() == 4 && name == "output1";
+        if self.end2end() {
+            return match *dims {
+                [_, _, 6] if has("task", "detect") => Some("yolo-26-end2end-out"),
+                [_, _, 7] if has("task", "obb") => Some("yolo-26-obb-end2end-out"),
+                [_, _, numbers] if numbers > 6 && has("task", "pose") => {
+                    Some("yolo-26-pose-end2end-out")
+                }
+                [_, _, numbers] if numbers > 6 && has("task", "segment") => {
+                    Some("yolo-26-segmentation-end2end-out-detections")
+                }
+                _ if is_prototypes && has("task", "segment") => {
+                    Some("yolo-26-segmentation-end2end-out-protos")
+                }
+                _ => None,
+            };
+        }
+        if classes == 0 {
+            return None;
+        }
+        // YOLOv5's own exports have no task; the exports of YOLOv8 and later versions have one.
+        let is_yolov5 = !self.custom.contains_key("task");
+        match *dims {
+            [_, numbers, _] if has("task", "detect") && numbers == 4 + classes => {
+                Some("yolo-v8-out")
+            }
+            [_, numbers, _] if has("task", "obb") && numbers == 5 + classes => {
+                Some("yolo-v8-obb-out")
+            }
+            [_, numbers, _] if has("task", "pose") && numbers > 4 + classes => {
+                Some("yolo-v8-pose-out")
+            }
+            [_, numbers, _] if has("task", "segment") && numbers > 4 + classes => {
+                Some("yolo-v8-segmentation-out-detections")
+            }
+            _ if is_prototypes && has("task", "segment") => Some("yolo-v8-segmentation-out-protos"),
+            [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),
+            [_, _, numbers] if is_yolov5 && numbers > 5 + classes => {
+                Some("yolo-v5-segmentation-out-detections")
+            }
+            _ if is_prototypes && is_yolov5 => Some("yolo-v5-segmentation-out-protos"),
+            _ => None,
+        }
+    }
+}
+
+/// Returns width and height from `[height, width]`, or from a single number for both.
+fn square_or_pair(text: &str) -> Option<[u32; 2]> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let sides: Option<Vec<u32>> = inner.split(',').map(|side| side.trim().parse().ok()).collect();
+    match *sides?.as_slice() {
+        [side] => Some([side, side]),
+        [height, width] => Some([width, height]),
+        _ => None,
+    }
+    .filter(|size| !size.contains(&0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata(entries: &[(&str, &str)]) -> Metadata {
+        let entry = |&(key, value): &(&str, &str)| (key.to_owned(), value.to_owned());
+        Metadata::new(entries.iter().map(entry).collect())
+    }
+
+    #[test]
+    fn names_are_the_labels_by_class() {
+        assert_eq!(metadata(&[("names", "{1: 'person'}")]).labels, ["", "person"]);
+        assert_eq!(metadata(&[("names", "person")]).labels, [""; 0]);
+        assert_eq!(metadata(&[]).labels, [""; 0]);
+    }
+
+    #[test]
+    fn the_size_is_height_and_width() {
+        assert_eq!(metadata(&[("imgsz", "[480, 640]")]).size, Some([640, 480]));
+        assert_eq!(metadata(&[("imgsz", "640")]).size, Some([640, 640]));
+        assert_eq!(metadata(&[("imgsz", "[0, 640]")]).size, None);
+    }
+
+    #[test]
+    fn task_and_number_of_classes_distinguish_the_outputs_of_yolo() {
+        let names = ("names", "{0: 'a'}");
+        let id = |entries: &[(&str, &str)], dims: &[i64]| {
+            metadata(&[&[names], entries].concat()).id("output0", dims).map(ToOwned::to_owned)
+        };
+        let detect = ("task", "detect");
+        assert_eq!(id(&[detect], &[1, 5, 8400]).as_deref(), Some("yolo-v8-out"));
+        assert_eq!(id(&[("task", "pose")], &[1, 5, 8400]), None);
+        for (task, numbers, expected) in [
+            ("pose", 56, "yolo-v8-pose-out"),
+            ("segment", 37, "yolo-v8-segmentation-out-detections"),
+            ("obb", 6, "yolo-v8-obb-out"),
+        ] {
+            assert_eq!(id(&[("task", task)], &[1, numbers, 8400]).as_deref(), Some(expected));
+            assert_eq!(id(&[detect], &[1, numbers, 8400]), None);
+        }
+        assert_eq!(
+            id(&[], &[1, 25200, 38]).as_deref(),
+            Some("yolo-v5-segmentation-out-detections")
+        );
+        assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
+        // The end-to-end output of a model with one class has this shape, too.
+        for end2end in ["True", "true"] {
+            assert_eq!(id(&[detect, ("end2end", end2end)], &[1, 5, 8400]), None);
+        }
+        let id_of_any_batch = id(&[detect, ("end2end", "False")], &[1, 5, 8400]);
+        assert_eq!(id_of_any_batch.as_deref(), Some("yolo-v8-out"));
+        assert_eq!(id(&[detect], &[1, 300, 6]), None);
+    }
+
+    #[test]
+    fn an_end_to_end_detector_has_rows_of_six() {
+        let id = |entries: &[(&str, &str)], dims: &[i64]| {
+            metadata(entries).id("output0", dims).map(ToOwned::to_owned)
+        };
+        let detect = ("task", "detect");
+        for end2end in ["True", "true"] {
+            let end2end = ("end2end", end2end);
+            let found = id(&[detect, end2end], &[1, 300, 6]);
+            assert_eq!(found.as_deref(), Some("yolo-26-end2end-out"));
+            assert_eq!(id(&[detect, end2end], &[-1, 300, 6]), found);
+            assert_eq!(id(&[end2end], &[1, 300, 6]), None);
+            // The tasks for keypoints, masks and oriented boxes.
+            for (task, numbers, expected) in [
+                ("pose", 57, "yolo-26-pose-end2end-out"),
+                ("segment", 38, "yolo-26-segmentation-end2end-out-detections"),
+                ("obb", 7, "yolo-26-obb-end2end-out"),
+            ] {
+                let dims = [1, 300, numbers];
+                assert_eq!(id(&[("task", task), end2end], &dims).as_deref(), Some(expected));
+                assert_eq!(id(&[("task", task), end2end], &[1, 300, 6]), None);
+                assert_eq!(id(&[detect, end2end], &dims), None);
+            }
+        }
+    }
+
+    #[test]
+    fn the_output_with_prototypes_is_the_second_one_of_a_segmentation_model() {
+        let names = ("names", "{0: 'a'}");
+        let id = |entries: &[(&str, &str)], name| {
+            metadata(entries).id(name, &[1, 32, 160, 160]).map(ToOwned::to_owned)
+        };
+        let segment = ("task", "segment");
+        let expected = Some("yolo-v8-segmentation-out-protos");
+        assert_eq!(id(&[names, segment], "output1").as_deref(), expected);
+        assert_eq!(id(&[names, segment], "output0"), None);
+        assert_eq!(id(&[names, ("task", "detect")], "output1"), None);
+        let expected = Some("yolo-v5-segmentation-out-protos");
+        assert_eq!(id(&[names], "output1").as_deref(), expected);
+    }
+
+    #[test]
+    fn keypoints_are_a_number_and_its_components() {
+        let keypoints = |text| metadata(&[("kpt_shape", text)]).keypoints();
+        assert_eq!(keypoints("[17, 3]"), Some([17, 3]));
+        assert_eq!(keypoints("[21,2]"), Some([21, 2]));
+        for text in ["17", "[17]", "[0, 3]", "[17, 4]", "[a, 3]"] {
+            assert_eq!(keypoints(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_with_the_name_of_an_output_is_its_id() {
+        let metadata = metadata(&[("scores", "my-scores")]);
+        assert_eq!(metadata.id("scores", &[1, 10]), Some("my-scores"));
+        assert_eq!(metadata.id("boxes", &[1, 10]), None);
+    }
+}

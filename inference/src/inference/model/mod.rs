@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Describes a model's inputs and outputs.
+//!
+//! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file `MODEL.modelinfo`, and
+//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the outputs to attach
+//! ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
+//!
+//! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
+//! file, the model's metadata, the model's shapes, defaults. The defaults are RGB, values from 0 to 1 for
+//! floating-point inputs, and values from 0 to 255 for bytes.
+
+pub mod batch_dimension;
+mod info_file;
+mod input;
+mod metadata;
+mod names;
+pub mod numbers;
+mod output;
+mod protobuf;
+pub mod varying_nodes;
+
+use std::path::Path;
+
+use numbers::PerChannel;
+use ort::session::Session;
+use ort::value::ValueType;
+
+pub use info_file::{InfoFile, InfoFileError};
+pub use input::{InputSpec, PixelElement};
+pub use metadata::Metadata;
+pub use output::OutputSpec;
+
+/// The order of the picture's dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputLayout {
+    /// Batch, channels, height, width.
+    Nchw,
+    /// Batch, height, width, channels.
+    Nhwc,
+}
+
+/// The order of a pixel's channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelOrder {
+    /// Red, green, blue.
+    #[default]
+    Rgb,
+    /// Blue, green, red.
+    Bgr,
+}
+
+/// The properties of the model that the user has set; `None` where nothing is set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Width and height of the model's input.
+    pub size: [Option<u32>; 2],
+    /// The order of the input's dimensions.
+    pub layout: Option<InputLayout>,
+    /// The order of the input's channels.
+    pub order: Option<ChannelOrder>,
+    /// The normalization range: the numbers that black and white (the pixel values 0 and 255) become.
+    pub range: Option<[f64; 2]>,
+    /// The numbers to subtract from the result of `range`.
+    pub mean: Option<PerChannel>,
+    /// The numbers by which the difference is divided.
+    pub std: Option<PerChannel>,
+}
+
+/// A model that the element can run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The picture that the model takes.
+    pub input: InputSpec,
+    /// The outputs that are attached, in the model's order.
+    pub outputs: Vec<OutputSpec>,
+    /// The class names; empty if unknown.
+    pub labels: Vec<String>,
+    /// The task that the model was trained for, such as `detect`.
+    pub task: Option<String>,
+    /// Whether the model selects the detections itself.
+    pub end2end: bool,
+    /// The number of keypoints per detection, and of components per keypoint.
+    pub keypoints: Option<[u32; 2]>,
+}
+
+/// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The model has no input, or more than one.
+    #[error(
+        "the model has {count} inputs{names}; expected one, the picture: export the model with that \
+         input alone"
+    )]
+    Inputs {
+        /// The number of inputs.
+        count: usize,
+        /// The names of the inputs, as text that begins with a space and is in parentheses; empty if there are no
+        /// inputs.
+        names: String,
+    },
+    /// The input is not a tensor of a supported element type.
+    #[error("the model's input {name} is {found}; expected a tensor of f32, f16 or u8")]
+    InputType {
+        /// The name of the input.
+        name: String,
+        /// The type of the input.
+        found: String,
+    },
+    /// The input does not have the dimensions of a picture.
+    #[error(
+        "the model's input {name} has the dimensions {dims}; expected a picture: [1,3,height,width], \
+         [1,height,width,3], or 1 channel instead of 3{advice}"
+    )]
+    InputShape {
+        /// The name of the input.
+        name: String,
+        /// The dimensions of the input.
+        dims: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A side of the input is dynamic, and no source provides its size.
+    #[error(
+        "the model's input {name} has the dynamic dimensions {dims}: set input-width and input-height"
+    )]
+    DynamicInput {
+        /// The name of the input.
+        name: String,
+        /// The dimensions of the input.
+        dims: String,
+    },
+    /// The user's size contradicts the model's fixed size.
+    #[error(
+        "{property}={wanted}, but the model's input {name} has the dimensions {dims}; leave \
+         {property} at 0, or use a model of that size"
+    )]
+    OtherSize {
+        /// `input-width` or `input-height`.
+        property: &'static str,
+        /// The value of the property.
+        wanted: u32,
+        /// The name of the input.
+        name: String,
+        /// The dimensions of the input.
+        dims: String,
+    },
+    /// A side of the input is too large.
+    #[error("the model's input {name} is {width}x{height}; expected at most 16384 pixels a side")]
+    TooLarge {
+        /// The name of the input.
+        name: String,
+        /// The width of the input.
+        width: u32,
+        /// The height of the input.
+        height: u32,
+    },
+    /// No output is a tensor that can be read.
+    #[error(
+        "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are {outputs}: export the \
+         model with its raw outputs"
+    )]
+    Outputs {
+        /// The names and types of the outputs.
+        outputs: String,
+    },
+    /// An output's dimensions vary from picture to picture.
+    #[error(
+        "the model's output {name} has the dimensions {dims}, which depend on the picture; export the \
+         model without suppression (nms=False) and with fixed sizes"
+    )]
+    VaryingOutput {
+        /// The name of the output.
+        name: String,
+        /// The dimensions of the output.
+        dims: String,
+    },
+    /// The user's batch size contradicts the model's fixed batch size.
+    #[error(
+        "batch-size={wanted}, but the model's input {name} has the dimensions {dims}; leave batch-size at 0, or \
+         use a model with that batch or a dynamic one"
+    )]
+    OtherBatch {
+        /// The value of `batch-size`.
+        wanted: usize,
+        /// The name of the input.
+        name: String,
+        /// The dimensions of the input.
+        dims: String,
+    },
+    /// The model can only run with a batch of 1.
+    #[error(
+        "batch-size={batch}: the model has a batch of 1, and cannot run with another: {problem}; leave batch-size at 0, or \
+         export the model with a dynamic batch"
+    )]
+    OtherThanOne {
+        /// The value of `batch-size`.
+        batch: usize,
+        /// The reason.
+        problem: String,
+    },
+    /// An output does not have a part per picture.
+    #[error(
+        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first \
+         dimension: leave batch-size at 0, or export the model with a dynamic batch"
+    )]
+    OutputBatch {
+        /// The name of the output.
+        name: String,
+        /// The dimensions of the output.
+        dims: String,
+        /// The number of pictures.
+        batch: usize,
+    },
+    /// The `.modelinfo` file cannot be used.
+    #[error(transparent)]
+    InfoFile(#[from] InfoFileError),
+    /// The value of a property is invalid.
+    #[error("{0}")]
+    Property(String),
+}
+
+impl Model {
+    /// Describes the model of `session`, read from the file `path`, for runs of `batch` pictures.
+    ///
+    /// # Errors
+    /// If the model does not take pictures, if no output is a tensor that can be read, or if the `.modelinfo` file
+    /// belongs to another model.
+    pub fn new(
+        session: &Session,
+        path: &Path,
+        batch: Option<usize>,
+        overrides: &Overrides,
+    ) -> Result<Self, ModelError> {
+        let info = InfoFile::beside(path)?;
+        let metadata = Metadata::read(session);
+        let inputs = session.inputs();
+        if let Some(info) = &info {
+            info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
+        }
+        let [input] = inputs else {
+            let names = inputs.iter().map(|input| input.name()).collect::<Vec<_>>().join(", ");
+            let names = if names.is_empty() { names } else { format!(" ({names})") };
+            return Err(ModelError::Inputs { count: inputs.len(), names });
+        };
+        Ok(Self {
+            input: InputSpec::new(
+                input.name(),
+                input.dtype(),
+                batch,
+                overrides,
+                info.as_ref(),
+                &metadata,
+            )?,
+            outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
+            task: metadata.task().map(ToOwned::to_owned),
+            end2end: metadata.end2end(),
+            keypoints: metadata.keypoints(),
+            labels: metadata.labels,
+        })
+    }
+}
+
+/// Formats dimensions for messages; `?` stands for a dynamic dimension.
+pub fn dims_text(dims: &[i64]) -> String {
+    let texts = dims.iter().map(|&dim| if dim < 0 { "?".to_owned() } else { dim.to_string() });
+    format!("[{}]", texts.collect::<Vec<_>>().join(","))
+}
+
+/// Formats a type for messages.
+fn type_text(value: &ValueType) -> String {
+    match value {
+        ValueType::Tensor { ty, .. } => format!("a tensor of {ty}"),
+        other => format!("{other}"),
+    }
+}

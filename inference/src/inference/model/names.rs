@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parses the class names in a model's metadata.
+//!
+//! In: a Python dictionary or a JSON object that maps class numbers to names, such as `{0: 'person', 1: 'bicycle'}`
+//! or `{"0": "person"}`, or a list of names in one of these languages. Out: the names by class.
+
+use std::str::Chars;
+
+use nmsfilter_core::decoder::MAX_CLASSES;
+
+/// Returns the names, starting with class 0. A class without a name gets an empty one. `None` if `text` has another
+/// form.
+pub fn parse(text: &str) -> Option<Vec<String>> {
+    let enclosed = |open, close| text.trim().strip_prefix(open)?.strip_suffix(close);
+    let mut names = Vec::new();
+    let mut add = |class: usize, name: String| {
+        if class >= MAX_CLASSES {
+            return None;
+        }
+        if names.len() <= class {
+            names.resize(class + 1, String::new());
+        }
+        names[class] = name;
+        Some(())
+    };
+    if let Some(entries) = enclosed('{', '}') {
+        each_entry(entries, |_, entry| {
+            let (class, after) = number(entry)?;
+            let (name, after) = quoted(after.trim_start().strip_prefix(':')?.trim_start())?;
+            add(class, name)?;
+            Some(after)
+        })?;
+    } else {
+        each_entry(enclosed('[', ']').or_else(|| enclosed('(', ')'))?, |index, entry| {
+            let (name, after) = quoted(entry)?;
+            add(index, name)?;
+            Some(after)
+        })?;
+    }
+    Some(names)
+}
+
+/// Calls `read` for each entry of a list, with the entry's index and the text from the entry's start on. `read`
+/// returns the text after the entry.
+fn each_entry<'a>(
+    text: &'a str,
+    mut read: impl FnMut(usize, &'a str) -> Option<&'a str>,
+) -> Option<()> {
+    let mut rest = text.trim();
+    for index in 0.. {
+        if rest.is_empty() {
+            break;
+        }
+        let after = read(index, rest)?.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(next) => next.trim_start(),
+            None if after.is_empty() => after,
+            None => return None,
+        };
+    }
+    Some(())
+}
+
+/// Parses the number at the start of `text`, with or without quotes. Returns the number and the text after it.
+fn number(text: &str) -> Option<(usize, &str)> {
+    if text.starts_with(['\'', '"']) {
+        let (digits, after) = quoted(text)?;
+        return Some((digits.trim().parse().ok()?, after));
+    }
+    let end = text.find(|character: char| !character.is_ascii_digit())?;
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// Parses the Python or JSON string at the start of `text`. Returns the string and the text after it.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut characters = text.chars();
+    let quote = characters.next().filter(|&quote| quote == '\'' || quote == '"')?;
+    let mut content = String::new();
+    loop {
+        match characters.next()? {
+            '\\' => content.push(escaped(&mut characters)?),
+            '\0' => return None,
+            character if character == quote => return Some((content, characters.as_str())),
+            character => content.push(character),
+        }
+    }
+}
+
+/// Returns the character that an escape sequence stands for. `characters` begins after the backslash.
+fn escaped(characters: &mut Chars<'_>) -> Option<char> {
+    let code = match characters.next()? {
+        'n' => return Some('\n'),
+        'r' => return Some('\r'),
+        't' => return Some('\t'),
+        'b' => return Some('\u{8}'),
+        'f' => return Some('\u{c}'),
+        'x' => hexadecimal(characters, 2)?,
+        'U' => hexadecimal(characters, 8)?,
+        'u' => match hexadecimal(characters, 4)? {
+            // A high surrogate: the first half of a character in UTF-16. The second half must follow.
+            high @ 0xd800..0xdc00 => {
+                (characters.next()? == '\\' && characters.next()? == 'u').then_some(())?;
+                let low = hexadecimal(characters, 4)?;
+                (0xdc00..0xe000).contains(&low).then_some(())?;
+                0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)
+            }
+            code => code,
+        },
+        character => return Some(character),
+    };
+    // A label becomes a C string, which ends at the first zero byte.
+    char::from_u32(code).filter(|&character| character != '\0')
+}
+
+fn hexadecimal(characters: &mut Chars<'_>, digits: u32) -> Option<u32> {
+    (0..digits).try_fold(0_u32, |number, _| {
+        Some(number.checked_mul(16)? + characters.next()?.to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(text: &str) -> Vec<String> {
+        parse(text).unwrap_or_else(|| panic!("{text} has names"))
+    }
+
+    #[test]
+    fn a_python_dictionary() {
+        let text = r#"{0: 'person', 2: "driver's seat", 3: 'a\'b'}"#;
+        assert_eq!(labels(text), ["person", "", "driver's seat", "a'b"]);
+    }
+
+    #[test]
+    fn a_json_object() {
+        assert_eq!(labels(r#"{"0": "person", "2": "cat"}"#), ["person", "", "cat"]);
+        assert_eq!(labels("{\n  \"1\" : \"cat\",\n  \"0\" : \"dog\"\n}\n"), ["dog", "cat"]);
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(labels(r#"["person", "cat"]"#), ["person", "cat"]);
+        assert_eq!(labels("[ 'person' , \"driver's seat\", ]"), ["person", "driver's seat"]);
+        assert_eq!(labels("('person', 'cat')"), ["person", "cat"]);
+        for empty in ["[]", "{}", "[ ]", "()"] {
+            assert_eq!(labels(empty), [""; 0], "{empty}");
+        }
+    }
+
+    #[test]
+    fn escape_sequences() {
+        assert_eq!(
+            labels(r#"["stra\u00dfe", "\ud83d\ude00", "a\/b\\c\"d", "x\ty"]"#),
+            ["straße", "\u{1F600}", "a/b\\c\"d", "x\ty"]
+        );
+        assert_eq!(labels(r"{0: 'caf\xe9', 1: '\U0001f600'}"), ["café", "\u{1F600}"]);
+        for cut in [r#"["\ud83d"]"#, r#"["\ud83dx"]"#, r#"["\ud83d\u0041"]"#, r#"["\u00"]"#] {
+            assert_eq!(parse(cut), None, "{cut}");
+        }
+        for none in [r#"["\u0000"]"#, r#"["\UFFFFFFFF"]"#, r#"["\x4"]"#, r#"["\"]"#] {
+            assert_eq!(parse(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn other_text_has_no_names() {
+        for text in [
+            "",
+            "{",
+            "person",
+            "{0: person}",
+            "{0: 'person'",
+            "{99999999: 'x'}",
+            "{99999999999999999999999: 'x'}",
+            "{0: 'a' 1: 'b'}",
+            "['a' 'b']",
+            "['a', 1]",
+            "['a'",
+            "['a'}",
+            "{'a', 'b'}",
+            r#"{"x": "a"}"#,
+            "[['a']]",
+            "{'person': 0}",
+            "{0",
+            "[,]",
+            "['a\0']",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Describes the outputs of a model that are attached as tensors.
+//!
+//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for each
+//! output that `nmsfilter` can read. Other outputs are not attached.
+//!
+//! ONNX does not state the scale and zero point of an output. In a quantized model they are constants of the graph,
+//! which ONNX Runtime does not make available. Users set them with the property `quantization` of `nmsfilter`.
+
+use ort::value::{Outlet, TensorElementType, ValueType};
+
+use super::{InfoFile, Metadata, ModelError, type_text};
+use crate::inference::debug_category::CAT;
+use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
+
+/// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
+/// because a name like `boxes` is the tensor id of another model, whose numbers have another meaning.
+const UNKNOWN: &str = "onnx/";
+
+/// An output that is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputSpec {
+    /// The name of the output in the model.
+    pub name: String,
+    /// The id of the tensor, from which a decoder is chosen.
+    pub id: String,
+    /// The type of the output's elements.
+    pub element: ElementType,
+    /// The dimensions of the output; -1 for a dynamic dimension.
+    pub dims: Vec<i64>,
+}
+
+impl OutputSpec {
+    /// Returns ONNX Runtime's name of the element type.
+    pub fn onnx(&self) -> TensorElementType {
+        match self.element {
+            ElementType::F16 => TensorElementType::Float16,
+            ElementType::I8 => TensorElementType::Int8,
+            ElementType::U8 => TensorElementType::Uint8,
+            ElementType::I32 => TensorElementType::Int32,
+            ElementType::I64 => TensorElementType::Int64,
+            // Also the types that no decoder reads.
+            _ => TensorElementType::Float32,
+        }
+    }
+
+    /// Returns whether the output may be left out if its dimensions vary from picture to picture. Decoders can do
+    /// without integers (for example the indices that an operator for suppression selects), but not without
+    /// floating-point numbers.
+    pub fn is_optional(&self) -> bool {
+        !self.element.is_float()
+    }
+}
+
+/// Describes the outputs to attach.
+///
+/// # Errors
+/// If the model has no output that can be attached.
+pub fn describe(
+    outlets: &[Outlet],
+    info: Option<&InfoFile>,
+    metadata: &Metadata,
+) -> Result<Vec<OutputSpec>, ModelError> {
+    let mut outputs = Vec::new();
+    for outlet in outlets {
+        let (name, dtype) = (outlet.name(), outlet.dtype());
+        let (ValueType::Tensor { shape: dims, .. }, Some(element)) = (dtype, element_type(dtype))
+        else {
+            gst::info!(CAT, "output {name} is not attached: it is {}", type_text(dtype));
+            continue;
+        };
+        if dims.len() > MAX_DIMENSIONS {
+            gst::info!(CAT, "output {name} is not attached: it has {} dimensions", dims.len());
+            continue;
+        }
+        let id = info.and_then(|info| info.id(name));
+        let id = id.or_else(|| metadata.id(name, dims).map(ToOwned::to_owned));
+        outputs.push(OutputSpec {
+            name: name.to_owned(),
+            id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
+            element,
+            dims: dims.to_vec(),
+        });
+    }
+    if outputs.is_empty() {
+        let text = |outlet: &Outlet| format!("{}: {}", outlet.name(), type_text(outlet.dtype()));
+        let outputs = outlets.iter().map(text).collect::<Vec<_>>().join(", ");
+        return Err(ModelError::Outputs { outputs });
+    }
+    Ok(outputs)
+}
+
+/// Returns the element type of an output; `None` if `nmsfilter` cannot read it.
+fn element_type(output: &ValueType) -> Option<ElementType> {
+    let ValueType::Tensor { ty, .. } = output else { return None };
+    match ty {
+        TensorElementType::Float32 => Some(ElementType::F32),
+        TensorElementType::Float16 => Some(ElementType::F16),
+        TensorElementType::Int8 => Some(ElementType::I8),
+        TensorElementType::Uint8 => Some(ElementType::U8),
+        TensorElementType::Int32 => Some(ElementType::I32),
+        TensorElementType::Int64 => Some(ElementType::I64),
+        _ => None,
+    }
+}

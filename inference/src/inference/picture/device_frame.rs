@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Frames in device memory.
+//!
+//! In: a buffer with GStreamer's CUDA memory. Out: the device address of each component's samples, from which a
+//! kernel can read them.
+
+use gst::glib;
+
+use super::frame_format::CHANNELS;
+use super::resampler::Resampler;
+use crate::inference::error::InferenceError;
+use gstnmsfilter::input::cuda_memory::DeviceMapping;
+use nmsfilter_core::device::{Location, Stream};
+
+/// A frame in device memory. It is mapped until this value is dropped.
+pub struct DeviceFrame<'a> {
+    /// For each component: the device address of its first sample, and the distance between two rows in bytes.
+    pub components: [(u64, u32); CHANNELS],
+    _mapping: DeviceMapping<'a>,
+}
+
+impl<'a> DeviceFrame<'a> {
+    /// Maps the frame. Returns `None` if kernels in `stream` cannot read its memory. Work that is submitted to
+    /// `stream` afterwards waits for the producer of the frame.
+    ///
+    /// # Errors
+    /// If the memory cannot be mapped, or has fewer bytes than the frame needs.
+    pub fn new(
+        frame: &'a gst::BufferRef,
+        resampler: &Resampler,
+        stream: &Stream,
+    ) -> Result<Option<Self>, InferenceError> {
+        let mapping = DeviceMapping::new(frame)
+            .map_err(|problem| glib::bool_error!("its memory cannot be mapped: {problem}"))?;
+        let Some(mapping) = mapping.filter(|_| !resampler.converts()) else {
+            return Ok(None);
+        };
+        let slice = mapping.slice();
+        let Location::Accessible(address) = stream.device().locate(slice.address())? else {
+            return Ok(None);
+        };
+        if !stream.wait_for_producer(slice.ready(), slice.address())? {
+            return Ok(None);
+        }
+        let layout = &resampler.layout;
+        let meta = layout.meta(frame)?;
+        let mut components = [(0, 0); CHANNELS];
+        for (to, component) in components.iter_mut().zip(&resampler.format.components) {
+            let (offset, extent) = layout.plane_at(meta, component.plane, slice.len())?;
+            *to = (address + (offset + component.offset) as u64, extent.stride as u32);
+        }
+        Ok(Some(Self { components, _mapping: mapping }))
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Converts an element's frames to pictures in the memory of the model's input.
+//!
+//! In: frames of one format and size, and the address of a picture in a batch. Out: the picture at this address. On
+//! a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
+//! so that other elements do not wait for the copy. Then a kernel makes the picture, in a stream that belongs to
+//! this element alone.
+
+use std::sync::Arc;
+
+use super::InputMemory;
+use super::error::InferenceError;
+use super::model::InputSpec;
+use super::picture::{
+    self, DeviceFrame, Formats, GpuResampler, Resampler, Rows, Scratch, Staged, Staging, Table,
+};
+use super::provider::GpuStream;
+use gstnmsfilter::input::model::ModelInfo;
+use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
+use nmsfilter_core::geometry::{FitRule, Letterbox};
+
+/// Converts frames to pictures.
+pub struct Pictures {
+    input: InputSpec,
+    /// The model description for frames with square pixels. It includes the letterbox.
+    info: ModelInfo,
+    table: Table,
+    // This field is dropped before the memory that its GPU work reads; its destructor waits for that work.
+    on_gpu: Option<PicturesOnGpu>,
+    resamplers: Formats<Resamplers>,
+    rows: Rows,
+    /// The number of bytes of the last frame that the GPU can read; 0 unless the frame is in host memory.
+    pub uploaded: u64,
+}
+
+/// The conversion of frames of one format to pictures.
+struct Resamplers {
+    resampler: Resampler,
+    /// The model description for these frames; `None` if the description for square pixels applies.
+    description: Option<gst::Caps>,
+    scratch: Scratch,
+    /// `None` if the model's input is in host memory.
+    on_gpu: Option<GpuResampler>,
+}
+
+struct PicturesOnGpu {
+    gpu: Arc<GpuStream>,
+    /// Pinned memory for the bytes of two frames: the host writes one while the kernel reads the other.
+    staging: [(Staging, OwnedEvent); 2],
+    /// The index of the one that was written last.
+    last: usize,
+    /// Completes when a frame in device memory has been read.
+    read: OwnedEvent,
+}
+
+/// A frame that is ready to become a picture.
+pub enum Prepared<'f> {
+    /// The CPU will make the picture.
+    OnHost(&'f gst::BufferRef),
+    /// The frame's bytes are in pinned memory.
+    Staged(Staged),
+    /// The frame is in device memory.
+    OnDevice(DeviceFrame<'f>),
+}
+
+impl Pictures {
+    /// Creates a converter for a model with the input `input`, in the memory of `device`, or of the host if there
+    /// is no device. `info` describes the model, and how frames with square pixels are fitted into its input.
+    ///
+    /// # Errors
+    /// If the GPU fails.
+    pub fn new(
+        input: &InputSpec,
+        info: ModelInfo,
+        device: Option<&Arc<Device>>,
+    ) -> Result<Self, InferenceError> {
+        let on_gpu = match device {
+            None => None,
+            Some(device) => {
+                let stream = Stream::new(device)?;
+                let staging = || {
+                    OwnedEvent::with_blocking_wait(device).map(|event| (Staging::default(), event))
+                };
+                Some(PicturesOnGpu {
+                    gpu: Arc::new(GpuStream { device: device.clone(), stream }),
+                    staging: [staging()?, staging()?],
+                    last: 0,
+                    read: OwnedEvent::with_blocking_wait(device)?,
+                })
+            }
+        };
+        Ok(Self {
+            table: Table::new(input),
+            input: input.clone(),
+            info,
+            resamplers: Formats::default(),
+            rows: Rows::default(),
+            on_gpu,
+            uploaded: 0,
+        })
+    }
+
+    /// Sets the format and size of the frames that follow. Nothing is allocated if this format and size were set
+    /// before.
+    ///
+    /// # Errors
+    /// If frames of this format cannot be converted, or the GPU fails.
+    pub fn set_frame(&mut self, frame: &gst_video::VideoInfo) -> Result<(), InferenceError> {
+        let Self { resamplers, input, info, on_gpu, table, .. } = self;
+        resamplers.select(frame, || {
+            let (rule, description) = fit_rule(info, frame)?;
+            let resampler = Resampler::new(frame, input, rule)?;
+            let on_gpu = match on_gpu {
+                None => None,
+                Some(on_gpu) => {
+                    // Wait for work that reads memory of earlier formats, which may be freed now.
+                    on_gpu.gpu.stream.synchronize()?;
+                    Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
+                }
+            };
+            Ok(Resamplers { resampler, description, scratch: Scratch::default(), on_gpu })
+        })
+    }
+
+    /// Returns the model description for frames of the current format. `None` if the description for square pixels
+    /// applies: the pixels are square, or there is no letterbox.
+    ///
+    /// # Panics
+    /// If [`set_frame`](Self::set_frame) was not called before.
+    pub fn description(&mut self) -> Option<gst::Caps> {
+        self.resamplers.current().expect("the format of frames is set").description.clone()
+    }
+
+    /// Performs the part of the work that does not need the memory of the picture.
+    ///
+    /// # Errors
+    /// If the frame cannot be read.
+    ///
+    /// # Panics
+    /// If [`set_frame`](Self::set_frame) was not called before.
+    pub fn prepare<'f>(
+        &mut self,
+        frame: &'f gst::BufferRef,
+    ) -> Result<Prepared<'f>, InferenceError> {
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
+        self.uploaded = 0;
+        let Some((on_gpu, to_device)) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
+            return Ok(Prepared::OnHost(frame));
+        };
+        if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.gpu.stream)? {
+            return Ok(Prepared::OnDevice(on_device));
+        }
+        on_gpu.last = 1 - on_gpu.last;
+        let (staging, read) = &mut on_gpu.staging[on_gpu.last];
+        read.synchronize()?;
+        let staged =
+            resampler.samples(frame, scratch, |planes| to_device.stage(planes, staging))??;
+        self.uploaded = staged.bytes();
+        Ok(Prepared::Staged(staged))
+    }
+
+    /// Makes the picture with number `index` of the input `input`. On a GPU, the work is only submitted; the
+    /// returned event marks its completion, and exists as long as `self`.
+    ///
+    /// # Errors
+    /// If the frame cannot be read, or the GPU fails.
+    ///
+    /// # Safety
+    /// `input` must be memory for the model's input, on the device that `new` was given, or on the host; and it
+    /// must have room for the picture. Nothing else may access the picture's part of this memory from the time when
+    /// `input` is free until the run for which the picture is written.
+    pub unsafe fn write(
+        &mut self,
+        prepared: Prepared<'_>,
+        input: InputMemory,
+        index: usize,
+    ) -> Result<Option<Event>, InferenceError> {
+        let bytes = self.input.bytes();
+        let address = input.address + (index * bytes) as u64;
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
+        let frame = match (&mut self.on_gpu, to_device, prepared) {
+            (Some(on_gpu), Some(to_device), prepared) => {
+                // SAFETY: the caller guarantees these conditions.
+                return unsafe { on_gpu.write(to_device, prepared, input.free, address) }.map(Some);
+            }
+            (_, _, Prepared::OnHost(frame)) => frame,
+            _ => unreachable!("frames are prepared for the processor that has the input"),
+        };
+        // SAFETY: the caller guarantees that the picture is in host memory, and that nothing else accesses it.
+        let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
+        let to = (&self.input, &self.table);
+        resampler.samples(frame, scratch, |planes| {
+            picture::resample(resampler, planes, to, &mut self.rows, tensor);
+        })?;
+        Ok(None)
+    }
+}
+
+/// Determines how frames are fitted into the model's input. Also returns the model description that states this, if
+/// it differs from `info`.
+fn fit_rule(
+    info: &ModelInfo,
+    frame: &gst_video::VideoInfo,
+) -> Result<(FitRule, Option<gst::Caps>), InferenceError> {
+    let letterbox = info.letterbox.unwrap_or_default();
+    let par = frame.par();
+    let ratio = [par.numer(), par.denom()].map(|number| u32::try_from(number).unwrap_or(0).max(1));
+    if letterbox == Letterbox::None || ratio[0] == ratio[1] {
+        return Ok((letterbox.into(), None));
+    }
+    let rule = FitRule::from(letterbox).with_pixel_aspect_ratio(ratio);
+    Ok((rule, Some(info.clone().with_pixel_aspect_ratio(ratio).to_caps()?)))
+}
+
+impl PicturesOnGpu {
+    /// # Safety
+    /// See [`Pictures::write`].
+    unsafe fn write(
+        &mut self,
+        resampler: &GpuResampler,
+        prepared: Prepared<'_>,
+        free: Option<Event>,
+        address: u64,
+    ) -> Result<Event, InferenceError> {
+        if let Some(free) = free {
+            self.gpu.stream.wait_for(free)?;
+        }
+        let read = match prepared {
+            Prepared::Staged(staged) => {
+                let read = &self.staging[self.last].1;
+                // SAFETY: the caller guarantees the output. The staging memory is not written before `read` has
+                // completed.
+                unsafe { resampler.resample(&staged, address, read) }?;
+                read
+            }
+            Prepared::OnDevice(frame) => {
+                // SAFETY: the caller guarantees the output, and the frame exists until `read` has completed.
+                unsafe { resampler.resample_on_device(&frame, address, &self.read) }?;
+                // Wait, because the frame's memory may be overwritten as soon as the buffer has left the element.
+                self.read.synchronize()?;
+                drop(frame);
+                &self.read
+            }
+            Prepared::OnHost(_) => unreachable!("frames are prepared for the GPU"),
+        };
+        // SAFETY: the event exists as long as `self`.
+        Ok(unsafe { read.event() })
+    }
+}
+
+impl Drop for PicturesOnGpu {
+    fn drop(&mut self) {
+        // Wait, because a kernel may still be reading the staging memory.
+        let _ = self.gpu.stream.synchronize();
+    }
+}

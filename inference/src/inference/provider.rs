@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Execution providers: the processors that can run a model.
+//!
+//! In: the provider that the user wants, and a GPU. Out: an ONNX Runtime session.
+//!
+//! | wanted | used | nodes of the model that the provider does not support |
+//! | --- | --- | --- |
+//! | `auto` | `cuda`, else `cpu` with the reason in the log | |
+//! | `cpu` | `cpu` | |
+//! | `cuda` | `cuda`, or an error | run on the CPU |
+//! | `tensorrt` | `tensorrt`, or an error | run on `cuda`, else on the CPU |
+//!
+//! `auto` does not use TensorRT, because TensorRT takes minutes to prepare a model at the first start.
+
+use std::path::Path;
+use std::ptr::null;
+use std::sync::Arc;
+
+use ort::AsPointer;
+use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
+use ort::session::Session;
+use ort::sys::OrtMemoryInfoDeviceType;
+
+use super::error::InferenceError;
+use super::library::OnnxRuntime;
+use nmsfilter_core::device::{Device, Stream};
+
+/// The processor that runs a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// The CPU.
+    Cpu,
+    /// An NVIDIA GPU with CUDA and cuDNN.
+    Cuda,
+    /// An NVIDIA GPU with TensorRT.
+    TensorRt,
+}
+
+impl Provider {
+    /// Returns the provider's value of the property `provider`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::TensorRt => "tensorrt",
+        }
+    }
+}
+
+/// A model to open.
+pub struct ModelFile<'f> {
+    /// The path of the file.
+    pub path: &'f Path,
+    /// The bytes to open instead of the file's content.
+    pub changed: Option<Vec<u8>>,
+}
+
+/// Opens the model on the CPU.
+///
+/// # Errors
+/// If the file is not a model.
+pub fn open_on_cpu(library: &OnnxRuntime, file: &ModelFile<'_>) -> Result<Session, InferenceError> {
+    open(library, file, Provider::Cpu, &[])
+}
+
+/// Opens the model on a GPU. All work is submitted to `stream`. With `has_graph`, each run is the launch of a CUDA
+/// graph; only the CUDA provider supports this.
+///
+/// # Errors
+/// If the library does not have the provider, if the provider cannot be used on this machine, or if the file is not
+/// a model. With `has_graph`, also if a node of the model runs on the CPU.
+pub fn open_on_gpu(
+    library: &OnnxRuntime,
+    file: &ModelFile<'_>,
+    provider: Provider,
+    stream: &Arc<GpuStream>,
+    has_graph: bool,
+) -> Result<Session, InferenceError> {
+    library.preload_cuda();
+    let ordinal = stream.device.ordinal() as i32;
+    let handle = stream.stream.as_raw().cast();
+    // SAFETY: the stream exists until the session is dropped (`Inference` drops the session first).
+    let cuda = unsafe { ep::CUDA::default().with_device_id(ordinal).with_compute_stream(handle) };
+    // By default the first run measures all algorithms, which takes seconds, and the choice can differ from one run
+    // to the next.
+    let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
+    require::<ep::CUDA>(provider)?;
+    let cuda = cuda.with_cuda_graph(has_graph).build().error_on_failure();
+    if provider == Provider::Cuda {
+        return open(library, file, provider, &[cuda]);
+    }
+    require::<ep::TensorRT>(provider)?;
+    // SAFETY: as above.
+    let tensorrt =
+        unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
+    open(library, file, provider, &[tensorrt.build().error_on_failure(), cuda])
+}
+
+/// Checks that the library was built with the provider `E`.
+///
+/// # Errors
+/// If it was not.
+fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceError> {
+    match E::is_available() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(InferenceError::NoProvider { provider: provider.name() }),
+        Err(error) => Err(InferenceError::provider(provider, &error)),
+    }
+}
+
+fn open(
+    library: &OnnxRuntime,
+    file: &ModelFile<'_>,
+    provider: Provider,
+    providers: &[ExecutionProviderDispatch],
+) -> Result<Session, InferenceError> {
+    let mut builder = Session::builder(&library.environment)
+        .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?))
+        .map_err(InferenceError::session)?;
+    if !providers.is_empty() {
+        builder = builder
+            .with_execution_providers(providers)
+            .map_err(|error| InferenceError::provider(provider, &error.into()))?;
+    }
+    let session = match &file.changed {
+        None => builder.commit_from_file(file.path),
+        Some(bytes) => {
+            let folder = file.path.parent().unwrap_or(Path::new("")).to_string_lossy();
+            let builder = builder.with_config_entry(WEIGHTS_FOLDER, folder);
+            builder
+                .map_err(|error| error.into())
+                .and_then(|mut builder| builder.commit_from_memory(bytes))
+        }
+    };
+    session.map_err(|error| InferenceError::model(file.path, &error))
+}
+
+/// The key of a session's configuration that names the folder of a model's weights. It is needed if the weights are
+/// in separate files and the model is opened from memory.
+const WEIGHTS_FOLDER: &str = "session.model_external_initializers_file_folder_path";
+
+/// Returns whether the model's input is read in host memory. This happens if the provider has no kernel for the
+/// node that reads the input. ONNX Runtime would then copy an input in device memory only once, when it is bound.
+///
+/// # Errors
+/// If ONNX Runtime reports an error.
+pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
+    let mut memory = null();
+    // SAFETY: the session exists and has one input, and `memory` is valid for writes of one pointer.
+    let result = unsafe {
+        let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), &mut memory, 1);
+        ort::Error::result_from_status(status)
+    };
+    result.map_err(InferenceError::session)?;
+    let mut device = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
+    if !memory.is_null() {
+        // SAFETY: the session owns the description, and `device` is valid for writes.
+        unsafe { (ort::api().MemoryInfoGetDeviceType)(memory, &mut device) };
+    }
+    Ok(device == OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU)
+}
+
+/// A stream of a GPU. Work of one element's session, pictures and outputs runs in the order in which it is
+/// submitted to the stream.
+pub struct GpuStream {
+    /// The GPU.
+    pub device: Arc<Device>,
+    /// The stream.
+    pub stream: Stream,
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An ONNX Runtime session that runs batches of pictures.
+//!
+//! In: a model, a provider, and pictures in the memory of [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
+//!
+//! ```text
+//!             buffers 0: input ─► model ─► outputs ─┐  copied
+//! pictures ─►                                       ├────────► a set from the pool ─► tensors
+//!             buffers 1: input ─► model ─► outputs ─┘
+//! ```
+//!
+//! On a GPU there are two [`IoBuffers`], so that the pictures of the next run are made while the model runs. Their
+//! addresses never change, so each can have a CUDA graph. Both graphs are captured when the session is opened, and
+//! their results are compared with the results of a run without a graph. ONNX Runtime stores graphs per thread: all
+//! methods must be called on the thread that opened the session. The calling thread does not wait for a run: the
+//! memory of the tensors has an event, for which readers wait.
+//!
+//! On the CPU there is a single [`IoBuffers`], and the model writes the outputs directly to the set.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session};
+use ort::value::DynTensor;
+
+use super::InferenceOptions;
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::library::OnnxRuntime;
+use super::model::{Model, ModelError, batch_dimension};
+use super::outputs::{FixedOutput, OutputSet};
+use super::provider::{self, GpuStream, ModelFile, Provider};
+use super::trial::{GRAPH_ID, Sample, Trial, run_error};
+use gstnmsfilter::input::model::ModelInfo;
+use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
+
+/// The properties of an open model.
+#[derive(Clone)]
+pub struct OpenModel {
+    /// The model's inputs and outputs.
+    pub model: Model,
+    /// The description of the model that is attached to the tensors.
+    pub info: ModelInfo,
+    /// The provider that runs the model.
+    pub provider: Provider,
+    /// The path of ONNX Runtime's library.
+    pub library: PathBuf,
+    /// True if each run is the launch of a CUDA graph.
+    pub has_graph: bool,
+    /// The GPU whose memory contains the model's input; `None` if the input is in host memory.
+    pub input_device: Option<Arc<Device>>,
+}
+
+/// A model that is ready to run, on the thread that opened it.
+pub struct ModelSession {
+    // The session is dropped before the stream.
+    session: Session,
+    buffers: Vec<IoBuffers>,
+    outputs: Vec<FixedOutput>,
+    /// The model description as caps.
+    description: gst::Caps,
+    gpu: Option<Arc<GpuStream>>,
+    /// The properties of the model.
+    pub model: OpenModel,
+}
+
+/// The memory that the model reads and writes. Its addresses never change.
+pub struct IoBuffers {
+    /// The pictures.
+    input: DynTensor,
+    on_gpu: Option<GpuBuffers>,
+}
+
+/// The parts of [`IoBuffers`] that only exist on a GPU.
+struct GpuBuffers {
+    binding: IoBinding,
+    outputs: Vec<DynTensor>,
+    /// Selects the CUDA graph of these buffers, if there is one.
+    run_options: RunOptions<NoSelectedOutputs>,
+    began: OwnedEvent,
+    ended: OwnedEvent,
+}
+
+/// The memory for the pictures of a run.
+#[derive(Clone, Copy)]
+pub struct InputMemory {
+    /// The address of the first picture.
+    pub address: u64,
+    /// On a GPU, the event that completes when the memory may be written. It exists as long as the session.
+    pub free: Option<Event>,
+}
+
+impl ModelSession {
+    /// Opens the model on `provider`, and runs it once.
+    ///
+    /// # Errors
+    /// If the library, the provider, or the model cannot be used.
+    pub fn open(
+        options: &InferenceOptions,
+        provider: Provider,
+        has_graph: bool,
+    ) -> Result<Self, InferenceError> {
+        let library = OnnxRuntime::load(options.library.as_deref())?;
+        let path = &options.model;
+        check_file(path)?;
+        let gpu = match provider {
+            Provider::Cpu => None,
+            Provider::Cuda | Provider::TensorRt => {
+                let device = Device::open(options.device).map_err(|problem| {
+                    InferenceError::NoGpu { provider: provider.name(), problem }
+                })?;
+                // While ONNX Runtime allocates memory in this thread, another model's thread may be capturing its
+                // graph.
+                device.relax_capture_mode();
+                let stream = Stream::new(&device)?;
+                Some(Arc::new(GpuStream { device, stream }))
+            }
+        };
+        let file = with_batch(path, options.batch)?;
+        let for_batch = |error: InferenceError| match (&file.changed, options.batch) {
+            (Some(_), Some(batch)) => {
+                ModelError::OtherThanOne { batch, problem: error.to_string() }.into()
+            }
+            _ => error,
+        };
+        let session = match &gpu {
+            None => provider::open_on_cpu(&library, &file),
+            Some(gpu) => provider::open_on_gpu(&library, &file, provider, gpu, has_graph),
+        };
+        let mut session = session.map_err(for_batch)?;
+        let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
+        if let Some(labels) = &options.labels {
+            model.labels.clone_from(labels);
+        }
+        let allocator = match &gpu {
+            None => Allocator::default(),
+            Some(gpu) => {
+                let info = MemoryInfo::new(
+                    AllocationDevice::CUDA,
+                    gpu.device.ordinal() as i32,
+                    AllocatorType::Device,
+                    MemoryType::Default,
+                );
+                info.and_then(|info| Allocator::new(&session, info))
+                    .map_err(InferenceError::session)?
+            }
+        };
+        let reads_device = gpu.is_some() && !provider::reads_input_on_host(&session)?;
+        let host = Allocator::default();
+        let new_input = || {
+            let allocator = if reads_device { &allocator } else { &host };
+            DynTensor::new(allocator, model.input.element.onnx(), model.input.shape())
+                .map_err(InferenceError::session)
+        };
+        let input = new_input()?;
+        let mut trial = Trial { session: &mut session, model: &model, provider };
+        let outputs = trial.outputs(&input).map_err(for_batch)?;
+        if file.changed.is_some() {
+            trial.check_batch(&outputs).map_err(for_batch)?;
+        }
+        let sample = has_graph.then(|| trial.sample(&outputs, |place| place)).transpose()?;
+        let mut buffers = vec![IoBuffers { input, on_gpu: None }];
+        if let Some(gpu) = &gpu {
+            buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
+            for (index, buffers) in buffers.iter_mut().enumerate() {
+                let input = (&*model.input.name, &buffers.input);
+                let graph = has_graph.then_some(index);
+                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, &outputs, graph)?;
+                buffers.on_gpu = Some(on_gpu);
+            }
+        }
+        let mut info = ModelInfo::default()
+            .with_size(model.input.size)
+            .with_letterbox(options.letterbox)
+            .with_labels(model.labels.iter().cloned());
+        info.task = model.task.clone();
+        info.end2end = model.end2end;
+        info.keypoints = model.keypoints;
+        let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
+        let library = library.path;
+        let mut session = Self {
+            session,
+            buffers,
+            outputs,
+            description: info.to_caps()?,
+            gpu,
+            model: OpenModel { model, info, provider, library, has_graph, input_device },
+        };
+        if let Some(sample) = sample {
+            session.capture_graphs(&sample)?;
+        }
+        Ok(session)
+    }
+
+    /// Captures the graphs, and checks that they give the results of a run without a graph.
+    ///
+    /// # Errors
+    /// If ONNX Runtime cannot capture the model, or if the results differ.
+    fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
+        let gpu = self.gpu.clone().expect("it is on the GPU");
+        let count = self.buffers.len();
+        let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index));
+        gpu.device.in_global_capture_mode(capture)?;
+        for index in 0..count {
+            self.write_input(index, &gpu, sample)?;
+            self.run_on_gpu(index)?;
+            let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+            for (number, (fixed, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate() {
+                let mut bytes = vec![0; fixed.bytes()];
+                // SAFETY: the output has this many bytes, in the memory of the GPU.
+                unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
+                if !sample.is_output(number, fixed, &bytes) {
+                    let name = &fixed.output.name;
+                    let problem = format!("the output {name} is different with a CUDA graph");
+                    return Err(InferenceError::Session(problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the sample's pictures to the buffers with this index.
+    fn write_input(
+        &mut self,
+        index: usize,
+        gpu: &GpuStream,
+        sample: &Sample,
+    ) -> Result<(), InferenceError> {
+        let spec = &self.model.model.input;
+        let len = spec.bytes() * spec.batch;
+        // SAFETY: the sample has this many bytes, in host memory.
+        let pictures =
+            unsafe { std::slice::from_raw_parts(sample.input.data_ptr().cast::<u8>(), len) };
+        let to = self.buffers[index].input.data_ptr_mut();
+        match &self.model.input_device {
+            // SAFETY: the input has this many bytes, in the memory of the GPU, and lives as long as the stream.
+            Some(_) => unsafe { gpu.stream.write(pictures, to as u64) }?,
+            // SAFETY: the input has this many bytes, in host memory that no run is reading.
+            None => unsafe { to.cast::<u8>().copy_from(pictures.as_ptr(), len) },
+        }
+        Ok(())
+    }
+
+    /// Returns the number of runs whose pictures can be in memory at one time.
+    pub fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Returns the memory for the pictures of the next run on the buffers with this index.
+    pub fn input(&mut self, index: usize) -> InputMemory {
+        let buffers = &mut self.buffers[index];
+        // SAFETY: the buffers exist as long as the session.
+        let free = buffers.on_gpu.as_ref().map(|on_gpu| unsafe { on_gpu.ended.event() });
+        InputMemory { address: buffers.input.data_ptr_mut() as u64, free }
+    }
+
+    /// Allocates an output set.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
+        let binding = match self.gpu {
+            Some(_) => None,
+            None => {
+                let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
+                let input = (&self.model.model.input, &self.buffers[0].input);
+                binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
+                Some(binding)
+            }
+        };
+        let batch = self.model.model.input.batch;
+        OutputSet::new(binding, batch, &self.outputs, &self.description, self.gpu.as_ref())
+    }
+
+    /// Runs the model on the pictures in the buffers with this index, and writes the outputs to `set`. On a GPU,
+    /// the work is only submitted; it begins after the pictures' events, `written`, have completed. Returns the
+    /// time that an earlier run took on the GPU, if it is known.
+    ///
+    /// # Errors
+    /// If the model or the GPU fails.
+    pub fn run(
+        &mut self,
+        index: usize,
+        set: &OutputSet,
+        written: &[Event],
+    ) -> Result<Option<Duration>, InferenceError> {
+        let Some(gpu) = self.gpu.clone() else {
+            let binding = set.binding.as_ref().expect("sets of the CPU are bound");
+            let result = self.session.run_binding(binding).map(|_| None);
+            return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
+        };
+        for &event in written {
+            gpu.stream.wait_for(event)?;
+        }
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        let time = on_gpu.ended.since(&on_gpu.began)?;
+        gpu.stream.record(&on_gpu.began)?;
+        self.run_on_gpu(index)?;
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
+            let rows = |address: u64| DeviceRows { address, pitch: fixed.bytes() };
+            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
+            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
+            // next run on these buffers comes later in the stream.
+            unsafe { gpu.stream.copy_rows(from, to, fixed.bytes(), 1) }?;
+        }
+        gpu.stream.record(&on_gpu.ended)?;
+        if let Some(ready) = &set.ready {
+            gpu.stream.record(ready)?;
+        }
+        Ok(time)
+    }
+
+    fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
+        let result = result.map(drop);
+        result.map_err(|error| run_error(self.model.provider, &self.outputs, &error))
+    }
+}
+
+impl GpuBuffers {
+    /// Binds `input`, and allocates and binds memory for `outputs`.
+    fn new(
+        session: &Session,
+        gpu: &GpuStream,
+        allocator: &Allocator,
+        (input_name, input): (&str, &DynTensor),
+        outputs: &[FixedOutput],
+        graph: Option<usize>,
+    ) -> Result<Self, InferenceError> {
+        let mut binding = session.create_binding().map_err(InferenceError::session)?;
+        binding.bind_input(input_name, input).map_err(InferenceError::session)?;
+        let mut values = Vec::new();
+        for output in outputs {
+            let mut value = output.allocate(allocator)?;
+            output.bind(&mut binding, &mut value)?;
+            values.push(value);
+        }
+        let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
+        // There is no need to wait for the device after a run: an event marks when the outputs may be read.
+        run_options.disable_device_sync().map_err(InferenceError::session)?;
+        if let Some(graph) = graph {
+            run_options.set(GRAPH_ID, graph.to_string()).map_err(InferenceError::session)?;
+        }
+        let [began, ended] =
+            [OwnedEvent::with_time(&gpu.device)?, OwnedEvent::with_time(&gpu.device)?];
+        Ok(Self { binding, outputs: values, run_options, began, ended })
+    }
+}
+
+impl Drop for ModelSession {
+    fn drop(&mut self) {
+        // Wait for work that reads or writes the session's memory.
+        if let Some(gpu) = &self.gpu
+            && let Err(error) = gpu.stream.synchronize()
+        {
+            gst::info!(CAT, "while closing the model: {error}");
+        }
+    }
+}
+
+/// Returns the model at `path`, with its batch size changed if necessary.
+fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, InferenceError> {
+    let changed = match batch {
+        Some(batch) if batch > 1 => {
+            let bytes = std::fs::read(path).map_err(|error| InferenceError::Model {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            })?;
+            batch_dimension::with_batch(&bytes, batch)
+        }
+        _ => None,
+    };
+    Ok(ModelFile { path, changed })
+}
+
+/// Checks that `path` is a regular file that may be read. ONNX Runtime's own messages do not say this.
+///
+/// # Errors
+/// If it is not.
+fn check_file(path: &Path) -> Result<(), InferenceError> {
+    let problem = match path.metadata() {
+        Ok(metadata) if metadata.is_file() => match File::open(path) {
+            Ok(_) => return Ok(()),
+            Err(error) => error.to_string(),
+        },
+        Ok(metadata) if metadata.is_dir() => "it is a folder".to_owned(),
+        Ok(_) => "it is not a regular file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Err(InferenceError::Model { path: path.to_owned(), problem })
+}

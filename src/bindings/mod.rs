@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What GStreamer's bindings lack: strings that may not be valid UTF-8, and names of types in a process that has several
+//! copies of this crate.
+
+pub mod strings;
+pub(crate) mod type_names;

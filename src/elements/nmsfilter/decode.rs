@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the images of a buffer to regions.
+//!
+//! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and what contradicts the tensors. Images of one
+//! model are decoded in one run of the engine, each at the place of its frame; a frame is a group of images by itself.
+
+use std::ops::Range;
+
+use super::NmsFilter;
+use super::debug_category::CAT;
+use super::error::FrameError;
+use super::plan::{FramePlan, PlanInput};
+use super::planner::Planner;
+use super::stats::FrameCounts;
+use super::timeout::Timeout;
+use super::warnings::Warnings;
+use crate::input::source::{ImageFrame, Images};
+use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
+use nmsfilter_core::contradictions::{DetailEvidence, Run};
+use nmsfilter_core::engine::{Engine, EngineError, ImagePlace, Outcome};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::tensor::TensorError;
+
+/// Decodes images, and keeps the memory that one buffer after the other needs.
+pub(super) struct FrameDecoder {
+    pub engine: Box<dyn Engine>,
+    pub regions: FrameRegions,
+    pub counts: FrameCounts,
+    pub warnings: Warnings,
+    /// The mapping and the place of each image of the current run.
+    mappings: Vec<Mapping>,
+    places: Vec<ImagePlace>,
+    /// The GPU failure after which the engine continued on the CPU, until it is taken.
+    failure: Option<String>,
+    /// Started when the engine continued on the CPU after a failure of the GPU.
+    gpu_failed: Option<Timeout>,
+}
+
+/// The buffer that is decoded.
+#[derive(Clone, Copy)]
+pub(super) struct DecodeContext<'e> {
+    pub element: &'e NmsFilter,
+    /// The timestamp of the images.
+    pub pts: Option<gst::ClockTime>,
+}
+
+impl FrameDecoder {
+    pub fn new(engine: Box<dyn Engine>) -> Self {
+        Self {
+            engine,
+            regions: FrameRegions::default(),
+            counts: FrameCounts::default(),
+            warnings: Warnings::default(),
+            mappings: Vec::new(),
+            places: Vec::new(),
+            failure: None,
+            gpu_failed: None,
+        }
+    }
+
+    /// Begins a buffer.
+    pub fn begin(&mut self) {
+        self.regions.clear();
+        self.counts = FrameCounts { engine: self.engine.name(), ..FrameCounts::default() };
+    }
+
+    /// The GPU failure after which the engine continued on the CPU; returned once.
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// Finds the regions of images whose tensors are of the model of `planner`, which has the index `model`. Frames whose
+    /// tensors were in the memory of a GPU that has failed are counted as lost.
+    ///
+    /// # Errors
+    /// If settings are not valid for the first images that are decoded, no decoder reads the tensors, or the engine fails.
+    pub fn decode(
+        &mut self,
+        context: DecodeContext<'_>,
+        images: Images<'_, '_>,
+        (model, planner): (usize, &mut Planner),
+    ) -> Result<(), FrameError> {
+        images
+            .runs()
+            .try_for_each(|run| self.decode_run(context, images, run, (model, &mut *planner)))
+    }
+
+    /// Decodes a range of images. If one run cannot decode several, they are decoded one by one, so that an error is the
+    /// error of its frame.
+    fn decode_run(
+        &mut self,
+        context: DecodeContext<'_>,
+        images: Images<'_, '_>,
+        run: Range<usize>,
+        (model, planner): (usize, &mut Planner),
+    ) -> Result<(), FrameError> {
+        let result = self.try_run(context, images, run.clone(), (model, &mut *planner));
+        self.note_failure(context.pts);
+        let Err(error) = result else { return Ok(()) };
+        if run.len() > 1 && !error.is_device_error() {
+            return run.into_iter().try_for_each(|image| {
+                self.decode_run(context, images, image..image + 1, (model, &mut *planner))
+            });
+        }
+        if !self.is_lost_with_gpu(&error, context.pts) {
+            return Err(error.in_stream(images.frame(run.start).stream));
+        }
+        let element = context.element;
+        gst::warning!(CAT, obj = element, "the frame's tensors are lost with the GPU: {error}");
+        self.counts.frames_lost += 1;
+        Ok(())
+    }
+
+    /// Decodes a range of images in one run.
+    fn try_run(
+        &mut self,
+        DecodeContext { element, pts }: DecodeContext<'_>,
+        images: Images<'_, '_>,
+        run: Range<usize>,
+        (model, planner): (usize, &mut Planner),
+    ) -> Result<(), FrameError> {
+        let Self { engine, regions, counts, warnings, mappings, places, .. } = self;
+        let tensors = images.tensors(run.clone());
+        let (mut views, planned) = (tensors.views(), tensors.planned_views());
+        let first = images.frame(run.start);
+        let input = PlanInput {
+            tensors: &planned,
+            frame: first.size,
+            model: first.model,
+            family: planner.family(),
+            batch: images.batch(),
+        };
+        planner.update(element, &**engine, input, pts)?;
+        planner.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
+        let limit = planner.settings().max_detections;
+        let (plan, contradictions) = planner.decoding();
+        if tensors.are_separate() {
+            plan.prepare_images(run.len(), &views);
+        }
+        let plan = &*plan;
+        let layout = plan.layout(tensors.are_separate());
+        plan.quantization().apply(&mut views);
+        let outcome = engine.run(&views, layout, plan.params(), places)?;
+        let frames = run.map(|image| {
+            let ImageFrame { index, .. } = images.frame(image);
+            move |size| FrameId { index, size, model }
+        });
+        let wants_evidence = contradictions.are_open();
+        let frames = frames.zip(mappings.iter()).map(|(id, mapping)| id(mapping.frame()));
+        let evidence =
+            add_outcome(regions, &outcome, frames, plan, (mappings, places), wants_evidence);
+        counts.add(&outcome);
+        let run = Run { tensors: &views, layout, params: plan.params(), images: places };
+        contradictions.add(element, &outcome, run, evidence, plan.anchors(), pts);
+        let most = outcome.groups().map(|group| group.survivors.len()).max().unwrap_or(0);
+        warnings.max_detections(element, limit, most);
+        planner.decoded = true;
+        Ok(())
+    }
+
+    /// Notes that the engine continued on the CPU after a failure of the GPU.
+    fn note_failure(&mut self, pts: Option<gst::ClockTime>) {
+        if let Some(failure) = self.engine.take_failure() {
+            self.failure = Some(failure.to_string());
+            self.gpu_failed = Some(Timeout::start(pts));
+        }
+    }
+
+    /// Whether tensors cannot be read because they were in the memory of a GPU that has failed less than a second ago.
+    /// Upstream elements need that time to notice the failure, too.
+    fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
+        matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
+            && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))
+    }
+}
+
+/// Adds the regions of the groups of a run, which are these frames. Returns the evidence of their details, if
+/// `wants_evidence`.
+fn add_outcome(
+    regions: &mut FrameRegions,
+    outcome: &Outcome<'_>,
+    frames: impl Iterator<Item = FrameId>,
+    plan: &FramePlan,
+    (mappings, places): (&[Mapping], &[ImagePlace]),
+    wants_evidence: bool,
+) -> DetailEvidence {
+    let (layout, details) = (&plan.choice().layout, plan.details());
+    let mut evidence = DetailEvidence::default();
+    let images = mappings.iter().zip(places);
+    for ((frame, group), (mapping, place)) in frames.zip(outcome.groups()).zip(images) {
+        // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
+        // rejects boxes outside of the frame.
+        let region_of = |survivor| {
+            let region = Region::of(survivor, mapping)?;
+            plan.region_rules().keep(&region, mapping.frame()).then_some(region)
+        };
+        regions.add(frame, group.survivors.iter().filter_map(region_of));
+        if details.is_empty() {
+            continue;
+        }
+        let (unit, pixels) = (place.unit(layout), MaskPixels::new(layout, plan.params(), place));
+        let rows = group.columns.chunks(outcome.column_components());
+        for (index, (survivor, row)) in group.survivors.iter().zip(rows).enumerate() {
+            if region_of(survivor).is_none() {
+                continue;
+            }
+            let detail = details.of(layout, unit, survivor, row);
+            if wants_evidence {
+                evidence.add(survivor, &detail);
+            }
+            let mask = group.masks.get(index);
+            let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
+            regions.add_detail(&detail, mask, mapping);
+        }
+    }
+    evidence
+}
