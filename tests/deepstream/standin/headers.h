@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The structures of the version DEEPSTREAM, or, where NVIDIA_HEADERS is defined, those of NVIDIA's headers of some
-// version; with asserts of their offsets.
+// version.
 #pragma once
+
+#include <stddef.h>
 
 #ifdef NVIDIA_HEADERS
 #include <gst/gst.h>
@@ -15,5 +17,3 @@
 #else
 #include "metadata.h"
 #endif
-
-#include "offsets.h"

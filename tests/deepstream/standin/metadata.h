@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// DeepStream's metadata by version: names, types and order of the members, with which each version has
-// the offsets that offsets.h lists.
+// DeepStream's metadata by version: names, types and order of the members. A test (layout.rs) compares their
+// offsets with the crate's table.
 //
 // In: DEEPSTREAM, the version without its point (60, 61, 62, 63, 64, 70, 71, 80, 90 or 91). Out: the
 // structures of that version, under the names that NVIDIA's headers use, so that standin code compiles
