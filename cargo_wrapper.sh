@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Run by meson.build: cargo_wrapper.sh CARGO SOURCE TARGET_DIR PROFILE FEATURES DEPFILE PACKAGE=LIBRARY=OUTPUT...
-# Builds the packages in one call of cargo, and copies the LIBRARY that cargo makes of each to its OUTPUT. Cargo's own variables apply: CARGO_TARGET_DIR in
-# place of TARGET_DIR, and CARGO_BUILD_TARGET for another platform.
+# meson.build runs this script: cargo_wrapper.sh CARGO SOURCE TARGET_DIR PROFILE FEATURES DEPFILE
+# PACKAGE=LIBRARY=OUTPUT... Builds all packages in one call of cargo. From each PACKAGE, copies the
+# file LIBRARY that cargo makes to OUTPUT. Cargo's own variables are obeyed: CARGO_TARGET_DIR
+# replaces TARGET_DIR, and CARGO_BUILD_TARGET selects another platform.
 set -eu
 cargo=$1 source=$2 target=$3 profile=$4 features=$5 depfile=$6
 target=${CARGO_TARGET_DIR:-$target}
@@ -13,7 +14,7 @@ for built; do packages="$packages --package ${built%%=*}"; done
 # shellcheck disable=SC2086 # names of packages, without spaces
 "$cargo" build --locked --lib $packages --manifest-path "$source/Cargo.toml" --target-dir "$target" \
     --profile "$profile" --features "$features"
-# Cargo's name for the folder of its dev profile.
+# Cargo calls the folder of its dev profile "debug".
 [ "$profile" != dev ] || profile=debug
 folder=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile
 : >"$depfile"
@@ -21,6 +22,7 @@ for built; do
     output=${built##*=}
     library=${built#*=} library=${library%%=*}
     cp "$folder/$library" "$output"
-    # Cargo lists what it read, for one of the kinds of library; ninja wants its own name for the result.
+    # Cargo lists the files that it read for one of the library kinds. Ninja needs its own name for
+    # the result.
     sed -n "1s|^.*/${library%.*}\.[a-z]*: |$output: |p" "$folder/${library%.*}.d" >>"$depfile"
 done

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode: candidates from tensors. In: the tensors of an image, its place, and the parameters. Out: the
-// candidates of its group in any order, their number, and the number of rejected anchors. Rules are
-// those of core/src/engine/mod.rs.
+// Decode: candidates from tensors. In: the tensors of an image, its place, and the parameters. Out:
+// the candidates of its group in any order, their number, and the number of rejected anchors. Rules
+// are those of core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
@@ -239,8 +239,8 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_
     return verdict == CANDIDATE ? check_limits(params, UprightBox{box}, class_index) : verdict;
 }
 
-// Copies the parameters to the header for map, reduce and publish. All threads call it; one thread of
-// the group's first image copies.
+// Copies the parameters to the header for map, reduce and publish. All threads call it, and one
+// thread of the group's first image copies.
 DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t stride) {
     if (blockIdx.x != 0 || threadIdx.x != DECODE_THREADS - 1) {
         return;
@@ -264,8 +264,8 @@ DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t 
 // Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
 // Candidates beyond the capacity are counted, but not stored.
 template <typename Box>
-DEVICE void append(const KernelParams &params, const OwnGroup &own, Verdict verdict,
-                   const Box &box, float score, uint32_t index, uint32_t class_index) {
+DEVICE void append(const KernelParams &params, const OwnGroup &own, Verdict verdict, const Box &box,
+                   float score, uint32_t index, uint32_t class_index) {
     Header *const header = own.header;
     const uint32_t lane = lane_index();
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);

@@ -4,8 +4,8 @@
 // constant.
 //
 // One launch of each of four kernels, in one stream, handles a batch of images, which are in groups
-// (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for each
-// image, all other kernels for each group:
+// (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for
+// each image, all other kernels for each group:
 //
 //   kernel                   blocks per image, or per group              parameters
 //   decode_<B>_<S>           with a thread per anchor and lane           params, workspace, stride
@@ -39,22 +39,21 @@
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
 // `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
-// dimension of the grid is the number of blocks per image or per group, the second the number of images
-// or of groups. Blocks
-// have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS threads (sort_count and
-// sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but chunk_reduce CHUNK_THREADS), and
-// no dynamic shared memory.
+// dimension of the grid is the number of blocks per image or per group, the second the number of
+// images or of groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS
+// threads (sort_count and sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but
+// chunk_reduce CHUNK_THREADS), and no dynamic shared memory.
 //
 // <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
 // with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
 // a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
-// reaches its threshold. The anchors of all images of a group, and with multi_label the pairs of these
-// anchors with all classes, must fit in 32 bits.
+// reaches its threshold. The number of anchors of all images of a group must fit in 32 bits, and so
+// must the number of their pairs with classes if multi_label is set.
 //
 // Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
 // CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
-// the numbers of images and groups. `map` and `reduce` have the same results with any number of blocks
-// per group from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
+// the numbers of images and groups. `map` and `reduce` have the same results with any number of
+// blocks per group from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
 // grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
 // kernel before.
 //
@@ -121,11 +120,11 @@ struct FieldParams {
     uint64_t component_stride; // in elements
 };
 
-// How the boxes of an image are decoded (core/src/engine/place.rs).
+// How the boxes of an image are decoded (core/src/engine/place.rs). Aligned to 16 bytes in a table.
 struct PlaceParams {
-    float scale[2];   // pixels of boxes per unit of the tensor
-    float offset[2];  // added to corners, or to the center of an oriented box, unless it is zero
-    float visible[4]; // left, top, right, bottom: boxes that do not intersect it are rejected
+    float scale[2];    // pixels of boxes per unit of the tensor
+    float offset[2];   // added to corners, or to the center of an oriented box, unless it is zero
+    float visible[4];  // left, top, right, bottom: boxes that do not intersect it are rejected
     float min_size[2]; // of classes without rules
     float max_size[2];
     double limit_ratio[2]; // what the sizes of a ClassRule are multiplied by
@@ -163,23 +162,23 @@ struct KernelParams {
     uint32_t max_candidates;      // of a group; 0: no limit
     uint32_t max_detections;      // of a group; 0: no limit
     uint32_t sequence;            // not 0; the value of ResultHeader::sequence
-    uint32_t multi_label; // 0 or 1
-    uint32_t capacity;    // candidates of a group that there is memory for
-    uint32_t has_objectness; // 0 or 1
+    uint32_t multi_label;         // 0 or 1
+    uint32_t capacity;            // candidates of a group that there is memory for
+    uint32_t has_objectness;      // 0 or 1
     // For tensors whose images have no constant stride: the device address of a table with the
     // device address of each image, `images` of type uint64_t. 0: no table.
     uint64_t box_images;
     uint64_t score_images; // also of the objectness
     // For classes with rules of their own, the device address of class_rule_count of type ClassRule,
-    // by class; or 0. iou_threshold, and the sizes of the image's place, are those of all other classes.
+    // by class; or 0. iou_threshold and the sizes in PlaceParams are for all other classes.
     uint64_t class_rules;
     uint32_t class_rule_count;
     float lowest_iou_threshold; // of all classes
-    uint32_t sort_limit;  // candidates of a group, above which they are sorted
-    uint32_t first_chunk; // not 0; candidates of the first chunk, about
-    PlaceParams place;    // of every image, if there is no table
-    // The device address of a table of `images` of type PlacedImage, aligned to 16 bytes. 0: no table;
-    // then every image is a group of its own, with the same number.
+    uint32_t sort_limit;        // candidates of a group, above which they are sorted
+    uint32_t first_chunk;       // not 0; candidates of the first chunk, about
+    PlaceParams place;          // of every image, if there is no table
+    // The device address of a table with a PlacedImage for each image. 0: no table; image i is then
+    // the only image of group i.
     uint64_t placed_images;
 };
 

@@ -16,15 +16,16 @@
 // `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *. All
 // other parameters, threads and memory are those of interface.cuh. decode_layout takes the place of
 // decode_<B>_<S>, and decode_layout_multi that of decode_multi_<B>_<S>. KernelParams then has no
-// fields, box format and objectness; `anchors` are those of all groups of the
-// layout, and `classes` is LayoutParams::components.
+// fields, box format and objectness; `anchors` are those of all groups of the layout, and `classes`
+// is LayoutParams::components.
 //
 // The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
-// reduce_batch where groups have angles. They are for any number of image groups, and need a workspace with
-// rectangles (workspace.cuh). The box format is CENTER, and KernelParams::pixel_offset is not read.
+// reduce_batch where groups have angles. They are for any number of groups of images, and need a
+// workspace with rectangles (workspace.cuh). The box format is CENTER, and KernelParams::pixel_offset is
+// not read.
 //
-// publish_columns takes the place of publish where survivors carry columns along: row i of an image
-// group belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
+// publish_columns takes the place of publish where survivors carry columns along: row i of a group
+// of images belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
 #pragma once
 
 #include "interface.cuh"

@@ -29,15 +29,15 @@ struct MaskPlaceParams {
     double ratio[2], offset[2];
     // Where pixels of the frame are among those of the prototypes: (pixel + 0.5) * step + origin.
     float step[2], origin[2];
-    float factor[2]; // pixels of the prototypes per pixel of the model's input
+    float factor[2];        // pixels of the prototypes per pixel of the model's input
     uint32_t frame_size[2]; // columns and rows
 };
 
 struct MaskParams {
     LayoutField prototypes; // "anchor" row * width + column, a component for each channel
     LayoutField coefficients[MAX_GROUPS];
-    MaskPlaceParams place; // of every image, if there is no table
-    uint64_t places;       // device address of a table, of each image; 0: no table
+    MaskPlaceParams place;      // of every image, if there is no table
+    uint64_t places;            // device address of a table, of each image; 0: no table
     uint32_t prototype_size[2]; // columns and rows
     uint32_t first_anchor[MAX_GROUPS];
     uint32_t group_count;

@@ -49,9 +49,10 @@ DEVICE uint32_t limited_ceiling(float number, uint32_t limit) {
 // Which pixels the masks of an image have.
 DEVICE MaskPlaceParams mask_place(const MaskParams &params, uint32_t image) {
     const MaskPlaceParams &all = params.place;
-    MaskPlaceParams place = {{all.ratio[0], all.ratio[1]},   {all.offset[0], all.offset[1]},
-                             {all.step[0], all.step[1]},     {all.origin[0], all.origin[1]},
-                             {all.factor[0], all.factor[1]}, {all.frame_size[0], all.frame_size[1]}};
+    MaskPlaceParams place = {
+        {all.ratio[0], all.ratio[1]},   {all.offset[0], all.offset[1]},
+        {all.step[0], all.step[1]},     {all.origin[0], all.origin[1]},
+        {all.factor[0], all.factor[1]}, {all.frame_size[0], all.frame_size[1]}};
     if (params.places != 0) {
         const MaskPlaceParams &own = ((const MaskPlaceParams *)params.places)[image];
 #pragma unroll
@@ -248,9 +249,8 @@ DEVICE uint32_t mask_word(const MaskParams &params, const MaskPlaceParams &place
 // masks in `list`, whose first rank is `first_rank`.
 template <bool IsFrame, typename Element>
 DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
-                             const MaskList &list, uint32_t first_rank,
-                             const GroupIndices &indices, uint64_t begin, uint64_t end,
-                             uint32_t *words) {
+                             const MaskList &list, uint32_t first_rank, const GroupIndices &indices,
+                             uint64_t begin, uint64_t end, uint32_t *words) {
     const uint32_t lane = lane_index();
     // Neighboring runs are in different blocks, so that few words use all multiprocessors.
     const uint64_t warps = uint64_t(gridDim.x) * MASK_WARPS;
@@ -294,9 +294,8 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
             const MaskPlaceParams place = mask_place(params, of.image);
 #pragma unroll 1
             for (; word < until; word++) {
-                const uint32_t bits =
-                    mask_word<IsFrame>(params, place, prototypes, coefficients, area,
-                                       uint32_t(word - mask_begin));
+                const uint32_t bits = mask_word<IsFrame>(params, place, prototypes, coefficients,
+                                                         area, uint32_t(word - mask_begin));
                 const bool is_own = lane == uint32_t(word - from);
                 kept = is_own ? bits : kept;
                 is_kept |= is_own;

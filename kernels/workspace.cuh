@@ -43,12 +43,12 @@
 #include "portable.cuh"
 
 struct Header {
-    uint32_t candidates; // counted by decode, also beyond params.capacity; reset by publish
-    uint32_t rejected;   // likewise
-    uint32_t rounds;     // the greatest depth of a decision; likewise
+    uint32_t candidates;  // counted by decode, also beyond params.capacity; reset by publish
+    uint32_t rejected;    // likewise
+    uint32_t rounds;      // the greatest depth of a decision; likewise
     uint32_t first_image; // of the group
-    uint64_t start_time; // device_clock at the start of decode
-    KernelParams params; // decode's argument
+    uint64_t start_time;  // device_clock at the start of decode
+    KernelParams params;  // decode's argument
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 

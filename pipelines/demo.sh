@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The demonstration: installs what is missing, builds the plugins and runs a crowd through one.
-# Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It writes
-# out/crowd.png and out/crowd.avi and prints how many people were found, missed and found twice.
+# The demonstration: installs missing packages, builds the plugins, and runs a crowd through
+# `nmsfilter`. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It
+# writes out/crowd.png and out/crowd.avi, and prints how many people were found, missed and found
+# twice.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh

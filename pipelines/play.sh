@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# play.sh [-m] NAME [VARIABLE=VALUE ...]: plays pipelines/NAME.launch with gst-launch-1.0 and prints what
-# was found and written; with -m all messages of gst-launch-1.0 -m. Without NAME it lists the pipelines; if a
-# variable has no value, it lists those of the pipeline. The plugins must be built: ./pipelines/demo.sh does that.
+# play.sh [-m] NAME [VARIABLE=VALUE ...]: plays pipelines/NAME.launch with gst-launch-1.0, and
+# prints what was found and written. With -m, it prints all messages of gst-launch-1.0 -m instead.
+# Without NAME, it lists the pipelines. If a variable has no value, it lists the pipeline's
+# variables. The plugins must have been built, which ./pipelines/demo.sh does.
 #
-# The first line of a .launch file says what it shows. Comments below it declare variables, "NAME: meaning"
-# or "NAME=DEFAULT: meaning". In the description $NAME is replaced by the value; a word $NAME by the words
-# of the value. The ending of a value of $output must be that of the default, whose format is written.
+# The first line of a .launch file says what the pipeline shows. The comments below it declare
+# variables, as "NAME: meaning" or "NAME=DEFAULT: meaning". In the description, $NAME is replaced by
+# the value. If a word consists of $NAME only, it is replaced by all words of the value. A value for
+# $output must have the extension of the default, because this format is written.
 set -euo pipefail
 folder=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 
@@ -19,7 +21,7 @@ usage() {
     exit 2
 }
 
-# Prints what is wrong, and the variables of the pipeline.
+# Prints the mistake, and the variables of the pipeline.
 refuse() {
     echo "$1; $name has the variables" >&2
     sed -n '2,$s/^# /  /p' "$file" >&2
@@ -69,13 +71,13 @@ if [ "$name" = detect-file ] && [[ -f ${value[input]} && -r ${value[input]} ]]; 
     esac
 fi
 
-# Prints the direction in which videoflip turns the JPEG file $1 upright, if its EXIF data have one. GStreamer
-# reads them in jpegparse, which is not among the base and good plugins.
+# Prints the direction in which videoflip turns the JPEG file $1 upright, if its EXIF data contain
+# one. In GStreamer, jpegparse reads these data, but it is not part of the base and good plugins.
 exif_direction() {
     local bytes entry orientation
     bytes=$(head -c 65536 "$1" | od -An -v -tx1 | tr -d '\n')
     [[ $bytes == ' ff d8 '* ]] || return 0
-    # The first entry of tag 0x0112, a short, once, after the byte order.
+    # Finds the first entry of the tag 0x0112 that is a single short, after the byte order.
     case $bytes in
     *' 45 78 69 66 00 00 4d 4d 00 2a '*) entry=' 01 12 00 03 00 00 00 01 00 0' ;;
     *' 45 78 69 66 00 00 49 49 2a 00 '*) entry=' 12 01 03 00 01 00 00 00 0' ;;
@@ -89,20 +91,20 @@ exif_direction() {
     echo "${directions[orientation]}"
 }
 
-# To open a FIFO waits for its writer.
+# Opening a FIFO would block until there is a writer.
 if [[ -f ${value[input]-} && -r ${value[input]} ]]; then
     if [[ ${value[direction]-} == auto ]]; then
         direction=$(exif_direction "${value[input]}")
         value[direction]=${direction:-auto}
     fi
-    # decodebin uses jpegdec with its fast transform.
+    # By default, decodebin uses jpegdec with its fast transform.
     if [[ ${value[decoder]-} == auto && $(head -c 3 "${value[input]}" | od -An -tx1) == ' ff d8 ff' ]]; then
         value[decoder]='jpegdec idct-method=islow'
     fi
 fi
 [[ ${value[decoder]-} != auto ]] || value[decoder]=decodebin
 
-# gst-launch takes a description as words, as a shell would split them.
+# gst-launch takes a description as words, split like in a shell.
 read -r -d '' -a pieces < <(grep -v '^#' "$file") || true
 words=()
 for piece in "${pieces[@]}"; do
@@ -116,7 +118,7 @@ for piece in "${pieces[@]}"; do
     fi
 done
 
-# A file that the pipeline reads is not written, under any name (-ef: device and inode are the same).
+# A file that the pipeline reads must not be written under any name (-ef compares device and inode).
 if [ -n "$output" ]; then
     for variable in "${variables[@]}"; do
         [ "$variable" != output ] || continue
@@ -138,7 +140,7 @@ fi
 export GST_PLUGIN_PATH=${GST_PLUGIN_PATH-$built}
 [ -z "$all_messages" ] || exec gst-launch-1.0 -m "${words[@]}"
 
-# Prints the field $2 of the structure $1, a number.
+# Prints the number in the field $2 of the structure $1.
 number() {
     local rest=${1#*" $2=(guint64)"}
     echo "${rest%%[,;]*}"
@@ -151,11 +153,11 @@ entries() {
     rest=${rest# }
     [ -n "$rest" ] || return 0
     rest=${rest//, /$'\n'}
-    # Strings have quotes if they need them, and a backslash before special characters.
+    # Strings have quotes if they need them, and special characters follow a backslash.
     printf '%b\n' "$rest" | sed 's/^"\(.*\)"$/\1/; s/\\\(.\)/\1/g'
 }
 
-# Prints what the structure nmsfilter-stats $1 counts.
+# Prints the counts in the structure nmsfilter-stats $1.
 summary() {
     local labels counts index frames survivors missing text
     frames=$(number "$1" frames) survivors=$(number "$1" survivors)
@@ -185,8 +187,8 @@ report() {
     done
 }
 
-# An interrupt ends gst-launch-1.0, which closes the file (-e), and then this script. C.UTF-8: `report` knows the
-# messages in English.
+# An interrupt ends gst-launch-1.0, which closes its file (-e), and afterwards this script. C.UTF-8
+# makes the messages English, as `report` expects them.
 trap : INT
 status=0
 found=$(LC_ALL=C.UTF-8 gst-launch-1.0 -e -m "${words[@]}" | report) || status=$?

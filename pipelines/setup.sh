@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # shellcheck shell=bash
-# Source this from bash, then call `setup`: it installs what the plugin needs to be built and run
-# on Debian 12, Debian 13 or Ubuntu 24.04 (GStreamer from the distribution, and Rust), and puts
-# cargo on PATH. What is there already is left alone; where nothing is missing, it asks the
-# network and sudo for nothing.
+# Source this file from bash, then call `setup`. It installs what is needed to build and run the
+# plugin on Debian 12, Debian 13 or Ubuntu 24.04: GStreamer from the distribution, and Rust. It puts
+# cargo on PATH. It does not change what is installed already. If nothing is missing, it uses
+# neither the network nor sudo.
 
 setup_packages=(
     gcc
@@ -16,20 +16,20 @@ setup_packages=(
 )
 setup_apt_updated=
 
-# Installs the packages that are missing and Rust; further packages can be named.
+# Installs Rust and the missing packages. More packages can be given as arguments.
 setup() {
     if ! command -v apt-get >/dev/null; then
         setup_check_by_hand || return 1
     else
         local packages=("${setup_packages[@]}" "$@")
-        # pkg-config and pkgconf shut each other out on some releases: either will do.
+        # On some releases, pkg-config and pkgconf conflict. Either is sufficient.
         command -v pkg-config >/dev/null || packages+=(pkg-config)
         install_packages "${packages[@]}" || return 1
     fi
     setup_rust
 }
 
-# True where commands can be run as root, by as_root.
+# Succeeds if as_root can run commands as root.
 can_be_root() {
     [ "$EUID" = 0 ] || { command -v sudo >/dev/null && sudo true 2>/dev/null; }
 }
@@ -38,7 +38,7 @@ as_root() {
     if [ "$EUID" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Installs those of the named Debian packages that are not installed yet.
+# Installs the named Debian packages that are not installed yet.
 install_packages() {
     local package missing=()
     for package in "$@"; do
@@ -55,7 +55,7 @@ install_packages() {
     fi
     echo "Installing ${missing[*]}"
     setup_apt_update || return 1
-    # --no-remove: a missing package is no reason to take another away.
+    # With --no-remove, installing a package never removes another one.
     setup_apt install --yes --no-remove --no-install-recommends "${missing[@]}"
 }
 
@@ -66,13 +66,13 @@ setup_apt() {
 
 setup_apt_update() {
     [ -z "$setup_apt_updated" ] || return 0
-    # A foreign source that cannot be reached must not stand in the way: if a package is truly
-    # not to be had, the installation says so.
+    # A foreign source that cannot be reached must not stop the setup. If a package is really
+    # unavailable, its installation reports this.
     setup_apt update || echo "apt-get update had errors; going on with what there is." >&2
     setup_apt_updated=1
 }
 
-# Without apt-get nothing is installed: say what is missing.
+# Without apt-get nothing can be installed, so this prints what is missing.
 setup_check_by_hand() {
     local command missing=()
     for command in cc pkg-config gst-launch-1.0; do
@@ -87,9 +87,9 @@ setup_check_by_hand() {
     return 1
 }
 
-# Prints cargo's arguments for the features that this machine's GStreamer has, one per line. The
-# analytics library's development files are not among what setup installs: their package brings
-# OpenCV and hundreds of others along.
+# Prints cargo's arguments for the features that this machine's GStreamer supports, one per line.
+# `setup` does not install the development files of the analytics library, because their package
+# depends on OpenCV and hundreds of others.
 setup_features() {
     local minor
     pkg-config --exists gstreamer-analytics-1.0 || return 0
@@ -105,7 +105,8 @@ features_for() {
     fi
 }
 
-# Puts a Rust new enough for the crate on PATH: the one that is there, or else rustup's stable one.
+# Puts a Rust that is new enough for the crate on PATH: the installed one, or else the stable
+# version of rustup.
 setup_rust() {
     local wanted cargo_home=${CARGO_HOME:-$HOME/.cargo}
     wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' \
@@ -114,11 +115,12 @@ setup_rust() {
     setup_rust_is "$wanted" && return 0
 
     echo "Installing Rust (this crate needs $wanted or later)"
-    # Distributions that package rustup: there it comes with the security of their own archive.
+    # If the distribution has a package of rustup, it is preferred, because the distribution's
+    # archive is authenticated.
     if ! command -v rustup >/dev/null && command -v apt-get >/dev/null && can_be_root; then
         setup_apt_update
         if apt-cache show rustup >/dev/null 2>&1; then
-            # It shuts out the distribution's own rustc, which is not ours to remove.
+            # The package conflicts with the distribution's rustc, which must not be removed.
             install_packages rustup || echo "Using Rust's own installer instead." >&2
         fi
     fi
@@ -134,7 +136,7 @@ setup_rust() {
     return 1
 }
 
-# True where cargo and a compiler not older than $1 are on PATH.
+# Succeeds if cargo, and a compiler that is not older than $1, are on PATH.
 setup_rust_is() {
     local version
     command -v cargo >/dev/null || return 1
@@ -142,12 +144,12 @@ setup_rust_is() {
     [ -n "$version" ] && printf '%s\n' "$1" "$version" | sort --version-sort --check=quiet
 }
 
-# Rust's official installer (https://rustup.rs), into the user's home.
+# Runs Rust's official installer (https://rustup.rs), which installs into the user's home.
 setup_rustup() {
     local installer
     if command -v apt-get >/dev/null; then install_packages ca-certificates curl || return 1; fi
     installer=$(mktemp) || return 1
-    # The whole file first: half an installer must not run.
+    # The whole file is downloaded first, so that an incomplete installer never runs.
     if ! curl --proto '=https' --tlsv1.2 --silent --show-error --fail --location \
         --output "$installer" https://sh.rustup.rs; then
         rm -f "$installer"

@@ -1,21 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds for 64-bit Arm, checks that JetPack's GStreamer and glibc have what the plugins need, and runs the tests of the core
-# and a pipeline: tests/aarch64.sh
+# Builds for 64-bit Arm, checks that JetPack's GStreamer and glibc have what the plugins need, and
+# runs the core's tests and a pipeline: tests/aarch64.sh
 #
 #   JetPack 5 (Ubuntu 20.04, GStreamer 1.16): the plugin without v1_20, linked to the libraries of Debian 11
 #   JetPack 6 (Ubuntu 22.04, GStreamer 1.20): the plugins, linked to the libraries of Debian 12, by meson with
 #       packaging/aarch64.cross
 #
-# Ubuntu's mirror for arm64 is often out of reach, so Debian's libraries are linked, and the symbols that the plugins
-# need are compared with those that Ubuntu's packages for amd64 define. The plugins are then loaded under QEMU, with
-# Debian's GStreamer (1.18 and 1.22). Nothing of Ubuntu's is run, so its packages are not authenticated; without them, the
+# Ubuntu's mirror for arm64 is often unreachable. Therefore the plugins are linked with Debian's
+# libraries, and the symbols that they need are compared with the symbols in Ubuntu's packages for
+# amd64. Then the plugins are loaded under QEMU with Debian's GStreamer (1.18 and 1.22). Programs of
+# Ubuntu are never run, so its packages are not authenticated. Without these packages, the
 # comparison is left out.
 #
-# Needs mmdebstrap, debian-archive-keyring, gcc-aarch64-linux-gnu, qemu-user-static, meson, root for mmdebstrap, 3 GB, and
-# `rustup target add aarch64-unknown-linux-gnu`; without them it is skipped, with exit status 77. tests/roots/mirror.sh has
-# where Debian's packages are from. They are unpacked in NMSFILTER_CACHE (default: ~/.cache/nmsfilter). It takes more
-# than 15 minutes, most of them for release builds and for the tests of the core in QEMU: CI does not run it.
+# The script needs mmdebstrap, debian-archive-keyring, gcc-aarch64-linux-gnu, qemu-user-static,
+# meson, root for mmdebstrap, 3 GB, and `rustup target add aarch64-unknown-linux-gnu`. If something
+# is missing, it is skipped with the exit status 77. tests/roots/mirror.sh determines the source of
+# Debian's packages. They are unpacked in NMSFILTER_CACHE (default: ~/.cache/nmsfilter). The script
+# takes more than 15 minutes, mostly for release builds and for running the core's tests in QEMU, so
+# CI does not run it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 checkout=$PWD
@@ -38,40 +41,43 @@ done
 [ -d "$(rustc --print sysroot)/lib/rustlib/$target" ] || skip "rustc has no target $target"
 source tests/roots/mirror.sh
 
-# unpacked NAME ARCHITECTURE PACKAGES SUITE SOURCE...: the packages, with those that they depend on; fails if they cannot be
-# had.
+# unpacked NAME ARCHITECTURE PACKAGES SUITE SOURCE...: unpacks the packages and their dependencies.
+# Fails if they are unavailable.
 unpacked() {
     local folder=$cache/$1
     [ ! -d "$folder" ] || return 0
     mkdir -p "$cache"
     rm -rf --one-file-system "$folder.tmp"
     mmdebstrap --quiet --variant=extract --architectures="$2" --include="$3" "$4" "$folder.tmp" "${@:5}" || return 1
-    # Links to absolute paths are links within the folder.
+    # Links to absolute paths become links within the folder.
     find "$folder.tmp" -lname '/*' -name '*.so*' -printf '%p %l\n' | while read -r link to; do
         ln -sfn "$(realpath -m --relative-to="$(dirname "$link")" "$folder.tmp$to")" "$link"
     done
     mv "$folder.tmp" "$folder"
 }
 
-# debian SUITE GCC: the folder `root`, with what the plugins are linked to, and GStreamer to load them.
+# debian SUITE GCC: makes the folder `root` with the libraries that the plugins are linked with, and
+# with GStreamer for loading them.
 debian() {
     root=$cache/$1
     unpacked "$1" arm64 "libc6-dev,libgcc-$2-dev,libgstreamer1.0-dev,libgstreamer-plugins-base1.0-dev,gstreamer1.0-tools,gstreamer1.0-plugins-base" \
         "$1" --keyring="$keyring" ${mirror:+"$mirror"} || skip "the packages of Debian's $1 for arm64 cannot be had"
 }
 
-# in_qemu PROGRAM ARGUMENT...: a program of the root, with its GStreamer and the plugins in the folder `plugins`.
+# in_qemu PROGRAM ARGUMENT...: runs a program of the root, with its GStreamer and the plugins in the
+# folder `plugins`.
 in_qemu() {
     GST_PLUGIN_PATH=$plugins GST_PLUGIN_SYSTEM_PATH=$root/usr/lib/$prefix/gstreamer-1.0 GST_REGISTRY_FORK=no \
         GST_REGISTRY=$plugins/registry.bin qemu-aarch64-static -L "$root" "$root/usr/bin/$1" "${@:2}"
 }
 
-# The symbols, or the versions of symbols, that libraries define or need.
+# Print the symbols, or the versions of symbols, that libraries define or need.
 defined() { nm -D --defined-only "$@" | awk 'NF == 3 { sub(/@.*/, "", $3); print $3 }' | sort -u; }
 needed() { $prefix-nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort -u; }
 glibc() { grep -oE 'GLIBC_[0-9.]+' | sort -Vu; }
 
-# jetpack NUMBER UBUNTU: compares the plugins of the folder `plugins` with this Ubuntu, and loads them.
+# jetpack NUMBER UBUNTU: compares the plugins in the folder `plugins` with this Ubuntu release, and
+# loads them.
 jetpack() {
     local number=$1 ubuntu=$2 reference=$cache/$2 plugin name
     for plugin in "$plugins"/libgst*.so; do
@@ -103,7 +109,7 @@ jetpack() {
     done
 }
 
-# for_root COMMAND...: cargo, linked to the libraries of the root.
+# for_root COMMAND...: runs cargo so that it links with the libraries of the root.
 for_root() {
     PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_SYSROOT_DIR=$root \
         PKG_CONFIG_LIBDIR=$root/usr/lib/$prefix/pkgconfig:$root/usr/share/pkgconfig \
@@ -117,7 +123,7 @@ debian bookworm 12
 build=$target_folder/aarch64-bookworm
 mkdir -p "$build"
 printf '[constants]\nroot = %s\n' "'$root'" >"$build/root.cross"
-# Elements of the plugin nmsfilterdemo are the source of the pipeline.
+# The pipeline needs a source from the plugin nmsfilterdemo.
 meson setup "$build/meson" --buildtype=release --prefix=/usr -Ddemo=true --cross-file "$build/root.cross" \
     --cross-file packaging/aarch64.cross $([ ! -d "$build/meson" ] || echo --reconfigure)
 CARGO_TARGET_DIR=$build meson compile -C "$build/meson"
@@ -125,13 +131,14 @@ DESTDIR=$build/installed meson install -C "$build/meson" --quiet
 plugins=$build/installed/usr/lib/$prefix/gstreamer-1.0
 jetpack 6 jammy
 
-# The same bits as on x86: this is what the pipeline counts there.
+# The bits equal those on x86, where this pipeline has these counts.
 counts=$(in_qemu gst-launch-1.0 -m crowdtestsrc num-buffers=5 ! nmsfilter ! fakesink |
     sed -n 's/.*nmsfilter-stats.* candidates=(guint64)\([0-9]*\), survivors=(guint64)\([0-9]*\).*/\1 \2/p')
 [ "$counts" = "3097 370" ] || fail "expected 3097 candidates and 370 survivors of the pipeline, got: $counts"
 echo "the pipeline: $counts candidates and survivors in 5 frames, as on x86"
 
-# Few random scenes: QEMU is slow. Without the tests that load a library, which they compile for this machine.
+# QEMU is slow, so there are few random scenes. Tests that compile and load a library are left out,
+# because they compile it for this machine.
 export NMSFILTER_TEST_DATA=${NMSFILTER_TEST_DATA:-$checkout/../shared}
 for_root env NMSFILTER_TEST_FEWER=20 cargo test --locked --package nmsfilter-core --lib --test decoder --test engine \
     --target-dir "$build" -- --skip nvinfer::

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensor metadata that a different writer has registered and attached, before this copy of the
-//! crate does anything.
+//! Another writer registers and attaches tensor metadata before this copy of the crate does
+//! anything.
 //!
-//! A separate program: metadata is registered once per process, and here the other writer must
-//! register it first.
+//! These tests need a separate program: metadata is registered once per process, and the other
+//! writer must be the first to register it.
 
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, remove};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin without a usable GPU: no driver library, a driver without a GPU, an old driver.
 //!
-//! A separate program: each case runs this program again in an environment in which a different
-//! driver is loaded, with the test `report` alone. The drivers are those of `kernels/emulate`, in
-//! the folder that `NMSFILTER_EMULATED_CUDA` names.
+//! These tests need a separate program: each of them starts this program again, runs only the test
+//! `report`, and sets an environment in which a different driver is loaded. The drivers are built
+//! by `kernels/emulate`, in the folder that `NMSFILTER_EMULATED_CUDA` names.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -14,8 +14,8 @@ use std::process::Command;
 use crate::support::pipeline::{self, parse, run};
 use crate::support::skip;
 
-/// Runs in the process that `in_process` starts: prints the result of a stream with each backend. With
-/// `backend=auto` there is never an error.
+/// Runs in the process that `in_process` starts, and prints the result of a stream with each
+/// backend. With `backend=auto` there is never an error.
 #[test]
 #[ignore = "run by the other tests in a process of its own"]
 fn report() {
@@ -36,7 +36,8 @@ fn report() {
     }
 }
 
-/// The lines that `report` prints with the driver of the folder `libraries` and this number of GPUs.
+/// Returns the lines that `report` prints with the driver in the folder `libraries` and this number
+/// of GPUs.
 fn in_process(libraries: Option<PathBuf>, gpus: u32) -> Vec<String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "report", "--nocapture"]);
@@ -59,18 +60,18 @@ fn emulated() -> Option<PathBuf> {
     std::env::var_os("NMSFILTER_EMULATED_CUDA").map(PathBuf::from)
 }
 
-/// The folder of the emulated drivers; panics if it is not set.
+/// Returns the folder of the emulated drivers; panics if it is not set.
 fn libraries() -> PathBuf {
     emulated().expect("NMSFILTER_EMULATED_CUDA names what kernels/emulate/libcuda.sh built")
 }
 
-/// The rest of the line that begins with `begins`.
+/// Returns the rest of the line that begins with `begins`.
 fn line<'a>(lines: &'a [String], begins: &str) -> &'a str {
     let found = lines.iter().find_map(|line| line.strip_prefix(begins));
     found.unwrap_or_else(|| panic!("no line {begins} in {lines:?}"))
 }
 
-/// Asserts that `backend=auto` ran on the CPU and that `backend=cuda` was an error with `reason`.
+/// Asserts that `backend=auto` ran on the CPU, and that `backend=cuda` failed with `reason`.
 fn assert_runs_on_cpu(lines: &[String], reason: &str) {
     assert_eq!(line(lines, "auto error: "), "none");
     assert_eq!(line(lines, "auto engine: "), "cpu");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the element creates a CUDA context, and when it logs the engine that it uses; on the
+//! When the element creates a CUDA context, and when it logs the engine that it uses. Needs the
 //! emulated GPU.
 //!
-//! A separate program with one test: contexts and log messages are those of the whole process.
+//! This is a separate program with one test, because contexts and log messages belong to the whole
+//! process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -15,7 +16,7 @@ use crate::support::emulated::Emulated;
 use crate::support::engines;
 use crate::support::pipeline::{self, parse, run, watch};
 
-/// The log messages of the element, at level 5, about the processor that it runs on.
+/// Collects the log messages at level 5 in which the element says on which processor it runs.
 fn log() -> Arc<Mutex<Vec<String>>> {
     let log = Arc::new(Mutex::new(Vec::new()));
     gst::log::set_threshold_for_name("nmsfilter", gst::DebugLevel::Debug);
@@ -31,7 +32,7 @@ fn log() -> Arc<Mutex<Vec<String>>> {
     log
 }
 
-/// The number of contexts when each frame left the element.
+/// Returns the number of contexts at the time when each frame left the element.
 fn contexts(emulated: Emulated, description: &str) -> (Vec<i32>, pipeline::Ended) {
     let pipeline = parse(description);
     let seen = watch(&pipeline, "nms", move |_| emulated.contexts_in_use());
@@ -66,8 +67,8 @@ fn a_context_is_created_at_the_first_frame_with_tensors_or_at_start_with_backend
         ["on the CPU, or a GPU, which is opened at the first frame with tensors, 0 labels"]
     );
 
-    // With tensors it is created at the first frame, also if they are in host memory: the engine
-    // measures the GPU later, and no later frame is delayed by the creation.
+    // With tensors the context is created at the first frame, even if they are in host memory: the
+    // engine measures the GPU later, and the creation must not delay a later frame.
     let source = people.replace("crowdtestsrc", "crowdtestsrc num-buffers=12");
     let (seen, ended) = contexts(emulated, &format!("{source} {auto} ! fakesink"));
     assert_eq!((seen, ended.warnings), (vec![1; 12], vec![]));

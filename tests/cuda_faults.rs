@@ -2,10 +2,11 @@
 //! Streams in which calls of the CUDA driver fail. Run with `--include-ignored` and
 //! `NMSFILTER_TEST_BACKEND=cuda`.
 //!
-//! A separate program with one test: failures are injected into every call of the process, and the
-//! test counts the driver objects and the memory of the process.
+//! This is a separate program with one test: it injects failures into every driver call of the
+//! process, and counts the driver objects and the memory of the process.
 //!
-//! `NMSFILTER_TEST_FAULTS` is the number of runs with a failure in each (200).
+//! The environment variable `NMSFILTER_TEST_FAULTS` sets the number of runs, each with one failure
+//! (200).
 
 #[path = "support/mod.rs"]
 mod support;
@@ -25,7 +26,7 @@ const DEVICE_UNAVAILABLE: u32 = 46;
 const INVALID_PTX: u32 = 218;
 const ILLEGAL_ADDRESS: u32 = 700;
 
-/// A kind of failure, and the calls that return it.
+/// A kind of failure: its name, the error code, and the calls that return it.
 const KINDS: [(&str, u32, &[&str]); 5] = [
     ("no memory on the GPU", OUT_OF_MEMORY, &["cuMemAlloc_v2"]),
     ("no pinned memory", OUT_OF_MEMORY, &["cuMemHostAlloc"]),
@@ -54,7 +55,7 @@ fn stream(backend: &str) -> gst::Pipeline {
     ))
 }
 
-/// Frames, candidates and survivors.
+/// Returns the numbers of frames, candidates and survivors.
 fn counts(ended: &Ended) -> [u64; 3] {
     ["frames", "candidates", "survivors"].map(|name| ended.stats[0].get(name).unwrap())
 }
@@ -67,7 +68,7 @@ fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda(
     let runs: usize = value.map_or(200, |value| value.parse().expect("a number of runs"));
     pipeline::init();
     let expected = counts(&run(&stream("cpu")));
-    // Opened once, because creating a context takes long.
+    // The device is opened once, because creating a context takes long.
     let device = Device::open(0).unwrap();
     assert_eq!(run(&stream("cuda")).error, None);
     let before = outstanding();
@@ -77,7 +78,7 @@ fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda(
     for turn in 0..runs {
         let kind = turn % KINDS.len();
         let (name, code, calls) = KINDS[kind];
-        // At the start, at the first frame, later on.
+        // The failure occurs at the start, at the first frame, or later.
         let after = turn / KINDS.len() % 7;
         let faults: Vec<Fault> =
             calls.iter().map(|&call| Fault { call, after, times: usize::MAX, code }).collect();
@@ -103,7 +104,7 @@ fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda(
                 assert_eq!((ended.error.as_ref(), counts(&ended)), (None, expected), "{case}");
             }
             failures[kind][i] += usize::from(failed);
-            // Without the failure the same element runs again.
+            // Without the failure, the element runs again.
             if turn % 10 == 0 {
                 let again = run(&pipeline);
                 assert_eq!((again.error.as_ref(), counts(&again)), (None, expected), "{case}");
@@ -123,7 +124,7 @@ fn every_driver_failure_continues_on_the_cpu_with_auto_or_is_an_error_with_cuda(
     drop(device);
 }
 
-/// A frame with a window, in host or device memory, at this time.
+/// Returns a frame at this time with a window in host or device memory.
 fn frame(window: &NewTensor, mseconds: u64) -> gst::Buffer {
     let mut buffer = gst::Buffer::with_size(160 * 90 * 3 / 2).unwrap();
     let frame = buffer.get_mut().unwrap();
@@ -132,8 +133,9 @@ fn frame(window: &NewTensor, mseconds: u64) -> gst::Buffer {
     buffer
 }
 
-/// The GPU is lost while tensors in its memory are on their way: the stream goes on without them, until
-/// the producer has changed to tensors in host memory. If it does not do so, that is an error.
+/// The GPU is lost while tensors in its memory are in flight. The stream continues without them
+/// until the producer has changed to tensors in host memory. If the producer does not change within
+/// a second, the stream ends with an error.
 fn tensors_that_are_lost_with_the_gpu_end_the_stream_after_a_second() {
     let window = NewTensor::from_vec("windows", &[1, 4], vec![20.0f32, 30.0, 16.0, 0.9]).unwrap();
     let mut uploader = cuda_memory::Uploader::new(0).unwrap();
@@ -167,7 +169,7 @@ fn tensors_that_are_lost_with_the_gpu_end_the_stream_after_a_second() {
     inject(&[]);
 }
 
-/// Whether the text has the name of one of the calls that failed.
+/// Returns true if the text names one of the calls that failed.
 fn names_call(text: &str, calls: &[&str]) -> bool {
     calls.iter().any(|call| text.contains(&format!("{call} failed: CUDA_ERROR_")))
 }

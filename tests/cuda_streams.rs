@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many elements on one GPU at once; every frame of each is compared with the result of the CPU
-//! engine. Run with `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
+//! Many elements share one GPU. Every frame is compared with the result of the CPU engine. Run with
+//! `--include-ignored` and `NMSFILTER_TEST_BACKEND=cuda`.
 //!
-//! A separate program, since it measures the memory of the process.
+//! This is a separate program, since it measures the memory of the process.
 //!
-//! `NMSFILTER_TEST_STREAMS` is the number of elements (8), `NMSFILTER_TEST_SECONDS` the time for
-//! which they run (3).
+//! The environment variable `NMSFILTER_TEST_STREAMS` sets the number of elements (8), and
+//! `NMSFILTER_TEST_SECONDS` the time for which they run (3).
 
 #[path = "support/mod.rs"]
 mod support;
@@ -22,9 +22,9 @@ use crate::support::process::resident;
 use crate::support::scratch::ScratchFile;
 use crate::support::{data, engines};
 
-/// Frames of the recording; each has other windows.
+/// Frames of the recording; each has different windows.
 const FRAMES: usize = 20;
-/// Windows of a frame; those beyond its number of windows are empty slots.
+/// Slots for windows in a frame; a frame with fewer windows leaves the last slots empty.
 const CAPACITY: usize = 1_000;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -47,7 +47,7 @@ fn description(file: &Path, frames: i64, memory: &str, backend: &str) -> String 
 fn many_streams_have_the_regions_of_the_cpu_engine() {
     assert!(engines::on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda");
     let windows = data::oscars();
-    // Each frame has other windows, from 60 to the greatest number.
+    // Each frame has different windows: 60 in the first frame, and `CAPACITY` in the last.
     let mut recorded = vec![0.0f32; FRAMES * CAPACITY * 4];
     for (frame, elements) in recorded.chunks_exact_mut(CAPACITY * 4).enumerate() {
         let count = 60 + frame * (CAPACITY - 60) / (FRAMES - 1);
@@ -114,7 +114,8 @@ fn many_streams_have_the_regions_of_the_cpu_engine() {
     );
     assert_eq!(*wrong.lock().unwrap(), Vec::new());
     assert!(checked.load(Ordering::SeqCst) > streams * 2);
-    // After a minute all caches are full; a leak of one small object per frame would exceed this.
+    // All caches are full after a minute. A leak of one small object per frame would exceed this
+    // limit.
     if seconds >= 60 {
         assert!(grown < 16 << 10, "grown by {grown} KiB");
     }

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """documents.py BUILD [--python PYTHON] [--versioned]: runs the commands and programs in the documents, as a user would.
 
-BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such as target/debug. With PYTHON, which has the
-wheel and NumPy, the programs in Python are run and nothing else. Inputs are from NMSFILTER_TEST_DATA (default ../shared) and have the names that the documents use.
+BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such as target/debug. With PYTHON, only the
+Python programs are run, with this interpreter, which must have the wheel and NumPy. Inputs are from NMSFILTER_TEST_DATA
+(default: ../shared), and get the names that the documents use.
 
-A block of sh is one script, in a folder of its own. A command that NOT_RUN names is left out of it, and what INSTEAD names
-is replaced: a camera and a window. Blocks of c are compiled and run. A command fails if its exit
-status is not 0, or if a file that it writes (filesink location=) is empty. A command with an
-element that only some versions of GStreamer have is run where that element is; --versioned runs nothing else.
+A block of sh is a script that runs in a folder of its own. Commands in NOT_RUN are left out, and parts in INSTEAD are
+replaced: cameras and windows. Blocks of c are compiled and run. A command fails if its exit status is not 0, or if a
+file that it writes (filesink location=) is empty. A command with an element that only some versions of GStreamer have
+runs only if the element is available; with --versioned, only such commands run.
 """
 import argparse
 import os
@@ -24,7 +25,7 @@ import threading
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 DATA = pathlib.Path(os.environ.get("NMSFILTER_TEST_DATA", PROJECT.parent / "shared")).resolve()
 
-# Commands that are not run, and why.
+# Commands that are not run, each with the reason.
 NOT_RUN = {
     r"\./pipelines/demo\.sh": "installs packages and builds; tests/run.sh runs its pipeline",
     r"(\./)?tests/run\.sh": "is what runs this",
@@ -44,7 +45,7 @@ NOT_RUN = {
     r"\.\.\. ": "is a part of a command",
 }
 
-# What a machine without a camera and a display has instead.
+# Replacements for a machine that has no camera and no display.
 INSTEAD = {
     r"\bautovideosink\b": "fakesink",
     r"\bv4l2src\b": "videotestsrc num-buffers=3",
@@ -55,7 +56,7 @@ INSTEAD = {
     r"mosquitto_pub -h 127\.0\.0\.1": "mosquitto_pub -h 127.0.0.1 -p $MQTT_PORT",
 }
 
-# The names of inputs in the documents.
+# Names that the documents use for inputs.
 INPUTS = {
     "street.jpg": "images/bus.jpg",
     "people.jpg": "images/crowd_selfie.jpg",
@@ -74,7 +75,7 @@ def documents():
 
 
 def blocks(path):
-    """The fenced blocks of a document: language, number of the first line, text."""
+    """Yields the fenced blocks of a document: language, number of the first line, and text."""
     language, first, lines, margin = None, 0, [], ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         fence = re.match(r"( *)```(\w*)$", line)
@@ -88,7 +89,7 @@ def blocks(path):
 
 
 def commands(text):
-    """The commands of a script: lines that end in a backslash are continued."""
+    """Returns the commands of a script. A line that ends in a backslash continues on the next line."""
     return [command for command in re.sub(r"\\\n", "", text).split("\n") if command.strip()]
 
 
@@ -97,12 +98,12 @@ def has_element(name):
     return subprocess.run(inspect, capture_output=True).returncode == 0
 
 
-# Elements in the documents that only some versions of GStreamer have.
+# Elements in the documents that only some versions of GStreamer contain.
 VERSIONED = ["onnxinference", "tensordecodebin", "relationmeta2onvifmeta", "ioutracker", "analyticscombiner"]
 
 
 def tcp_server():
-    """The port of a server that reads what clients send."""
+    """Starts a server that reads everything that clients send. Returns its port."""
     server = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -116,7 +117,7 @@ def tcp_server():
 
 
 def mqtt_broker():
-    """Mosquitto, and its port."""
+    """Starts Mosquitto. Returns the process and its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     program = shutil.which("mosquitto", path=os.environ["PATH"] + ":/usr/sbin")
@@ -129,11 +130,11 @@ class Runner:
     def __init__(self, build, python, versioned):
         self.build, self.python, self.versioned = build, python, versioned
         self.unused = set(NOT_RUN)
-        # Five frames, of which decodebin finds the format.
+        # A file of five frames, whose format decodebin detects.
         self.video = pathlib.Path(tempfile.mkdtemp(prefix="documents-")) / "street.mp4"
         make = f"filesrc location={DATA}/data/images/bus.jpg ! jpegdec ! imagefreeze num-buffers=5 ! jpegenc ! avimux"
         subprocess.run(f"gst-launch-1.0 -q {make} ! filesink location={self.video}".split(), check=True)
-        # By the name that programs in C look for.
+        # C programs look for the library by this name.
         libraries = self.video.parent
         (libraries / "libnmsfilter.so.0").symlink_to(build / "libnmsfilter.so")
         self.ran, self.failed, self.left_out = 0, 0, {}
@@ -174,7 +175,7 @@ class Runner:
         return bool(named) or not self.versioned or command.startswith("export ")
 
     def script(self, text):
-        """The commands of a block of sh that are run."""
+        """Returns those commands in a block of sh that are run."""
         run = []
         for command in filter(self.is_run, commands(text)):
             for pattern, replacement in INSTEAD.items():
@@ -189,7 +190,7 @@ class Runner:
                 command, cwd=folder, env=self.environment, timeout=120, text=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )
-            # An exception in a callback does not end a program.
+            # An exception in a callback does not end a program, so the output is searched for tracebacks.
             is_failure = ended.returncode or "Traceback" in ended.stdout
             error = f"exit status {ended.returncode}\n{ended.stdout}" if is_failure else ""
         except subprocess.TimeoutExpired as expired:

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# meson.sh FOLDER [ROOT]: builds with meson, runs its tests and installs as README.md describes: below GStreamer's prefix,
-# here into a staging folder, and below another; with all plugins, and without nmsfilterdemo. With
-# ROOT (tests/roots/clean.sh, this machine's release of Debian), what is installed is used there. The build is kept in
-# FOLDER.
+# meson.sh FOLDER [ROOT]: builds with meson, runs its tests, and installs as README.md describes. It
+# installs with GStreamer's prefix, into a staging folder, and with another prefix, each with all
+# plugins and without nmsfilterdemo. If ROOT is given (tests/roots/clean.sh, with this machine's
+# Debian release), the installation is used there. FOLDER keeps the build.
 set -euo pipefail
 folder=$(realpath -m "$1") root=${2-}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,12 +14,13 @@ plugins=$(pkg-config --variable=pluginsdir gstreamer-1.0)
 rm -rf "$own" "$staged" "$fewer"
 mkdir -p "$folder"
 
-# The dev profile without optimization builds faster; the steps are the same.
+# The dev profile without optimization builds faster, in equal steps.
 export CARGO_PROFILE_DEV_OPT_LEVEL=0
 compile() {
-    # Cargo has one file for the library of a package, whatever features it was built with.
+    # Cargo uses one file name for a package's library, regardless of features.
     rm -f "${CARGO_TARGET_DIR:-$build/cargo}"/debug/deps/lib{gst,nmsfilter}*.so
-    # Warnings are no errors by RUSTFLAGS, for which cargo would compile the dependencies once more.
+    # Warnings are found here and not with RUSTFLAGS, which would make cargo compile the
+    # dependencies again.
     meson compile -C "$build" 2>&1 | tee "$folder/build.log"
     if grep '^warning' "$folder/build.log"; then exit 1; fi
 }
@@ -38,7 +39,7 @@ for element in detectionjson nmsfilter ortinference crowdtestsrc roioverlay tens
         gst-inspect-1.0 "$element" >/dev/null
 done
 
-# Programs in C are compiled with what pkg-config has, and find the plugin that is installed.
+# C programs are compiled with the flags from pkg-config, and find the installed plugin.
 libdir=$(dirname "$(find "$own" -name libnmsfilter.so)")
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The properties of all elements have the texts and flags that `gst-inspect-1.0` prints, which are
-//! their documentation.
+//! Checks the texts and flags of all elements' properties. `gst-inspect-1.0` prints them, and they
+//! are the documentation.
 
 use std::sync::Once;
 
@@ -41,8 +41,8 @@ fn every_property_has_a_nick_and_a_blurb_in_one_line() {
     }
 }
 
-/// gst-inspect-1.0 prints nick and name of each value. Without a name of its own, a value has that of the variant, one
-/// word in camel case.
+/// gst-inspect-1.0 prints the nick and name of each value. The default name is the variant's, a
+/// single word in camel case, which does not describe the value.
 #[test]
 fn every_value_of_an_enumeration_has_a_description() {
     let mut checked = 0;
@@ -67,8 +67,8 @@ fn every_value_of_an_enumeration_has_a_description() {
     assert!(checked > 0);
 }
 
-/// Without such a flag gst-inspect-1.0 prints no state, and a value that is set while the element
-/// runs, and has no effect, causes no warning (`src/elements/property.rs`).
+/// The flag makes gst-inspect-1.0 print the states, and makes an element warn when a value is set
+/// too late to have an effect (`src/elements/property.rs`).
 #[test]
 fn every_writable_property_has_the_states_in_which_it_can_change() {
     let states = gst::PARAM_FLAG_MUTABLE_READY

@@ -1,25 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# run.sh [--all]: lints and tests on this machine's GStreamer, in less than 10 minutes on two cores. Run it as
-# root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04; it installs what is missing.
+# run.sh [--all]: runs lints and tests with this machine's GStreamer, in less than 10 minutes on two
+# cores. Run it as root, or as a user with sudo, on Debian 12, Debian 13 or Ubuntu 24.04. It
+# installs what is missing.
 #
-# --all adds, in 25 minutes, and 40 where nothing is kept of runs before: documentation, the other
-# configurations of the build, benchmarks, the fuzzer and DeepStream's metadata under AddressSanitizer, meson;
-# without a GPU, what can be known of the CUDA engine: what is checked in is what the kernels' sources give,
-# they compile for every GPU, and with a driver that emulates one on the host (kernels/emulate) all tests pass
-# on backend=cuda, too; and the tests that need GStreamer on 1.26 and 1.28, in small Debian roots. The roots
-# are kept in the user's cache folder (NMSFILTER_CACHE), what is built in them under target/. They are made
-# from the Debian mirror NMSFILTER_DEBIAN_MIRROR or, where that is unset, from the one that apt uses here or
-# Debian's own.
+# With --all, the following is added. It takes 25 minutes, or 40 if nothing is kept from earlier
+# runs.
 #
-# NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (../shared beside
-# the checkout, unless set). Without it everything runs that needs no picture, video or model.
-# ONNX Runtime is from the Python Package Index; the tests find it by ORT_DYLIB_PATH, its Python by
-# NMSFILTER_TEST_PYTHON.
+# - Documentation, the other configurations of the build, benchmarks, the fuzzer and DeepStream's
+#   metadata under AddressSanitizer, and meson.
+# - The CUDA engine, as far as it can be tested without a GPU: the kernels that are checked in match
+#   their sources, they compile for every GPU, and all tests pass with backend=cuda on a driver that
+#   emulates a GPU on the host (kernels/emulate).
+# - The tests that need GStreamer, with 1.26 and 1.28 in small Debian roots. The roots are kept in
+#   the user's cache folder (NMSFILTER_CACHE), and builds for them below target/. They are made from
+#   the Debian mirror NMSFILTER_DEBIAN_MIRROR. If that is unset, apt's mirror on this machine or
+#   Debian's own is used.
 #
-# What cannot be run here is named as SKIPPED, at the end, too. Exit status: 0 if nothing failed.
-# Under CI=true a skipped step counts as failed, and exactly those tests may skip themselves that
-# tests/skips lists for their environment.
+# NMSFILTER_TEST_DATA names the folder of inputs that are not part of the project (default:
+# ../shared beside the checkout). Without it, all tests run that need no picture, video or model.
+# ONNX Runtime comes from the Python Package Index. Tests find it with ORT_DYLIB_PATH, and its
+# Python with NMSFILTER_TEST_PYTHON.
+#
+# Steps and tests that cannot run here are reported as SKIPPED, and again at the end. The exit
+# status is 0 if nothing failed. With CI=true, a skipped step counts as failed, and the tests that
+# skip themselves must be exactly those that tests/skips lists for their environment.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source pipelines/setup.sh
@@ -33,9 +38,9 @@ esac
 checkout=$PWD
 cache=${NMSFILTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nmsfilter}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-# The version of ONNX Runtime that the tests load. In the roots it is mounted at this folder.
+# Version of ONNX Runtime that the tests load. In the roots, it is mounted at this folder.
 onnxruntime=1.31.1 root_onnxruntime=/onnxruntime
-# The version of Ray that examples/archive is tested with.
+# Version of Ray with which examples/archive is tested.
 ray=2.60.0
 NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
@@ -43,8 +48,8 @@ export NMSFILTER_TEST_DATA
 log=$(mktemp)
 trap 'rm -f "$log" ${roots_log:+"$roots_log"}' EXIT
 failures=() skips=() summary=() totals=(0 0 0)
-# Shows what passed tests print, as that they skipped themselves. With one thread the harness would
-# run them on its own thread, which does not have their names.
+# Shows the output of passed tests, which say if they skipped themselves. With a single thread, the
+# harness would run tests on its own thread, which does not have their names.
 harness=(--show-output)
 [ "$(nproc)" -gt 1 ] || harness+=(--test-threads=2)
 
@@ -52,7 +57,7 @@ announce() {
     printf '\n=== [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"
 }
 
-# step NAME COMMAND...: runs the command, shows that and how long it took, notes if it failed.
+# step NAME COMMAND...: runs the command, shows its name and its time, and notes if it failed.
 step() {
     local name=$1 began=$SECONDS
     shift
@@ -72,8 +77,8 @@ skip() {
     skips+=("$1")
 }
 
-# tests WHERE ENVIRONMENT COMMAND...: `cargo test` of the packages by way of the given command; counted for
-# the summary, and its skips compared with tests/skips/ENVIRONMENT.
+# tests WHERE ENVIRONMENT COMMAND...: runs `cargo test` for the packages through the given command.
+# Adds the result to the summary, and compares the skips with tests/skips/ENVIRONMENT.
 tests() {
     local where=$1 environment=$2 complete=yes
     shift 2
@@ -84,7 +89,7 @@ tests() {
     [ "${CI-}" != true ] || compare_skips "$where" "tests/skips/$environment" "$complete"
 }
 
-# The tests named in lines `TEST: why` on standard input, sorted.
+# Prints the sorted names of tests in lines `TEST: why` on standard input.
 test_names() {
     sed -n 's/^\([a-z0-9_]*::[a-z0-9_:]*\): .*/\1/p' | LC_ALL=C sort -u
 }
@@ -93,7 +98,7 @@ skipped_tests() {
     sed -n 's/^SKIPPED: //p' "$log" | test_names
 }
 
-# Adds what the log holds to the summary. The harness counts a skipped test as passed.
+# Adds the results in the log to the summary. The harness counts a skipped test as passed.
 count() {
     local passed failed ignored skipped
     skipped=$(skipped_tests | wc -l)
@@ -105,8 +110,8 @@ count() {
     totals=($((totals[0] + passed)) $((totals[1] + failed)) $((totals[2] + skipped + ignored)))
 }
 
-# compare_skips WHERE LIST COMPLETE: a skip that LIST does not name is a failure and, if the run is
-# complete, a name in LIST that did not skip itself.
+# compare_skips WHERE LIST COMPLETE: fails if a test skipped itself that LIST does not name. If the
+# run is complete, it also fails if LIST names a test that did not skip itself.
 compare_skips() {
     local where=$1 list=$2 complete=$3 name listed allowed
     listed=$([ ! -e "$list" ] || test_names <"$list")
@@ -125,7 +130,7 @@ compare_skips() {
     done < <(LC_ALL=C comm -13 <(skipped_tests) <(echo "$listed"))
 }
 
-# The kernels, and the CUDA engine on a GPU that is not there.
+# Tests the kernels, and the CUDA engine on an emulated GPU.
 on_emulated_gpu() {
     local clang name="kernels: PTX, machine code, AddressSanitizer" folder=$target/emulated-cuda
     clang=$(clang-19 -dumpversion 2>/dev/null || true)
@@ -141,7 +146,7 @@ on_emulated_gpu() {
     local harness=("${harness[@]}" --include-ignored --skip inside:: --skip all_numbers)
     local version
     for version in 6 7 8 9_0; do harness+=(--skip "versions::deepstream_$version"); done
-    # Of the programs those that use a GPU, from the build of all.
+    # Programs that use a GPU are taken from the common build.
     local program packages=(--workspace --lib)
     for program in allocations c_device c_gst_interface cuda cuda_absent cuda_context cuda_faults cuda_streams deepstream engine inference nmsfilter pipelines; do
         packages+=(--test "$program")
@@ -150,7 +155,7 @@ on_emulated_gpu() {
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_TEST_BACKEND=cuda NMSFILTER_TEST_FEWER=20
 }
 
-# Names the sources without a license header.
+# Prints the sources without a license header.
 license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
@@ -175,18 +180,18 @@ on_host() {
     tests "$host" "host-1.$host_minor"
 }
 
-# The rest of what this machine's GStreamer allows.
+# Runs everything else that this machine's GStreamer allows.
 more_on_host() {
     step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
         "${plugins[@]}" "${features[@]}" || true
-    # Without v1_20: the bindings then have no function that GStreamer 1.14 lacks (docs/jetson.md).
+    # Without v1_20, the bindings have only functions that GStreamer 1.14 has (docs/jetson.md).
     step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
         --package gst-plugin-nmsfilter --lib --target-dir "$target/check" || true
     # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
     # of the tests' dependencies, so that what was compiled for them is used.
     step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests "${features[@]}" || true
     step "$host: nmsbench --quick" "$target/debug/nmsbench" --quick --out "$target/nmsbench" || true
-    # A seed of its own each time, which it prints; what it finds it keeps in fuzz/seeds.
+    # Each run has a new seed, which is printed. Cases that find a defect are kept in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
     step "$host: DeepStream's metadata under AddressSanitizer" tests/deepstream/asan.sh || true
     step "$host: the commands of the documents" documents || true
@@ -195,7 +200,8 @@ more_on_host() {
     archives
 }
 
-# The Python package: a workspace of its own, whose wheel is built without optimization and tested where it is installed.
+# Tests the Python package, which is a separate workspace. Its wheel is built without optimization,
+# and is tested after it is installed.
 with_python() {
     local in_python=(env CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_TARGET_DIR="$target")
     rm -rf "$target/wheels"
@@ -205,12 +211,13 @@ with_python() {
         NMSFILTER_EMULATED_DEVICES=2 NMSFILTER_WHEELS="$target/wheels" python/tests/run.sh || true
 }
 
-# What the documents tell a user to type.
+# Runs the commands that the documents tell users to type.
 documents() {
     cargo build --locked --workspace --lib --bins --tests "${features[@]}" && tests/documents.py "$target/debug"
 }
 
-# README's ways to install; what is installed is used in a Debian root where nothing of this tree is.
+# Tests the ways to install in README. The installation is used in a Debian root that contains
+# nothing of this tree.
 installations() {
     local root=
     if [ -z "$clean_root" ]; then
@@ -232,7 +239,8 @@ installations() {
         DEB_BUILD_OPTIONS=noopt tests/packages/debian.sh "$root" "$target/debian" || true
 }
 
-# The crates as they are published, in the Debian root with GStreamer 1.26, whose build of the dependencies is used.
+# Tests the crates as they are published, in the Debian root with GStreamer 1.26. Its build of the
+# dependencies is reused.
 crates() {
     local root
     root=$(root_folder trixie)
@@ -243,7 +251,8 @@ crates() {
     step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" v1_26 || true
 }
 
-# examples/archive on two workers, with Ray from the Python Package Index, and the Python package that was just built.
+# Tests examples/archive on two workers, with Ray from the Python Package Index and the Python
+# package that was just built.
 archives() {
     local venv=$cache/ray-$ray package=$target/archive/python works=(-c 'import gi, pyarrow, ray.data') data=$NMSFILTER_TEST_DATA/data
     [ -d "$data" ] || return 0
@@ -254,7 +263,7 @@ archives() {
     if ! "$venv/bin/python" "${works[@]}" 2>/dev/null; then
         announce "Ray $ray: making $venv"
         rm -rf "$venv"
-        # The distribution's Python has PyGObject.
+        # Only the distribution's Python has PyGObject.
         if ! { /usr/bin/python3 -m venv --system-site-packages "$venv" &&
             "$venv/bin/pip" install --quiet "ray[data]==$ray" && "$venv/bin/python" "${works[@]}"; } </dev/null; then
             rm -rf "$venv"
@@ -270,8 +279,8 @@ archives() {
         "ortinference model=$data/models/version-RFB-320.onnx provider=cpu ! nmsfilter score-threshold=0.2" 24 || true
 }
 
-# ONNX Runtime for the CPU, with Python and NumPy, from the Python Package Index: exports what the tests
-# need to find both. Without it, they skip themselves.
+# Provides ONNX Runtime for the CPU with Python and NumPy, from the Python Package Index. Exports
+# the variables with which tests find both. Without them, tests skip themselves.
 provide_onnxruntime() {
     local venv=$cache/onnxruntime-$onnxruntime libraries works=(-c 'import numpy, onnxruntime')
     unset ORT_DYLIB_PATH NMSFILTER_TEST_PYTHON
@@ -293,12 +302,13 @@ provide_onnxruntime() {
     export ORT_DYLIB_PATH=${libraries[0]} NMSFILTER_TEST_PYTHON=$venv/bin/python
 }
 
-# The folder of the root of a Debian suite. Another recipe makes another root.
+# Prints the folder of the root for a Debian suite. The name depends on the recipe.
 root_folder() {
     echo "$cache/roots/$1-$(sha256sum tests/roots/make.sh | cut -c 1-8)"
 }
 
-# The folder of the root for what is installed, of this machine's release of Debian; nothing on another system.
+# Prints the folder of the root for testing installations, which has this machine's Debian release.
+# Prints nothing on another system.
 clean_root_folder() {
     local ID VERSION_CODENAME
     source /etc/os-release
@@ -306,7 +316,7 @@ clean_root_folder() {
         echo "$cache/roots/$VERSION_CODENAME-clean-$(sha256sum tests/roots/clean.sh | cut -c 1-8)"
 }
 
-# Makes the roots that are missing, in the background: it mostly waits for packages.
+# Makes the missing roots in the background, since this mostly waits for packages.
 make_roots() {
     local suite
     roots_job='' roots_log=$(mktemp)
@@ -322,8 +332,8 @@ make_roots() {
     roots_job=$!
 }
 
-# in_root SUITE MINOR [OPTION...]: the tests that need GStreamer, or those that the options of cargo select, in a
-# Debian root with GStreamer 1.MINOR.
+# in_root SUITE MINOR [OPTION...]: runs the tests that need GStreamer in a Debian root with
+# GStreamer 1.MINOR. Options of cargo can select some of them.
 in_root() {
     local suite=$1 minor=$2 tests=("${@:3}") root where="GStreamer 1.$2 (Debian $1)"
     root=$(root_folder "$suite")
@@ -349,28 +359,30 @@ in_root() {
         rw "${CARGO_HOME:-$HOME/.cargo}" /cargo)
     [ ! -d "$NMSFILTER_TEST_DATA" ] || enter+=(ro "$NMSFILTER_TEST_DATA" /data)
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ro "$(dirname "$ORT_DYLIB_PATH")" "$root_onnxruntime")
-    # RUSTUP_TOOLCHAIN: cargo prefers the proxies in its home, which would look for a rustup.
+    # RUSTUP_TOOLCHAIN is needed because cargo prefers the proxies in its home, which would look for
+    # a rustup.
     enter+=(-- env -C /src RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/cargo
         CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
         NMSFILTER_TEST_DATA=/data CI="${CI-}")
-    # Without NMSFILTER_TEST_PYTHON: its interpreter is not in the root.
+    # NMSFILTER_TEST_PYTHON is not passed on, because its interpreter is not in the root.
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ORT_DYLIB_PATH="$root_onnxruntime/${ORT_DYLIB_PATH##*/}")
-    # Few tests: the plugin is compiled faster than they become slower.
+    # There are so few tests that optimization would take longer than it saves.
     [ "$minor" != 26 ] || enter+=(CARGO_PROFILE_DEV_OPT_LEVEL=0)
     local packages=(--package nmsfilter-tests "${tests[@]}")
     tests "$where" "root-1.$minor" "${enter[@]}"
     if [ "$minor" = 26 ]; then
-        # No Debian has GStreamer 1.24; the oldest with its API can at least compile for it.
+        # No Debian release has GStreamer 1.24, but the oldest one with its API can at least compile
+        # for it.
         step "GStreamer 1.24 (API, in Debian $suite): cargo check" "${enter[@]}" \
             cargo check --locked --lib --features v1_24 || true
     else
         lints "$where" "${enter[@]}"
-        # With the packages of the tests: they were compiled with their features.
+        # The tests' packages are included, because the plugins were compiled with their features.
         step "$where: plugins" "${enter[@]}" cargo build --locked --package nmsfilter-tests --package nmsfilter-gst-c \
             --package gst-plugin-nmsfilterdemo "${plugins[@]}" --lib "${features[@]}" || true
         step "$where: the commands of the documents that need it" "${enter[@]}" \
             python3 tests/documents.py /target/debug --versioned || true
-        # The wheel of this machine's GStreamer.
+        # The wheel was built with this machine's GStreamer.
         rm -rf "$target/$suite/python"
         python3 -m zipfile -e "$target"/wheels/*.whl "$target/$suite/python" || true
         step "$where: Python" "${enter[@]}" PYTHONPATH=/target/python \
@@ -378,7 +390,7 @@ in_root() {
     fi
 }
 
-# Why no root can be entered here; empty if it can.
+# Prints why no root can be entered here. Prints nothing if it is possible.
 why_no_roots() {
     if ! can_be_root; then
         echo "only root can make and enter it, and there is no usable sudo"
@@ -400,7 +412,7 @@ fi
 host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
 host="GStreamer 1.$host_minor (this machine)"
 mapfile -t features < <(setup_features)
-# What is built once needs nothing of what cargo keeps for the next build.
+# A build that runs only once does not need the files that cargo keeps for the next build.
 [ "${CI-}" != true ] || export CARGO_INCREMENTAL=0
 
 if [ -n "$all" ]; then
@@ -414,13 +426,13 @@ packages=(--workspace)
 [ -n "$all" ] || packages+=(--exclude nmsbench --exclude nmsfuzz)
 on_host
 if [ -n "$all" ]; then
-    # The same build as before.
+    # The emulated GPU uses the build from before.
     on_emulated_gpu
     more_on_host
-    # In the roots cargo works offline, with what is fetched here.
+    # In the roots, cargo works offline with the packages that are fetched here.
     cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
-    # Those that read or write metadata, of which the versions differ, and with the newer one those beside the elements
-    # that GStreamer has only there.
+    # With both versions, the tests that read or write metadata, which differ between versions. With
+    # the newer version, also the tests for elements that only this version of GStreamer has.
     in_root trixie 26 --test input --test nmsfilter
     crates
     in_root forky 28 --package nmsfilter-gst-c --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
@@ -432,7 +444,7 @@ printf '%s\n' "${summary[@]}"
 [ ${#skips[@]} = 0 ] || printf 'SKIPPED: %s\n' "${skips[@]}"
 [ ${#failures[@]} = 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
 [ -n "$all" ] || echo "tests/run.sh --all runs the rest: other versions of GStreamer, the CUDA engine without a GPU, the fuzzer"
-# A test that skipped itself is among the ignored.
+# The harness's number of ignored tests includes the tests that skipped themselves.
 echo "${totals[0]} passed, ${totals[1]} failed, ${totals[2]} ignored"
 if [ "${CI-}" = true ] && [ ${#skips[@]} -gt 0 ]; then exit 1; fi
 [ ${#failures[@]} = 0 ]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A thousand changes of state leak no memory.
+//! A thousand state changes leak no memory.
 //!
-//! A separate program, since it measures the memory of the process.
+//! This is a separate program, since it measures the memory of the process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -12,18 +12,19 @@ use crate::support::process::resident;
 
 #[test]
 fn a_thousand_state_cycles_leak_no_memory() {
-    // GPU drivers cache memory of their own; cuda_faults counts the objects of the CUDA engine.
+    // GPU drivers cache memory of their own. The test program cuda_faults counts the objects of the
+    // CUDA engine.
     let backend = if engines::on_gpu() { "cpu" } else { "auto" };
     let pipeline = parse(&format!(
         "crowdtestsrc num-buffers=2 ! video/x-raw,width=64,height=36
            ! nmsfilter backend={backend} ! fakesink"
     ));
     let cycle = || assert_eq!(run(&pipeline).error, None);
-    // The allocator's arenas and GStreamer's caches are filled first.
+    // The first cycles fill the allocator's arenas and GStreamer's caches.
     (0..200).for_each(|_| cycle());
     let before = resident();
     (0..1_000).for_each(|_| cycle());
     let grown = resident().saturating_sub(before);
-    // 2 KiB per cycle: less than the smallest object that could leak, a session's histogram.
+    // 2 KiB per cycle are less than the smallest object that could leak, a session's histogram.
     assert!(grown < 2 << 10, "grown by {grown} KiB");
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two copies of the crate in one process, as in an application that links the crate and also finds
-//! the installed plugin: this program is linked with one copy and loads the other as a plugin.
+//! Two copies of the crate in one process. This happens when an application links the crate and
+//! also finds the installed plugin. This program is linked with one copy, and loads the other as a
+//! plugin.
 //!
-//! A separate program with one test: types and metadata are registered once per process.
+//! This is a separate program with one test, because types and metadata are registered once per
+//! process.
 
 #[path = "support/mod.rs"]
 mod support;
@@ -19,24 +21,25 @@ use gstnmsfilterdemo::crowdtestsrc::CrowdTestSrc;
 
 use crate::support::{engines, pipeline};
 
-/// The folder of the plugins: that of this program, where cargo builds them, or `NMSFILTER_TEST_PLUGINS`.
+/// Returns the folder of the plugins: `NMSFILTER_TEST_PLUGINS`, or this program's folder, where
+/// cargo builds them.
 fn folder() -> PathBuf {
     let named = std::env::var_os("NMSFILTER_TEST_PLUGINS").map(PathBuf::from);
     named.unwrap_or_else(|| std::env::current_exe().unwrap().parent().unwrap().to_owned())
 }
 
-/// Registers every type of the copy that is linked.
+/// Registers every type of the linked copy.
 fn register_linked_types() {
     gst::init().unwrap();
     gstnmsfilter::plugin_register_static().unwrap();
     gstnmsfilterdemo::plugin_register_static().unwrap();
     for factory in ["crowdtestsrc", "detectionjson", "nmsfilter", "roioverlay", "tensorreplay"] {
-        // A property's type is registered with its specification.
+        // Creating a property's specification registers its type.
         let element = gst::ElementFactory::make(factory).build().unwrap();
         assert!(!element.list_properties().is_empty());
     }
     if engines::on_gpu() {
-        // Registers the type of the allocator.
+        // An upload registers the type of the allocator.
         upload([0.0; 4]);
     }
 }
@@ -46,14 +49,14 @@ fn upload(window: [f32; 4]) -> NewTensor {
     Uploader::new(0).unwrap().upload(&tensor).unwrap()
 }
 
-/// An element of the linked copy, also if the registry has the factory of the loaded one.
+/// Makes an element of the linked copy, even if the registry has the loaded copy's factory.
 fn linked<T: glib::object::IsClass + IsA<glib::Object> + IsA<gst::Element>>(
     properties: &[(&str, &str)],
 ) -> gst::Element {
     set(glib::Object::new::<T>().upcast(), properties)
 }
 
-/// An element of the loaded plugin.
+/// Makes an element of the loaded plugin.
 fn loaded(name: &str, properties: &[(&str, &str)]) -> gst::Element {
     set(gst::ElementFactory::make(name).build().unwrap(), properties)
 }
@@ -65,13 +68,13 @@ fn set(element: gst::Element, properties: &[(&str, &str)]) -> gst::Element {
     element
 }
 
-/// The nicks of the flags that are set.
+/// Returns the nicks of the flags that are set.
 fn flags(value: &glib::Value) -> String {
     let (_, flags) = glib::FlagsValue::from_value(value).expect("a value of flags");
     flags.iter().map(|flag| flag.nick()).collect::<Vec<_>>().join("+")
 }
 
-/// Frames, candidates, survivors and bytes uploaded of a source, a filter and a sink.
+/// Runs a source, a filter and a sink. Returns frames, candidates, survivors and bytes uploaded.
 fn run(source: gst::Element, filter: gst::Element) -> [u64; 4] {
     let pipeline = gst::Pipeline::new();
     let caps = gst::Caps::builder("video/x-raw").field("width", 320).field("height", 240).build();
@@ -96,7 +99,7 @@ fn elements_of_one_copy_read_tensors_of_the_other() {
     let filter = loaded("nmsfilter", &[]);
     assert!(!filter.is::<NmsFilter>(), "the factory is the plugin's");
 
-    // Each copy has enumerations and flags of its own, which are set by nick in both.
+    // Each copy has its own enumerations and flags. Setting values by nick works in both.
     let settings = [
         ("decoder", "yolov5"),
         ("method", "map-reduce"),
@@ -139,7 +142,7 @@ fn elements_of_one_copy_read_tensors_of_the_other() {
         }
     }
 
-    // The linked copy reads its own tensors also after the other copy has registered the metadata.
+    // The linked copy still reads its own tensors after the other copy has registered the metadata.
     let mut buffer = gst::Buffer::new();
     let tensor = NewTensor::from_vec("n", &[1], vec![1.0f32]).unwrap();
     custom_meta::attach(buffer.get_mut().unwrap(), &tensor).unwrap();

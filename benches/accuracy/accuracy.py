@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Prints the average precision of detectors through GStreamer's elements, and through an independent program.
+"""Prints the average precision of detectors that run in GStreamer's elements, and in an independent program.
 
-Both get the pixels that GStreamer decoded. Needs NumPy, ONNX Runtime's Python package, gst-launch-1.0 and the plugins
-(GST_PLUGIN_PATH):
+Both get the pixels that GStreamer decoded. The script needs NumPy, ONNX Runtime's Python package, gst-launch-1.0 and
+the plugins (GST_PLUGIN_PATH):
 
   accuracy.py --pictures val2017 --truth instances_val2017.json --model yolov8=yolov8n.onnx --provider cuda
 
-The file of ground truth has COCO's format. A model is FAMILY=FILE; the families are yolov8 (YOLOv8, YOLO11), yolov5,
-yolox (exported with --decode_in_inference) and yolox-raw (without), none with suppression. Where a model differs from its family (mean, size of
-a dynamic input), --inference has further properties of ortinference, which the independent program knows, too.
+The ground truth is a file in COCO's format. A model is FAMILY=FILE. The families are yolov8 (YOLOv8, YOLO11), yolov5,
+yolox (exported with --decode_in_inference) and yolox-raw (exported without it). All are exported without suppression.
+If a model differs from its family, for example in its mean or in the size of a dynamic input, --inference gives more
+properties of ortinference. The independent program obeys these properties, too.
 
-For each model and each of the settings the table has the pictures with an odd side, those without, and all. AP is COCO's,
-AP50 and AP75 that at an overlap of 0.5 and 0.75. Differences below 0.003 are noise.
+For each model and each of the settings, the table has rows for pictures with an odd side, for all others, and for all
+pictures. AP is COCO's average precision. AP50 and AP75 are the average precisions at an overlap of 0.5 and 0.75.
+Differences below 0.003 are noise.
 """
 
 import argparse
@@ -31,7 +33,7 @@ from average_precision import average_precision
 
 
 class Family(NamedTuple):
-    """The properties of ortinference and of nmsfilter."""
+    """Properties of ortinference and of nmsfilter for a model family."""
 
     inference: str
     nms: str
@@ -43,17 +45,17 @@ FAMILIES = {
     "yolox": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox"),
     "yolox-raw": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox-raw"),
 }
-# The settings with which the authors of these families evaluate, and the elements' defaults.
+# Settings with which the authors of these families evaluate, and the elements' defaults.
 SETTINGS = {
     "authors": "multi-label=true score-threshold=0.001 iou-threshold=0.7 max-detections=300",
     "defaults": "",
 }
-# Pictures in a run of gst-launch-1.0.
+# Number of pictures per run of gst-launch-1.0.
 RUN = 128
 
 
 def pair(text):
-    """NAME=TEXT."""
+    """Splits NAME=TEXT."""
     name, separator, rest = text.partition("=")
     if not separator:
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
@@ -89,12 +91,12 @@ def options():
 
 
 def values(properties):
-    """The values of properties by their names."""
+    """Returns a dictionary of properties."""
     return dict(word.split("=", 1) for word in properties.split())
 
 
 def detections(given, pictures, family, path, settings):
-    """For each of the settings: the detections of the elements and of the independent program on each picture."""
+    """Returns the detections of the elements and of the independent program in each picture, for each of the settings."""
     inference = f"{FAMILIES[family].inference} {given.inference}"
     detector = independent.Detector(path, family, values(inference), given.provider)
     words = [f"model={path}", f"provider={given.provider}", *inference.split()]
@@ -116,7 +118,7 @@ def detections(given, pictures, family, path, settings):
 
 
 def print_rows(what, pictures, chains):
-    """A row of the table for odd sizes, even sizes, and all."""
+    """Prints rows of the table for odd sizes, even sizes, and all sizes."""
     is_odd = [any(side % 2 for side in picture.size) for picture in pictures]
     kinds = {"odd": is_odd, "even": [not odd for odd in is_odd], "all": [True] * len(pictures)}
     for kind, chosen in kinds.items():

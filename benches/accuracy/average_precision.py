@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """COCO's average precision.
 
-In: for each picture the detections, rows of class, left, top, right, bottom, score, and the true boxes, rows of class, left,
-top, right, bottom, crowd (0 or 1). Out: AP (the mean over thresholds of the overlap from 0.50 to 0.95), AP50 and AP75, each
-the mean over the classes that have a true box.
+In: for each picture, the detections as rows of class, left, top, right, bottom, score, and the true boxes as rows of
+class, left, top, right, bottom, crowd (0 or 1). Out: AP, AP50 and AP75. AP is the mean over overlap thresholds from
+0.50 to 0.95. Each number is the mean over the classes that have a true box.
 
-In each picture and class the 100 detections with the highest scores count. In the order of their scores, each takes the free
-true box that it overlaps most, if that is at least the threshold. A detection without one is wrong, unless it overlaps a
-crowd: then it does not count, and neither do crowds that nothing found.
+In each picture and class, only the 100 detections with the highest scores count. In the order of scores, each detection
+takes the free true box with the greatest overlap, if the overlap reaches the threshold. A detection without a true box
+is wrong, unless it overlaps a crowd; in this case it is ignored. A crowd that no detection overlaps is ignored, too.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ MOST_DETECTIONS = 100
 
 
 def overlaps(found, true, crowd):
-    """Intersection over union of each detection with each true box; over the detection's area where that is a crowd."""
+    """Returns the IoU of each detection with each true box; for a crowd, the intersection over the detection's area."""
     least = np.maximum(found[:, None, :2], true[None, :, :2])
     most = np.minimum(found[:, None, 2:], true[None, :, 2:])
     shared = np.prod(np.maximum(most - least, 0), axis=2)
@@ -28,7 +28,7 @@ def overlaps(found, true, crowd):
 
 
 def assign(found, true, crowd):
-    """For each threshold and detection: whether it is right, and whether it counts."""
+    """Returns two arrays by threshold and detection: true if the detection is right, and true if it counts."""
     shape = len(THRESHOLDS), len(found)
     right, counts = np.zeros(shape, bool), np.ones(shape, bool)
     free = np.ones((len(THRESHOLDS), len(true)), bool)
@@ -37,7 +37,7 @@ def assign(found, true, crowd):
     for number in range(len(found) if len(true) else 0):
         near = overlap[number] >= THRESHOLDS[:, None]
         possible = np.where(near & free & ~crowd, overlap[number], -1)
-        # Of equal overlaps the last true box.
+        # If overlaps are equal, the last true box is taken.
         best = len(true) - 1 - possible[:, ::-1].argmax(axis=1)
         taken = possible[levels, best] >= 0
         free[levels[taken], best[taken]] = False
@@ -47,19 +47,22 @@ def assign(found, true, crowd):
 
 
 def area_under_curve(right, positives):
-    """The mean precision at 101 recalls. `right`: whether each counting detection is right, highest score first."""
+    """Returns the mean precision at 101 recalls.
+
+    `right` has the detections that count by descending score, and is true for those that are right.
+    """
     if not len(right):
         return 0.0
     hits = np.cumsum(right)
     recall, precision = hits / positives, hits / np.arange(1, len(right) + 1)
-    # At a recall the highest precision of this and greater recalls.
+    # The precision at a recall is the maximum over this recall and all greater ones.
     precision = np.maximum.accumulate(precision[::-1])[::-1]
     at = np.searchsorted(recall, RECALLS)
     return np.append(precision, 0)[at].mean()
 
 
 def of_class(detections, truths):
-    """The average precision of one class at each threshold; `None` if no picture has a box of it."""
+    """Returns the average precision of one class at each threshold, or `None` if no picture has a box of this class."""
     scores, right, counts, positives = [], [], [], 0
     for found, true in zip(detections, truths):
         found = found[np.argsort(-found[:, 5], kind="stable")][:MOST_DETECTIONS]
@@ -77,7 +80,7 @@ def of_class(detections, truths):
 
 
 def average_precision(detections, truths):
-    """AP, AP50 and AP75; NaN if there is no true box."""
+    """Returns AP, AP50 and AP75. They are NaN if there is no true box."""
     classes = np.unique(np.concatenate([true[:, 0] for true in truths] or [[]]))
     rows = []
     for number in classes:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Runs pictures through GStreamer's decoder, ortinference, nmsfilter and detectionjson.
 
-The pixels of each decoded picture, RGB in rows whose bytes are a multiple of 4, are written to a file, too, from which
-another program reads what the elements received.
+The pixels of each decoded picture are also written to a file, so that another program can read the pixels that the
+elements received. They are RGB, in rows that are padded to a multiple of 4 bytes.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-# A source and a decoder for each picture, since a decoder that gets one file after the other can lose some.
+# Each picture has its own source and decoder, since a decoder that gets several files in turn can lose some.
 DECODERS = {".jpg": "jpegdec idct-method=islow", ".jpeg": "jpegdec idct-method=islow", ".png": "pngdec"}
 
 
@@ -21,7 +21,7 @@ class ChainError(Exception):
 
 
 def decoder(path):
-    """The words of the decoder for this file."""
+    """Returns the description of the decoder for this file, split into words."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in DECODERS:
         raise ChainError(f"{path}: expected a picture whose name ends in {', '.join(DECODERS)}")
@@ -29,7 +29,7 @@ def decoder(path):
 
 
 def words(pictures, inference, filters, folder):
-    """The words of gst-launch-1.0. `filters`: the properties of each nmsfilter."""
+    """Returns the arguments for gst-launch-1.0. `filters` has the properties of each nmsfilter."""
     pipeline = ["concat", "name=pictures", "!", "tee", "name=pixels"]
     pipeline += ["pixels.", "!", "queue", "!", "multifilesink", f"location={folder}/%05d.rgb"]
     pipeline += ["pixels.", "!", "queue", "!", "ortinference", *inference, "!", "tee", "name=tensors"]
@@ -43,14 +43,14 @@ def words(pictures, inference, filters, folder):
 
 
 def detections(line, picture):
-    """Rows of class, left, top, right, bottom, score, in pixels."""
+    """Returns the detections as rows of class, left, top, right, bottom, score, in pixels."""
     line = json.loads(line)
     size = line["resolution"]["width"], line["resolution"]["height"]
     if size != picture.size:
         raise ChainError(f"{picture.path}: decoded as {size}, but the ground truth has {picture.size}")
     rows = []
     for found in (entry["detection"] for entry in line["objects"]):
-        # The exact box; x, y, w and h are rounded to whole pixels.
+        # This box is exact, while x, y, w and h are rounded to whole pixels.
         box = found["bounding_box"]
         corners = [box["x_min"] * size[0], box["y_min"] * size[1], box["x_max"] * size[0], box["y_max"] * size[1]]
         rows.append([found["label_id"], *corners, found["confidence"]])
@@ -58,7 +58,7 @@ def detections(line, picture):
 
 
 def read(pictures, filters, folder):
-    """The detections of each filter on each picture, after the pipeline with so many filters has run."""
+    """Reads the detections of each filter in each picture, after the pipeline with these filters has run."""
     results = []
     for number in range(filters):
         with open(f"{folder}/{number}.ndjson", encoding="utf-8") as file:
@@ -70,7 +70,7 @@ def read(pictures, filters, folder):
 
 
 def run(command, pictures, inference, filters, folder):
-    """The detections of each filter on each picture. `folder` gets the pixels, which `pixels` reads."""
+    """Returns the detections of each filter in each picture. Writes the pixels to `folder`, where `pixels` reads them."""
     ended = subprocess.run([*command, "-q", *words(pictures, inference, filters, folder)], capture_output=True, text=True)
     if ended.returncode != 0 or "ERROR" in ended.stderr:
         raise ChainError(f"gst-launch-1.0 failed:\n{ended.stderr}")
@@ -80,7 +80,7 @@ def run(command, pictures, inference, filters, folder):
 
 
 def pixels(folder, number, size):
-    """The decoded picture: height x width x 3."""
+    """Reads a decoded picture as an array of height x width x 3."""
     width, height = size
     rows = np.fromfile(f"{folder}/{number:05d}.rgb", np.uint8).reshape(height, -1)
     return rows[:, : 3 * width].reshape(height, width, 3)

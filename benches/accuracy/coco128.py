@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""coco128.py DATA OUT.json: writes the ground truth of the recorded data (DATA/coco128.json) in COCO's format, with the classes 0 to 79 as the
-categories 1 to 80. Its pictures are in DATA."""
+"""coco128.py DATA OUT.json: writes the ground truth of the recorded data (DATA/coco128.json) in COCO's format.
+
+The classes 0 to 79 become the categories 1 to 80. The pictures are in DATA.
+"""
 
 import json
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Reads a file of ground truth in COCO's JSON format.
 
-`images` have `id`, `file_name`, `width`, `height`; `annotations` have `image_id`, `category_id`, `bbox` (left, top, width,
-height in pixels) and, of a region with many objects, `iscrowd` 1; `categories` have `id`. A model's class is the place of
-its category in the order of ids, as COCO's 80 classes are the categories 1 to 90 with gaps.
+`images` have `id`, `file_name`, `width` and `height`. `annotations` have `image_id`, `category_id` and `bbox` (left,
+top, width and height in pixels); `iscrowd` is 1 for a region with many objects. `categories` have `id`. COCO's 80
+classes are categories with ids from 1 to 90 with gaps, so a model's class is the index of its category by ascending id.
 """
 
 import json
@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Picture(NamedTuple):
-    """A picture: its file, width, height, and rows of class, left, top, right, bottom, crowd."""
+    """A picture: its file, width and height, and its boxes as rows of class, left, top, right, bottom, crowd."""
 
     path: str
     size: tuple
@@ -26,7 +26,7 @@ class TruthError(Exception):
 
 
 def read(path, folder):
-    """The pictures of the file, in the order of their ids. Their files are in `folder`."""
+    """Returns the pictures by ascending id. Their files are in `folder`."""
     with open(path, encoding="utf-8") as file:
         truth = json.load(file)
     lists = ("images", "annotations", "categories")

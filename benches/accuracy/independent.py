@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Detects objects with NumPy and ONNX Runtime's Python interface: nothing of this project runs.
+"""Detects objects with NumPy and ONNX Runtime's Python interface. No code of this project runs.
 
-The picture is resized and letterboxed as by the programs with which the models' authors evaluate (Ultralytics: centered, to
-the nearest pixel; YOLOX: top left, rounded down), in floating point. Two differences: pictures are not grouped by
-aspect ratio, and boxes outside of the picture are left out.
+The picture is resized and letterboxed in floating point, like in the programs with which the models' authors evaluate
+(Ultralytics: centered, rounded to the nearest pixel; YOLOX: top left, rounded down). There are two differences:
+pictures are not grouped by aspect ratio, and boxes outside of the picture are left out.
 """
 
 import numpy as np
@@ -15,18 +15,18 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
 class ProviderError(Exception):
-    """ONNX Runtime does not run models on this processor."""
+    """ONNX Runtime cannot run models on this processor."""
 
 
 def positions(pixels, side):
-    """For each pixel of a resized side: the sample before its center, the one after, and the weight of that."""
+    """Returns for each pixel of a resized side the samples before and after its center, and the weight of the second."""
     center = np.clip((np.arange(pixels) + 0.5) * side / pixels - 0.5, 0, side - 1)
     before = np.floor(center).astype(int)
     return before, np.minimum(before + 1, side - 1), center - before
 
 
 def resize(picture, width, height):
-    """Bilinear, with the centers of pixels at halves, without a filter; 8 bits."""
+    """Resizes bilinearly without a filter, with pixel centers at halves. The result has 8 bits."""
     above, below, weight = positions(height, picture.shape[0])
     weight = weight[:, None, None]
     rows = picture[above] * (1 - weight) + picture[below] * weight
@@ -36,7 +36,7 @@ def resize(picture, width, height):
 
 
 def letterbox(picture, size, place):
-    """The picture in the model's input, the ratio by which it was scaled, and its left and top."""
+    """Places the picture in the model's input. Returns the input, the scale, and the picture's left and top."""
     (height, width), (model_width, model_height) = picture.shape[:2], size
     if place == "none":
         ratio = np.array([model_width / width, model_height / height])
@@ -53,7 +53,7 @@ def letterbox(picture, size, place):
 
 
 def on_grids(boxes, size):
-    """YOLOX's center boxes before decoding, a box for each cell of the grids of three strides, in pixels."""
+    """Converts YOLOX's center boxes before decoding, one for each cell in the grids of three strides, to pixels."""
     cells = []
     for stride in (8, 16, 32):
         y, x = np.mgrid[: size[1] // stride, : size[0] // stride]
@@ -64,7 +64,7 @@ def on_grids(boxes, size):
 
 
 def decode(family, output, size):
-    """Center boxes in pixels of the model's input, and the score of each class."""
+    """Returns center boxes in pixels of the model's input, and the scores of all classes."""
     (rows,) = output.astype(np.float32)
     if family == "yolov8":
         rows = rows.T if rows.shape[0] < rows.shape[1] else rows
@@ -74,7 +74,7 @@ def decode(family, output, size):
 
 
 def suppress(boxes, scores, classes, threshold):
-    """The indices that remain of boxes in descending order of scores, among boxes of their class."""
+    """Returns the indices of the boxes that survive among boxes of their class. Boxes are sorted by descending score."""
     least, most = boxes[:, :2], boxes[:, 2:]
     areas = np.prod(most - least, axis=1)
     remains = np.ones(len(boxes), bool)
@@ -89,11 +89,14 @@ def suppress(boxes, scores, classes, threshold):
 
 
 class Detector:
-    """A model with the settings of its input: `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean`, `std`."""
+    """A model with the settings of its input.
+
+    The settings are `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean` and `std`.
+    """
 
     def __init__(self, path, family, settings, provider):
         if provider == "cuda":
-            # CUDA's libraries and cuDNN of the Python packages nvidia-*.
+            # Loads CUDA's libraries and cuDNN from the Python packages nvidia-*.
             onnxruntime.preload_dlls()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
@@ -113,7 +116,7 @@ class Detector:
         self.mean, self.std = np.array(numbers["mean"], float), np.array(numbers["std"], float)
 
     def outputs(self, picture):
-        """Boxes in pixels of the picture, not clipped, and the scores of all classes."""
+        """Returns boxes in pixels of the picture, which are not clipped, and the scores of all classes."""
         canvas, ratio, offset = letterbox(picture, self.size, self.letterbox)
         values = (self.low + canvas * ((self.high - self.low) / 255) - self.mean) / self.std
         values = values[:, :, ::-1] if self.is_bgr else values
@@ -126,7 +129,7 @@ class Detector:
 
 
 def select(boxes, scores, size, settings):
-    """Rows of class, left, top, right, bottom, score: the detections with the settings of nmsfilter's names."""
+    """Returns the detections as rows of class, left, top, right, bottom, score. The settings have nmsfilter's names."""
     threshold = float(settings.get("score-threshold", 0.25))
     inside = (boxes[:, 2:] > 0).all(axis=1) & (boxes[:, :2] < size).all(axis=1)
     if settings.get("multi-label") == "true":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attaching regions to a buffer, by kind of metadata. Removing them is not included in the time.
+//! Attaches regions to a buffer, by kind of metadata. The time does not include removing them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use gstnmsfilter::output::{

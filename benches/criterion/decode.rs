@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoding only: `method=none`, with and without candidates.
+//! Decodes without suppression (`method=none`), with and without candidates.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nmsbench::workload::{Workload, greedy_params, windows};

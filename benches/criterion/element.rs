@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole element: from a buffer with a tensor to the same buffer with regions.
+//! Runs the whole element, from a buffer with a tensor to the buffer with regions.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ fn element(criterion: &mut Criterion) {
     gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
     let windows = windows().expect("the recorded data can be read");
-    let of_windows = [0, 360, 698, 2997].map(|n| &windows[..n]);
+    let prefixes = [0, 360, 698, 2997].map(|n| &windows[..n]);
     let disjoint = disjoint_windows();
     let mut group = criterion.benchmark_group("element");
     group.measurement_time(Duration::from_secs(3));
-    for windows in of_windows.into_iter().chain([&disjoint[..]]) {
+    for windows in prefixes.into_iter().chain([&disjoint[..]]) {
         let name = format!("yolov8 84x8400, {} candidates, backend=cpu", windows.len());
         let workload = Workload::yolov8(name, windows, greedy_params(0.45, 0.25));
         let tensor = &workload.new_tensors()[0];

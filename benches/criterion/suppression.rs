@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppression with sorting. The time includes reading windows or boxes, which is a small part of
-//! it.
+//! Suppression, including sorting. The time also includes reading windows or boxes, which is a
+//! small part.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nmsbench::workload::{Spread, Workload, greedy_params, windows};
@@ -8,18 +8,18 @@ use nmsfilter_core::engine::{Cpu, Engine};
 
 fn suppression(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
-    let of_windows = [200, 360, 698, 1027, 2895, 2997].map(|n| {
+    let paper_workloads = [200, 360, 698, 1027, 2895, 2997].map(|n| {
         Workload::windows(
             format!("{n} of the paper's windows"),
             &windows[..n],
             greedy_params(0.3, 0.0),
         )
     });
-    let of_boxes = [1_000, 10_000, 100_000].into_iter().flat_map(|n| {
+    let scene_workloads = [1_000, 10_000, 100_000].into_iter().flat_map(|n| {
         [Spread::Clustered, Spread::Uniform].map(|spread| Workload::scene(spread, n))
     });
     let mut group = criterion.benchmark_group("suppression");
-    for workload in of_windows.into_iter().chain(of_boxes) {
+    for workload in paper_workloads.into_iter().chain(scene_workloads) {
         let (tensors, layout) = (workload.tensors(), workload.layout());
         let mut cpu = Cpu::default();
         group.bench_function(&workload.name, |bencher| {

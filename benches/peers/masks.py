@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures masks in NumPy, for the survivors and prototypes that nmsbench's section `masks` has written.
+"""Measures masks in NumPy, with the survivors and prototypes that nmsbench's section `masks` has written.
 
     python masks.py FOLDER
 
-Two programs: one multiplies all coefficients by all prototypes at once, then crops, as Ultralytics does; one
-multiplies only the prototypes in the box of each survivor. Neither decodes or suppresses. The numbers of
-pixels that are set are those of nmsbench, but where a logit is near 0: NumPy adds in another order. One
-thread: set OPENBLAS_NUM_THREADS=1.
+There are two programs. One multiplies all coefficients by all prototypes at once, and then crops, as Ultralytics does.
+The other multiplies only the prototypes within the box of each survivor. Neither decodes or suppresses. The numbers of
+pixels that are set equal nmsbench's numbers, except where a logit is near 0, since NumPy adds in another order. For a
+single thread, set OPENBLAS_NUM_THREADS=1.
 """
 
 import pathlib

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures OpenCV, torchvision and DeepStream's nvinfer on the candidate lists that nmsbench has measured,
-with one thread each.
+"""Measures OpenCV, torchvision and DeepStream's nvinfer on the candidate lists that nmsbench has measured.
+
+Each program uses a single thread.
 
     python nms.py FOLDER [LIBRARY]
 
-Reads FOLDER/candidates.csv: the lists, the number of rows of each, and the times of this project's
-engines. Prints the results and writes FOLDER/peers.csv. Ratios are the program's median time divided by
-the engine's. LIBRARY is nvinfer's suppression (nvinfer/build.sh). If there is a GPU, torchvision is also
-measured there, as wall time that includes a synchronization. All programs run exact greedy suppression
-regardless of class. The number of survivors is shown because OpenCV rounds differently.
+Reads FOLDER/candidates.csv, which has the lists, the number of rows of each, and the times of this project's engines.
+Prints the results and writes FOLDER/peers.csv. A ratio is the program's median time divided by the engine's. LIBRARY is
+nvinfer's suppression (nvinfer/build.sh). If there is a GPU, torchvision is also measured on it, as wall time including
+a synchronization. All programs run exact greedy suppression regardless of class. The table has the number of survivors
+because OpenCV rounds differently.
 """
 
 import csv
@@ -41,7 +42,7 @@ ON_GPU = torch is not None and torch.cuda.is_available()
 
 
 def measure_nvinfer(corners, scores, iou):
-    """The same, with the clock of the library: only nvinfer's function is timed."""
+    """Measures with the clock of the library, so that only nvinfer's function is timed."""
     def run(runs):
         return nvinfer.suppress(corners, scores, iou, runs)
 
@@ -61,7 +62,7 @@ def corners_and_scores(path, rows):
 
 
 def peers(corners, scores, iou):
-    """The name of each program, the number of survivors, and the times in microseconds."""
+    """Yields the name of each program, its number of survivors, and its times in microseconds."""
     if nvinfer is not None:
         yield "nvinfer", *measure_nvinfer(corners, scores, iou)
     if cv2 is not None:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Measures OpenCV's NMSBoxesRotated on the lists of oriented boxes that nmsbench has measured, with one thread.
+"""Measures OpenCV's NMSBoxesRotated with one thread on the lists of oriented boxes that nmsbench has measured.
 
     python oriented.py FOLDER
 
-Reads FOLDER/oriented.csv and FOLDER/oriented-boxes-N.csv. Prints the results and writes FOLDER/oriented-peers.csv. Ratios
-are OpenCV's median time divided by that of the row's program. All programs run exact greedy suppression by the area of
-the polygons; nmsbench's engines decode the boxes as well.
+Reads FOLDER/oriented.csv and FOLDER/oriented-boxes-N.csv. Prints the results and writes FOLDER/oriented-peers.csv. A
+ratio is OpenCV's median time divided by the median time of the row's program. All programs run exact greedy suppression
+by the area of the polygons. nmsbench's engines additionally decode the boxes.
 """
 
 import csv

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Measures nmsfilter, DeepStream's nvinfer, OpenCV and torchvision on the same candidate lists, in one run
-# on one core.
+# Measures nmsfilter, DeepStream's nvinfer, OpenCV and torchvision on equal candidate lists, in one
+# run on one core.
 #
 #   benches/peers/run.sh [--without-torch] [FOLDER]
 #
-# Results are written to FOLDER (default: nmsbench-results): peers.csv, oriented-peers.csv and the files of
-# nmsbench. Needs Python 3.11 or later with venv, a C++ compiler, and the recorded data (NMSFILTER_TEST_DATA,
-# default: ../shared); nvinfer needs deepstream-9.1 in it. Installs requirements.txt, several gigabytes, into
-# target/peers; without torch and torchvision, 300 MB. NMSBENCH can name an nmsbench executable; otherwise
-# cargo builds it.
+# Results are written to FOLDER (default: nmsbench-results): peers.csv, oriented-peers.csv and the
+# files of nmsbench. The script needs Python 3.11 or later with venv, a C++ compiler, and the
+# recorded data (NMSFILTER_TEST_DATA, default: ../shared). nvinfer also needs the folder
+# deepstream-9.1 in the recorded data. The packages in requirements.txt are installed into
+# target/peers; they take several gigabytes, or 300 MB without torch and torchvision. NMSBENCH can
+# name an nmsbench executable; otherwise cargo builds it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 selection=complete
@@ -42,7 +43,7 @@ fi
 bench=${NMSBENCH:-$target/release/nmsbench}
 [ -n "${NMSBENCH-}" ] || cargo build --quiet --release --package nmsbench
 
-# The last core that this script may use.
+# The last core that this script is allowed to use.
 core=$(taskset --cpu-list --pid $$ | sed 's/.*[ ,-]//')
 on_one_core=(taskset --cpu-list "$core")
 "$venv/bin/python" benches/peers/ultraface.py "$data" "$out/ultraface640_selfie_0.05.csv"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Wall times of a function, with a warm-up."""
+"""Measures wall times of a function after a warm-up."""
 
 import time
 

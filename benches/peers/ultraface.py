@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes the candidates of UltraFace RFB-640 for the picture of many faces, with a score of at least 0.05.
+"""Writes the candidates of UltraFace RFB-640 in a picture of many faces, down to a score of 0.05.
 
     python ultraface.py DATA OUT.csv
 
-DATA is the folder of recorded data; rows of OUT.csv are x1,y1,x2,y2,score in pixels of the input.
+DATA is the folder of recorded data. Rows of OUT.csv are x1,y1,x2,y2,score in pixels of the model's input.
 """
 
 import sys

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engines of this machine. In: a workload. Out: times and counts of each engine, the GPU's
-//! with tensors in device memory.
+//! The engines of this machine. In: a workload. Out: times and counts of each engine. On a GPU,
+//! tensors are in device memory.
 
 use anyhow::Result;
 use gstnmsfilter::input::Tensors;
@@ -13,33 +13,33 @@ use nmsfilter_core::tensor::TensorView;
 use crate::measure::{Times, measure};
 use crate::workload::Workload;
 
-/// The engines that this machine supports.
+/// The engines that run on this machine.
 pub struct Engines {
     cpu: Cpu,
     cuda: Option<(Cuda, Uploader)>,
-    /// Why the GPU cannot be used.
+    /// The reason why the GPU cannot be used, if there is one.
     pub cuda_error: Option<DeviceError>,
 }
 
 /// The result of an engine for a workload.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The engine's name.
+    /// Name of the engine.
     pub engine: &'static str,
     /// Number of candidates.
     pub candidates: usize,
     /// Number of survivors.
     pub survivors: usize,
-    /// Wall times from the call to survivors in host memory.
+    /// Wall times, from the call until the survivors are in host memory.
     pub times: Times,
-    /// Times of the kernels, by the GPU's clock.
+    /// Times of the kernels, measured by the GPU.
     pub device: Times,
-    /// The work of a run on the GPU.
+    /// The work that a run does on the GPU.
     pub work: DeviceWork,
 }
 
 impl Engines {
-    /// The CPU engine, and the CUDA engine on GPU 0 if it can be used.
+    /// Opens the CPU engine, and the CUDA engine on GPU 0 if it can be used.
     pub fn available() -> Self {
         let cuda = Cuda::new(Some(0)).and_then(|cuda| Ok((cuda, Uploader::new(0)?)));
         let (cuda, cuda_error) = match cuda {
@@ -49,7 +49,7 @@ impl Engines {
         Self { cpu: Cpu::default(), cuda, cuda_error }
     }
 
-    /// The CUDA engine.
+    /// Returns the CUDA engine.
     pub fn cuda(&self) -> Option<&Cuda> {
         self.cuda.as_ref().map(|(cuda, _)| cuda)
     }
@@ -65,10 +65,10 @@ impl Engines {
         std::iter::once(self.cpu.name()).chain(cuda).collect()
     }
 
-    /// The workload's tensors in device memory; empty without a GPU.
+    /// Copies the workload's tensors to device memory. Without a GPU, the result is empty.
     ///
     /// # Errors
-    /// If the GPU fails.
+    /// Returns an error if the GPU fails.
     pub fn upload(&mut self, workload: &Workload) -> Result<Vec<NewTensor>> {
         let Some((_, uploader)) = &mut self.cuda else {
             return Ok(Vec::new());
@@ -76,11 +76,11 @@ impl Engines {
         workload.new_tensors().iter().map(|tensor| Ok(uploader.upload(tensor)?)).collect()
     }
 
-    /// Measures each engine for about `budget`: the CPU engine with tensors in host memory, the
+    /// Measures each engine for about `budget`: the CPU engine with tensors in host memory, and the
     /// CUDA engine with tensors in device memory.
     ///
     /// # Errors
-    /// If an engine fails.
+    /// Returns an error if an engine fails.
     pub fn run(&mut self, workload: &Workload, budget: std::time::Duration) -> Result<Vec<Run>> {
         let mut runs = vec![run(&mut self.cpu, &workload.tensors(), workload, budget)?];
         let uploaded = self.upload(workload)?;

@@ -8,11 +8,11 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::measure::Times;
 
-/// A harness with one `nmsfilter`.
+/// Makes a harness that contains one `nmsfilter`.
 pub fn harness(backend: &str) -> Harness {
-    // Set before the harness starts the element, since the backend is read on start.
+    // The backend is set before the harness starts the element, which reads it then.
     let element = gst::ElementFactory::make("nmsfilter").property_from_str("backend", backend);
-    // No limit on the number of regions.
+    // The number of regions is unlimited.
     let element = element.property("max-detections", 0u32);
     let element = element.build().expect("nmsfilter is registered");
     let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
@@ -20,7 +20,7 @@ pub fn harness(backend: &str) -> Harness {
     harness
 }
 
-/// A new buffer with this tensor.
+/// Makes a buffer with this tensor.
 pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     let writable = buffer.get_mut().expect("it is new");
@@ -28,8 +28,8 @@ pub fn buffer(tensor: &NewTensor) -> gst::Buffer {
     buffer
 }
 
-/// Pushes `count` buffers through `harness`, one per `interval` from `start` on, each with the next
-/// of `tensors`. Returns the times.
+/// Pushes `count` buffers through `harness`: one per `interval`, beginning at `start`. The buffers
+/// use `tensors` in turn. Returns the times.
 pub fn push_paced(
     harness: &mut Harness,
     tensors: &[NewTensor],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared parts of `nmsbench` and the criterion benchmarks: workloads, measurement and reports.
+//! Parts that `nmsbench` and the criterion benchmarks share: workloads, measurement and reports.
 
 pub mod engines;
 pub mod gpu_time;

@@ -7,10 +7,10 @@ use gstnmsfilter::output::HAS_ANALYTICS;
 
 use crate::engines::Engines;
 
-/// Pairs of a name and a description: processor, GPU, system and versions.
+/// Returns pairs of a name and a description: processor, GPU, system and versions.
 pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let cpuinfo = read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let of_cpu = |name: &str| {
+    let cpu_field = |name: &str| {
         let line = cpuinfo.lines().find(|line| line.starts_with(name));
         line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
     };
@@ -24,7 +24,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     };
     let analytics = if HAS_ANALYTICS { "with" } else { "without" };
     let gstreamer = gst::version_string();
-    let processor = format!("{}, {cores} cores, {}", of_cpu("model name"), instruction_set());
+    let processor = format!("{}, {cores} cores, {}", cpu_field("model name"), instruction_set());
     let version = format!("{}, {analytics} analytics", env!("CARGO_PKG_VERSION"));
     let lines = [
         ["processor", &processor],
@@ -36,7 +36,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     lines.map(|line| line.map(str::to_owned)).into()
 }
 
-/// The instruction set that the CPU engine uses.
+/// Returns the instruction set that the CPU engine uses.
 fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {

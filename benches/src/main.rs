@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsbench`: measures nmsfilter on this machine. In: names of sections, candidate lists. Out:
+//! `nmsbench` measures nmsfilter on this machine. In: names of sections, candidate lists. Out:
 //! tables and plots.
 
 use std::path::PathBuf;
@@ -99,12 +99,12 @@ fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Enables GStreamer's latency tracer, which is configured by environment variables.
+/// Enables GStreamer's latency tracer, which is configured with environment variables.
 #[cfg(feature = "v1_28")]
 fn enable_latency_tracer(folder: &Folder) {
     let file = folder.file(nmsbench::section::TRACE_FILE);
     let _ = std::fs::remove_file(&file);
-    // SAFETY: this is the only thread, so no other one accesses the environment.
+    // SAFETY: no other thread exists that could access the environment.
     unsafe {
         std::env::set_var("GST_TRACERS", "latency(flags=element)");
         std::env::set_var("GST_DEBUG", "GST_TRACER:7");

@@ -3,47 +3,48 @@
 
 use std::time::{Duration, Instant};
 
-/// The times of repeated runs in microseconds, in ascending order.
+/// Times of repeated runs in microseconds, in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Times(Vec<f64>);
 
 impl Times {
-    /// Sorts `microseconds`.
+    /// Makes times from `microseconds`, which it sorts.
     pub fn new(mut microseconds: Vec<f64>) -> Self {
         microseconds.sort_unstable_by(f64::total_cmp);
         Self(microseconds)
     }
 
-    /// The times in ascending order.
+    /// Returns the times in ascending order.
     pub fn into_inner(self) -> Vec<f64> {
         self.0
     }
 
-    /// The quantile `share`, 0 to 1; 0 if there are no times.
+    /// Returns the quantile `share`, which is between 0 and 1. The result is 0 if there are no
+    /// times.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
         self.0.get((last as f64 * share).round() as usize).copied().unwrap_or(0.0)
     }
 
-    /// All times multiplied by `by`.
+    /// Multiplies all times by `by`.
     pub fn scaled(self, by: f64) -> Self {
         Self(self.0.into_iter().map(|time| time * by).collect())
     }
 
-    /// The median.
+    /// Returns the median.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 }
 
-/// Runs `work` repeatedly for about `budget`, at least five times, after a warm-up of a third of
-/// `budget`.
+/// Runs `work` repeatedly for about `budget`, at least five times. Before, it warms up for a third
+/// of `budget`.
 pub fn measure(budget: Duration, mut work: impl FnMut()) -> Times {
     measure_with(budget, || (), |()| work())
 }
 
-/// The same with an input from `prepare`; the times include neither `prepare` nor dropping the
-/// result of `work`.
+/// Measures like [`measure`], with an input from `prepare` for each run. The times include neither
+/// `prepare` nor dropping the result of `work`.
 pub fn measure_with<T, U>(
     budget: Duration,
     mut prepare: impl FnMut() -> T,

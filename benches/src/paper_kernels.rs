@@ -41,11 +41,12 @@ pub struct PaperTimes {
 type Parts = [bool; 3];
 
 impl PaperKernels {
-    /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max),
-    /// and a multiple of 32 times the number of partitions that is passed to [`time`](Self::time).
+    /// Loads the kernels on GPU 0. `capacity` is the maximum number of windows (the paper's D_max).
+    /// It must be a multiple of 32 times the number of partitions that is passed to
+    /// [`time`](Self::time).
     ///
     /// # Errors
-    /// If the GPU fails.
+    /// Returns an error if the GPU fails.
     pub fn new(capacity: u32) -> Result<Self> {
         let device = Device::open(0)?;
         let buffer = |bytes| DeviceBuffer::new(&device, bytes).context("the paper's matrix");
@@ -85,7 +86,7 @@ impl PaperKernels {
         let map_and_reduce = time([false, true, true])?;
         let all = time([true; 3])?;
         let mut survives = vec![0u8; windows.len()];
-        // SAFETY: `survives` in device memory has `capacity` bytes, one for each window.
+        // SAFETY: `survives` has `capacity` bytes in device memory, one per window.
         unsafe { self.stream.download(self.survives.address(), &mut survives)? };
         let survives = survives.into_iter().map(|byte| byte != 0).collect();
         Ok(PaperTimes { survives, separate, map_and_reduce, all })

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppression of oriented boxes as mmcv and detectron2 do it on the CPU, to compare times with.
+//! Suppression of oriented boxes with the algorithm of mmcv and detectron2 on the CPU, for
+//! comparing times.
 //!
-//! In: center x and y, width, height, angle (radians) and score of each box. Out: the boxes that survive, in descending
-//! order of the scores. Each box is compared with all boxes of lower scores that are left. The intersection of two boxes
-//! is the convex hull of the points where edges cross and of the vertices of each box that are in the other one. Written
-//! from this description for this project.
+//! In: center x and y, width, height, angle (radians) and score of each box. Out: the surviving
+//! boxes by descending score. Each box is compared with all remaining boxes of lower scores. The
+//! intersection of two boxes is the convex hull of the points where edges cross, and of each box's
+//! vertices that are inside of the other box. The code was written for this project from this
+//! description.
 
 type Point = [f32; 2];
 
-/// The indices of the boxes that survive.
+/// Returns the indices of the surviving boxes.
 pub fn suppress(boxes: &[[f32; 5]], scores: &[f32], threshold: f32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..boxes.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
@@ -30,18 +32,24 @@ pub fn suppress(boxes: &[[f32; 5]], scores: &[f32], threshold: f32) -> Vec<usize
 
 fn iou(a: &[f32; 5], b: &[f32; 5]) -> f32 {
     let (area_a, area_b) = (a[2] * a[3], b[2] * b[3]);
-    // Relative to the middle of both centers.
+    // Coordinates are relative to the midpoint between both centers.
     let (x, y) = ((a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0);
     let intersection = intersection(&vertices(a, x, y), &vertices(b, x, y));
     intersection / (area_a + area_b - intersection)
 }
 
-fn vertices(of: &[f32; 5], x: f32, y: f32) -> [Point; 4] {
-    let (sin, cos) = of[4].sin_cos();
+fn vertices(rotated: &[f32; 5], x: f32, y: f32) -> [Point; 4] {
+    let (sin, cos) = rotated[4].sin_cos();
     let (half_cos, half_sin) = (cos * 0.5, sin * 0.5);
-    let (x, y) = (of[0] - x, of[1] - y);
-    let first = [x - half_sin * of[3] - half_cos * of[2], y + half_cos * of[3] - half_sin * of[2]];
-    let second = [x + half_sin * of[3] - half_cos * of[2], y - half_cos * of[3] - half_sin * of[2]];
+    let (x, y) = (rotated[0] - x, rotated[1] - y);
+    let first = [
+        x - half_sin * rotated[3] - half_cos * rotated[2],
+        y + half_cos * rotated[3] - half_sin * rotated[2],
+    ];
+    let second = [
+        x + half_sin * rotated[3] - half_cos * rotated[2],
+        y - half_cos * rotated[3] - half_sin * rotated[2],
+    ];
     let opposite = |point: Point| [2.0 * x - point[0], 2.0 * y - point[1]];
     [first, second, opposite(first), opposite(second)]
 }
@@ -65,12 +73,12 @@ fn intersection(a: &[Point; 4], b: &[Point; 4]) -> f32 {
         points[count] = point;
         count += 1;
     };
-    let edge = |of: &[Point; 4], index: usize| minus(of[(index + 1) % 4], of[index]);
+    let edge = |corners: &[Point; 4], index: usize| minus(corners[(index + 1) % 4], corners[index]);
     for i in 0..4 {
         for j in 0..4 {
             let (along_a, along_b) = (edge(a, i), edge(b, j));
             let determinant = cross(along_b, along_a);
-            // Parallel edges.
+            // The edges are parallel.
             if determinant.abs() <= 1e-14 {
                 continue;
             }
@@ -100,7 +108,7 @@ fn intersection(a: &[Point; 4], b: &[Point; 4]) -> f32 {
     if count <= 2 { 0.0 } else { hull_area(&mut points[..count]) }
 }
 
-/// The area of the convex hull, by Graham's algorithm.
+/// Computes the area of the convex hull with Graham's algorithm.
 fn hull_area(points: &mut [Point]) -> f32 {
     let lowest = (0..points.len())
         .min_by(|&i, &j| {
@@ -141,7 +149,8 @@ mod tests {
 
     #[test]
     fn boxes_suppress_by_their_iou() {
-        // Two equal boxes, a square turned by 45 degrees around one of half its area, and a box apart.
+        // Two equal boxes, a square inside of a larger square that is turned by 45 degrees and has
+        // twice its area, and a separate box.
         let side = 2.0_f32.sqrt() * 10.0;
         let boxes = [
             [50.0, 50.0, 10.0, 10.0, 0.0],

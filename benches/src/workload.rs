@@ -2,7 +2,7 @@
 //! Inputs of measurements.
 //!
 //! Out: tensors and parameters, from recorded windows and candidates (`tests/fixtures`) and from
-//! generated scenes with fixed seeds; and paths of pictures and models in the folder
+//! generated scenes with fixed seeds. Also, paths of pictures and models in the folder
 //! `NMSFILTER_TEST_DATA` (default: `../shared`).
 
 use std::path::{Path, PathBuf};
@@ -16,35 +16,35 @@ use nmsfilter_core::engine::{ClassThresholds, ImagePlace, Params};
 use nmsfilter_core::geometry::FrameMap;
 use nmsfilter_core::tensor::TensorView;
 
-/// Tensors, and the parameters of decode and suppression.
+/// Tensors, with the parameters for decode and suppression.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The name in tables.
+    /// Name in tables.
     pub name: String,
-    /// What to make candidates of and how to suppress them.
+    /// Parameters that select candidates and control suppression.
     pub params: Params,
     /// The frame of the images, for masks in its pixels.
     pub frame: Option<FrameMap>,
     tensors: Vec<TensorData>,
     box_format: BoxFormat,
-    /// The decoder, if ids do not select it.
+    /// Decoder, unless the tensors' ids select it.
     decoder: Option<&'static str>,
     /// Whether the first dimension is the number of images.
     batch: bool,
 }
 
-/// The numbers of a tensor.
+/// A tensor of f32.
 #[derive(Clone, Debug)]
 pub struct TensorData {
-    /// The id.
+    /// Id of the tensor.
     pub id: &'static str,
-    /// The dimensions.
+    /// Dimensions of the tensor.
     pub shape: Vec<usize>,
-    /// The elements.
+    /// Elements of the tensor.
     pub values: Vec<f32>,
 }
 
-/// Width and height of the input of the models of workloads.
+/// Width and height of the model's input in all workloads.
 const MODEL_SIZE: [f32; 2] = [640.0; 2];
 
 /// Left, top, side, score.
@@ -53,14 +53,14 @@ pub type Window = [f32; 4];
 /// The distribution of boxes in a generated scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
-    /// Ten boxes near each object.
+    /// There are ten boxes near each object.
     Clustered,
-    /// Uniform positions and sizes.
+    /// Positions and sizes are uniformly distributed.
     Uniform,
 }
 
 impl Spread {
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clustered => "clustered",
@@ -70,12 +70,12 @@ impl Spread {
 }
 
 impl Workload {
-    /// Views of the tensors.
+    /// Returns views of the tensors.
     pub fn tensors(&self) -> Vec<TensorView<'_>> {
         self.tensors.iter().map(|n| TensorView::from_slice(n.id, &n.shape, &n.values)).collect()
     }
 
-    /// The tensors as they are attached to buffers.
+    /// Returns the tensors in the form in which they are attached to buffers.
     pub fn new_tensors(&self) -> Vec<NewTensor> {
         let tensor = |n: &TensorData| NewTensor::from_vec(n.id, &n.shape, n.values.clone());
         self.tensors
@@ -102,12 +102,13 @@ impl Workload {
         layout
     }
 
-    /// The elements of the tensor of this id; none if there is no such tensor.
+    /// Returns the elements of the tensor with this id. The result is empty if there is no such
+    /// tensor.
     pub fn numbers(&self, id: &str) -> &[f32] {
         self.tensors.iter().find(|tensor| tensor.id == id).map_or(&[], |tensor| &tensor.values)
     }
 
-    /// The same tensors with another name and other parameters.
+    /// Returns a workload with these tensors, another name, and other parameters.
     pub fn with_params(&self, name: impl Into<String>, params: Params) -> Self {
         Self { name: name.into(), params, ..self.clone() }
     }
@@ -136,7 +137,7 @@ impl Workload {
         }
     }
 
-    /// Oriented boxes as the output of an end-to-end model.
+    /// Makes an end-to-end model's output with oriented boxes.
     pub fn oriented(name: impl Into<String>, rows: &[OrientedRow], params: Params) -> Self {
         let values = rows.iter().flat_map(|row| {
             let [x, y, w, h, angle] = row.numbers();
@@ -147,7 +148,7 @@ impl Workload {
         Self::family("end2end-obb", vec![tensor]).with_params(name, params)
     }
 
-    /// Windows as the tensor `windows`.
+    /// Makes a tensor `windows`.
     pub fn windows(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         let values = windows.concat();
         let numbers = TensorData { id: "windows", shape: vec![windows.len(), 4], values };
@@ -162,7 +163,7 @@ impl Workload {
         }
     }
 
-    /// Corners and scores as the tensors `boxes` and `scores`.
+    /// Makes the tensors `boxes` and `scores` from corners and scores.
     pub fn boxes(name: impl Into<String>, rows: &[[f32; 5]], params: Params) -> Self {
         let boxes = rows.iter().flat_map(|row| row[..4].to_vec()).collect();
         let scores = rows.iter().map(|row| row[4]).collect();
@@ -181,8 +182,8 @@ impl Workload {
         }
     }
 
-    /// One tensor, with an id of its decoder, whose boxes are centers and sizes.
-    fn of_centers(name: impl Into<String>, numbers: TensorData, params: Params) -> Self {
+    /// Makes a single tensor whose id selects its decoder. Its boxes are centers and sizes.
+    fn centers(name: impl Into<String>, numbers: TensorData, params: Params) -> Self {
         Self {
             name: name.into(),
             params,
@@ -194,29 +195,29 @@ impl Workload {
         }
     }
 
-    /// A YOLOv8 output of 1x84x8400 in which some anchors have the windows; all other scores are
-    /// below 0.02.
+    /// Makes a YOLOv8 output of 1x84x8400. Some of its anchors contain the windows, and all other
+    /// scores are below 0.02.
     pub fn yolov8(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         const ANCHORS: usize = 8400;
         let values = yolo(windows, ANCHORS, 84, |anchor, number| number * ANCHORS + anchor);
         let numbers = TensorData { id: "yolo-v8-out", shape: vec![1, 84, ANCHORS], values };
-        Self::of_centers(name, numbers, params)
+        Self::centers(name, numbers, params)
     }
 
-    /// A YOLOv5 output of 1x25200x85 in which some anchors have the windows; all other scores are
-    /// below 0.02.
+    /// Makes a YOLOv5 output of 1x25200x85. Some of its anchors contain the windows, and all other
+    /// scores are below 0.02.
     pub fn yolov5(name: impl Into<String>, windows: &[Window], params: Params) -> Self {
         const ANCHORS: usize = 25_200;
         let mut values = yolo(windows, ANCHORS, 85, |anchor, number| anchor * 85 + number);
-        // Objectness is the window's score; the class score is 1.
+        // The objectness is the window's score, and the class score is 1.
         for row in values.chunks_exact_mut(85) {
             row[5] = if row[4] > 0.02 { 1.0 } else { row[5] };
         }
         let numbers = TensorData { id: "yolo-v5-out", shape: vec![1, ANCHORS, 85], values };
-        Self::of_centers(name, numbers, params)
+        Self::centers(name, numbers, params)
     }
 
-    /// `n` boxes in a frame of 1920x1080 pixels, with sides of 16 to 116 pixels.
+    /// Makes `n` boxes in a frame of 1920x1080 pixels. Sides are between 16 and 116 pixels.
     pub fn scene(spread: Spread, n: usize) -> Self {
         let mut rng = Rng::with_seed(n as u64);
         let mut around = |range: f32| (rng.f32() - 0.5) * range;
@@ -249,21 +250,21 @@ pub struct OrientedRow {
     pub center: [f32; 2],
     /// Width and height.
     pub size: [f32; 2],
-    /// In radians, clockwise.
+    /// Angle in radians, clockwise.
     pub angle: f32,
-    /// The score.
+    /// Score of the box.
     pub score: f32,
 }
 
 impl OrientedRow {
-    /// Center x and y, width, height, angle.
+    /// Returns center x and y, width, height and angle.
     pub fn numbers(&self) -> [f32; 5] {
         let Self { center: [x, y], size: [w, h], angle, .. } = *self;
         [x, y, w, h, angle]
     }
 }
 
-/// `n` oriented boxes, ten near each object; the area of the picture is proportional to their number.
+/// Makes `n` oriented boxes, ten near each object. The area of the picture is proportional to `n`.
 pub fn oriented_rows(n: usize) -> Vec<OrientedRow> {
     let mut rng = Rng::with_seed(n as u64);
     let side = (n as f32).sqrt() * 30.0;
@@ -286,8 +287,8 @@ pub fn oriented_rows(n: usize) -> Vec<OrientedRow> {
     (0..n).map(row).collect()
 }
 
-/// The elements of a YOLO output of `anchors` anchors; the anchors of `windows` are evenly
-/// distributed.
+/// Makes the elements of a YOLO output with `anchors` anchors. The anchors that contain `windows`
+/// are evenly distributed.
 fn yolo(
     windows: &[Window],
     anchors: usize,
@@ -312,28 +313,28 @@ fn yolo(
     values
 }
 
-/// Exact greedy suppression by IoU.
+/// Returns parameters for exact greedy suppression by IoU.
 pub fn greedy_params(iou_threshold: f32, score_threshold: f32) -> Params {
     let thresholds = ClassThresholds::uniform(score_threshold);
     Params { iou_threshold, thresholds, ..Params::default() }
 }
 
-/// A file of `tests/fixtures`.
+/// Returns the path of a file in `tests/fixtures`.
 pub fn fixture(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(relative)
 }
 
-/// A file of the test data folder; `None` if it does not exist.
+/// Returns the path of a file in the test data folder, or `None` if it does not exist.
 pub fn data(relative: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("NMSFILTER_TEST_DATA")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
     Some(folder.join(relative)).filter(|path| path.exists())
 }
 
-/// The rows of a CSV file without its heading.
+/// Reads the rows of a CSV file, without its heading.
 ///
 /// # Errors
-/// If the file cannot be read or a field is not a number.
+/// Returns an error if the file cannot be read, or a field is not a number.
 pub fn read_csv(path: &Path) -> Result<Vec<Vec<f32>>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let rows = text.lines().filter(|line| !line.starts_with(|c: char| c.is_alphabetic()));
@@ -341,15 +342,15 @@ pub fn read_csv(path: &Path) -> Result<Vec<Vec<f32>>> {
     rows.map(|row| row.split(',').map(number).collect()).collect()
 }
 
-/// The file of the paper's windows.
+/// Returns the file with the paper's windows.
 pub fn windows_file() -> PathBuf {
     fixture("oscars/detections.txt")
 }
 
-/// The 2997 windows of the paper, in the order of the file.
+/// Returns the 2997 windows of the paper, in the order of the file.
 ///
 /// # Errors
-/// If the file cannot be read or has other contents.
+/// Returns an error if the file cannot be read or has other contents.
 pub fn windows() -> Result<Vec<Window>> {
     let window = |row: Vec<f32>| row.try_into().ok().context("expected x,y,side,score");
     let windows: Vec<Window> =
@@ -358,7 +359,7 @@ pub fn windows() -> Result<Vec<Window>> {
     Ok(windows)
 }
 
-/// 8400 windows that do not intersect each other.
+/// Returns 8400 windows that do not intersect each other.
 pub fn disjoint_windows() -> Vec<Window> {
     let window = |i: usize| {
         let (column, row) = (i % 120, i / 120);

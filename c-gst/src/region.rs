@@ -113,7 +113,7 @@ pub unsafe extern "C" fn nmsfilter_gst_read_regions(
         // SAFETY: the caller guarantees that the buffer exists.
         let buffer = unsafe { self::buffer(buffer) }?;
         let mut found = 0;
-        for region in regions::of(buffer).take(capacity) {
+        for region in regions::iter(buffer).take(capacity) {
             // SAFETY: `regions` has room for this record.
             unsafe {
                 border::write(regions.byte_add(found * region_size), region_size, &record(&region))

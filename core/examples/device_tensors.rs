@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes the output of a detector in the memory of an NVIDIA GPU, without GStreamer and without a copy to the host:
-//!
+//! Decodes a detector's output in the memory of an NVIDIA GPU, without GStreamer and without
+//! copying it to the host:
 //! ```sh
 //! cargo run -p nmsfilter-core --example device_tensors
 //! ```
 //!
-//! It needs a GPU and its driver, but no CUDA toolkit.
+//! The program needs a GPU and its driver, but no CUDA toolkit.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ use nmsfilter_core::cuda::{Device, DeviceBuffer, OwnedEvent, PinnedBuffer, Ready
 use nmsfilter_core::nms::{Backend, Detection, Nms};
 use nmsfilter_core::tensor::{DeviceSlice, ElementType, Shape, Storage, TensorView};
 
-/// Four windows of x, y, side and score: the second and the fourth are objects of the others once more.
+/// Four windows of x, y, side and score. The second and the fourth are duplicates.
 const OUTPUT: [[f32; 4]; 4] = [
     [100.0, 50.0, 80.0, 0.9],
     [104.0, 54.0, 80.0, 0.6],
@@ -22,10 +22,11 @@ const OUTPUT: [[f32; 4]; 4] = [
 ];
 
 /// # Errors
-/// If there is no GPU, or a call of its driver fails.
+/// Returns an error if there is no GPU, or if a call of its driver fails.
 pub fn main() -> Result<(), Box<dyn Error>> {
-    // A stand-in for inference: work of another stream that writes the tensor. A program that has the tensor already, from
-    // CUDA's runtime, TensorRT or ONNX Runtime, needs only its address and `Event::from_raw` or `ForeignStream::from_raw`.
+    // This part replaces inference: work of another stream writes the tensor. If a program already
+    // has a tensor from CUDA's runtime, TensorRT or ONNX Runtime, it only needs the address and
+    // `Event::from_raw` or `ForeignStream::from_raw`.
     let device = Device::open(0)?;
     let bytes: &[u8] = bytemuck::cast_slice(&OUTPUT);
     let mut pinned = PinnedBuffer::new(&device, bytes.len())?;
@@ -35,14 +36,15 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     stream.upload(&pinned, &memory, bytes.len())?;
     stream.record(&written)?;
 
-    // SAFETY: the event is dropped after its last use, in `run`.
+    // SAFETY: the event is dropped after its last use, which is in `run`.
     let ready = Ready::After(unsafe { written.event() });
-    // SAFETY: the memory is dropped after its last use, in `run`, and nothing writes it after the event.
+    // SAFETY: the memory is dropped after its last use, which is in `run`, and nothing writes to it
+    // after the event.
     let slice = unsafe { DeviceSlice::new(memory.address(), memory.len(), ready) };
     let shape = Shape::new(&[4, 4]).expect("at most 8 dimensions");
     let tensors = [TensorView::new("windows", ElementType::F32, shape, Storage::Device(slice))];
 
-    // The engine's stream waits for the event. This thread waits for the survivors only.
+    // The engine's stream waits for the event. This thread waits only for the survivors.
     let mut nms = Nms::new(Backend::Cuda, Some(device.ordinal()))?;
     let outcome = nms.run(&tensors)?;
     let survivors = outcome.group(0).survivors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes the output of a detector in host memory, without GStreamer:
+//! Decodes a detector's output in host memory, without GStreamer:
 //!
 //! ```sh
 //! cargo run -p nmsfilter-core --example host_tensors
@@ -10,8 +10,9 @@ use std::error::Error;
 use nmsfilter_core::nms::{Backend, Detection, Nms};
 use nmsfilter_core::tensor::TensorView;
 
-/// What a YOLOv8 model with two classes returns: rows of x, y, width, height and the score of each class, of four
-/// anchors. Anchor 1 is the object of anchor 0 once more; the scores of anchor 3 are below the threshold.
+/// Output of a YOLOv8 model with two classes and four anchors. The rows are x, y, width, height,
+/// and the score of each class. Anchor 1 is a duplicate of anchor 0, and the scores of anchor 3 are
+/// below the threshold.
 const OUTPUT: [[f32; 4]; 6] = [
     [320.0, 324.0, 100.0, 500.0],
     [240.0, 244.0, 400.0, 300.0],
@@ -21,10 +22,10 @@ const OUTPUT: [[f32; 4]; 6] = [
     [0.1, 0.1, 0.8, 0.2],
 ];
 
-/// The detections of one image.
+/// Returns the detections in one image.
 ///
 /// # Errors
-/// If the shapes are not those of the model family, or there are too few elements.
+/// Returns an error if the shapes do not fit the model family, or if there are too few elements.
 pub fn detect(nms: &mut Nms, output: &[f32]) -> Result<Vec<Detection>, Box<dyn Error>> {
     // The elements are not copied.
     let tensors = [TensorView::from_slice("output0", &[1, 6, 4], output)];
@@ -33,9 +34,9 @@ pub fn detect(nms: &mut Nms, output: &[f32]) -> Result<Vec<Detection>, Box<dyn E
 }
 
 /// # Errors
-/// As [`detect`].
+/// Returns an error if [`detect`] does.
 pub fn main() -> Result<(), Box<dyn Error>> {
-    // Once per stream of images: from the second run on, nothing is allocated.
+    // Use one `Nms` per stream of images: after the first run, it allocates nothing.
     let mut nms = Nms::new(Backend::Cpu, None)?;
     nms.set_decoder(Some("yolov8"))?;
     nms.options.num_classes = 2;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of settings, as each interface has them.
+//! The names of settings in each interface.
 //!
-//! In: an [`Interface`] and a setting. Out: the words for it in a text, such as `score-threshold` for the element and
-//! `score_threshold` for Python.
+//! In: an [`Interface`] and a setting. Out: the words for the setting, such as `score-threshold` for the element
+//! and `score_threshold` for Python.
 
 use std::fmt;
 
-/// An interface, whose names of settings a text uses.
+/// The interface whose names a text uses for settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interface {
@@ -27,7 +27,7 @@ pub(crate) enum Name {
     ClassThresholds,
     Coordinates,
     Decoder,
-    /// The decoder, where none is set.
+    /// The decoder, if none is set.
     DecoderChoice,
     ModelSize,
     MultiLabel,
@@ -50,7 +50,7 @@ pub(crate) enum Value {
 }
 
 impl Interface {
-    /// The name of a setting.
+    /// Returns the name of a setting.
     pub(crate) fn name(self, name: Name) -> &'static str {
         let [element, rust, c, python] = match name {
             Name::BoxFormat => ["box-format", "Options::box_format", "box_format", "box_format"],
@@ -110,7 +110,7 @@ impl Interface {
         }
     }
 
-    /// A setting with its value, to follow the word "set".
+    /// Returns a setting with its value, as words that can follow "set".
     pub(crate) fn value(self, value: Value) -> Assignment {
         Assignment { interface: self, value }
     }

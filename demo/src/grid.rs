@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A uniform spatial grid over a frame.
 //!
-//! In: numbered rectangles. Out: the numbers of those in the cells that a query rectangle touches,
-//! which include all that overlap it. A query costs time in proportion to these cells and their
-//! items.
+//! In: numbered rectangles. Out: the numbers of the rectangles in the cells that a query touches,
+//! which include all rectangles that overlap the query. The time of a query is proportional to the
+//! number of these cells and their items.
 
 use arrayvec::ArrayVec;
 
 /// Marks the end of a linked list.
 const END: u32 = u32::MAX;
 
-/// Square cells, each with a linked list of its items; the item inserted last is the first of the
-/// list.
+/// Square cells, each with a linked list of its items. The item that was inserted last is first in
+/// the list.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
-    /// Side of a cell in pixels.
+    /// Side of a cell, in pixels.
     side: i32,
     columns: i32,
     rows: i32,
-    /// The first entry of each cell's list, or [`END`].
+    /// First entry of each cell's list, or [`END`].
     first: Vec<u32>,
     entries: Vec<Entry>,
 }
@@ -26,15 +26,15 @@ pub(super) struct Grid {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     item: u32,
-    /// The next entry of the same cell, or [`END`].
+    /// Next entry of the cell, or [`END`].
     next: u32,
 }
 
 impl Grid {
-    /// Empties the grid, for about `items` items in a frame of this size.
+    /// Empties the grid and prepares it for about `items` items in a frame of this size.
     ///
-    /// A cell has at least `side` pixels, and more if there would otherwise be more cells than
-    /// items. The time to empty them is thereby bounded by the number of items.
+    /// A cell has at least `side` pixels. It has more if there would otherwise be more cells than
+    /// items, so that the number of items bounds the time for emptying the cells.
     pub fn clear(&mut self, [width, height]: [u32; 2], side: u32, items: usize) {
         let area = f64::from(width) * f64::from(height);
         let per_item = (area / items.max(1) as f64).sqrt().ceil();
@@ -47,8 +47,9 @@ impl Grid {
         self.entries.clear();
     }
 
-    /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, the last
-    /// two exclusive. Cells at the edges include all positions outside of the frame next to them.
+    /// Adds `item` to each cell that this rectangle touches: left, top, right and bottom, of which
+    /// the last two are exclusive. Cells at the edges also contain the positions outside of the
+    /// frame next to them.
     pub fn insert(&mut self, rect: [i32; 4], item: u32) {
         for cell in self.cells(rect) {
             let entry = Entry { item, next: self.first[cell] };
@@ -57,8 +58,8 @@ impl Grid {
         }
     }
 
-    /// The items in the cells that this rectangle touches. An item in several of these cells is
-    /// returned several times.
+    /// Returns the items in the cells that this rectangle touches. An item is returned once for
+    /// each of these cells that contains it.
     pub fn near(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         self.cells(rect).flat_map(|cell| {
             let entry = |index: u32| self.entries.get(index as usize).copied();
@@ -67,8 +68,9 @@ impl Grid {
         })
     }
 
-    /// The same in ascending order, by merging the lists of the cells. The rectangle touches at
-    /// most nine cells, and items were inserted in descending order.
+    /// Returns the items of [`near`](Self::near) in ascending order, by merging the lists of the
+    /// cells. The rectangle must touch at most nine cells, and items must have been inserted in
+    /// descending order.
     pub fn ascending(&self, rect: [i32; 4]) -> impl Iterator<Item = u32> {
         let mut lists: ArrayVec<Entry, 9> = self
             .cells(rect)
@@ -85,7 +87,7 @@ impl Grid {
         })
     }
 
-    /// The cells that a rectangle touches, at least one.
+    /// Returns the cells that a rectangle touches. There is at least one.
     fn cells(&self, [x1, y1, x2, y2]: [i32; 4]) -> impl Iterator<Item = usize> + use<> {
         let span = |low: i32, high: i32, cells: i32| {
             let cell = |at: i32| at.div_euclid(self.side).clamp(0, cells - 1);

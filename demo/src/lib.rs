@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plugin `nmsfilterdemo`: elements that test and demonstrate `nmsfilter`.
 //!
-//! `crowdtestsrc` and `tensorreplay` attach tensors to frames, and `roioverlay` draws regions of interest.
-//! Programs that link this crate call [`plugin_register_static`].
+//! `crowdtestsrc` and `tensorreplay` attach tensors to frames, and `roioverlay` draws regions of
+//! interest. Programs that link this crate call [`plugin_register_static`].
 
 pub mod crowdtestsrc;
 mod grid;
@@ -26,7 +26,7 @@ gst::plugin_define!(
     env!("CARGO_PKG_DESCRIPTION"),
     plugin_init,
     concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
-    // As in the plugin nmsfilter (src/plugin.rs).
+    // GStreamer's list of licenses has only this one of the two (see src/plugin.rs).
     "MIT/X11",
     env!("CARGO_PKG_NAME"),
     env!("CARGO_PKG_NAME"),

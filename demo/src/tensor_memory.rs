@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of tensors that `crowdtestsrc` and `tensorreplay` attach.
 //!
-//! In: a tensor in host memory. Out: the same tensor in host or device memory.
+//! In: a tensor in host memory. Out: this tensor in host or device memory.
 
 use gst::glib;
 
@@ -9,14 +9,14 @@ use gstnmsfilter::format_type_name as format;
 use gstnmsfilter::input::cuda_memory::{UploadError, Uploader};
 use gstnmsfilter::input::custom_meta::NewTensor;
 
-/// The memory in which tensors are.
+/// The kind of memory in which tensors are attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterTensorMemory", allow_name_conflict)]
 pub enum TensorMemory {
     /// Host memory.
     #[default]
-    #[enum_value(name = "System: the host's memory", nick = "system")]
+    #[enum_value(name = "System: host memory", nick = "system")]
     System = 0,
     /// Device memory of the first NVIDIA GPU.
     #[enum_value(name = "CUDA: the memory of the first NVIDIA GPU", nick = "cuda")]
@@ -31,10 +31,10 @@ pub(super) struct TensorTransfer {
 }
 
 impl TensorTransfer {
-    /// `tensor` in `memory`; unchanged for [`TensorMemory::System`].
+    /// Returns `tensor` in `memory`. For [`TensorMemory::System`], it is unchanged.
     ///
     /// # Errors
-    /// If the GPU cannot be used.
+    /// Returns an error if the GPU cannot be used.
     pub fn transfer(
         &mut self,
         tensor: NewTensor,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Detects objects in many video files, or decodes many recorded tensors (.npy), on the machines of a Ray cluster.
 
-One Parquet file for each.
+Each input gives one Parquet file.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import clip
 
 
 class Detector:
-    """Runs in a process of its own on each share of a GPU or on a core."""
+    """Processes clips. Ray runs one in a separate process on each core, or on each share of a GPU."""
 
     def __init__(self, settings):
         self.settings = settings
@@ -28,7 +28,7 @@ class Detector:
 
 
 def outcome(path, settings):
-    """Processes a clip: what is reported of it."""
+    """Processes a clip. Returns the report on it."""
     row = {"path": path, "frames": 0, "detections": 0, "warnings": "", "error": ""}
     try:
         row["frames"], row["detections"], warnings = clip.process(path, settings)
@@ -39,7 +39,7 @@ def outcome(path, settings):
 
 
 def clips(inputs):
-    """The files, those in folders, and those that a list (`@FILE`, one a line) names, each once."""
+    """Returns all files without repetitions: named files, files in folders, and files in a list (`@FILE`)."""
     found = []
     for each in inputs:
         if each.startswith("@"):
@@ -67,7 +67,7 @@ def main():
 
     output = os.path.abspath(arguments.output)
     os.makedirs(output, exist_ok=True)
-    # The remains of workers that were killed. A folder is for one job at a time.
+    # Remove what killed workers left behind. A folder can be used by only one job at a time.
     for entry in os.scandir(output):
         if entry.name.startswith(".") and entry.name.endswith(".tmp"):
             os.unlink(entry.path)
@@ -82,21 +82,22 @@ def main():
     if not to_do:
         return 0
 
-    # Workers import the same modules.
+    # Workers import the modules of this folder.
     folders = [os.path.dirname(os.path.abspath(__file__)), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {"PYTHONPATH": os.pathsep.join(folders)}
     ray.init(address=arguments.address, log_to_driver=False, runtime_env={"env_vars": variables})
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    # The clips of a worker that was killed do not end the job.
+    # If a worker is killed, the clips that it had do not end the job.
     context.max_errored_blocks = -1
-    # What is missing on a worker fails the job, not each clip.
+    # If something is missing on a worker, the job fails as a whole, instead of every clip.
     ray.get(
         ray.remote(clip.check).options(num_cpus=arguments.cpus, num_gpus=arguments.gpus).remote(to_do, settings)
     )
     job = Job(arguments, settings, len(to_do))
     left = to_do
-    # What a worker had when it was killed is for another one. A clip that ends each process is given up.
+    # The clips of a killed worker are given to another worker. A clip that ends every process is
+    # given up.
     for _ in range(3):
         left = job.run(left)
         if not left:
@@ -110,7 +111,7 @@ def main():
 
 
 class Job:
-    """The state of all clips: what is finished, and the errors of those that failed."""
+    """The state of all clips: the finished ones, and the errors of the failed ones."""
 
     def __init__(self, arguments, settings, total):
         self.arguments, self.settings, self.total = arguments, settings, total
@@ -118,7 +119,7 @@ class Job:
         self.began = time.monotonic()
 
     def run(self, paths):
-        """Processes clips on the cluster: those that have no outcome, since their worker was killed."""
+        """Processes clips on the cluster. Returns the clips without an outcome, whose worker was killed."""
         arguments = self.arguments
         results = ray.data.from_items(paths, override_num_blocks=len(paths)).map_batches(
             Detector,
@@ -129,14 +130,14 @@ class Job:
             ),
             num_cpus=arguments.cpus,
             num_gpus=arguments.gpus,
-            # A process that ended is started again; its clips are for the next run.
+            # A process that ended is restarted. Its clips are left for the next run.
             ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": 0},
         )
         for row in results.iter_rows():
             self.report(row)
         left = [path for path in paths if path not in self.finished and path not in self.failed]
         for path in left:
-            # It was killed between the result and the report.
+            # The worker was killed between writing the result and reporting it.
             if clip.is_done(path, self.settings):
                 self.report(outcome(path, self.settings))
         return [path for path in left if path not in self.finished]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""One clip: from a video file, or from recorded tensors, to a Parquet file with the detections of its frames."""
+"""Converts one clip, a video file or recorded tensors, to a Parquet file with the detections in its frames."""
 
 import hashlib
 import json
@@ -13,8 +13,9 @@ import pyarrow.parquet
 
 OBJECT = pyarrow.struct(
     [
-        # Of videos: pixels of the frame; with a rotation (radians, clockwise), the box before it is rotated about its
-        # center. Of recorded tensors: as the model writes them.
+        # In videos, numbers are pixels of the frame. A box with a rotation (radians, clockwise) is
+        # given as it is before it is rotated about its center. In recorded tensors, numbers are as
+        # the model writes them.
         ("x", pyarrow.float32()),
         ("y", pyarrow.float32()),
         ("w", pyarrow.float32()),
@@ -24,7 +25,7 @@ OBJECT = pyarrow.struct(
         ("label", pyarrow.string()),
         ("confidence", pyarrow.float64()),
         ("track", pyarrow.int64()),
-        # As detectionjson writes them.
+        # The format of these columns is detectionjson's.
         ("keypoints_json", pyarrow.string()),
         ("mask_json", pyarrow.string()),
     ]
@@ -40,34 +41,34 @@ FRAME = pyarrow.schema(
 )
 
 
-# Frames of recorded tensors that are decoded at once.
+# Number of frames of recorded tensors that are decoded at once.
 BATCH = 64
 
 
 class Settings(NamedTuple):
-    """What is done with all clips."""
+    """Settings that apply to all clips."""
 
-    # The folder of the results.
+    # Folder for the results.
     output: str
-    # Of the pipeline of a video.
+    # Elements of the pipeline that decodes a video.
     elements: str | None
-    # Of recorded tensors (.npy).
+    # Decoder for recorded tensors (.npy).
     decoder: str | None
-    # Seconds without a frame after which a clip has failed.
+    # Seconds without a frame after which a clip fails.
     timeout: float
 
 
 class ClipError(Exception):
-    """The clip has no result. Others are not affected."""
+    """The clip has no result. Other clips are not affected."""
 
 
 def is_recorded(path):
-    """Whether a file has recorded tensors: an array whose first dimension is the number of frames."""
+    """Returns true if a file has recorded tensors, as an array whose first dimension is the number of frames."""
     return path.endswith(".npy")
 
 
 def identity(path, settings):
-    """What a result depends on. A result with another one is computed again."""
+    """Returns everything on which a result depends. If it changes, the result is computed again."""
     status = os.stat(path)
     how = f"decoder={settings.decoder}" if is_recorded(path) else settings.elements
     return {
@@ -79,19 +80,19 @@ def identity(path, settings):
 
 
 def encoded(texts):
-    """Metadata as Parquet has them: bytes."""
+    """Encodes metadata as bytes, as Parquet requires."""
     return {key.encode(): value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
 
 
 def result_path(output, path):
-    """Where the result of a clip is. Clips of the same name in different folders have different ones."""
+    """Returns the path of a clip's result. Clips with equal names in different folders have different results."""
     path = os.path.abspath(path)
     digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
     return os.path.join(output, f"{os.path.basename(path)}-{digest}.parquet")
 
 
 def is_done(path, settings):
-    """Whether there is a complete result of the clip as it is now, and of these settings."""
+    """Returns true if there is a complete result for the clip in its present state, with these settings."""
     try:
         found = pyarrow.parquet.read_schema(result_path(settings.output, path)).metadata or {}
         wanted = encoded(identity(path, settings))
@@ -101,7 +102,7 @@ def is_done(path, settings):
 
 
 def row(frame, line):
-    """The row of a frame, of one line of detectionjson."""
+    """Returns the row for a frame, from one line of detectionjson."""
     found = json.loads(line)
     resolution = found["resolution"]
     return {
@@ -129,7 +130,7 @@ def detected(found):
 
 
 def gstreamer():
-    """The modules Gst and GLib, initialized."""
+    """Returns the initialized modules Gst and GLib."""
     import gi
 
     gi.require_version("Gst", "1.0")
@@ -141,7 +142,7 @@ def gstreamer():
 
 
 def pipeline_of(elements):
-    """The pipeline of a clip. Raises RuntimeError if it cannot be made on this machine."""
+    """Makes the pipeline for a clip. Raises RuntimeError if this machine cannot make it."""
     Gst, GLib = gstreamer()
     try:
         return Gst.parse_launch(
@@ -163,7 +164,7 @@ def check(paths, settings):
 
 
 def decode(path, decoder):
-    """The rows of the frames of recorded tensors. Raises ValueError if the decoder does not read them."""
+    """Returns the rows for frames of recorded tensors. Raises ValueError if the decoder cannot read them."""
     import nmsfilter
     import numpy
 
@@ -182,9 +183,9 @@ def decode(path, decoder):
 
 
 def detect(path, elements, timeout):
-    """The rows of the clip's frames, and the warnings of the elements.
+    """Returns the rows for the clip's frames, and the warnings of the elements.
 
-    Raises ClipError if an element reports an error, if there is no frame, or none for `timeout` seconds.
+    Raises ClipError if an element reports an error, if there are no frames, or if no frame comes for `timeout` seconds.
     """
     Gst, _ = gstreamer()
     pipeline = pipeline_of(elements)
@@ -217,22 +218,23 @@ def detect(path, elements, timeout):
         raise ClipError("it has no frame")
     end = rows[-1]["timestamp_ns"]
     if duration and end is not None and duration - end > Gst.SECOND:
-        # Some formats end without an error where a file is cut off.
+        # Some formats end without an error when a file is truncated.
         warnings.append(f"its last frame is at {end / Gst.SECOND:.1f} of {duration / Gst.SECOND:.1f} seconds")
     return rows, warnings
 
 
 def process(path, settings):
-    """Writes the result of a clip, unless it is there: how many frames and detections it has, and warnings.
+    """Writes the result of a clip, unless it exists. Returns its numbers of frames and detections, and warnings.
 
-    A file of the final name is complete: it gets this name when it is. However often a clip is processed, by
-    whichever worker, it has one result.
+    A file gets its final name when it is complete. No matter how often a clip is processed, and by which worker, it
+    has a single result.
     """
     final = result_path(settings.output, path)
     if is_done(path, settings):
         found = pyarrow.parquet.read_schema(final).metadata
         return int(found[b"frames"]), int(found[b"detections"]), json.loads(found[b"warnings"])
-    # Before the frames are read: a clip that changes meanwhile is not done.
+    # The identity is computed before the frames are read: a clip that changes in the meantime is
+    # not done.
     depends_on = identity(path, settings)
     if is_recorded(path):
         rows, warnings = decode(path, settings.decoder), []
@@ -249,7 +251,7 @@ def process(path, settings):
             os.fsync(file.fileno())
         os.replace(temporary, final)
     finally:
-        # Only after an error it is still there.
+        # The temporary file still exists only after an error.
         if os.path.exists(temporary):
             os.unlink(temporary)
     return len(rows), detections, warnings

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors as `GstTensorMeta`.
+//! Writes tensors as `GstTensorMeta`.
 
 use gst::glib;
 use gst::glib::translate::{IntoGlib, IntoGlibPtr};
@@ -8,7 +8,7 @@ use gst_analytics::{TensorDataType, ffi};
 use crate::raw;
 use crate::tensors::Spec;
 
-/// Writes a tensor with an id of any bytes; without an id it gets no memory, either.
+/// Writes a tensor whose id can be any bytes. A tensor without an id gets no memory either.
 pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Option<&[u8]>) {
     let data_type = match spec.element {
         "f32" => TensorDataType::Float32,
@@ -21,7 +21,7 @@ pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Op
         _ => TensorDataType::Int32,
     };
     let quark = id.map_or(0, raw::quark);
-    // SAFETY: the tensor has room for as many dimensions, and owns its data; the metadata owns the
+    // SAFETY: the tensor has room for all dimensions and owns its data, and the metadata owns the
     // tensor.
     unsafe {
         let tensor = ffi::gst_tensor_alloc(spec.dims.len());

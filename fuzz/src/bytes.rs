@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A case's bytes, read as choices.
+//! Reads the bytes of a case as choices.
 
 use fastrand::Rng;
 
-/// Reads choices from bytes. Past the end every byte is 0, which is the simplest choice, so that any
-/// bytes make a case and fewer bytes make a simpler one.
+/// Reads choices from bytes. After the end, every byte is 0, which is the simplest choice.
+/// Therefore any bytes make a case, and fewer bytes make a simpler case.
 pub struct Bytes<'a> {
     data: &'a [u8],
     at: usize,
@@ -33,7 +33,7 @@ impl<'a> Bytes<'a> {
         self.byte() & 1 == 1
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         match end {
             0..=256 => usize::from(self.byte()) % end,
@@ -41,7 +41,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// True with a probability of 1 in `n`, which is at most 255.
+    /// Returns true with a probability of 1 in `n`, which must be at most 255.
     pub fn one_in(&mut self, n: u8) -> bool {
         self.byte() % n == n - 1
     }
@@ -50,7 +50,7 @@ impl<'a> Bytes<'a> {
         from[self.below(from.len())]
     }
 
-    /// A usual number, a special one, or one of any bits.
+    /// Returns a usual number, a special number, or a number with any bits.
     pub fn f32(&mut self) -> f32 {
         match self.byte() % 4 {
             0 => self.pick(&[0.0, 0.1, 0.25, 0.45, 0.5, 0.7, 1.0, 2.0]),
@@ -60,13 +60,13 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A generator of more numbers than there are bytes, seeded from bytes.
+    /// Returns a generator for more numbers than there are bytes. Its seed comes from the bytes.
     pub fn rng(&mut self) -> Rng {
         Rng::with_seed(self.u32().into())
     }
 }
 
-/// Numbers at the limits of the arithmetic and of the rules.
+/// Numbers at the limits of arithmetic and of the rules.
 pub const SPECIAL: [f32; 20] = [
     f32::NAN,
     f32::INFINITY,

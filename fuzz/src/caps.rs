@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caps: mostly of video, some with sizes or media types that elements must refuse.
+//! Generates caps: mostly of video, and some whose sizes or media types elements must refuse.
 
 use gst_video::VideoFormat;
 
@@ -29,7 +29,7 @@ const FORMATS: [VideoFormat; 25] = [
     VideoFormat::Argb,
     VideoFormat::Abgr,
     VideoFormat::Gbr,
-    // The overlay does not support these, except NV16.
+    // The overlay does not support these formats, except NV16.
     VideoFormat::P01010le,
     VideoFormat::V210,
     VideoFormat::Nv16,
@@ -37,7 +37,7 @@ const FORMATS: [VideoFormat; 25] = [
     VideoFormat::Encoded,
 ];
 
-/// Fixed caps.
+/// Generates fixed caps.
 pub fn any(bytes: &mut Bytes<'_>) -> gst::Caps {
     match bytes.below(16) {
         0..12 => video(bytes, &SIDES),
@@ -51,7 +51,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> gst::Caps {
     }
 }
 
-/// Video in system memory, whose sides are two of `sides`.
+/// Generates caps of video in system memory. Width and height are each one of `sides`.
 pub fn video(bytes: &mut Bytes<'_>, sides: &[i32]) -> gst::Caps {
     let (width, height) = (bytes.pick(sides), bytes.pick(sides));
     let caps = gst::Caps::builder("video/x-raw")
@@ -69,7 +69,7 @@ pub fn video(bytes: &mut Bytes<'_>, sides: &[i32]) -> gst::Caps {
     .build()
 }
 
-/// Sides of wrong values or types.
+/// Generates caps whose sides have invalid values or types.
 fn odd(bytes: &mut Bytes<'_>) -> gst::Caps {
     let mut caps = gst::Caps::new_empty_simple("video/x-raw");
     let structure = caps.make_mut().structure_mut(0).expect("there is one");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts of what a run has done, so that a run that reaches too little can fail.
+//! Counts the work of a run, so that a run that covers too little can fail.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engines without an element.
+//! Fuzzes the engines without an element.
 //!
-//! In: tensors, layouts and parameters, of one image or of a batch. Each engine must return the bits that
-//! [`Reference`] returns, or the same error; a batch must return what its images return one at a time.
+//! In: tensors, layouts and parameters, for one image or a batch. Each engine must return the bits
+//! that [`Reference`] returns, or an equal error. A batch must return what its images return when
+//! they are run one by one.
 
 use std::cell::RefCell;
 
@@ -23,7 +24,7 @@ use crate::random_layout::RandomLayout;
 use crate::tensors::{self, Spec};
 use crate::{Failure, layout_texts};
 
-/// What the frames of a case hold.
+/// The content of a case's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     SingleImages,
@@ -31,11 +32,11 @@ pub enum Frames {
 }
 
 thread_local! {
-    /// Creating one takes long; `None` if there is no GPU.
+    /// The CUDA engine, which takes long to create. The inner option is `None` if there is no GPU.
     static CUDA: RefCell<Option<Option<Cuda>>> = const { RefCell::new(None) };
 }
 
-/// Calls `f` with the CUDA engine, if there is a GPU.
+/// Calls `f` with the CUDA engine if there is a GPU.
 pub fn with_cuda<T>(f: impl FnOnce(&mut Cuda) -> T) -> Option<T> {
     CUDA.with_borrow_mut(|cuda| cuda.get_or_insert_with(|| Cuda::new(Some(0)).ok()).as_mut().map(f))
 }
@@ -96,7 +97,7 @@ fn frame(
     if frames == Frames::Batches && bytes.one_in(3) {
         any_images(bytes, &mut layout);
     }
-    // The reference compares all candidates of an image with all.
+    // The reference compares each candidate of an image with every other.
     let pairs = [layout.images, layout.anchors(), layout.classes]
         .into_iter()
         .fold(1, usize::saturating_mul);
@@ -104,7 +105,8 @@ fn frame(
     check(bytes, &tensors, &layout, &params, place, cpu, counts)
 }
 
-/// A frame of a random layout of any kind, whose tensors fit, or do not because one number was changed.
+/// Runs a frame with a random layout of any kind. The tensors fit the layout, unless one number was
+/// changed.
 fn random_layout(
     bytes: &mut Bytes<'_>,
     mut params: Params,
@@ -125,12 +127,12 @@ fn random_layout(
     if layout.prototypes.is_some() {
         any_masks(bytes, &mut params, &mut place);
     }
-    // The reference compares all candidates of an image with all.
+    // The reference compares each candidate of an image with every other.
     params.multi_label &= layout.anchors().saturating_mul(layout.score.components) < 20_000;
     check(bytes, &tensors, &layout, &params, place, cpu, counts)
 }
 
-/// Runs every engine, and the images of a batch one by one.
+/// Runs every engine, and also the images of a batch one by one.
 fn check(
     bytes: &mut Bytes<'_>,
     tensors: &[TensorView<'_>],
@@ -192,14 +194,14 @@ fn view<'a>(spec: &'a Spec, data: &'a [u8]) -> Option<TensorView<'a>> {
 struct Found {
     survivors: Vec<Detection>,
     columns: Vec<f32>,
-    /// Left, top, width, height, and the bits.
+    /// Left, top, width, height, and the bits of each mask.
     masks: Vec<Option<([u32; 4], Vec<u8>)>>,
     candidates: usize,
     rejected: usize,
 }
 
 impl Found {
-    /// Whether both are equal to the bit.
+    /// Returns true if both are equal to the bit.
     fn is(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|found| {
             let survivors = bytemuck::cast_slice::<Detection, u8>(&found.survivors);
@@ -246,7 +248,8 @@ fn run(
     Ok(Ok(found.collect()))
 }
 
-/// Compares the outcome of a batch with those of its images, each run as a batch of one.
+/// Compares the outcome of a batch with the outcomes of its images, which are run as batches of
+/// one.
 fn check_images(
     expected: &Outcome,
     tensors: &[TensorView<'_>],
@@ -264,7 +267,7 @@ fn check_images(
         Some(found) => {
             compare(&format!("a run of image {image} alone"), expected, &found, &context)
         }
-        // The image's offset overflows. Without anchors that is valid.
+        // The offset of the image overflows. This is valid if there are no anchors.
         None => Ok(()),
     };
     let is_refused = matches!(expected, Err(EngineError::Images { .. }));
@@ -277,16 +280,17 @@ fn check_images(
             .iter()
             .enumerate()
             .try_for_each(|(index, image)| compare_image(index, &Ok(vec![image.clone()]))),
-        // Other errors are the same for one image, and a field outside the memory is that of the last.
+        // Other errors do not depend on the number of images. If a field is outside of the memory,
+        // the error is about the last image.
         error => compare_image(layout.images - 1, error),
     }
 }
 
-/// The layout of one image of a batch; `None` if an offset overflows.
+/// Returns the layout for one image of a batch, or `None` if an offset overflows.
 fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
-    let of_image = |field: Field| {
+    let image_field = |field: Field| {
         let offset = field.image_stride.checked_mul(image)?.checked_add(field.offset)?;
-        // With one image the stride has no effect.
+        // The stride has no effect if there is only one image.
         Some(Field { offset, image_stride: 0, ..field })
     };
     let mut alone = Layout { images: 1, ..layout.clone() };
@@ -298,17 +302,17 @@ fn image_layout(layout: &Layout, image: usize) -> Option<Layout> {
             BoxReference::None | BoxReference::Grid(_) | BoxReference::Table(_) => None,
         };
         for field in fields.chain(priors) {
-            *field = of_image(*field)?;
+            *field = image_field(*field)?;
         }
     }
     let prototypes = alone.prototypes.as_mut().map(|prototypes| &mut prototypes.field);
     for field in alone.count.iter_mut().chain(prototypes) {
-        *field = of_image(*field)?;
+        *field = image_field(*field)?;
     }
     Some(alone)
 }
 
-/// Fails if both are not equal to the bit; `name` is the name of `found`.
+/// Fails if the outcomes are not equal to the bit. `name` describes `found`.
 fn compare(
     name: &str,
     expected: &Outcome,
@@ -322,12 +326,13 @@ fn compare(
         (Err(expected), Err(found)) => expected == found,
         _ => false,
     };
-    match is_equal {
-        true => Ok(()),
-        false => Err(Failure(format!(
+    if is_equal {
+        Ok(())
+    } else {
+        Err(Failure(format!(
             "{name}: expected {expected:?} as of the reference, found {found:?}; {}",
             context()
-        ))),
+        )))
     }
 }
 
@@ -339,12 +344,13 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
             .map(|_| bytes.pick(&[f32::INFINITY, 0.05, 0.3, 0.7, -1.0, f32::NAN]))
             .collect();
     }
-    let sizes = match bytes.one_in(8) {
-        true => SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] },
-        false => SizeLimits::ANY,
+    let sizes = if bytes.one_in(8) {
+        SizeLimits { min: [bytes.f32(), 5.0], max: [bytes.f32(), 70.0] }
+    } else {
+        SizeLimits::ANY
     };
-    let class_rules = match bytes.one_in(4) {
-        true => (0..bytes.below(5))
+    let class_rules = if bytes.one_in(4) {
+        (0..bytes.below(5))
             .map(|_| ClassRule {
                 iou_threshold: bytes
                     .bool()
@@ -354,8 +360,9 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
                     .then(|| SizeLimits { min: [bytes.f32(), 4.0], max: [90.0, bytes.f32()] }),
                 max_detections: bytes.pick(&[0, 0, 1, 5, usize::MAX]),
             })
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
     let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
     Params {
@@ -384,7 +391,7 @@ fn place(bytes: &mut Bytes<'_>) -> ImagePlace {
             Bounds { left: bytes.f32(), top: bytes.f32(), right: bytes.f32(), bottom: bytes.f32() }
         }
         _ => {
-            // On a corner of some boxes, or between them.
+            // The edge is on a corner of some boxes, or between corners.
             let span = bytes.pick(&[640.0, 64.0, 1.0, 1920.0]);
             let [left, top, right, bottom] = [0, 0, 16, 16].map(|from: u8| {
                 let steps = f32::from(from + bytes.byte() % 17);
@@ -436,10 +443,8 @@ fn any_masks(bytes: &mut Bytes<'_>, params: &mut Params, place: &mut ImagePlace)
         true => [bytes.f32(), bytes.f32()],
         false => bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]),
     };
-    let mut any = |usual: &[f64]| match bytes.one_in(8) {
-        true => f64::from(bytes.f32()),
-        false => bytes.pick(usual),
-    };
+    let mut any =
+        |usual: &[f64]| if bytes.one_in(8) { f64::from(bytes.f32()) } else { bytes.pick(usual) };
     let ratio = [0, 1].map(|_| any(&[1.0, 2.7, 0.4]));
     let offset = [0, 1].map(|_| any(&[0.0, 17.0, -8.5]));
     let size = [0, 1].map(|_| bytes.pick(&[64, 33, 150, 1, 0]));
@@ -450,7 +455,7 @@ fn any_masks(bytes: &mut Bytes<'_>, params: &mut Params, place: &mut ImagePlace)
 const NUMBERS: [usize; 12] =
     [0, 1, 2, 4, 5, 6, 85, 1000, 1 << 32, 1 << 40, usize::MAX / 2, usize::MAX];
 
-/// A layout of any numbers: its fields are public. It has one image.
+/// Generates a layout for one image. Its numbers can be anything, since its fields are public.
 fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     let field = |bytes: &mut Bytes<'_>| Field {
         tensor: bytes.pick(&[0, 0, 0, 1, 2, usize::MAX]),
@@ -473,11 +478,11 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     .into()
 }
 
-/// Most anchors of all images, so that a case ends soon.
+/// Maximum number of anchors in all images, which bounds the time of a case.
 const MOST_ANCHORS: usize = 10_000;
 
-/// Changes the number of images and the image strides, so that images overlap, are equal, or are partly
-/// or wholly beyond the memory.
+/// Changes the number of images and the image strides. Images then overlap, are identical, or are
+/// partly or completely outside of the memory.
 fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
     let numbers =
         [2, layout.images, 1, 3, 4, 7, 33, 1000, MAX_IMAGES, 0, MAX_IMAGES + 1, usize::MAX];
@@ -502,7 +507,7 @@ fn any_images(bytes: &mut Bytes<'_>, layout: &mut Layout) {
     }
 }
 
-/// A decoder's layout with one number changed, so that it may still fit.
+/// Changes one number in a decoder's layout, which may or may not still fit.
 fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout {
     let last = layout.groups.len() - 1;
     let group = &mut layout.groups[bytes.below(last + 1)];
@@ -547,7 +552,7 @@ fn altered(bytes: &mut Bytes<'_>, frames: Frames, mut layout: Layout) -> Layout 
     layout
 }
 
-/// A number that is near `number`, or any.
+/// Generates a number that is near `number`, or any number.
 fn any_number(bytes: &mut Bytes<'_>, number: usize) -> usize {
     match bytes.below(4) {
         0 => number.wrapping_sub(1),

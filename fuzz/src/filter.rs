@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` from properties to regions.
+//! Fuzzes `nmsfilter`, from properties to regions.
 //!
-//! In: properties, caps, tensors. Each frame must end as [`predict`] predicts.
+//! In: properties, caps and tensors. The result of each frame must be as [`predict`] predicts.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -37,10 +37,10 @@ const LABELS: [&str; 12] = [
     "\r",
 ];
 
-/// The label file of a case.
+/// Label file of a case.
 static LABEL_FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::replay::scratch("labels.txt"));
 
-/// A FIFO without a writer.
+/// A FIFO that has no writer.
 static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.fifo");
     let made = Command::new("mkfifo").arg(&path).status();
@@ -48,7 +48,7 @@ static FIFO: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// A sparse file of one byte more than a label file can have.
+/// A sparse file that exceeds the maximum size of a label file by one byte.
 static LARGE_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = crate::replay::scratch("labels.large");
     let file = File::create(&path).expect("the scratch folder can be written to");
@@ -77,7 +77,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
         set_property(bytes, &run.harness.element);
     }
     if !run.start(counts)? {
-        // With these properties it must start.
+        // The element must start with these properties.
         run.correct_properties();
         run.labels = None;
         if !run.start(counts)? {
@@ -105,16 +105,17 @@ fn set_property(bytes: &mut Bytes<'_>, element: &gst::Element) {
     watch::EXPECT_WARNINGS.store(false, Ordering::SeqCst);
 }
 
-/// An element and its predicted state.
+/// An element, and the predicted state of the element.
 struct Run {
     harness: Harness,
-    /// The content of the label file, if there is one.
+    /// Content of the label file, if there is one.
     labels: Option<Vec<u8>>,
     known: Known,
     overlay: Option<Overlay>,
     /// The last caps, if the element accepted them.
     caps: Option<gst::Caps>,
-    /// The expected counts of `stats`; `None` once a frame since the start was not predicted.
+    /// Expected counts of `stats`. They are `None` if a frame since the start could not be
+    /// predicted.
     stats: Option<[u64; 4]>,
 }
 
@@ -146,7 +147,7 @@ impl Run {
         self.harness.element.set_property("label-file", LABEL_FILE.to_str());
     }
 
-    /// Starts the element with its current properties; returns whether it started.
+    /// Starts the element with its current properties. Returns true if it started.
     fn start(&mut self, counts: &mut Counts) -> Result<bool, Failure> {
         let element = &self.harness.element;
         let path = element.property::<Option<String>>("label-file");
@@ -158,7 +159,7 @@ impl Run {
             }
             Some(_) => None,
         };
-        let settings = Snapshot::of(element);
+        let settings = Snapshot::take(element);
         let must_refuse = predict::refuses_to_start(&settings, labels.is_some());
         let must_start = !must_refuse && settings.nick("backend") == "cpu";
         self.known = Known::new(&settings, labels.unwrap_or_default());
@@ -199,7 +200,8 @@ impl Run {
         counts: &mut Counts,
     ) -> Result<(), Failure> {
         if bytes.one_in(4) {
-            // Several properties, so that the settings differ in many ways from those in force.
+            // Several properties change at once, so that the settings differ in many ways from the
+            // settings in force.
             for _ in 0..bytes.pick(&[1, 1, 2, 6]) {
                 set_property(bytes, &self.harness.element);
             }
@@ -225,10 +227,10 @@ impl Run {
         Ok(())
     }
 
-    /// Sets the properties that can change while frames pass to their defaults.
+    /// Resets the properties that can change while frames pass to their defaults.
     fn reset_settings(&self) {
         let element = &self.harness.element;
-        let snapshot = Snapshot::of(element);
+        let snapshot = Snapshot::take(element);
         let all = snapshot.changed().filter(|name| !["backend", "label-file"].contains(name));
         for name in all {
             let spec = element.find_property(name).expect("the snapshot is of this element");
@@ -236,7 +238,7 @@ impl Run {
         }
     }
 
-    /// Sets the properties whose values can prevent a start to values with which the element must start.
+    /// Sets all properties that could prevent a start to values with which the element must start.
     fn correct_properties(&self) {
         let element = &self.harness.element;
         element.set_property_from_str("backend", "cpu");
@@ -247,13 +249,13 @@ impl Run {
         }
     }
 
-    /// Stops the element and starts it again; it must then work as before.
+    /// Stops the element and starts it again. It must work as before.
     fn restart(&mut self, counts: &mut Counts) -> Result<(), Failure> {
         let caps = self.caps.clone();
         self.check_stats()?;
         self.harness.stop(gst::State::Ready);
         if !self.start(counts)? {
-            // A property that takes effect at the next start has a value that prevents it.
+            // A property that takes effect at the next start has a value that prevents the start.
             self.correct_properties();
             if !self.start(counts)? {
                 return Err(Failure("it does not start again".into()));
@@ -269,9 +271,10 @@ impl Run {
     fn frame(&mut self, bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
         let attached: Vec<Attached> =
             tensors::any(bytes).into_iter().map(|spec| Attached::new(bytes, spec)).collect();
-        let foreign: Vec<ForeignRegion> = match bytes.one_in(8) {
-            true => (0..1 + bytes.below(3)).map(|_| ForeignRegion::new(bytes)).collect(),
-            false => Vec::new(),
+        let foreign: Vec<ForeignRegion> = if bytes.one_in(8) {
+            (0..1 + bytes.below(3)).map(|_| ForeignRegion::new(bytes)).collect()
+        } else {
+            Vec::new()
         };
         let pts = bytes.pick(&[Some(0), None, Some(1_000_000_000), Some(u64::MAX - 1)]);
         let write = || {
@@ -282,9 +285,9 @@ impl Run {
             attached.iter().for_each(|tensor| tensor.write(writable));
             buffer
         };
-        let settings = Snapshot::of(&self.harness.element);
+        let settings = Snapshot::take(&self.harness.element);
         let expected = match self.caps {
-            // A second buffer, since mapping one changes it.
+            // Mapping a buffer changes it, so a second buffer is used.
             Some(_) => predict::frame(&settings, &mut self.known, &write()),
             None => Expected::Error("NotNegotiated".into()),
         };
@@ -313,7 +316,7 @@ impl Run {
         }
         let has_failed = !self.harness.errors().is_empty();
         if has_failed && !bytes.one_in(8) {
-            // Otherwise most frames would end with the same error.
+            // Without the reset, most frames would end with this error.
             self.reset_settings();
         }
         if has_failed || bytes.one_in(64) {
@@ -325,9 +328,12 @@ impl Run {
     fn check(&mut self, frame: Frame, counts: &mut Counts) -> Result<(), Failure> {
         let Frame { expected, result, foreign } = frame;
         let outputs = self.harness.out();
-        let expect = |holds: bool, what: &str| match holds {
-            true => Ok(()),
-            false => Err(Failure(format!("{what}: expected {expected:?}, result {result:?}"))),
+        let expect = |holds: bool, what: &str| {
+            if holds {
+                Ok(())
+            } else {
+                Err(Failure(format!("{what}: expected {expected:?}, result {result:?}")))
+            }
         };
         let has_output = result.is_ok() && outputs.len() == 1;
         match &expected {
@@ -373,7 +379,7 @@ impl Run {
         }
     }
 
-    /// Compares the property `stats` with what was predicted since the start.
+    /// Compares the property `stats` with the predictions since the start.
     fn check_stats(&self) -> Result<(), Failure> {
         const COUNTED: [&str; 4] = ["frames", "candidates", "survivors", "rejected"];
         let stats = self.harness.element.property::<gst::Structure>("stats");
@@ -386,7 +392,7 @@ impl Run {
         }
     }
 
-    /// Draws the regions on a picture, if the frame is small.
+    /// Draws the regions on a picture if the frame is small.
     fn draw(&mut self, buffers: Vec<gst::Buffer>, counts: &mut Counts) -> Result<(), Failure> {
         let Some(caps) = &self.caps else { return Ok(()) };
         let is_small = self.known.frame.is_some_and(|[w, h]| u64::from(w) * u64::from(h) < 70_000);
@@ -401,14 +407,14 @@ impl Run {
     }
 }
 
-/// The expected and the actual result of a frame.
+/// The expected result and the actual result of a frame.
 struct Frame {
     expected: Expected,
     result: Result<gst::FlowSuccess, gst::FlowError>,
     foreign: usize,
 }
 
-/// Valid metadata must be read as it was written.
+/// Checks that valid metadata is read exactly as it was written.
 fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Failure> {
     if attached.len() > MAX_TENSORS || !attached.iter().all(Attached::is_valid) {
         return Ok(());
@@ -418,17 +424,18 @@ fn check_reader(attached: &[Attached], buffer: &gst::BufferRef) -> Result<(), Fa
         Err(error) => return Err(Failure(format!("valid metadata cannot be read: {error}"))),
     };
     let mut wanted: Vec<String> = attached.iter().map(ToString::to_string).collect();
-    // The order is by kind of metadata.
+    // Tensors are ordered by kind of metadata, so both lists are sorted.
     let mut sorted = found.clone();
     wanted.sort();
     sorted.sort();
-    match wanted == sorted {
-        true => Ok(()),
-        false => Err(Failure(format!("{wanted:?} was written, {found:?} is read"))),
+    if wanted == sorted {
+        Ok(())
+    } else {
+        Err(Failure(format!("{wanted:?} was written, {found:?} is read")))
     }
 }
 
-/// Compares the regions on a buffer, after the `foreign` ones, with what was decoded.
+/// Compares the regions on a buffer that follow the `foreign` ones with the decoded regions.
 fn attached_regions(
     buffer: &gst::BufferRef,
     foreign: usize,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One element between two pads, without a pipeline.
+//! Runs one element between two pads, without a pipeline.
 //!
-//! In: caps, events and buffers. Out: the element's buffers and the errors that it posts.
+//! In: caps, events and buffers. Out: the element's buffers, and the errors that it posts.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
-/// An element, its input and its output.
+/// An element with its input and output.
 pub struct Harness {
     pub element: gst::Element,
     source: gst::Pad,
     sink: gst::Pad,
     bus: gst::Bus,
-    /// The errors that were popped from the bus.
+    /// Errors that were taken from the bus.
     errors: RefCell<Vec<String>>,
     out: Arc<Mutex<Vec<gst::Buffer>>>,
 }
@@ -47,7 +47,7 @@ impl Harness {
         Self { element, source, sink, bus, errors: RefCell::default(), out }
     }
 
-    /// Starts the element; returns whether it started.
+    /// Starts the element. Returns true if it started.
     pub fn start(&self) -> bool {
         self.sink.set_active(true).expect("it can be activated");
         let started = self.element.set_state(gst::State::Playing).is_ok();
@@ -59,23 +59,24 @@ impl Harness {
         let _ = self.source.set_active(false);
         let _ = self.sink.set_active(false);
         self.element.set_state(to).expect("an element can be stopped");
-        // In NULL the bus drops new messages and keeps earlier ones.
+        // In the state NULL, the bus drops new messages but keeps earlier ones.
         self.bus.set_flushing(true);
         self.bus.set_flushing(false);
     }
 
-    /// Sends caps and a segment; returns whether the element accepted the caps.
+    /// Sends caps and a segment. Returns true if the element accepted the caps.
     pub fn caps(&self, caps: &gst::Caps) -> bool {
         let pad = self.element.static_pad("sink").unwrap();
         let _ = pad.query_caps(Some(caps));
         let _ = pad.query_accept_caps(caps);
         let has_caps = self.source.sticky_event::<gst::event::Caps>(0).is_some();
         if !has_caps && self.source.sticky_event::<gst::event::Segment>(0).is_some() {
-            // Caps must precede the segment; flushing removes the old one.
+            // Caps must precede the segment. Flushing removes the old segment.
             self.flush();
         }
         self.source.push_event(gst::event::Caps::new(caps));
-        // The result is not enough: a sticky event that was refused is sent again.
+        // The result of the push is not enough, because a sticky event that was refused is sent
+        // again.
         let taken = pad.current_caps().as_ref() == Some(caps);
         self.segment();
         taken
@@ -97,7 +98,7 @@ impl Harness {
 
     pub fn push(&self, buffer: gst::Buffer) -> Result<gst::FlowSuccess, gst::FlowError> {
         if self.source.sticky_event::<gst::event::Segment>(0).is_none() {
-            // Without caps the element must report an error by itself.
+            // The element must report the missing caps itself.
             self.segment();
         }
         self.source.push(buffer)
@@ -108,24 +109,24 @@ impl Harness {
         std::mem::take(&mut *self.out.lock().unwrap())
     }
 
-    /// The buffers that were pushed since the last call of `take`.
+    /// Returns the buffers that were pushed since the last call of `take`.
     pub fn out(&self) -> Vec<gst::Buffer> {
         self.out.lock().unwrap().clone()
     }
 
-    /// Whether an error was posted since the last call of `errors`.
+    /// Returns true if an error was posted since the last call of `errors`.
     pub fn has_error(&self) -> bool {
         self.take_messages();
         !self.errors.borrow().is_empty()
     }
 
-    /// The errors that were posted since the last call.
+    /// Returns the errors that were posted since the last call.
     pub fn errors(&self) -> Vec<String> {
         self.take_messages();
         self.errors.take()
     }
 
-    /// Pops the messages from the bus and keeps the errors.
+    /// Takes all messages from the bus and keeps the errors.
     fn take_messages(&self) {
         let messages = std::iter::from_fn(|| self.bus.pop());
         let errors = messages.filter_map(|message| match message.view() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptions of layouts.
+//! Fuzzes descriptions of layouts.
 //!
-//! In: the text of a family of the crate with lines that are removed, repeated, moved, or whose words are replaced. It is
-//! a description, or an error that names a line of the text. Tensors whose shapes follow those of the text are read by
-//! it as by every engine.
+//! In: the text of one of the crate's families, in which lines are removed, repeated or moved, or
+//! words are replaced. The text must be a valid description, or give an error that names one of its
+//! lines. Tensors with the shapes of a valid description must be decoded alike by all engines.
 
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 46] = [
     "yes",
     "no",
     "0",
@@ -53,9 +53,15 @@ const WORDS: [&str; 40] = [
     "0.1 0.2",
     "10x13 16x30, 1 1, 2x2",
     "größe",
+    "known-classes",
+    "K",
+    "M",
+    "H,W,M",
+    "4+C+3K,N",
+    "N,6+M",
 ];
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 33] = [
     "name",
     "about",
     "label",
@@ -86,6 +92,9 @@ const KEYS: [&str; 30] = [
     "bins",
     "angle",
     "kind",
+    "exact",
+    "fewer-anchors",
+    "prototypes",
 ];
 
 pub fn drive(
@@ -104,9 +113,10 @@ pub fn drive(
         Ok(decoder) => decoder,
         Err(error) => {
             let (line, lines) = (error.line, text.lines().count().max(1));
-            return match (1..=lines).contains(&line) {
-                true => Ok(()),
-                false => Err(Failure(format!("{error} of line {line} of {lines}:\n{text}"))),
+            return if (1..=lines).contains(&line) {
+                Ok(())
+            } else {
+                Err(Failure(format!("{error} of line {line} of {lines}:\n{text}")))
             };
         }
     };
@@ -146,9 +156,9 @@ pub fn drive(
     }
 }
 
-/// A family's text, with changes.
+/// Returns the text of a family, with changes.
 fn text(bytes: &mut Bytes<'_>) -> String {
-    let family = bytes.pick(decoder::TEXTS);
+    let family = bytes.pick(&decoder::texts());
     let mut lines: Vec<String> = bytes.pick(family).lines().map(str::to_owned).collect();
     for _ in 0..bytes.below(5) {
         let index = bytes.below(lines.len());
@@ -177,7 +187,7 @@ fn text(bytes: &mut Bytes<'_>) -> String {
     lines.join("\n")
 }
 
-/// Shapes of tensors as the text has them, as far as they can be read line by line.
+/// Returns shapes of tensors that fit the text, if they can be found line by line.
 fn shapes(text: &str, side: f32, [anchors, classes]: [usize; 2]) -> Vec<Vec<usize>> {
     let sections = text.split('[').filter(|section| section.starts_with("tensor"));
     let mut shapes = Vec::new();
@@ -190,15 +200,18 @@ fn shapes(text: &str, side: f32, [anchors, classes]: [usize; 2]) -> Vec<Vec<usiz
         let has_two = text.contains("per-cell = 2");
         for stride in strides {
             let cells = (side / stride).floor() as usize;
-            let anchors = match is_per_level {
-                true => cells * cells * if has_two { 2 } else { 1 },
-                false => anchors,
-            };
+            let anchors =
+                if is_per_level { cells * cells * if has_two { 2 } else { 1 } } else { anchors };
             let term = |term: &str| match term.trim() {
                 "N" => anchors,
                 "C" => classes,
                 "A" => 3,
-                "H" | "W" => cells.min(64),
+                "H" | "W" if is_per_level => cells.min(64),
+                "H" => 16,
+                "W" => 24,
+                "M" => 8,
+                "2K" => 10,
+                "3K" => 15,
                 number => number.parse::<usize>().unwrap_or(1).min(64),
             };
             let axis = |axis: &str| axis.split('+').map(term).sum::<usize>();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuzzes nmsfilter.
+//! The fuzzer of nmsfilter.
 //!
-//! In: the bytes of a case. Out: a [`Failure`] if what the case does differs from what the reference engine
-//! and the rules predict, or if anything panics, warns or leaks.
+//! In: the bytes of a case. Out: a [`Failure`] if the case's result differs from the prediction of
+//! the reference engine and the rules, or if anything panics, warns or leaks.
 
 #[cfg(feature = "v1_26")]
 mod analytics;
@@ -38,12 +38,12 @@ use engines::Frames;
 
 pub use replay::clean;
 
-/// Why a case fails, for a message.
+/// The reason why a case fails, as a message.
 #[derive(Debug)]
 pub struct Failure(pub String);
 
-/// Registers the elements and records panics and logs. Files that cases need are written to a
-/// folder in `scratch`. Called once.
+/// Registers the elements, and begins to record panics and logs. Files that cases need are written
+/// to a folder in `scratch`. Must be called once.
 pub fn init(scratch: &Path) {
     gst::init().expect("GStreamer can be initialized");
     gstnmsfilter::plugin_register_static().expect("the plugin can be registered");
@@ -55,7 +55,7 @@ pub fn init(scratch: &Path) {
 /// Runs the case that these bytes make.
 ///
 /// # Errors
-/// If it finds a defect.
+/// Returns an error if the case finds a defect.
 pub fn run(case: &[u8], counts: &mut Counts) -> Result<(), Failure> {
     let mut bytes = Bytes::new(case);
     let driver = bytes.below(16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fuzzer's command line; see README.md.
+//! The command line of the fuzzer, which README.md explains.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -15,13 +15,13 @@ use nmsfuzz::counts::Counts;
 use nmsfuzz::coverage::Coverage;
 use nmsfuzz::seeds;
 
-/// The most time for one case.
+/// Maximum time for one case.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The most memory that the process may use.
+/// Maximum memory of the process.
 const MOST_MEMORY: u64 = 4 << 30;
 
-/// The least share of frames that must be decoded, in percent.
+/// Minimum percentage of frames that must be decoded.
 const LEAST_DECODED: u64 = 25;
 
 const USAGE: &str = "nmsfuzz run [--seconds N] [--frames N] [--seed N] [--keep FILE]
@@ -33,7 +33,7 @@ struct Options {
     seconds: u64,
     frames: u64,
     seed: u64,
-    /// The file to write the cases to that took new branches.
+    /// File to which cases that take new branches are written.
     keep: Option<PathBuf>,
 }
 
@@ -78,7 +78,7 @@ fn seeds_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds")
 }
 
-/// Runs the fuzzer in a process of its own, so that a case that ends the process can be reported.
+/// Runs the fuzzer in a child process, so that a case that ends the process can be reported.
 fn supervise(options: &Options) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let state = std::env::temp_dir().join(format!("nmsfuzz-{}.case", std::process::id()));
@@ -122,13 +122,13 @@ fn supervise(options: &Options) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The time when the current case began, in milliseconds; 0 if none runs.
+/// Time when the current case began, in milliseconds; 0 if no case is running.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 
-/// The current case, for the watchdog.
+/// Current case, for the watchdog.
 static CASE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Ends the process if a case takes too long.
+/// Starts a thread that ends the process if a case takes too long.
 fn watch_time(since: Instant) {
     std::thread::spawn(move || {
         loop {
@@ -202,16 +202,15 @@ fn work(state: &Path, options: &Options) -> ExitCode {
         if Coverage::is_there() { "" } else { " (not counted)" }
     );
     println!("{:>12}  seconds", since.elapsed().as_secs());
-    match reaches_the_engines(&counts) {
-        true => ExitCode::SUCCESS,
-        false => {
-            eprintln!("fewer than {LEAST_DECODED} of 100 frames were decoded");
-            ExitCode::FAILURE
-        }
+    if reaches_the_engines(&counts) {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("fewer than {LEAST_DECODED} of 100 frames were decoded");
+        ExitCode::FAILURE
     }
 }
 
-/// The number of frames that were pushed through `nmsfilter`.
+/// Returns the number of frames that were pushed through `nmsfilter`.
 fn frames(counts: &Counts) -> u64 {
     counts.get("filter: frames")
 }
@@ -221,7 +220,7 @@ fn reaches_the_engines(counts: &Counts) -> bool {
     counts.get("filter: decoded") * 100 >= frames(counts) * LEAST_DECODED && survivors > 0
 }
 
-/// The bytes of memory that the process uses.
+/// Returns the number of bytes of memory that the process uses.
 fn memory() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
@@ -235,12 +234,13 @@ fn replay(cases: &[&str]) -> ExitCode {
     let mut counts = Counts::default();
     for argument in cases {
         let path = Path::new(argument);
-        let cases = match path.is_dir() {
-            true => seeds::load(path).expect("the folder can be read"),
-            false => match seeds::from_hex(argument) {
+        let cases = if path.is_dir() {
+            seeds::load(path).expect("the folder can be read")
+        } else {
+            match seeds::from_hex(argument) {
                 Some(case) => vec![((*argument).to_owned(), case)],
                 None => return usage(),
-            },
+            }
         };
         for (name, case) in cases {
             if let Err(failure) = run(&case, since, &mut counts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metadata of tensors and regions on buffers, valid and invalid.
+//! Writes valid and invalid metadata of tensors and regions to buffers.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::bytes::Bytes;
 use crate::raw;
 use crate::tensors::Spec;
 
-/// The number of memories that are not freed yet.
+/// Number of memories that are not freed yet.
 pub static LIVE: AtomicI64 = AtomicI64::new(0);
 
 /// Bytes that are counted in [`LIVE`] until they are freed.
@@ -37,21 +37,21 @@ impl Drop for Counted {
     }
 }
 
-/// How a tensor's bytes are split into memories.
+/// How a tensor's bytes are distributed over memories.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Whole,
-    /// Two memories, split at this byte.
+    /// Two memories that are split at this byte.
     Split(usize),
-    /// Memories of 16 bytes, more than a buffer can hold without merging them.
+    /// Memories of 16 bytes. There are more than a buffer can hold without merging them.
     Pieces,
-    /// At this offset of a larger memory, which may misalign it.
+    /// A part of a larger memory, at this offset, which may misalign it.
     Part(usize),
-    /// Writable memory.
+    /// Memory that is writable.
     Writable,
 }
 
-/// What is wrong with the structure of `NmsFilterTensor`.
+/// An error in the structure `NmsFilterTensor`.
 #[derive(Clone, Copy, Debug)]
 enum Defect {
     None,
@@ -64,13 +64,13 @@ enum Defect {
     Bare,
 }
 
-/// A tensor and how it is written; the same each time.
+/// A tensor, and the way in which it is written, which is reproducible.
 #[derive(Clone, Debug)]
 pub struct Attached {
     pub spec: Spec,
     memory: Memory,
     defect: Defect,
-    /// Whether as `GstTensorMeta`.
+    /// If true, the tensor is written as `GstTensorMeta`.
     #[cfg_attr(not(feature = "v1_26"), allow(dead_code))]
     analytics: bool,
 }
@@ -89,9 +89,8 @@ impl Attached {
             13 => Memory::Part(bytes.pick(&[4, 8, 64])),
             _ => Memory::Writable,
         };
-        let defect = match bytes.one_in(16) {
-            false => Defect::None,
-            true => match bytes.below(8) {
+        let defect = if bytes.one_in(16) {
+            match bytes.below(8) {
                 0 | 1 => Defect::Missing(bytes.pick(&FIELDS)),
                 2 => Defect::OtherType(bytes.pick(&FIELDS)),
                 3 => Defect::Null(bytes.pick(&FIELDS)),
@@ -101,14 +100,17 @@ impl Attached {
                 ),
                 6 => Defect::Bare,
                 _ => Defect::Further,
-            },
+            }
+        } else {
+            Defect::None
         };
         Self { spec, memory, defect, analytics: bytes.one_in(3) }
     }
 
-    /// Whether a reader must return exactly this tensor.
+    /// Returns true if a reader must return exactly this tensor.
     pub fn is_valid(&self) -> bool {
-        // GStreamer 1.26.2 has one GstTensorMeta per buffer: another one replaces its tensors.
+        // In GStreamer 1.26.2, a buffer has only one GstTensorMeta, so another one replaces its
+        // tensors.
         if cfg!(feature = "v1_26") && self.analytics {
             return false;
         }
@@ -117,7 +119,7 @@ impl Attached {
         matches!(self.defect, Defect::None | Defect::Further) && fits && is_known
     }
 
-    /// Writes it to `buffer`.
+    /// Writes the tensor to `buffer`.
     pub fn write(&self, buffer: &mut gst::BufferRef) {
         #[cfg(feature = "v1_26")]
         if self.analytics {
@@ -223,10 +225,7 @@ const EDGES: [u32; 12] = [0, 1, 2, 5, 17, 30, 64, 100, 65_535, 1 << 24, i32::MAX
 
 impl ForeignRegion {
     pub fn new(bytes: &mut Bytes<'_>) -> Self {
-        let kind = match bytes.one_in(16) {
-            true => b"face\xff\xc3",
-            false => bytes.pick(&KINDS),
-        };
+        let kind = if bytes.one_in(16) { b"face\xff\xc3" } else { bytes.pick(&KINDS) };
         let rect = [0; 4].map(|_: u32| bytes.pick(&EDGES));
         let params = bytes.below(16);
         let details = if bytes.one_in(2) { details(bytes) } else { Vec::new() };
@@ -255,13 +254,14 @@ impl ForeignRegion {
         };
         let last = buffer.iter_meta_mut::<gst_video::VideoRegionOfInterestMeta>().last();
         let mut last = last.expect("it was just added");
-        // The overlay reads the first structure of a name.
+        // The overlay reads the first structure with a given name.
         self.details.iter().for_each(|detail| last.add_param(detail.clone()));
         last.add_param(param.build());
     }
 }
 
-/// The structures of an oriented box, of keypoints and of a mask, of which fields may be missing or not fit.
+/// Generates the structures of an oriented box, of keypoints and of a mask. Fields may be missing
+/// or not fit together.
 fn details(bytes: &mut Bytes<'_>) -> Vec<gst::Structure> {
     const NUMBERS: [f64; 14] = [
         0.0,
@@ -314,18 +314,19 @@ fn details(bytes: &mut Bytes<'_>) -> Vec<gst::Structure> {
         mask.set("data", gst::glib::Bytes::from_owned(data));
         made.push(mask);
     }
-    // A field of another type, or none.
+    // A field is replaced by a field of another type, or is removed.
     if let Some(last) = made.last_mut().filter(|_| bytes.one_in(8)) {
         let name = bytes.pick(&["data", "count", "width", "left", "rotation", "layout"]);
-        match bytes.one_in(2) {
-            true => last.set(name, bytes.pick(&["x", ""])),
-            false => last.remove_field(name),
+        if bytes.one_in(2) {
+            last.set(name, bytes.pick(&["x", ""]))
+        } else {
+            last.remove_field(name)
         }
     }
     made
 }
 
-/// As the plugin displays it.
+/// Formats the tensor like the plugin.
 impl std::fmt::Display for Attached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let dims: Vec<String> = self.spec.dims.iter().map(u64::to_string).collect();

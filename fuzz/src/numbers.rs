@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Anchors: boxes and scores as detectors write them, and numbers that they should not write.
+//! Generates anchors: boxes and scores as detectors output them, and numbers that they should never
+//! output.
 
 use fastrand::Rng;
 
 use crate::bytes::{Bytes, SPECIAL};
 
-/// An anchor's corners, objectness and class scores.
+/// Corners, objectness and class scores of an anchor.
 pub struct Anchor {
     pub corners: [f32; 4],
     pub objectness: f32,
     pub scores: Vec<f32>,
 }
 
-/// How anchors are distributed.
+/// The distribution of anchors.
 struct Profile {
-    /// The side of the square that contains the objects' first corners, in pixels.
+    /// Side of the square that contains the objects' first corners, in pixels.
     span: f32,
-    /// Whether coordinates are multiples of `span / 32`, so that overlaps can equal thresholds.
+    /// If true, coordinates are multiples of `span / 32`, so that overlaps can equal thresholds.
     on_a_grid: bool,
-    /// The number of distinct scores; 0 for no limit.
+    /// Number of distinct scores; 0 for no limit.
     score_levels: u32,
-    /// The factor of all scores.
+    /// Factor that multiplies all scores.
     score_scale: f32,
     objects: usize,
 }
 
 impl Profile {
-    fn of(bytes: &mut Bytes<'_>, count: usize) -> Self {
+    fn generate(bytes: &mut Bytes<'_>, count: usize) -> Self {
         Self {
             span: bytes.pick(&[640.0, 64.0, 1.0, 1920.0, 1.0e-3, 1.0e6, 3.0e8]),
             on_a_grid: bytes.bool(),
@@ -37,9 +38,9 @@ impl Profile {
     }
 }
 
-/// `count` anchors, each near one of some objects.
+/// Generates `count` anchors, each near an object.
 pub fn anchors(bytes: &mut Bytes<'_>, count: usize, classes: usize) -> Vec<Anchor> {
-    let profile = Profile::of(bytes, count);
+    let profile = Profile::generate(bytes, count);
     let mut rng = bytes.rng();
     let centers: Vec<[f32; 3]> = (0..profile.objects)
         .map(|_| [rng.f32(), rng.f32(), 0.02 + rng.f32() * 0.2].map(|part| part * profile.span))
@@ -71,7 +72,8 @@ fn anchor(rng: &mut Rng, profile: &Profile, centers: &[[f32; 3]], classes: usize
     Anchor { corners, objectness: if rng.bool() { 1.0 } else { rng.f32() }, scores }
 }
 
-/// Replaces some of `numbers` by special ones: a share of all, and single ones at chosen indices.
+/// Replaces some of `numbers` by special numbers: a fraction of all, and single ones at chosen
+/// indices.
 pub fn corrupt(bytes: &mut Bytes<'_>, numbers: &mut [f32]) {
     if numbers.is_empty() {
         return;

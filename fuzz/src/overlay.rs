@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `roioverlay` with any regions. It must draw, and only inside the picture.
+//! Fuzzes `roioverlay` with any regions. It must draw, but only inside of the picture.
 
 use gst_video::VideoInfo;
 
@@ -11,14 +11,14 @@ use crate::{Failure, caps, properties, watch};
 
 const SIDES: [i32; 12] = [64, 1, 2, 3, 16, 17, 48, 100, 128, 200, 7, 33];
 
-/// An overlay that has caps.
+/// A `roioverlay` that has caps.
 pub struct Overlay {
     harness: Harness,
     size: usize,
 }
 
 impl Overlay {
-    /// `None` if the overlay cannot draw on frames of these caps.
+    /// Returns `None` if the overlay cannot draw on frames with these caps.
     pub fn new(caps: &gst::Caps) -> Option<Self> {
         let harness = Harness::new("roioverlay");
         Self::with(harness, caps)
@@ -32,7 +32,7 @@ impl Overlay {
         taken.then_some(Self { harness, size })
     }
 
-    /// Appends a picture and `behind` further bytes to `buffer`, and draws regions on the picture.
+    /// Appends a picture and `behind` more bytes to `buffer`, and draws regions on the picture.
     pub fn draw(
         &self,
         mut buffer: gst::Buffer,
@@ -55,18 +55,16 @@ impl Overlay {
             "overlay: pixels drawn",
             map[..self.size].iter().filter(|&&b| b != 0x80).count() as u64,
         );
-        match map[self.size..].iter().all(|&byte| byte == BEHIND) {
-            true => Ok(()),
-            false => Err(Failure("roioverlay draws behind the picture".into())),
+        if map[self.size..].iter().all(|&byte| byte == BEHIND) {
+            Ok(())
+        } else {
+            Err(Failure("roioverlay draws behind the picture".into()))
         }
     }
 }
 
 pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> {
-    let caps = match bytes.one_in(16) {
-        true => caps::any(bytes),
-        false => caps::video(bytes, &SIDES),
-    };
+    let caps = if bytes.one_in(16) { caps::any(bytes) } else { caps::video(bytes, &SIDES) };
     let area = |caps: &gst::Caps| VideoInfo::from_caps(caps).map_or(0, |info| info.size());
     if area(&caps) > 400_000 {
         return Ok(());
@@ -92,7 +90,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Pushes a picture with too few bytes. GStreamer decides whether that is an error.
+/// Pushes a picture with too few bytes. GStreamer decides if this is an error.
 fn short(bytes: &mut Bytes<'_>, overlay: &Overlay, counts: &mut Counts) {
     let mut buffer = gst::Buffer::from_mut_slice(vec![0_u8; bytes.below(overlay.size + 1)]);
     ForeignRegion::new(bytes).write(buffer.make_mut());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Predicts the result of a frame in `nmsfilter`.
 //!
-//! In: the values of properties, caps, a buffer with tensors. Out: [`Expected`], from the reference engine
-//! and the documented rules. No other module depends on the names and meanings of properties.
+//! In: the values of properties, caps, and a buffer with tensors. Out: [`Expected`], computed with
+//! the reference engine and the documented rules. Only this module depends on the names and
+//! meanings of properties.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ use nmsfilter_core::tensor::TensorView;
 use crate::engines;
 use crate::snapshot::Snapshot;
 
-/// The properties whose effect is predicted. No frame is predicted once another one was changed.
+/// Properties whose effect is predicted. After any other property was changed, no frame is
+/// predicted.
 const PREDICTED: [&str; 31] = [
     "attach",
     "backend",
@@ -59,11 +61,11 @@ const PREDICTED: [&str; 31] = [
 /// The result of a frame.
 #[derive(Debug)]
 pub enum Expected {
-    /// An error, of this kind.
+    /// An error of this kind.
     Error(String),
     WithoutTensors,
     Decoded(Decoded),
-    /// Not predicted: any result, but no crash.
+    /// The result is not predicted, but the element must not crash.
     Anything,
 }
 
@@ -72,48 +74,49 @@ pub enum Expected {
 pub struct Decoded {
     pub candidates: u64,
     pub rejected: u64,
-    /// By rank, with the label of each.
+    /// Regions by rank, each with its label.
     pub regions: Vec<(Region, String)>,
-    /// Whether regions of interest are attached at all.
+    /// True if regions of interest are attached at all.
     pub as_regions: bool,
     pub keeps_tensors: bool,
-    /// Whether the settings in force are earlier ones, since the current ones cannot be used.
+    /// True if earlier settings are in force, because the current settings cannot be used.
     pub by_earlier_settings: bool,
 }
 
-/// The state of an element since it was started, apart from its properties.
+/// The state of an element since it was started, without its properties.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// The labels of the label file, as read at the start.
+    /// Labels that were read from the label file at the start.
     pub labels: Vec<String>,
-    /// The value of `backend` at the start.
+    /// Value of `backend` at the start.
     backend: String,
-    /// The size in the caps.
+    /// Size of frames in the caps.
     pub frame: Option<[u32; 2]>,
-    /// The last settings that were usable.
+    /// Last settings that could be used.
     in_force: Option<Snapshot>,
-    /// Whether a frame was decoded.
+    /// True if a frame was decoded.
     has_decoded: bool,
-    /// Whether a property was changed whose effect is not predicted.
+    /// True if a property was changed whose effect is not predicted.
     is_unpredictable: bool,
 }
 
 impl Known {
     pub fn new(settings: &Snapshot, labels: Vec<String>) -> Self {
-        // Some of these properties are read at the start only.
+        // Some of these properties are read only at the start.
         let is_unpredictable = settings.changed().any(|name| !PREDICTED.contains(&name));
         Self { labels, backend: settings.nick("backend"), is_unpredictable, ..Self::default() }
     }
 }
 
-/// The frame size in caps.
+/// Returns the frame size in caps.
 pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     let structure = caps.structure(0)?;
     let side = |name| structure.get::<i32>(name).ok().and_then(|side| side.try_into().ok());
     Some([side("width")?, side("height")?])
 }
 
-/// The labels in a label file; `None` if it is not valid text, or has no label.
+/// Returns the labels in a label file. Returns `None` if the file is not valid text, or has no
+/// label.
 pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -124,13 +127,13 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     Some(labels).filter(|labels| !labels.is_empty())
 }
 
-/// The result of pushing `buffer` next. Settings can come into force by it.
+/// Predicts the result of pushing `buffer` next. The push can bring settings into force.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
     known.is_unpredictable |= settings.changed().any(|name| !PREDICTED.contains(&name));
-    // The tensors of `GstTensorMeta` and those of the plugin's own metadata are those of two elements, of which
-    // the element reads one.
+    // Tensors in `GstTensorMeta` and tensors in the plugin's own metadata belong to two inference
+    // elements. The element reads only one of them.
     known.is_unpredictable |= has_both_kinds(buffer);
-    // A file that cannot be read is an error of the start, or a pending setting while playing.
+    // A file that cannot be read is an error at the start, and a pending setting while playing.
     known.is_unpredictable |= settings.nick("decoder") == "layout";
     if known.is_unpredictable {
         return Expected::Anything;
@@ -147,7 +150,7 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
             plan
         }
         Err(error) => {
-            // Until a frame was decoded, unusable settings are an error.
+            // Settings that cannot be used are an error until a frame was decoded.
             let earlier = known.in_force.as_ref().filter(|_| known.has_decoded);
             match earlier.and_then(|earlier| Plan::new(earlier, known, tensors).ok()) {
                 Some(plan) => Plan { by_earlier_settings: true, ..plan },
@@ -169,7 +172,7 @@ fn has_both_kinds(buffer: &gst::BufferRef) -> bool {
     has("NmsFilterTensor-api") && has("GstTensorMetaAPI")
 }
 
-/// What is derived from settings, tensors and caps.
+/// Everything that follows from settings, tensors and caps.
 struct Plan {
     plan: plan::Plan,
     mapping: Mapping,
@@ -235,7 +238,7 @@ impl Plan {
     }
 }
 
-/// The errors of settings that are independent of tensors.
+/// Returns the errors of settings that do not depend on tensors.
 fn check(settings: &Snapshot) -> Result<(), String> {
     if cannot_attach(settings) {
         return Err("NoAnalytics".into());
@@ -251,7 +254,7 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     if number("max-size") > 0.0 && number("min-size") > number("max-size") {
         return Err("SizeLimits".into());
     }
-    // No buffer has metadata of DeepStream.
+    // No buffer has DeepStream's metadata.
     let kinds = settings.nicks("attach");
     let has = |kind: &str| kinds.iter().any(|nick| nick == kind);
     if has("nvds") && !has("roi") && !(has("analytics") && HAS_ANALYTICS) {
@@ -264,7 +267,7 @@ fn cannot_attach(settings: &Snapshot) -> bool {
     settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
 }
 
-/// The core's value for the nick of a property of enumeration type.
+/// Converts the nick of a property to the core's enumeration value.
 macro_rules! value_of {
     ($settings:expr, $name:literal, { $($nick:literal => $value:expr,)+ }) => {
         match $settings.nick($name).as_str() {
@@ -318,7 +321,7 @@ fn overlap(settings: &Snapshot) -> Overlap {
     })
 }
 
-/// The parameters, with lengths in pixels of the frame.
+/// Returns the parameters. Lengths are in pixels of the frame.
 fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     let cap = |name| settings.get::<u32>(name) as usize;
     let max = settings.get::<f32>("max-size");
@@ -341,18 +344,18 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     }
 }
 
-/// The thresholds by `score-threshold`, `classes` and `class-thresholds`.
+/// Returns the thresholds that `score-threshold`, `classes` and `class-thresholds` set.
 fn thresholds(
     settings: &Snapshot,
     labels: &[String],
     choice: &Choice,
 ) -> Result<ClassThresholds, String> {
     let score: f32 = settings.get("score-threshold");
-    let mut of: BTreeMap<usize, f32> = BTreeMap::new();
+    let mut thresholds: BTreeMap<usize, f32> = BTreeMap::new();
     for name in entries(settings, "classes") {
-        of.insert(class_of(&name, labels, choice)?, score);
+        thresholds.insert(class_of(&name, labels, choice)?, score);
     }
-    let excludes_others = !of.is_empty();
+    let excludes_others = !thresholds.is_empty();
     let values = by_class(settings, "class-thresholds", labels, choice, |text| {
         text.parse::<f32>().ok().filter(|threshold| threshold.is_finite())
     })?;
@@ -361,41 +364,42 @@ fn thresholds(
         if threshold >= 2.0 && has_probabilities {
             return Err("Percentage".into());
         }
-        if !excludes_others || of.contains_key(&class) {
-            of.insert(class, threshold);
+        if !excludes_others || thresholds.contains_key(&class) {
+            thresholds.insert(class, threshold);
         }
     }
     let default = if excludes_others { f32::INFINITY } else { score };
-    let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
-    let per_class = (0..count).map(|class| of.get(&class).copied().unwrap_or(default)).collect();
+    let count = thresholds.last_key_value().map_or(0, |(&last, _)| last + 1);
+    let per_class =
+        (0..count).map(|class| thresholds.get(&class).copied().unwrap_or(default)).collect();
     Ok(ClassThresholds { default, per_class })
 }
 
-/// The rules by `class-max-detections`, `class-iou-thresholds` and `class-sizes`.
+/// Returns the rules that `class-max-detections`, `class-iou-thresholds` and `class-sizes` set.
 fn class_rules(
     settings: &Snapshot,
     labels: &[String],
     choice: &Choice,
 ) -> Result<Vec<ClassRule>, String> {
-    let mut of: BTreeMap<usize, ClassRule> = BTreeMap::new();
+    let mut rules: BTreeMap<usize, ClassRule> = BTreeMap::new();
     for (class, limit) in
         by_class(settings, "class-max-detections", labels, choice, |text| text.parse::<u32>().ok())?
     {
-        of.entry(class).or_default().max_detections = limit as usize;
+        rules.entry(class).or_default().max_detections = limit as usize;
     }
     for (class, threshold) in by_class(settings, "class-iou-thresholds", labels, choice, |text| {
         text.parse().ok().filter(|threshold| (0.0..=1.0).contains(threshold))
     })? {
-        of.entry(class).or_default().iou_threshold = Some(threshold);
+        rules.entry(class).or_default().iou_threshold = Some(threshold);
     }
     for (class, limits) in by_class(settings, "class-sizes", labels, choice, sizes)? {
-        of.entry(class).or_default().sizes = Some(limits);
+        rules.entry(class).or_default().sizes = Some(limits);
     }
-    let count = of.last_key_value().map_or(0, |(&last, _)| last + 1);
-    Ok((0..count).map(|class| of.get(&class).copied().unwrap_or_default()).collect())
+    let count = rules.last_key_value().map_or(0, |(&last, _)| last + 1);
+    Ok((0..count).map(|class| rules.get(&class).copied().unwrap_or_default()).collect())
 }
 
-/// The limits of an entry of `class-sizes`.
+/// Parses the limits in an entry of `class-sizes`.
 fn sizes(text: &str) -> Option<SizeLimits> {
     let numbers = |text: &str| -> Option<Vec<f32>> {
         let sides = text.split('x').map(|side| side.trim().parse::<f32>().ok());
@@ -411,7 +415,7 @@ fn sizes(text: &str) -> Option<SizeLimits> {
         .then(|| SizeLimits { min: [min[0], min[1]], max: [max[0], max[1]] })
 }
 
-/// The entries of a list with the values of classes.
+/// Returns the entries of a list that has values for classes.
 fn by_class<T>(
     settings: &Snapshot,
     property: &str,
@@ -436,19 +440,19 @@ fn by_class<T>(
 }
 
 fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {
-    let class = match !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
-        true => name.parse().ok(),
-        false => (0..(labels.len() + choice.layout.first_label() as usize)
-            .max(choice.layout.classes))
-            .find(|&class| name_of(class as u32, labels, choice) == name),
+    let class = if !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
+        name.parse().ok()
+    } else {
+        (0..(labels.len() + choice.layout.first_label() as usize).max(choice.layout.classes))
+            .find(|&class| name_of(class as u32, labels, choice) == name)
     };
     class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
 }
 
-/// The entries of a list.
+/// Returns the entries of a list.
 fn entries(settings: &Snapshot, property: &str) -> Vec<String> {
     let list = settings.get::<Option<String>>(property).unwrap_or_default();
-    // Characters that no property has stand for escaped ones.
+    // Escaped characters are temporarily replaced by characters that no property contains.
     let list = list.replace(r"\\", "\u{e000}").replace(r"\,", "\u{e001}");
     let entry = |entry: &str| entry.replace('\u{e000}', r"\").replace('\u{e001}', ",");
     list.split(',').map(|text| entry(text).trim().to_owned()).filter(|e| !e.is_empty()).collect()
@@ -463,14 +467,15 @@ fn name_of(class: u32, labels: &[String], choice: &Choice) -> String {
     name.map_or_else(|| format!("class-{class}"), Into::into)
 }
 
-/// Whether the element must refuse to start, apart from a missing GPU.
+/// Returns true if the element must refuse to start. A missing GPU is not considered.
 pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
     let version = settings.get::<Option<String>>("deepstream-version");
-    let is_known =
-        |text: String| text.parse().is_ok_and(|version| StructureLayout::of(version).is_ok());
-    // The property layout-file is set to no description of a layout.
+    let is_known = |text: String| {
+        text.parse().is_ok_and(|version| StructureLayout::for_version(version).is_ok())
+    };
+    // The generated values of the property layout-file never name a valid description.
     let needs_layout_file = settings.nick("decoder") == "layout";
-    // It is set to no file.
+    // The generated values of the property nvinfer-config never name a file.
     let config = settings.get::<Option<String>>("nvinfer-config").filter(|path| !path.is_empty());
     cannot_attach(settings)
         || config.is_some()
@@ -479,14 +484,15 @@ pub fn refuses_to_start(settings: &Snapshot, labels_are_valid: bool) -> bool {
         || needs_layout_file
 }
 
-/// The size of the model's input: the properties, else that of the frame.
+/// Returns the size of the model's input: the properties if they are set, otherwise the frame's
+/// size.
 fn model_size(settings: &Snapshot, frame: Option<[u32; 2]>) -> Option<[f32; 2]> {
     let set: [u32; 2] = ["model-width", "model-height"].map(|name| settings.get(name));
     let size = if set == [0, 0] { frame } else { Some(set) };
     size.filter(|size| !size.contains(&0)).map(|size| size.map(|side| side as f32))
 }
 
-/// The name of an error's innermost variant that is not a wrapper.
+/// Returns the name of an error's innermost variant, ignoring wrappers.
 pub fn kind(error: &impl std::fmt::Debug) -> String {
     let text = format!("{error:?}");
     let names = text.split(['(', '{', ' ']).filter(|part| !part.is_empty());

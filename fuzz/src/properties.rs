@@ -7,7 +7,7 @@ use gst::prelude::*;
 use crate::bytes::Bytes;
 use crate::raw;
 
-/// Strings; some are valid for each property of type string.
+/// Values for string properties. For each string property, some of them are valid.
 const STRINGS: [&str; 25] = [
     "",
     "0",
@@ -38,10 +38,10 @@ const STRINGS: [&str; 25] = [
 
 const NOT_UTF8: [&[u8]; 4] = [b"\xff", b"person\xc3", b"0,\xed\xa0\x80:0.5", b"\xf0\x9f\x98"];
 
-/// The properties that can be set.
+/// Returns the properties that can be set.
 fn settable(element: &gst::Element) -> Vec<glib::ParamSpec> {
     let all = element.list_properties();
-    // The parent is set when the element is added to a bin.
+    // The parent is set only by adding the element to a bin.
     let settable = all.iter().filter(|spec| is_writable(spec) && spec.name() != "parent");
     settable.cloned().collect()
 }
@@ -51,11 +51,12 @@ fn is_writable(spec: &glib::ParamSpec) -> bool {
     flags.contains(glib::ParamFlags::WRITABLE) && !flags.contains(glib::ParamFlags::CONSTRUCT_ONLY)
 }
 
-/// Picks a property by rendezvous hashing: when a property is added, it gets some of the bytes of each
-/// other one, and the remaining bytes keep their property.
+/// Picks a property by rendezvous hashing. If a property is added later, it takes some bytes from
+/// each of the others, and all remaining bytes still pick their old property.
 fn pick(element: &gst::Element, byte: u8) -> glib::ParamSpec {
     let rank = |spec: &glib::ParamSpec| {
-        // FNV-1a, with a mixing step, since the last byte affects few bits otherwise.
+        // FNV-1a with an additional mixing step, because otherwise the last byte would affect only
+        // few bits.
         let bytes = spec.name().bytes().chain([byte]);
         let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -65,18 +66,19 @@ fn pick(element: &gst::Element, byte: u8) -> glib::ParamSpec {
     settable(element).into_iter().max_by_key(rank).expect("every element has properties")
 }
 
-/// Sets one property to a value of its type, or of another.
+/// Sets one property to a value of its type, or of another type.
 pub fn set_one(bytes: &mut Bytes<'_>, element: &gst::Element) -> String {
     let spec = pick(element, bytes.byte());
-    let wanted = match bytes.one_in(32) {
-        true => bytes.pick(&[
+    let wanted = if bytes.one_in(32) {
+        bytes.pick(&[
             glib::Type::STRING,
             glib::Type::F64,
             glib::Type::I32,
             glib::Type::U64,
             glib::Type::BOOL,
-        ]),
-        false => spec.value_type(),
+        ])
+    } else {
+        spec.value_type()
     };
     let value = value(bytes, &spec, wanted);
     let text = format!("{} = {value:?}", spec.name());
@@ -124,7 +126,7 @@ fn string(bytes: &mut Bytes<'_>, any_bytes: bool) -> glib::Value {
         0..12 => raw::string(Some(bytes.pick(&STRINGS).as_bytes())),
         12 => raw::string(None),
         13 => {
-            // Several strings, concatenated.
+            // Several strings are concatenated.
             let pieces: String = (0..bytes.below(12)).map(|_| bytes.pick(&STRINGS)).collect();
             raw::string(Some(pieces.as_bytes()))
         }

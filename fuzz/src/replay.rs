@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tensorreplay` with files of any content. It must attach what a valid file holds, and refuse other files
-//! with an error.
+//! Fuzzes `tensorreplay` with files of any content. It must attach the content of valid files, and
+//! reject all other files with an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -15,17 +15,17 @@ use crate::counts::Counts;
 use crate::harness::Harness;
 use crate::{Failure, caps, properties, tensors, watch};
 
-/// A folder for this process; its files are small and overwritten by each case.
+/// A folder for this process. Its files are small, and each case overwrites them.
 static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes the scratch folder in another.
+/// Makes the scratch folder inside of `folder`.
 pub fn init(folder: &Path) {
     let folder = folder.join(format!("nmsfuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("the scratch folder can be made");
     SCRATCH.set(folder).expect("it is made once");
 }
 
-/// A file in the scratch folder.
+/// Returns the path of a file in the scratch folder.
 pub fn scratch(name: &str) -> PathBuf {
     SCRATCH.get().expect("it has been made").join(name)
 }
@@ -35,7 +35,7 @@ pub fn clean() {
     let _ = std::fs::remove_dir_all(SCRATCH.get().expect("it has been made"));
 }
 
-/// A file, and the tensor that it holds if it is valid: shape and bytes.
+/// A file. If it is valid, also the shape and bytes of its tensor.
 struct File {
     name: &'static str,
     content: Vec<u8>,
@@ -99,7 +99,7 @@ pub fn drive(bytes: &mut Bytes<'_>, counts: &mut Counts) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Checks that the attached tensor can be read, and equals that of a valid file.
+/// Checks that the attached tensor can be read, and that it equals the tensor of a valid file.
 fn check(buffer: &gst::BufferRef, file: &File) -> Result<(), Failure> {
     let failure = |what: String| Failure(format!("replay of {}: {what}", file.name));
     let tensors = Tensors::of(buffer).map_err(|error| failure(error.to_string()))?;
@@ -154,7 +154,7 @@ fn csv(bytes: &mut Bytes<'_>) -> File {
         content.push_str(&row.map(|number| format!("{number}")).join(bytes.pick(&[",", ", "])));
         content.push_str(bytes.pick(&["\n", "\r\n", "\n\n"]));
     }
-    // The text of a NaN does not determine its bits.
+    // The text NaN does not determine the bits of the number.
     let has_no_nan = numbers.iter().all(|number| !number.is_nan());
     let shape = format!("{}x4", numbers.len() / 4);
     let tensor = has_no_nan.then(|| (shape, bytemuck::cast_slice(&numbers).to_vec()));
@@ -178,7 +178,7 @@ fn raw(bytes: &mut Bytes<'_>) -> File {
 /// Changes a file, so that it is probably invalid.
 fn mutate(bytes: &mut Bytes<'_>, file: &mut File) {
     file.tensor = None;
-    // Headers are within these bytes.
+    // The header is within these bytes.
     let end = file.content.len().min(128);
     for _ in 0..1 + bytes.below(3) {
         match bytes.below(5) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cases as text, new cases from kept ones, and the reduction of failing cases.
+//! Stores cases as text, makes new cases from kept ones, and reduces failing cases.
 
 use std::fs;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::Path;
 
 use fastrand::Rng;
 
-/// The most bytes of a new case.
+/// Maximum length of a new case in bytes.
 const LONGEST: usize = 1024;
 
-/// A case as hexadecimal digits.
+/// Converts a case to hexadecimal digits.
 pub fn to_hex(case: &[u8]) -> String {
     case.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The case of these digits.
+/// Converts hexadecimal digits to a case.
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim().as_bytes();
     let pairs = digits.chunks(2).map(|pair| {
@@ -25,10 +25,11 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// The cases of all files `*.hex` of a folder, one per line; lines that begin with `#` are comments.
+/// Returns the cases in all files `*.hex` of a folder, one per line. Lines that begin with `#` are
+/// comments.
 ///
 /// # Errors
-/// If the folder or a file in it cannot be read.
+/// Returns an error if the folder or a file in it cannot be read.
 pub fn load(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut paths: Vec<_> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
@@ -48,7 +49,7 @@ pub fn load(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(cases)
 }
 
-/// A new case: random bytes, or a changed copy of a kept case.
+/// Makes a new case: random bytes, or a changed copy of a kept case.
 pub fn make(rng: &mut Rng, kept: &[Vec<u8>]) -> Vec<u8> {
     if kept.is_empty() || rng.u8(..) < 64 {
         let mut case = vec![0; rng.usize(1..400)];
@@ -77,7 +78,7 @@ fn change(rng: &mut Rng, case: &mut Vec<u8>, kept: &[Vec<u8>]) {
             case.splice(at..at, new);
         }
         6 => {
-            // The end of another case.
+            // Continue with the end of another case.
             let other = &kept[rng.usize(..kept.len())];
             let from = rng.usize(0..=other.len());
             case.truncate(at);
@@ -87,7 +88,8 @@ fn change(rng: &mut Rng, case: &mut Vec<u8>, kept: &[Vec<u8>]) {
     }
 }
 
-/// A shorter or simpler case that `fails`, after at most `trials` trials.
+/// Returns a shorter or simpler case for which `fails` is still true, after at most `trials`
+/// trials.
 pub fn shrink(mut case: Vec<u8>, mut trials: usize, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut step = case.len().div_ceil(2).max(1);
     loop {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of an element's properties at one point in time.
+//! Stores the values of an element's properties at one point in time.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use gst::glib;
 use gst::glib::ParamFlags;
 use gst::prelude::*;
 
-/// The values of the properties that the element's own type declares, except read-only ones.
+/// Values of the properties that the element's own type declares, without read-only properties.
 #[derive(Clone)]
 pub struct Snapshot(BTreeMap<String, Setting>);
 
@@ -20,7 +20,7 @@ struct Setting {
 }
 
 impl Snapshot {
-    pub fn of(element: &gst::Element) -> Self {
+    pub fn take(element: &gst::Element) -> Self {
         let all = element.list_properties();
         let own = all.iter().filter(|spec| {
             spec.owner_type() == element.type_() && spec.flags().contains(ParamFlags::READWRITE)
@@ -37,13 +37,13 @@ impl Snapshot {
         self.0.get(name).unwrap_or_else(|| panic!("there is no property {name}"))
     }
 
-    /// The value of a property of this type.
+    /// Returns the value of a property with this type.
     pub fn get<T: for<'a> glib::value::FromValue<'a> + 'static>(&self, name: &str) -> T {
         let value = &self.setting(name).value;
         value.get_owned().unwrap_or_else(|_| panic!("{name} is {value:?}"))
     }
 
-    /// The nick of an enumeration's value.
+    /// Returns the nick of an enumeration's value.
     pub fn nick(&self, name: &str) -> String {
         let value = &self.setting(name).value;
         let (_class, value) =
@@ -51,7 +51,7 @@ impl Snapshot {
         value.nick().to_owned()
     }
 
-    /// The nicks of the flags that are set.
+    /// Returns the nicks of the flags that are set.
     pub fn nicks(&self, name: &str) -> Vec<String> {
         let value = &self.setting(name).value;
         let (_class, flags) =
@@ -59,13 +59,13 @@ impl Snapshot {
         flags.into_iter().map(|flag| flag.nick().to_owned()).collect()
     }
 
-    /// The properties that differ from their defaults.
+    /// Returns the properties that differ from their defaults.
     pub fn changed(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, setting)| setting.is_changed).map(|(name, _)| name.as_str())
     }
 }
 
-/// Written without the properties that have their defaults.
+/// Prints only properties that differ from their defaults.
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changed = self.0.iter().filter(|(_, setting)| setting.is_changed);

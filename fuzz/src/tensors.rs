@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors as models write them, and invalid ones.
+//! Generates tensors as models output them, and invalid tensors.
 
 use half::f16;
 
@@ -10,13 +10,13 @@ use crate::numbers::{self, Anchor};
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub id: String,
-    /// `f32`, `f16`, or a type that the plugin does not read.
+    /// Either `f32`, `f16`, or a type that the plugin does not read.
     pub element: &'static str,
     pub dims: Vec<u64>,
     pub data: Vec<u8>,
 }
 
-/// The families of models.
+/// The model families that are generated.
 #[derive(Clone, Copy, Debug)]
 enum Family {
     Windows,
@@ -61,10 +61,11 @@ const IDS: [&str; 15] = [
 const DIMS: [u64; 16] =
     [1, 0, 2, 3, 4, 5, 6, 84, 85, 1027, 8400, 65_537, 1 << 31, 1 << 32, 1 << 62, u64::MAX];
 
-/// The most pairs of anchor and class of a frame.
+/// Maximum number of pairs of anchor and class in a frame.
 const MOST_PAIRS: usize = 16_000;
 
-/// The tensors of a frame: mostly a model's output, sometimes with a wrong claim, sometimes random.
+/// Generates the tensors of a frame: mostly a model's output, sometimes with a wrong claim, and
+/// sometimes random tensors.
 pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     let mut specs = match bytes.below(16) {
         0..14 => model(bytes),
@@ -75,7 +76,7 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
         specs.push(anything(bytes));
     }
     if bytes.one_in(128) {
-        // More tensors than are read from one buffer.
+        // There are more tensors than the element reads from one buffer.
         specs.extend((0..20).map(|_| anything(bytes)));
     }
     if bytes.one_in(4) && !specs.is_empty() {
@@ -88,9 +89,9 @@ pub fn any(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family.
+/// Generates the output of a model of any family.
 pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
-    let mut specs = of_images(bytes, None);
+    let mut specs = model_output(bytes, None);
     if bytes.one_in(4) {
         for spec in &mut specs {
             match spec.dims[..] {
@@ -103,10 +104,11 @@ pub fn model(bytes: &mut Bytes<'_>) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family for a batch of images; one of its claims is wrong if `is_corrupt`.
+/// Generates the output of a model of any family for a batch of images. If `is_corrupt` is true,
+/// one of its claims is wrong.
 pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     let images = bytes.pick(&[2, 3, 1, 4, 2, 5, 8, 16]);
-    let mut specs = of_images(bytes, Some(images));
+    let mut specs = model_output(bytes, Some(images));
     if is_corrupt {
         let index = bytes.below(specs.len());
         corrupt_one(bytes, &mut specs[index]);
@@ -114,9 +116,9 @@ pub fn batch(bytes: &mut Bytes<'_>, is_corrupt: bool) -> Vec<Spec> {
     specs
 }
 
-/// The output of a model of any family for one image, or for a batch of images. The batch is the first
-/// dimension.
-fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
+/// Generates the output of a model of any family, for one image or for a batch. The batch is the
+/// first dimension.
+fn model_output(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     let family = bytes.pick(&FAMILIES);
     let classes = match family {
         Family::Windows | Family::UltraFace => 1,
@@ -128,7 +130,8 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
         60..63 => bytes.below(700),
         _ => bytes.below(2_000),
     };
-    // With multi-label each pair can be a candidate, and the reference compares all with all.
+    // With multi-label, each pair of anchor and class can be a candidate, and the reference
+    // compares each candidate with every other.
     let images = batch.unwrap_or(1);
     let count = count.min(MOST_PAIRS / classes / images);
     let anchors = numbers::anchors(bytes, count * images, classes);
@@ -146,7 +149,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
         })
         .collect::<Vec<_>>();
     if bytes.one_in(8) {
-        // The decoder must then be chosen by shape.
+        // These ids are unknown, so the decoder must be chosen by shape.
         let ids = ["output0", "a", "b"];
         specs.iter_mut().zip(ids).for_each(|(spec, id)| spec.id = id.to_owned());
     } else if bytes.one_in(8) && specs.len() == 1 && specs[0].id.starts_with("yolo-v") {
@@ -155,7 +158,7 @@ fn of_images(bytes: &mut Bytes<'_>, batch: Option<usize>) -> Vec<Spec> {
     specs
 }
 
-/// The tensors of a batch of `images` images; each has the same number of anchors.
+/// Writes the tensors of a batch. Each image has an equal number of anchors.
 fn write_batch(family: Family, anchors: &[Anchor], images: usize, classes: usize) -> Vec<Written> {
     let count = anchors.len() / images;
     let mut all: Vec<Written> = Vec::new();
@@ -247,7 +250,7 @@ fn anything(bytes: &mut Bytes<'_>) -> Spec {
     let len = match bytes.below(4) {
         0 => bytes.below(200),
         1 => 0,
-        // The size that the shape calls for, if that is small.
+        // The memory has the size that the shape requires, if that is small.
         _ => {
             let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim));
             let size = if element == "f16" { 2 } else { 4 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records panics and GLib's criticals and warnings, of any thread; each fails the current case.
+//! Records panics, and GLib's criticals and warnings, from any thread. Each of them fails the
+//! current case.
 
 use std::backtrace::Backtrace;
 use std::sync::Mutex;
@@ -9,11 +10,11 @@ use gst::glib;
 
 static SEEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Whether GObject's warnings are expected: it warns when a property is set to a value of the wrong type.
-/// Newer versions log that as critical.
+/// True while warnings from GObject are expected: it warns if a property is set to a value of the
+/// wrong type. Newer versions log this as critical.
 pub static EXPECT_WARNINGS: AtomicBool = AtomicBool::new(false);
 
-/// Installs a panic hook and a log handler of GLib.
+/// Installs a panic hook, and a log handler for GLib.
 pub fn install() {
     std::panic::set_hook(Box::new(|panic| {
         note(format!("panic: {panic}\n{}", Backtrace::force_capture()));
@@ -35,7 +36,7 @@ fn note(what: String) {
     SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(what);
 }
 
-/// Removes and returns what was recorded since the last call.
+/// Removes and returns everything that was recorded since the last call.
 pub fn take() -> Vec<String> {
     std::mem::take(&mut *SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }

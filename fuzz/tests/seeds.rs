@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the kept cases and some new ones as a test.
+//! Runs the kept cases and some new cases as a test.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fastrand::Rng;
 use nmsfuzz::counts::Counts;
 use nmsfuzz::seeds;
 
-/// One test, since panics and logs are recorded for the whole process.
+/// There is only one test, because panics and logs are recorded for the whole process.
 #[test]
 fn kept_and_random_cases_find_no_defect() {
     nmsfuzz::init(Path::new(env!("CARGO_TARGET_TMPDIR")));
@@ -16,7 +16,7 @@ fn kept_and_random_cases_find_no_defect() {
     assert!(!cases.is_empty(), "{} has no cases", folder.display());
     let mut rng = Rng::with_seed(2020);
     let kept: Vec<Vec<u8>> = cases.iter().map(|(_, case)| case.clone()).collect();
-    // As in the engines' tests: an emulated GPU is slow.
+    // The emulated GPU is slow, so it gets fewer cases, as in the tests of engines.
     let fewer = std::env::var("NMSFILTER_TEST_FEWER").map_or(1, |n| n.parse().unwrap());
     cases.extend((0..2000 / fewer).map(|_| ("random".to_owned(), seeds::make(&mut rng, &kept))));
 

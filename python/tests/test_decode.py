@@ -181,7 +181,7 @@ class Misread(unittest.TestCase):
             decoder = nmsfilter.Decoder("yolov8")
             issued = self.issued(lambda: [decoder(self.ROWS) for _ in range(12)])
             texts = [str(warning.message) for warning in issued]
-            self.assertIn('set decoder="end2end", or num_classes=2 if the model has as many', texts[0])
+            self.assertIn('set decoder="end2end", or num_classes=2 if the model has that many', texts[0])
             self.assertIn("a score is 3, but scores of decoder yolov8 are probabilities from 0 to 1", texts[1])
             self.assertEqual(len(texts), len(set(texts)))
             for warning in issued:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The metadata of a batch and its frames, and the lists that they are in.
+//! The metadata of a batch and its frames, and the lists that contain them.
 //!
-//! In: a batch of a buffer. Out: its frames, while its lock is held, and what is attached to them.
+//! In: the batch of a buffer. Out: while the batch's lock is held, its frames and the metadata that is attached to
+//! them.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -14,8 +15,8 @@ use super::library::DeepStreamLibraries;
 use super::record::Record;
 use super::structures::Structures;
 
-/// The greatest number of frames in a batch, and of metadata in a list, that is read: more than any
-/// pipeline has. A list that does not end is an error, not an endless loop.
+/// The maximum number of frames in a batch, and of entries in a list of metadata, that are read; no pipeline has
+/// more. With this limit, a list that does not end is an error instead of an endless loop.
 pub(super) const MAX_LIST: usize = 65_536;
 
 /// The metadata of a batch, `NvDsBatchMeta`.
@@ -27,12 +28,13 @@ pub struct BatchMeta<'a> {
     buffer: PhantomData<&'a gst::BufferRef>,
 }
 
-/// The batch's metadata while its lock is held: other threads do not change it.
+/// The metadata of a batch whose lock is held, so that other threads do not change it.
 #[derive(Debug)]
 pub struct LockedBatch<'a>(pub(super) BatchMeta<'a>);
 
 impl<'a> BatchMeta<'a> {
-    /// A batch of video frames, an `NvDsBatchMeta` with these structures that exists during `'a`.
+    /// Creates the value from `batch`, which must be an `NvDsBatchMeta` of video frames that has these structures
+    /// and exists during `'a`.
     pub(super) fn new(
         library: &'a DeepStreamLibraries,
         structures: &'a Structures,
@@ -41,12 +43,12 @@ impl<'a> BatchMeta<'a> {
         Self { library, structures, batch, buffer: PhantomData }
     }
 
-    /// The structures.
+    /// Returns the structures.
     pub fn structures(&self) -> &'a Structures {
         self.structures
     }
 
-    /// Acquires the batch's lock, which a thread can acquire more than once.
+    /// Acquires the batch's lock. A thread may acquire it several times.
     pub fn lock(self) -> LockedBatch<'a> {
         // SAFETY: the batch exists as long as the buffer.
         unsafe { (self.library.nvds_acquire_meta_lock)(self.batch.as_ptr()) };
@@ -70,10 +72,10 @@ impl LockedBatch<'_> {
         self.0.structures.version
     }
 
-    /// The frames, in the order of the batch's list.
+    /// Returns the frames, in the order of the batch's list.
     ///
     /// # Errors
-    /// If the list's length is not the batch's number of frames, or an entry is null.
+    /// If the list's length differs from the batch's number of frames, or if an entry is null.
     pub fn frames(
         &self,
     ) -> Result<impl Iterator<Item = Result<FrameMeta<'_>, DeepStreamError>>, DeepStreamError> {
@@ -89,14 +91,14 @@ impl LockedBatch<'_> {
         Ok(list.map(|frame| frame.map(|frame| FrameMeta(frame, PhantomData))))
     }
 
-    /// Whether tensors are attached to the batch, as nvinfer does for regions of interest
+    /// Returns whether tensors are attached to the batch itself. nvinfer does this for regions of interest
     /// (`input-tensor-meta`).
     pub fn has_batch_tensors(&self) -> bool {
         // SAFETY: the batch has this field in every layout.
         unsafe { self.has_user_meta(self.0.batch, batch::USER_METAS, TENSOR_OUTPUT_META) }
     }
 
-    /// Whether `frame` has a region of interest that a model was run on.
+    /// Returns whether `frame` has a region of interest on which a model was run.
     pub fn has_region(&self, frame: FrameMeta<'_>) -> bool {
         self.layout().roi_meta.is_some_and(|roi_meta| {
             // SAFETY: the frame has this field in every layout.
@@ -104,7 +106,7 @@ impl LockedBatch<'_> {
         })
     }
 
-    /// Whether an object of `frame` has tensors, as nvinfer attaches them with `process-mode=2`.
+    /// Returns whether an object of `frame` has tensors. nvinfer attaches such tensors with `process-mode=2`.
     pub fn has_object_tensors(&self, frame: FrameMeta<'_>) -> bool {
         let offset = self.layout().object_user_metas;
         // SAFETY: the frame and its objects have these fields.
@@ -115,54 +117,56 @@ impl LockedBatch<'_> {
         }
     }
 
-    /// Whether the list of user metadata in the field at `offset` has metadata of this type.
+    /// Returns whether the list of user metadata in the field at `offset` has an entry of this type.
     ///
     /// # Safety
-    /// As for [`list`](Self::list).
+    /// See [`list`](Self::list).
     unsafe fn has_user_meta(&self, record: Record, offset: usize, meta_type: i32) -> bool {
         // SAFETY: the caller guarantees the field.
         let metas = unsafe { self.list(record, offset, "user metadata") };
         metas.flatten().any(|meta| self.type_of(meta) == meta_type)
     }
 
-    /// The index of the surface of `frame`.
+    /// Returns the index of the surface of `frame`.
     pub fn batch_id(&self, frame: FrameMeta<'_>) -> usize {
         // SAFETY: the frame has this field in every layout.
         unsafe { frame.0.read::<u32>(frame::BATCH_ID) as usize }
     }
 
-    /// The number of the muxer's pad that `frame` came from.
+    /// Returns the index of the muxer's pad that `frame` came from.
     pub fn pad_index(&self, frame: FrameMeta<'_>) -> u32 {
         // SAFETY: the frame has this field in every layout.
         unsafe { frame.0.read(frame::PAD_INDEX) }
     }
 
-    /// The number of the source of `frame`.
+    /// Returns the id of the source of `frame`.
     pub fn source_id(&self, frame: FrameMeta<'_>) -> u32 {
         // SAFETY: the frame has this field in every layout.
         unsafe { frame.0.read(frame::SOURCE_ID) }
     }
 
-    /// The timestamp of `frame` in nanoseconds, if it has one.
+    /// Returns the timestamp of `frame` in nanoseconds, if it has one.
     pub fn timestamp(&self, frame: FrameMeta<'_>) -> Option<u64> {
         // SAFETY: the frame has this field in every layout.
         let timestamp = unsafe { frame.0.read(frame::TIMESTAMP) };
         Some(timestamp).filter(|&timestamp| timestamp != gst::ffi::GST_CLOCK_TIME_NONE)
     }
 
-    /// The size of `frame` as the muxer has scaled it; `None` if its metadata does not have it. The new nvstreammux
-    /// does not write it, and a copy of a buffer, as behind a tee, does not have it.
+    /// Returns the size to which the muxer has scaled `frame`, or `None` if the frame's metadata does not have it:
+    /// the new nvstreammux does not write the size, and a copy of a buffer (for example behind a tee) does not
+    /// contain it.
     pub fn muxed_size(&self, frame: FrameMeta<'_>) -> Option<[u32; 2]> {
         // SAFETY: the frame has these fields in every layout.
         let size = unsafe { [frame.0.read(frame::WIDTH), frame.0.read(frame::HEIGHT)] };
         (!size.contains(&0)).then_some(size)
     }
 
-    /// Gives the frames the sizes that the frames of `original` have, and their tensors the model descriptions. This
-    /// batch is a copy of it, and DeepStream does not copy the sizes, nvinfer up to 7.1 not the descriptions.
+    /// Copies the sizes of the frames, and the model descriptions of their tensors, from `original` to this batch,
+    /// which is a copy of it. DeepStream does not copy the sizes, and nvinfer up to 7.1 does not copy the model
+    /// descriptions.
     ///
     /// # Errors
-    /// If the list of frames of either, or of their tensors, is damaged.
+    /// If a list of frames or of tensors is damaged.
     pub fn complete_copy(&self, original: &LockedBatch<'_>) -> Result<(), DeepStreamError> {
         for (frame, original_frame) in self.frames()?.zip(original.frames()?) {
             let (frame, original_frame) = (frame?, original_frame?);
@@ -178,22 +182,23 @@ impl LockedBatch<'_> {
         Ok(())
     }
 
-    /// Marks `frame` as one that a model was run on, so that trackers update their objects.
+    /// Marks `frame` as a frame on which a model was run, so that trackers update their objects.
     pub fn set_infer_done(&self, frame: FrameMeta<'_>) {
         // SAFETY: the frame has this field in every layout, and the lock is held.
         unsafe { frame.0.write(frame::INFER_DONE, i32::from(true)) };
     }
 
-    /// The type of metadata.
+    /// Returns the type of user metadata.
     pub(super) fn type_of(&self, meta: Record) -> i32 {
-        // SAFETY: all metadata of users begins with this field.
+        // SAFETY: user metadata of every type begins with this field.
         unsafe { meta.read(user::BASE + base::TYPE) }
     }
 
-    /// The structures of the `GList` in the field at `offset`. After an error there are no more.
+    /// Returns the entries of the `GList` in the field at `offset`. The iterator ends after an error.
     ///
     /// # Safety
-    /// `record` must have a field there of type `GList *`. The list must not change while the lock is held.
+    /// `record` must have a field of type `GList *` at this offset. The list must not change while the lock is
+    /// held.
     pub(super) unsafe fn list(
         &self,
         record: Record,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects of any element on frames.
+//! Reads the objects that any element has attached to frames.
 //!
 //! In: a frame of a locked batch. Out: a [`FoundObject`] for each of its objects.
 
@@ -14,53 +14,54 @@ use super::record::Record;
 /// An object of a frame.
 #[derive(Clone, Debug)]
 pub struct FoundObject<'l> {
-    /// Where it is, by which others refer to it.
+    /// The address of the object. Other objects refer to it by this address.
     pub address: *const c_void,
-    /// The address of the object that this one is a part of.
+    /// The address of the object that this object is a part of.
     pub parent: Option<*const c_void>,
     /// The class.
     pub class: i32,
-    /// The id of the track, if it is tracked.
+    /// The id of the track, if the object is tracked.
     pub track: Option<u64>,
-    /// The score; below 0 if the element that found it has none.
+    /// The score. Below 0 if the element that attached the object has no score.
     pub confidence: f32,
     /// Left, top, width and height.
     pub rect: [f32; 4],
-    /// The angle by which `rect` is rotated about its center, in degrees, clockwise; `None` in versions without.
+    /// The angle by which `rect` is rotated about its center, in degrees, clockwise. `None` in versions without
+    /// angles.
     pub rotation: Option<f32>,
-    /// The label, in any encoding.
+    /// The label. Its encoding is unknown.
     pub label: Vec<u8>,
     /// The mask.
     pub mask: Option<FoundMask<'l>>,
 }
 
-/// The mask of an object: pixels that cover its rectangle.
+/// The mask of an object. Its pixels cover the object's rectangle.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundMask<'l> {
-    /// The number of pixels in a row.
+    /// The number of pixels per row.
     pub width: u32,
     /// The number of rows.
     pub height: u32,
-    /// The object is where numbers are greater.
+    /// A pixel belongs to the object if its number is greater than this.
     pub threshold: f32,
-    /// The numbers, row by row.
+    /// The numbers of the pixels, row by row.
     pub numbers: &'l [f32],
 }
 
 impl LockedBatch<'_> {
-    /// The objects of `frame`, in the order of its list.
+    /// Returns the objects of `frame`, in the order of the frame's list.
     pub fn objects<'l>(
         &'l self,
         frame: FrameMeta<'_>,
     ) -> impl Iterator<Item = Result<FoundObject<'l>, DeepStreamError>> {
         // SAFETY: the frame has this field in every layout, and the lock is held.
         let objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
-        // SAFETY: the list is one of objects.
+        // SAFETY: the entries of this list are objects.
         objects.map(|object| object.map(|object| unsafe { self.read_object(object) }))
     }
 
     /// # Safety
-    /// It must be an object of the batch.
+    /// `found` must be an object of the batch.
     unsafe fn read_object(&self, found: Record) -> FoundObject<'_> {
         let layout = self.layout();
         // SAFETY: the object has these fields in this layout, and the lock is held.
@@ -83,11 +84,11 @@ impl LockedBatch<'_> {
     }
 
     /// # Safety
-    /// As for [`read_object`](Self::read_object).
+    /// See [`read_object`](Self::read_object).
     unsafe fn read_mask(&self, found: Record) -> Option<FoundMask<'_>> {
         let at = self.layout().object_mask;
-        // SAFETY: the object has these fields in this layout. Its array has as many bytes, and exists as long as the
-        // object, which nobody removes while the lock is held.
+        // SAFETY: the object has these fields in this layout. The array has this many bytes, and exists as long as
+        // the object, which nobody removes while the lock is held.
         unsafe {
             let data: *const f32 = found.read(at + mask::DATA);
             let bytes: u32 = found.read(at + mask::SIZE);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the fields of DeepStream's structures are.
+//! The offsets of the fields in DeepStream's structures.
 //!
-//! In: a version of DeepStream. Out: the offsets, in bytes, of the fields that this crate reads and
-//! writes. This file has all offsets and constants of DeepStream; [`library`](super::library) has all its
-//! functions.
+//! In: a version of DeepStream. Out: the offsets, in bytes, of the fields that this crate reads and writes. All of
+//! DeepStream's offsets and constants are in this file; all of its functions are in [`library`](super::library).
 //!
-//! DeepStream's structures have no version field, and some of them differ between versions. Offsets are
-//! those of a 64-bit system (LP64, the same on x86-64 and AArch64), from the headers of each version:
-//! `nvdsmeta.h`, `gstnvdsinfer.h`, `nvdsinfer.h`, `nvll_osd_struct.h`, `nvds_roi_meta.h`, `nvbufsurface.h`. A test compiles
-//! them as assertions against NVIDIA's headers of 9.1, and for each older layout against a transcription of
-//! its structures (tests/deepstream).
+//! DeepStream's structures have no version field, and some of them differ between versions. The offsets are for
+//! 64-bit systems (LP64, equal on x86-64 and AArch64), and were taken from the headers of each version:
+//! `nvdsmeta.h`, `gstnvdsinfer.h`, `nvdsinfer.h`, `nvll_osd_struct.h`, `nvds_roi_meta.h`, `nvbufsurface.h`. A test
+//! compiles the offsets as assertions: against NVIDIA's headers of 9.1 and, for each older layout, against a
+//! transcription of its structures (tests/deepstream).
 
 use std::ffi::CStr;
 
@@ -17,7 +16,7 @@ use super::structures::{StructureLayoutError, StructureSizes};
 pub use super::version::Version;
 use nmsfilter_core::tensor::ElementType;
 
-/// The tag of the API type of `NvDsMeta`, the `GstMeta` that has the batch's metadata (`NVDS_META_STRING`).
+/// The tag of the API type of `NvDsMeta`, the `GstMeta` that contains the batch's metadata (`NVDS_META_STRING`).
 pub const META_TAG: &CStr = c"nvdsmeta";
 
 /// `NvDsBaseMeta::meta_type` of an `NvDsBatchMeta` of video frames (`NVDS_BATCH_META`), in all versions.
@@ -35,30 +34,30 @@ pub const USER_META: i32 = 7;
 /// `NvDsBaseMeta::meta_type` of an `NvDsInferTensorMeta` (`NVDSINFER_TENSOR_OUTPUT_META`), in all versions.
 pub const TENSOR_OUTPUT_META: i32 = 12;
 
-/// `NvDsObjectMeta::object_id` of an object that is not tracked (`UNTRACKED_OBJECT_ID`).
+/// `NvDsObjectMeta::object_id` of an untracked object (`UNTRACKED_OBJECT_ID`).
 pub const UNTRACKED_OBJECT_ID: u64 = u64::MAX;
 
-/// The size of `NvDsObjectMeta::obj_label`, with its final zero byte (`MAX_LABEL_SIZE`).
+/// The size of `NvDsObjectMeta::obj_label`, including its final zero byte (`MAX_LABEL_SIZE`).
 pub const LABEL_SIZE: usize = 128;
 
-/// The size of an `NvDsInferLayerInfo`, of which layers are an array.
+/// The size of an `NvDsInferLayerInfo`. The layers of a model are an array of these.
 pub const LAYER_SIZE: usize = 72;
 
-/// The greatest number of dimensions of a layer without its batch dimension (`NVDSINFER_MAX_DIMS`).
+/// The maximum number of dimensions of a layer, not counting the batch dimension (`NVDSINFER_MAX_DIMS`).
 pub const MAX_DIMS: usize = 8;
 
 /// A field of a structure, by its names in DeepStream's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructureField {
-    /// The structure.
+    /// The name of the structure.
     pub structure: &'static str,
-    /// The field.
+    /// The name of the field.
     pub name: &'static str,
     /// The offset of the field in bytes.
     pub offset: usize,
 }
 
-/// Declares the offsets of the fields that are where they are in all versions, and the list of them.
+/// Declares the offsets of the fields whose offset is equal in all versions, and a list of these fields.
 macro_rules! fields {
     ($($(#[$doc:meta])* $module:ident: $structure:literal {
         $($(#[$field_doc:meta])* $constant:ident = $name:literal @ $offset:literal,)+
@@ -92,22 +91,22 @@ fields! {
         /// `GList` of [`user`] metadata
         USER_METAS = "batch_user_meta_list" @ 104,
     }
-    /// Structures of one type.
+    /// A pool of structures of one type.
     pool: "NvDsMetaPool" {
         /// `NvDsMetaType`
         TYPE = "meta_type" @ 0,
-        /// `guint`: the size of a structure in bytes
+        /// `guint`: the size of one structure in bytes
         ELEMENT_SIZE = "element_size" @ 8,
     }
     /// The metadata of a frame.
     frame: "NvDsFrameMeta" {
-        /// `guint`: the number of the muxer's pad
+        /// `guint`: the index of the muxer's pad
         PAD_INDEX = "pad_index" @ 40,
         /// `guint`: the index of the frame's [`surface_params`]
         BATCH_ID = "batch_id" @ 44,
         /// `guint64`: the timestamp in nanoseconds
         TIMESTAMP = "buf_pts" @ 56,
-        /// `guint`: the number of the source
+        /// `guint`: the id of the source
         SOURCE_ID = "source_id" @ 72,
         /// `gboolean`
         INFER_DONE = "bInferDone" @ 100,
@@ -115,16 +114,16 @@ fields! {
         OBJECTS = "obj_meta_list" @ 104,
         /// `GList` of [`user`] metadata
         USER_METAS = "frame_user_meta_list" @ 120,
-        /// `guint`: width of the frame as the muxer has scaled it, or 0
+        /// `guint`: the width to which the muxer has scaled the frame, or 0
         WIDTH = "pipeline_width" @ 160,
-        /// `guint`: height of the frame as the muxer has scaled it, or 0
+        /// `guint`: the height to which the muxer has scaled the frame, or 0
         HEIGHT = "pipeline_height" @ 164,
     }
     /// The memory of a buffer in NVMM memory.
     surface: "NvBufSurface" {
         /// `uint32_t`: the number of [`surface_params`]
         BATCH_SIZE = "batchSize" @ 4,
-        /// `uint32_t`: how many of them have a frame
+        /// `uint32_t`: the number of [`surface_params`] that have a frame
         NUM_FILLED = "numFilled" @ 8,
         /// array of [`surface_params`]
         SURFACES = "surfaceList" @ 24,
@@ -143,12 +142,12 @@ fields! {
         /// pointer
         DATA = "user_meta_data" @ 40,
     }
-    /// What all metadata begins with.
+    /// The first field of all metadata.
     base: "NvDsBaseMeta" {
         /// `NvDsMetaType`
         TYPE = "meta_type" @ 8,
     }
-    /// The outputs of a model for one frame.
+    /// A model's outputs for one frame.
     tensor: "NvDsInferTensorMeta" {
         /// `guint`
         UNIQUE_ID = "unique_id" @ 0,
@@ -165,7 +164,7 @@ fields! {
         /// [`network`]
         NETWORK = "network_info" @ 48,
     }
-    /// The input of a model.
+    /// A model's input.
     network: "NvDsInferNetworkInfo" {
         /// `unsigned int`
         WIDTH = "width" @ 0,
@@ -181,7 +180,7 @@ fields! {
         /// C string
         NAME = "layerName" @ 48,
     }
-    /// The dimensions of a layer, without the batch.
+    /// The dimensions of a layer without the batch dimension.
     dims: "NvDsInferDims" {
         /// `unsigned int`
         NUM_DIMS = "numDims" @ 0,
@@ -200,11 +199,11 @@ fields! {
         CLASS = "class_id" @ 52,
         /// `guint64`
         ID = "object_id" @ 56,
-        /// [`bbox`]: the box of the detector
+        /// [`bbox`]: the detector's box
         DETECTOR_BOX = "detector_bbox_info" @ 64,
         /// `gfloat`
         CONFIDENCE = "confidence" @ 96,
-        /// [`rect`]: the box as trackers and displays have it
+        /// [`rect`]: the box that trackers and displays use
         RECT = "rect_params" @ 104,
     }
     /// A box in pixels.
@@ -237,13 +236,13 @@ fields! {
         /// [`color`]
         BACKGROUND = "bg_color" @ 64,
     }
-    /// The mask of an object, which is as large as its rectangle.
+    /// The mask of an object. It covers the object's rectangle.
     mask: "NvOSD_MaskParams" {
-        /// array of `float`, which `g_free` frees; null without a mask
+        /// array of `float`, freed with `g_free`; null if there is no mask
         DATA = "data" @ 0,
         /// `unsigned int`: the size of the array in bytes
         SIZE = "size" @ 8,
-        /// `float`: the object is where the numbers are greater
+        /// `float`: pixels with a greater number belong to the object
         THRESHOLD = "threshold" @ 12,
         /// `unsigned int`
         WIDTH = "width" @ 16,
@@ -252,7 +251,7 @@ fields! {
     }
     /// Text to display.
     text: "NvOSD_TextParams" {
-        /// C string, which `g_free` frees
+        /// C string, freed with `g_free`
         TEXT = "display_text" @ 0,
         /// `unsigned int`
         X = "x_offset" @ 8,
@@ -267,14 +266,14 @@ fields! {
     }
     /// A font.
     font: "NvOSD_FontParams" {
-        /// C string, which is not freed
+        /// C string, not freed
         NAME = "font_name" @ 0,
         /// `unsigned int`
         SIZE = "font_size" @ 8,
         /// [`color`]
         COLOR = "font_color" @ 16,
     }
-    /// A color, 0 to 1.
+    /// A color with components from 0 to 1.
     color: "NvOSD_ColorParams" {
         /// `double`
         RED = "red" @ 0,
@@ -287,15 +286,15 @@ fields! {
     }
 }
 
-/// The fields that differ between versions. A field that a version does not have is `None`: in older
-/// versions its offset is outside of the structure, or padding.
+/// The fields that differ between versions. A field is `None` if a version does not have it: at this offset, the
+/// structures of such a version have padding or end before it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StructureLayout {
     /// The first version with this layout.
     pub first: Version,
     /// The last version with this layout.
     pub last: Version,
-    /// The sizes of the structures that batches have pools of.
+    /// The sizes of the structures that a batch keeps in pools.
     pub sizes: StructureSizes,
     /// `NvDsInferTensorMeta::maintain_aspect_ratio`, a `gboolean`.
     pub maintain_aspect_ratio: Option<usize>,
@@ -315,14 +314,14 @@ pub struct StructureLayout {
     pub roi_meta: Option<i32>,
     /// The size of an `NvBufSurface`.
     pub surface_size: usize,
-    /// The size of an `NvBufSurfaceParams`, of which [`surface::SURFACES`] is an array.
+    /// The size of an `NvBufSurfaceParams`. [`surface::SURFACES`] is an array of these.
     pub surface_params_size: usize,
 }
 
-/// The layouts, in the order of their versions.
+/// All layouts, in the order of their versions.
 ///
-/// All were compared with the headers of these versions on x86-64: 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 6.4, 7.0, 7.1,
-/// 8.0, 9.0 and 9.1.
+/// They were compared with the headers of these versions on x86-64: 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 6.4, 7.0,
+/// 7.1, 8.0, 9.0 and 9.1.
 pub const LAYOUTS: [StructureLayout; 5] = [
     StructureLayout {
         first: Version::new(6, 0),
@@ -402,53 +401,53 @@ pub const LAYOUTS: [StructureLayout; 5] = [
 ];
 
 impl StructureLayout {
-    /// The layout of `version`.
+    /// Returns the layout of `version`.
     ///
     /// # Errors
-    /// If no layout of that version is known.
-    pub fn of(version: Version) -> Result<&'static Self, StructureLayoutError> {
+    /// If the layout of this version is unknown.
+    pub fn for_version(version: Version) -> Result<&'static Self, StructureLayoutError> {
         LAYOUTS
             .iter()
             .find(|layout| (layout.first..=layout.last).contains(&version))
             .ok_or(StructureLayoutError::Unknown { version })
     }
 
-    /// The version that a text is, of which a layout is known.
+    /// Parses a version.
     ///
     /// # Errors
-    /// If it is not a version, or its layout is not known.
+    /// If the text is not a version, or if the layout of this version is unknown.
     pub fn parse_version(text: &str) -> Result<Version, StructureLayoutError> {
         let version = text.parse()?;
-        Self::of(version)?;
+        Self::for_version(version)?;
         Ok(version)
     }
 
-    /// The versions with this layout, as a text.
+    /// Returns the versions with this layout as text.
     pub fn versions(&self) -> String {
         Version::range(self.first, self.last)
     }
 
     /// All fields that this layout has, those of [`FIELDS`] included.
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
-        let of = |structure, name, offset: Option<usize>| {
+        let field = |structure, name, offset: Option<usize>| {
             offset.map(|offset| StructureField { structure, name, offset })
         };
         let (tensor, object) = ("NvDsInferTensorMeta", "NvDsObjectMeta");
         let own = [
-            of(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
-            of(tensor, "symmetric_padding", self.symmetric_padding),
-            of("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
-            of(object, "mask_params", Some(self.object_mask)),
-            of(object, "text_params", Some(self.object_text)),
-            of(object, "obj_label", Some(self.object_label)),
-            of(object, "obj_user_meta_list", Some(self.object_user_metas)),
+            field(tensor, "maintain_aspect_ratio", self.maintain_aspect_ratio),
+            field(tensor, "symmetric_padding", self.symmetric_padding),
+            field("NvOSD_RectParams", "rotation_angle", self.rotation_angle),
+            field(object, "mask_params", Some(self.object_mask)),
+            field(object, "text_params", Some(self.object_text)),
+            field(object, "obj_label", Some(self.object_label)),
+            field(object, "obj_user_meta_list", Some(self.object_user_metas)),
         ];
         FIELDS.iter().copied().chain(own.into_iter().flatten())
     }
 }
 
-/// The values of `NvDsInferDataType` and the element types of such layers, in the order of their numbers. `INT64`
-/// is of 7.1 and later, `UINT8` of 8.0 and later.
+/// The values of `NvDsInferDataType` and the corresponding element types, in numerical order. `INT64` exists since
+/// 7.1, `UINT8` since 8.0.
 pub const DATA_TYPES: [(&str, ElementType); 6] = [
     ("FLOAT", ElementType::F32),
     ("HALF", ElementType::F16),
@@ -458,7 +457,7 @@ pub const DATA_TYPES: [(&str, ElementType); 6] = [
     ("UINT8", ElementType::U8),
 ];
 
-/// The element type of a layer whose `NvDsInferDataType` has this number.
+/// Returns the element type for a value of `NvDsInferDataType`.
 pub fn element_type(number: i32) -> ElementType {
     usize::try_from(number)
         .ok()
@@ -477,7 +476,7 @@ mod tests {
                 let version = Version::new(major, minor);
                 let layouts = LAYOUTS.iter().filter(|l| l.first <= version && version <= l.last);
                 assert_eq!(layouts.count(), 1, "{version}");
-                assert!(StructureLayout::of(version).is_ok());
+                assert!(StructureLayout::for_version(version).is_ok());
             }
         }
     }
@@ -485,7 +484,7 @@ mod tests {
     #[test]
     fn the_error_of_another_version_names_the_range() {
         for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
-            let error = StructureLayout::of(version).unwrap_err().to_string();
+            let error = StructureLayout::for_version(version).unwrap_err().to_string();
             let expected = format!(
                 "deepstream-version: this plugin knows the structures of versions 6.0 to 9.1, not of {version};"
             );

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DeepStream's functions.
 //!
-//! In: nothing. Out: the functions that this crate calls, from DeepStream's libraries, which are opened at
-//! run time, and the version that they report. Their signatures are those of `gstnvdsmeta.h`, `nvdsmeta.h` and
-//! `nvds_version.h`; they are the same in all versions from 6.0 to 9.1.
+//! In: nothing. Out: the functions that this crate calls, from DeepStream's libraries, and the version that the
+//! libraries report. The libraries are opened at run time. The functions' signatures come from `gstnvdsmeta.h`,
+//! `nvdsmeta.h` and `nvds_version.h`; they are equal in all versions from 6.0 to 9.1.
 //!
-//! A library is opened by its name, so that the one that DeepStream's elements use is found if they are
-//! loaded, or one in `LD_LIBRARY_PATH`; otherwise in DeepStream's folder.
+//! A library is opened by its name first. If DeepStream's elements are loaded, this finds the library that they
+//! use, and otherwise a library in `LD_LIBRARY_PATH`. If there is none, the library in DeepStream's folder is
+//! opened.
 
 use std::error::Error;
 use std::ffi::{c_uint, c_void};
@@ -16,17 +17,17 @@ use libloading::Library as SharedLibrary;
 
 use super::layout::Version;
 
-/// The folder of an installed DeepStream.
+/// The library folder of an installed DeepStream.
 pub const FOLDER: &str = "/opt/nvidia/deepstream/deepstream/lib";
 
-/// The libraries that have the functions.
+/// The libraries that contain the functions.
 const GST_META: &str = "libnvdsgst_meta.so";
 const META: &str = "libnvds_meta.so";
-/// The libraries in which `nvds_version` is searched for. In 9.1 it is in the last one, which needs TensorRT; in
-/// a process with nvinfer that is loaded.
+/// The libraries that may contain `nvds_version`. In 9.1 the last one does, which needs TensorRT; in a process that
+/// uses nvinfer, TensorRT is loaded.
 const VERSION: [&str; 3] = [META, GST_META, "libnvds_utils.so"];
 
-/// Why DeepStream's functions cannot be called.
+/// The reason why DeepStream's functions cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeepStreamLibraryError {
     /// A library cannot be opened.
@@ -35,23 +36,23 @@ pub enum DeepStreamLibraryError {
          its libraries ({FOLDER}) to LD_LIBRARY_PATH"
     )]
     Missing {
-        /// The library.
+        /// The name of the library.
         name: &'static str,
-        /// The error of the dynamic loader.
+        /// The dynamic loader's error message.
         problem: String,
     },
-    /// A library does not have a function.
+    /// A library lacks a function.
     #[error("DeepStream's library {name} has no function {function}; use DeepStream 6.0 to 9.1")]
     NoFunction {
-        /// The library.
+        /// The name of the library.
         name: &'static str,
-        /// The function.
+        /// The name of the function.
         function: &'static str,
     },
-    /// No library reports the version, and several have the same sizes.
+    /// No library reports the version, and the sizes of the structures do not identify it.
     #[error(
-        "none of DeepStream's libraries has the function nvds_version, and not one version alone has structures of \
-         these sizes; set deepstream-version to the version that is installed"
+        "none of DeepStream's libraries has the function nvds_version, and the sizes of the structures do not \
+         identify the version; set deepstream-version to the installed version"
     )]
     NoVersion,
 }
@@ -59,7 +60,7 @@ pub enum DeepStreamLibraryError {
 /// `NvDsBatchMeta *`, `NvDsFrameMeta *`, `NvDsObjectMeta *` or `NvDsUserMeta *`.
 type Meta = *mut c_void;
 
-/// DeepStream's functions, under their names.
+/// DeepStream's functions. The fields have the names of the functions.
 #[allow(missing_docs, reason = "DeepStream's headers document them")]
 #[derive(Debug)]
 pub struct DeepStreamLibraries {
@@ -69,7 +70,7 @@ pub struct DeepStreamLibraries {
     pub nvds_acquire_obj_meta_from_pool: unsafe extern "C" fn(batch: Meta) -> Meta,
     pub nvds_add_obj_meta_to_frame: unsafe extern "C" fn(frame: Meta, object: Meta, parent: Meta),
     pub nvds_remove_user_meta_from_frame: unsafe extern "C" fn(frame: Meta, user: Meta),
-    /// Keep the functions loaded.
+    /// Keeps the functions loaded.
     _libraries: [SharedLibrary; 2],
 }
 
@@ -83,7 +84,7 @@ impl DeepStreamLibraries {
         macro_rules! function {
             ($library:ident, $name:ident, $function:ident) => {{
                 const NAME: &str = stringify!($function);
-                // SAFETY: the type of the field is that of the function in DeepStream's headers.
+                // SAFETY: the field has the type that the function has in DeepStream's headers.
                 let symbol = unsafe { $library.get(NAME.as_bytes()) };
                 *symbol.map_err(|_| DeepStreamLibraryError::NoFunction {
                     name: $name,
@@ -91,11 +92,11 @@ impl DeepStreamLibraries {
                 })?
             }};
         }
-        // SAFETY: as above: `GType nvds_meta_api_get_type (void)`.
+        // SAFETY: as above. The function is `GType nvds_meta_api_get_type (void)`.
         let register: unsafe extern "C" fn() -> gst::glib::ffi::GType =
             function!(gst_meta, GST_META, nvds_meta_api_get_type);
-        // `gst_buffer_get_nvds_batch_meta` compares with a tag that this function sets.
-        // SAFETY: it registers a type, once per process.
+        // Registering the type sets a tag that `gst_buffer_get_nvds_batch_meta` looks for.
+        // SAFETY: the function registers a type once per process.
         unsafe { register() };
         Ok(Self {
             gst_buffer_get_nvds_batch_meta: function!(
@@ -116,31 +117,31 @@ impl DeepStreamLibraries {
         })
     }
 
-    /// The version that the libraries report; `None` if none of them has the function `nvds_version`.
+    /// Returns the version that the libraries report, or `None` if none of them has the function `nvds_version`.
     pub fn version(&self) -> Option<Version> {
         VERSION.iter().find_map(|name| reported_by(name))
     }
 }
 
-/// Opens the library of that name.
+/// Opens the library with this name.
 fn open(name: &'static str) -> Result<SharedLibrary, DeepStreamLibraryError> {
-    // SAFETY: DeepStream's elements, which attached the metadata, use the same libraries, so their
-    // initializers are run in any case.
+    // SAFETY: DeepStream's elements, which attached the metadata, use these libraries, so their initializers have
+    // run anyway.
     unsafe {
         SharedLibrary::new(name)
             .or_else(|error| SharedLibrary::new(Path::new(FOLDER).join(name)).map_err(|_| error))
             .map_err(|error| {
-                // The text of the error is "dlopen failed"; that of its source has the reason.
+                // The text of the error is just "dlopen failed"; its source contains the reason.
                 let problem = error.source().map_or_else(|| error.to_string(), ToString::to_string);
                 DeepStreamLibraryError::Missing { name, problem }
             })
     }
 }
 
-/// The version that a library reports; `None` if it cannot be opened or has no `nvds_version`.
+/// Returns the version that a library reports, or `None` if it cannot be opened or has no `nvds_version`.
 fn reported_by(name: &'static str) -> Option<Version> {
     let library = open(name).ok()?;
-    // SAFETY: the type is that of the function in nvds_version.h. The addresses are those of integers.
+    // SAFETY: the function has this type in nvds_version.h, and both arguments are addresses of integers.
     unsafe {
         let nvds_version =
             library.get::<unsafe extern "C" fn(*mut c_uint, *mut c_uint)>(b"nvds_version").ok()?;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! NVIDIA DeepStream's metadata.
 //!
-//! In: a `GstBuffer`. Out: [`BatchMeta`], by which the frames of a batch, their tensors and their objects
-//! are read and written, and [`Surfaces`], the sizes of frames in NVMM memory. `input::deepstream` and `output::deepstream` use it; no other module knows
-//! DeepStream.
+//! In: a `GstBuffer`. Out: [`BatchMeta`], which reads and writes the frames of a batch, their tensors and their
+//! objects; and [`Surfaces`], which has the sizes of frames in NVMM memory. Metadata is read and written here only,
+//! for `input::deepstream`, `output::deepstream` and `json`.
 //!
-//! DeepStream is neither linked nor needed to build: [`library`] opens its libraries when the first buffer
-//! with its metadata comes, [`layout`] has the offsets of the fields of its structures, and [`structures`] decides which of
-//! them a stream's batches have. A list is read by
-//! its `GList` links, and changed by DeepStream's functions only.
+//! DeepStream is not linked, and is not needed to build. [`library`] opens its libraries when the first buffer with
+//! its metadata comes. [`layout`] has the offsets of the fields in its structures, and [`structures`] decides which
+//! layout a stream's batches have. Lists are read by following their `GList` links, but only DeepStream's functions
+//! change them.
 //!
 //! # Memory
-//! The metadata belongs to the buffer. It stays where it is as long as the buffer exists and DeepStream's
-//! functions remove nothing from it. Other threads may change the metadata of a buffer only while they
-//! hold the batch's lock ([`BatchMeta::lock`]).
+//! The metadata belongs to the buffer. It does not move as long as the buffer exists and DeepStream's functions
+//! remove nothing from it. Other threads may only change a buffer's metadata while they hold the batch's lock
+//! ([`BatchMeta::lock`]).
 
 mod batch;
 mod found_object;
@@ -44,7 +44,7 @@ use structures::{StructureLayoutError, StructureSizes, Structures};
 pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
 
-/// Why DeepStream's metadata cannot be used.
+/// The reason why DeepStream's metadata cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum DeepStreamError {
@@ -53,28 +53,28 @@ pub enum DeepStreamError {
     #[error(transparent)]
     Layout(#[from] StructureLayoutError),
     #[error(
-        "DeepStream's batch has no {name}, by which the sizes of its structures are known; the metadata is damaged, or \
-         of a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
+        "DeepStream's batch has no {name}, so the sizes of its structures are unknown; the metadata is damaged, or \
+         comes from a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
     )]
     Pool { name: &'static str },
     #[error(
         "DeepStream's batch has num_frames_in_batch={count}, but its list has {listed} frames; the metadata is \
-         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
     )]
     FrameCount { count: usize, listed: usize, version: Version },
     #[error(
-        "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or of another \
+        "DeepStream's metadata has a null pointer where {what} is expected; it is damaged, or comes from another \
          version than {version}: correct deepstream-version, or the element upstream"
     )]
     Null { what: &'static str, version: Version },
     #[error(
-        "DeepStream's list of {what} has more than {MAX_LIST} entries; it is damaged, or of another \
-         version than {version}: correct deepstream-version, or the element upstream"
+        "DeepStream's list of {what} has more than {MAX_LIST} entries; it is damaged, or comes from another version \
+         than {version}: correct deepstream-version, or the element upstream"
     )]
     Endless { what: &'static str, version: Version },
     #[error(
         "DeepStream's tensors of a frame have {count} output layers; expected at most {most}; the metadata is \
-         damaged, or of another version than {version}: correct deepstream-version, or the element upstream"
+         damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
     )]
     Layers { count: usize, most: usize, version: Version },
     #[error(
@@ -83,14 +83,14 @@ pub enum DeepStreamError {
     NoObject,
 }
 
-/// Whether `buffer` has metadata of DeepStream. Opens no library.
+/// Returns whether `buffer` has DeepStream metadata. Opens no library.
 pub fn is_on(buffer: &gst::BufferRef) -> bool {
-    // SAFETY: the tag is a C string. There is no quark for it before DeepStream has registered its metadata, so that
-    // in other processes the buffer's metadata is not walked.
+    // SAFETY: the tag is a C string. There is no quark for it before DeepStream has registered its metadata, so in
+    // processes without DeepStream this function returns early, and does not search the buffer's metadata.
     let tag = unsafe { glib::ffi::g_quark_try_string(META_TAG.as_ptr()) };
     tag != 0
         && buffer.iter_meta::<gst::Meta>().any(|meta| {
-            // SAFETY: the metadata's API type is registered for as long as the process runs.
+            // SAFETY: the metadata's API type stays registered until the process ends.
             unsafe { gst::ffi::gst_meta_api_type_has_tag(meta.api().into_glib(), tag) != 0 }
         })
 }
@@ -100,13 +100,13 @@ pub fn is_on(buffer: &gst::BufferRef) -> bool {
 pub struct DeepStream {
     library: DeepStreamLibraries,
     forced: Option<Version>,
-    /// Those of the first batch.
+    /// The structures of the first batch.
     structures: OnceLock<Structures>,
 }
 
 impl DeepStream {
-    /// Opens the libraries. The structures are those of the version `forced`, or of the version that the libraries
-    /// report.
+    /// Opens the libraries. The structures have the layout of the version `forced`, if there is one, or of the
+    /// version that the libraries report.
     ///
     /// # Errors
     /// If a library or a function is missing.
@@ -115,15 +115,15 @@ impl DeepStream {
         Ok(Self { library, forced, structures: OnceLock::new() })
     }
 
-    /// The batch of video frames of `buffer`; `None` if it has none.
+    /// Returns the batch of video frames on `buffer`, or `None` if the buffer has no such batch.
     ///
     /// # Errors
-    /// If the structures of the first batch are not known.
+    /// If the structures of the first batch are unknown.
     pub fn batch<'a>(
         &'a self,
         buffer: &'a gst::BufferRef,
     ) -> Result<Option<BatchMeta<'a>>, DeepStreamError> {
-        // SAFETY: the function reads the buffer's list of metadata.
+        // SAFETY: the function only reads the buffer's list of metadata.
         let batch = unsafe { (self.library.gst_buffer_get_nvds_batch_meta)(buffer.as_mut_ptr()) };
         // SAFETY: the batch belongs to the buffer.
         let Some(batch) = NonNull::new(batch).and_then(|batch| unsafe { video_batch(batch) })
@@ -140,21 +140,21 @@ impl DeepStream {
         Ok(Some(BatchMeta::new(&self.library, structures, batch)))
     }
 
-    /// The structures of a batch.
+    /// Determines the structures of a batch.
     fn recognize(&self, batch: Record) -> Result<Structures, DeepStreamError> {
-        // SAFETY: it is a batch.
-        let sizes = unsafe { StructureSizes::of_pools(batch) }?;
+        // SAFETY: `batch` is a batch.
+        let sizes = unsafe { StructureSizes::from_pools(batch) }?;
         Structures::recognize(self.forced.or_else(|| self.library.version()), sizes)
     }
 }
 
-/// The batch at this address, if it is one of video frames.
+/// Returns the batch at this address, if it is a batch of video frames.
 ///
 /// # Safety
-/// It must be an `NvDsBatchMeta`.
+/// `batch` must point to an `NvDsBatchMeta`.
 unsafe fn video_batch(batch: NonNull<c_void>) -> Option<Record> {
     let batch = Record(batch);
-    // SAFETY: the batch has this field in every layout. A batch of audio has it, too.
+    // SAFETY: the batch has this field in every layout. A batch of audio frames has it, too.
     let batch_type: i32 = unsafe { batch.read(layout::batch::BASE + base::TYPE) };
     (batch_type == BATCH_META).then_some(batch)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects on frames.
+//! Adds objects to frames.
 //!
-//! In: a [`NewObject`]. Out: an `NvDsObjectMeta` on a frame of a locked batch, as nvinfer attaches it.
+//! In: a [`NewObject`]. Out: an `NvDsObjectMeta` on a frame of a locked batch, with the fields that nvinfer also
+//! sets.
 
 use std::ffi::CStr;
 use std::ptr::{NonNull, null_mut};
@@ -15,7 +16,7 @@ use super::layout::{
 };
 use super::record::Record;
 
-/// The numbers of the structures with this name in [`layout`](super::layout).
+/// The offsets of the four numbers in a structure of [`layout`](super::layout): a box, a rectangle, a color.
 const BOX: [usize; 4] = [bbox::LEFT, bbox::TOP, bbox::WIDTH, bbox::HEIGHT];
 pub(super) const RECT: [usize; 4] = [rect::LEFT, rect::TOP, rect::WIDTH, rect::HEIGHT];
 const COLOR: [usize; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
@@ -23,7 +24,7 @@ const COLOR: [usize; 4] = [color::RED, color::GREEN, color::BLUE, color::ALPHA];
 /// An object to add to a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct NewObject<'a> {
-    /// The number of the element that ran the model.
+    /// The id of the element that ran the model.
     pub component_id: i32,
     /// The class.
     pub class: i32,
@@ -31,8 +32,8 @@ pub struct NewObject<'a> {
     pub confidence: f32,
     /// Left, top, width and height in the muxer's coordinates.
     pub rect: [f32; 4],
-    /// The angle by which `rect` is rotated about its center, in degrees, clockwise. Ignored by versions that
-    /// [have none](LockedBatch::has_rotation).
+    /// The angle by which `rect` is rotated about its center, in degrees, clockwise. Ignored in versions [without
+    /// angles](LockedBatch::has_rotation).
     pub rotation_angle: f32,
     /// The name of the class.
     pub label: &'a str,
@@ -43,38 +44,38 @@ pub struct NewObject<'a> {
 /// The colors with which nvdsosd draws an object's rectangle: red, green, blue and alpha from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObjectColors {
-    /// Of the border.
+    /// The color of the border.
     pub border: [f64; 4],
-    /// Of the area, if it is filled.
+    /// The color of the area, if it is filled.
     pub background: Option<[f64; 4]>,
 }
 
 impl Default for ObjectColors {
-    /// Those of nvinfer: a red border.
+    /// Returns nvinfer's defaults: a red border.
     fn default() -> Self {
         Self { border: [1.0, 0.0, 0.0, 1.0], background: None }
     }
 }
 
-/// The mask of an object: pixels that cover its rectangle.
+/// The mask of an object. Its pixels cover the object's rectangle.
 #[derive(Clone, Copy)]
 pub struct ObjectMask<'a> {
-    /// The number of pixels in a row.
+    /// The number of pixels per row.
     pub width: u32,
     /// The number of rows.
     pub height: u32,
-    /// Whether the pixel of a column and row is part of the object.
+    /// Returns whether the pixel in this column and row belongs to the object.
     pub is_set: &'a dyn Fn(u32, u32) -> bool,
 }
 
 impl LockedBatch<'_> {
     /// Adds an object to `frame`, with the border and the text that nvinfer gives to its objects.
     ///
-    /// Fields that are not set here are zero. An object is added immediately after it is acquired: nvdsosd draws
-    /// every object that was acquired.
+    /// Fields that this function does not set are zero. The object is added immediately after it was acquired,
+    /// because nvdsosd draws every acquired object.
     ///
     /// # Errors
-    /// If DeepStream provides no object.
+    /// If DeepStream does not return an object.
     pub fn add_object(
         &self,
         frame: FrameMeta<'_>,
@@ -87,8 +88,8 @@ impl LockedBatch<'_> {
         let library = self.0.library;
         let layout = self.layout();
         let [left, top, ..] = new.rect;
-        // SAFETY: the lock is held. The object is new and not in a list yet, and has these fields in this
-        // layout. Its text is allocated by g_malloc, as DeepStream expects; the font's name is static.
+        // SAFETY: the lock is held. The object is new, is not in a list yet, and has these fields in this layout.
+        // Its text is allocated with g_malloc, as DeepStream expects, and the font's name is static.
         unsafe {
             let added = (library.nvds_acquire_obj_meta_from_pool)(self.0.batch.as_ptr());
             let added = Record(NonNull::new(added).ok_or(DeepStreamError::NoObject)?);
@@ -134,17 +135,17 @@ impl LockedBatch<'_> {
         Ok(())
     }
 
-    /// Gives an object a mask, as nvinfer does.
+    /// Adds a mask to an object, in the form that nvinfer uses.
     ///
     /// # Safety
-    /// The object is new, and in no list.
+    /// `added` must be a new object that is not in a list yet.
     unsafe fn add_mask(&self, added: Record, new: ObjectMask<'_>) {
         let ObjectMask { width, height, is_set } = new;
         let size = width as usize * height as usize * size_of::<f32>();
         let Ok(bytes) = u32::try_from(size) else { return };
         let at = self.layout().object_mask;
-        // SAFETY: the object has these fields in this layout. The array is allocated by g_malloc, as DeepStream
-        // expects, which frees it, and has an element for each pixel.
+        // SAFETY: the object has these fields in this layout. The array has an element per pixel, and is allocated
+        // with g_malloc, as DeepStream, which frees it, expects.
         unsafe {
             let data = glib::ffi::g_malloc(size).cast::<f32>();
             let pixels = (0..height).flat_map(|row| (0..width).map(move |column| (column, row)));
@@ -159,12 +160,12 @@ impl LockedBatch<'_> {
         }
     }
 
-    /// Whether objects have an angle.
+    /// Returns whether objects have an angle in this version.
     pub fn has_rotation(&self) -> bool {
         self.layout().rotation_angle.is_some()
     }
 
-    /// Whether `frame` has an object of this component, with this class and this rectangle.
+    /// Returns whether `frame` has an object with the component, class and rectangle of `wanted`.
     pub fn has_object(&self, frame: FrameMeta<'_>, wanted: &NewObject<'_>) -> bool {
         // SAFETY: the frame and its objects have these fields in every layout.
         unsafe {
@@ -177,7 +178,7 @@ impl LockedBatch<'_> {
     }
 }
 
-/// The longest part of `text` of at most `most` bytes that ends between characters.
+/// Returns the longest part of `text` that has at most `most` bytes and ends between characters.
 fn truncated(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A structure of DeepStream in memory.
 //!
-//! In: an address and offsets of [`layout`](super::layout). Out: values of fields. Whether the field and its type are
-//! right is the caller's responsibility.
+//! In: an address, and offsets in [`layout`](super::layout). Out: the values of fields. The caller must ensure that
+//! the field exists and has the right type.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -16,40 +16,40 @@ impl Record {
         self.0.as_ptr()
     }
 
-    /// The address of the field at `offset`.
+    /// Returns the address of the field at `offset`.
     ///
     /// # Safety
-    /// The structure must exist and have a field there.
+    /// The structure must exist, and must have a field at this offset.
     pub unsafe fn at(self, offset: usize) -> *mut c_void {
-        // SAFETY: the field is inside of the structure.
+        // SAFETY: the field is inside the structure.
         unsafe { self.0.as_ptr().byte_add(offset) }
     }
 
-    /// The value of the field at `offset`.
+    /// Reads the field at `offset`.
     ///
     /// # Safety
-    /// As [`at`](Self::at), and the field must have the type `T`.
+    /// See [`at`](Self::at). In addition, the field must have the type `T`.
     pub unsafe fn read<T: Copy>(self, offset: usize) -> T {
         // SAFETY: the caller guarantees the field and its type; DeepStream aligns fields.
         unsafe { self.at(offset).cast::<T>().read() }
     }
 
-    /// Sets the field at `offset`.
+    /// Writes the field at `offset`.
     ///
     /// # Safety
-    /// As [`read`](Self::read), and nothing else may access the structure.
+    /// See [`read`](Self::read). In addition, nothing else may access the structure.
     pub unsafe fn write<T: Copy>(self, offset: usize, value: T) {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees the field and its type, and exclusive access.
         unsafe { self.at(offset).cast::<T>().write(value) }
     }
 
-    /// Sets the four fields at these offsets from `offset`: of a rectangle or a color.
+    /// Writes four fields, for example of a rectangle or a color. The offsets in `fields` are relative to `offset`.
     ///
     /// # Safety
-    /// As [`write`](Self::write), for each field.
+    /// See [`write`](Self::write). The conditions apply to each field.
     pub unsafe fn write_four<T: Copy>(self, offset: usize, fields: [usize; 4], values: [T; 4]) {
         for (field, value) in fields.into_iter().zip(values) {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees these conditions.
             unsafe { self.write(offset + field, value) };
         }
     }

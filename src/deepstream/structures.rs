@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which structures the metadata has.
+//! Determines which layout the structures of the metadata have.
 //!
-//! In: the version of DeepStream, and the sizes of structures that the pools of a batch have. Out: the layout that is
-//! used. Versions with the same sizes can have different layouts, and a version with other structures can have the
-//! number of a known one, so neither decides alone:
+//! In: the version of DeepStream, and the sizes of structures in the pools of a batch. Out: the layout to use.
+//! Neither the version nor the sizes are enough: versions with equal sizes can have different layouts, and an
+//! installation that reports a known version can have other structures. So both are compared:
 //!
-//! - The layout of a known version is used if the pools have its sizes, and nothing is read otherwise.
-//! - The layout of another version is that of a known one with the same sizes. No pool has an `NvDsInferTensorMeta` or
-//!   an `NvBufSurface`, so those are assumed to be the same, too.
+//! - If the version is known, its layout is used if the pools have the expected sizes. Otherwise nothing is read.
+//! - If the version is unknown, the layout of a known version with equal sizes is used. An `NvDsInferTensorMeta` or
+//!   an `NvBufSurface` does not come from a pool, so these two are assumed to be equal, too.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -20,14 +20,14 @@ use super::layout::{
 use super::library::DeepStreamLibraryError;
 use super::record::Record;
 
-/// The sizes, in bytes, of the structures in a batch's pools.
+/// The sizes of the structures in a batch's pools, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StructureSizes {
-    /// `NvDsObjectMeta`.
+    /// The size of an `NvDsObjectMeta`.
     pub object: u32,
-    /// `NvDsFrameMeta`.
+    /// The size of an `NvDsFrameMeta`.
     pub frame: u32,
-    /// `NvDsUserMeta`.
+    /// The size of an `NvDsUserMeta`.
     pub user: u32,
 }
 
@@ -39,21 +39,21 @@ impl fmt::Display for StructureSizes {
 }
 
 impl StructureSizes {
-    /// The sizes that the pools of a batch have.
+    /// Reads the sizes from the pools of a batch.
     ///
     /// # Errors
-    /// If one of the pools is missing, or has structures of another type.
+    /// If a pool is missing, or if it has structures of another type.
     ///
     /// # Safety
-    /// It must be an `NvDsBatchMeta`.
-    pub(super) unsafe fn of_pools(batch: Record) -> Result<Self, DeepStreamError> {
+    /// `batch` must be an `NvDsBatchMeta`.
+    pub(super) unsafe fn from_pools(batch: Record) -> Result<Self, DeepStreamError> {
         let size = |name, offset, meta_type| {
             // SAFETY: the batch has this field in every layout.
             let found: *mut c_void = unsafe { batch.read(offset) };
             NonNull::new(found)
                 .filter(|found| found.cast::<u64>().is_aligned())
                 .map(Record)
-                // SAFETY: what is not null is a pool.
+                // SAFETY: a pointer that is not null points to a pool.
                 .filter(|found| unsafe { found.read::<i32>(pool::TYPE) } == meta_type)
                 // SAFETY: as above.
                 .map(|found| unsafe { found.read(pool::ELEMENT_SIZE) })
@@ -67,20 +67,20 @@ impl StructureSizes {
     }
 }
 
-/// Why there is no layout.
+/// The reason why no layout can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StructureLayoutError {
-    /// No layout of that version is known.
+    /// The layout of this version is unknown.
     #[error(
-        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to one \
-         of them that has the same structures, or unset it, so that they are recognized by their sizes",
+        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to a \
+         known version with equal structures, or unset it to recognize the structures by their sizes",
         LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
     )]
     Unknown {
         /// The version.
         version: Version,
     },
-    /// The structures of a known version have other sizes.
+    /// The structures do not have the sizes of their version.
     #[error(
         "the structures of DeepStream {version} have other sizes than expected; expected {expected}, got {found} \
          bytes; {}", advice(*.found)
@@ -88,24 +88,24 @@ pub enum StructureLayoutError {
     Sizes {
         /// The version.
         version: Version,
-        /// The sizes that the batch's pools have.
+        /// The sizes in the batch's pools.
         found: StructureSizes,
-        /// The sizes of the version's layout.
+        /// The sizes in the layout of the version.
         expected: StructureSizes,
     },
-    /// No layout has these sizes.
+    /// The version is unknown, and no known layout has these sizes.
     #[error(
-        "DeepStream {version} is not known, and no known version, {} to {}, has its structures: {found} bytes; use \
-         one of these versions",
+        "DeepStream {version} is unknown, and no known version ({} to {}) has structures of these sizes: {found} \
+         bytes; use one of the known versions",
         LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
     )]
     UnknownSizes {
         /// The version.
         version: Version,
-        /// The sizes that the batch's pools have.
+        /// The sizes in the batch's pools.
         found: StructureSizes,
     },
-    /// A text is not a version.
+    /// The text is not a version.
     #[error("deepstream-version: expected a version such as 7.1, got {text:?}")]
     NotAVersion {
         /// The text.
@@ -113,15 +113,16 @@ pub enum StructureLayoutError {
     },
 }
 
-/// What to do about structures with these sizes.
+/// Says what to do about structures with these sizes.
 fn advice(sizes: StructureSizes) -> String {
     let mut same = LAYOUTS.iter().filter(|layout| layout.sizes == sizes);
     match (same.next(), same.next_back()) {
         (None, _) => {
-            "no known version has them: reinstall DeepStream, or use a newer plugin".to_owned()
+            "no known version has these sizes: reinstall DeepStream, or use a newer plugin"
+                .to_owned()
         }
         (Some(first), last) => format!(
-            "they are those of {}: correct deepstream-version, or remove libraries of another version",
+            "DeepStream {} has these sizes: correct deepstream-version, or remove libraries of another version",
             Version::range(first.first, last.unwrap_or(first).last)
         ),
     }
@@ -132,28 +133,30 @@ fn advice(sizes: StructureSizes) -> String {
 pub struct Structures {
     /// The layout.
     pub layout: &'static StructureLayout,
-    /// The version that is set or that the libraries report; that of the layout if they report none.
+    /// The version that the user has set or that the libraries report. If the libraries report none, the last
+    /// version with this layout.
     pub version: Version,
-    /// Why the layout is an assumption; `None` if it is that of the version.
+    /// The reason why the layout is an assumption; `None` if it is the layout of the version.
     pub assumption: Option<Assumption>,
 }
 
-/// Why a layout is an assumption.
+/// The reason why a layout is an assumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// The version is not known.
+    /// The version is unknown.
     UnknownVersion,
     /// The libraries do not report their version.
     NoVersion,
 }
 
 impl Structures {
-    /// The structures of a known version, if `found` are its sizes; else those of a known version that has these
-    /// sizes. Of several, they are those of the last one that is not after `version`.
+    /// Returns the layout of `version`, if the version is known and `found` are its sizes. For an unknown version,
+    /// returns a known layout with these sizes: the last one that is not later than `version`, or else the first
+    /// one.
     ///
     /// # Errors
-    /// If a known version has other sizes, if no known version has these sizes, or if there is no version and more than
-    /// one layout has them.
+    /// If a known version has other sizes, if no known version has these sizes, or if there is no version and not
+    /// exactly one layout has these sizes.
     pub fn recognize(
         version: Option<Version>,
         found: StructureSizes,
@@ -166,13 +169,12 @@ impl Structures {
             let assumption = Some(Assumption::NoVersion);
             return Ok(Self { layout, version: layout.last, assumption });
         };
-        if let Ok(layout) = StructureLayout::of(version) {
-            return match layout.sizes == found {
-                true => Ok(Self { layout, version, assumption: None }),
-                false => {
-                    let expected = layout.sizes;
-                    Err(StructureLayoutError::Sizes { version, found, expected }.into())
-                }
+        if let Ok(layout) = StructureLayout::for_version(version) {
+            return if layout.sizes == found {
+                Ok(Self { layout, version, assumption: None })
+            } else {
+                let expected = layout.sizes;
+                Err(StructureLayoutError::Sizes { version, found, expected }.into())
             };
         }
         let first = same.clone().next();
@@ -207,7 +209,8 @@ mod tests {
 
     #[test]
     fn an_unknown_version_has_the_layout_of_the_last_one_before_it_with_its_sizes() {
-        let of = |major, minor| StructureLayout::of(Version::new(major, minor)).unwrap();
+        let layout =
+            |major, minor| StructureLayout::for_version(Version::new(major, minor)).unwrap();
         for (version, like, expected) in [
             ((9, 2), (9, 1), (9, 1)),
             ((10, 0), (9, 0), (9, 1)),
@@ -217,14 +220,14 @@ mod tests {
             ((5, 1), (6, 3), (6, 0)),
         ] {
             let version = Version::new(version.0, version.1);
-            let found = recognized(Some(version), of(like.0, like.1).sizes).unwrap();
-            assert_eq!(found.layout, of(expected.0, expected.1), "{version}");
+            let found = recognized(Some(version), layout(like.0, like.1).sizes).unwrap();
+            assert_eq!(found.layout, layout(expected.0, expected.1), "{version}");
             assert_eq!(
                 (found.version, found.assumption),
                 (version, Some(Assumption::UnknownVersion))
             );
         }
-        // 5.1's own.
+        // The real sizes of version 5.1.
         let sizes = StructureSizes { object: 544, frame: 192, user: 48 };
         let error = recognized(Some(Version::new(5, 1)), sizes).unwrap_err();
         assert!(error.contains("DeepStream 5.1") && error.contains(&sizes.to_string()), "{error}");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The surfaces of a buffer: the frames of a batch in NVMM memory.
 //!
-//! In: a buffer whose caps have the feature [`NVMM`]. Out: the width and height of the surface of each frame.
+//! In: a buffer whose caps have the feature [`NVMM`]. Out: the width and height of each frame's surface.
 //!
-//! The memory of such a buffer is an `NvBufSurface`, which has the address of an array with an
-//! `NvBufSurfaceParams` for each frame. Nothing in the memory identifies it, so only the caps do. What it has is
-//! read as far as its numbers agree with each other; otherwise the buffer has no surfaces.
+//! The memory of such a buffer is an `NvBufSurface`, which contains the address of an array with an
+//! `NvBufSurfaceParams` per frame. Only the caps say that the memory has this type; nothing in the memory
+//! identifies it. Its content is therefore checked, and if its numbers contradict each other, the buffer counts as
+//! one without surfaces.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -15,10 +16,10 @@ use super::batch::MAX_LIST;
 use super::layout::{surface, surface_params};
 use super::record::Record;
 
-/// The feature of the caps of buffers in NVMM memory.
+/// The caps feature of buffers in NVMM memory.
 pub const NVMM: &str = "memory:NVMM";
 
-/// The greatest side of a surface in pixels: more than any hardware has.
+/// The maximum side of a surface in pixels; no hardware supports more.
 const MAX_SURFACE_SIDE: u32 = 65_535;
 
 /// The array of a buffer's surfaces.
@@ -27,16 +28,17 @@ pub struct Surfaces<'a> {
     first: NonNull<c_void>,
     /// The number of surfaces that have a frame.
     filled: usize,
-    /// The size of an element of the array.
+    /// The size of an array element in bytes.
     stride: usize,
-    /// Exists as long as the array.
+    /// Keeps the memory mapped as long as the array is used.
     _memory: gst::MemoryMap<'a, gst::memory::Readable>,
 }
 
 impl BatchMeta<'_> {
-    /// The surfaces of `buffer`, which has this batch; `None` if its memory does not have the size of an
-    /// `NvBufSurface`, or what it has cannot be one. If the layout is an assumption, the memory must have that size
-    /// exactly, as that of DeepStream's elements does: no pool has the structure.
+    /// Returns the surfaces of `buffer`, which this batch belongs to. Returns `None` if the memory does not have
+    /// the size of an `NvBufSurface`, or if its content cannot be one. If the layout is an assumption, the memory
+    /// must have exactly the expected size (as the memory of DeepStream's elements has), because the sizes in the
+    /// pools do not confirm this structure.
     ///
     /// # Safety
     /// The caps of the buffer must have the feature [`NVMM`].
@@ -67,13 +69,13 @@ impl BatchMeta<'_> {
 }
 
 impl Surfaces<'_> {
-    /// Width and height of the surface at this index, which a frame has as its `batch_id`; `None` if there is none,
-    /// or it has no pixels.
+    /// Returns the width and height of the surface with this index, which is the `batch_id` of a frame. `None` if
+    /// there is no such surface, or if it has no pixels.
     pub fn size(&self, index: usize) -> Option<[u32; 2]> {
         if index >= self.filled {
             return None;
         }
-        // SAFETY: in NVMM memory the array has as many elements, and exists as long as the memory.
+        // SAFETY: in NVMM memory, the array has this many elements, and exists as long as the memory.
         let size = unsafe {
             let params = Record(self.first.byte_add(index * self.stride));
             [params.read(surface_params::WIDTH), params.read(surface_params::HEIGHT)]

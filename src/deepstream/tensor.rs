@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The outputs of models that are attached to frames.
 //!
-//! In: a frame of a locked batch. Out: its tensors, their model description, and for each output layer its
-//! name, type, dimensions and addresses.
+//! In: a frame of a locked batch. Out: its tensors, their model description, and the name, type, dimensions and
+//! addresses of each output layer.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
@@ -19,11 +19,11 @@ use super::layout::{
 use super::record::Record;
 use nmsfilter_core::tensor::ElementType;
 
-/// The greatest number of output layers that is read: more than any model has.
+/// The maximum number of output layers that are read; no model has more.
 const MAX_LAYERS: usize = 1024;
 
 impl LockedBatch<'_> {
-    /// The outputs of models for `frame`, in the order of its list.
+    /// Returns the outputs of models for `frame`, in the order of the frame's list.
     pub fn tensors<'l>(
         &'l self,
         frame: FrameMeta<'l>,
@@ -37,7 +37,7 @@ impl LockedBatch<'_> {
                 Err(error) => return Some(Err(error)),
             };
             (self.type_of(meta) == TENSOR_OUTPUT_META).then(|| {
-                // SAFETY: metadata of users has this field.
+                // SAFETY: user metadata has this field.
                 let data = unsafe { meta.read::<*mut c_void>(user::DATA) };
                 let data = NonNull::new(data)
                     .ok_or(DeepStreamError::Null { what: "an NvDsInferTensorMeta", version })?;
@@ -46,11 +46,11 @@ impl LockedBatch<'_> {
         })
     }
 
-    /// Removes the tensors of the element with the number `unique_id` from `frame`. DeepStream calls their release
-    /// functions, by which their memory goes back to that element.
+    /// Removes the tensors of the element with the id `unique_id` from `frame`. DeepStream then calls their release
+    /// functions, which return the memory to this element.
     pub fn remove_tensors(&self, frame: FrameMeta<'_>, unique_id: u32) {
         let remove = self.0.library.nvds_remove_user_meta_from_frame;
-        // An element can have attached more than one. The list is read again after each removal.
+        // An element may have attached several tensors. The list is read again after each removal.
         for _ in 0..self.tensors(frame).count() {
             let mut tensors = self.tensors(frame).flatten();
             let Some(tensor) = tensors.find(|&tensor| self.unique_id(tensor) == unique_id) else {
@@ -61,22 +61,22 @@ impl LockedBatch<'_> {
         }
     }
 
-    /// The number of the element that ran the model of `tensor`.
+    /// Returns the id of the element that ran the model of `tensor`.
     pub fn unique_id(&self, tensor: TensorMeta<'_>) -> u32 {
         // SAFETY: the structure has this field in every layout.
         unsafe { tensor.tensor.read(tensor::UNIQUE_ID) }
     }
 
-    /// The number of the GPU that `tensor` is on.
+    /// Returns the index of the GPU whose memory contains `tensor`.
     pub fn gpu(&self, tensor: TensorMeta<'_>) -> u32 {
         // SAFETY: the structure has this field in every layout.
         unsafe { tensor.tensor.read::<i32>(tensor::GPU_ID) }.max(0).unsigned_abs()
     }
 
-    /// The model description of `tensor`.
+    /// Returns the model description of `tensor`.
     pub fn model(&self, tensor: TensorMeta<'_>) -> NetworkInfo {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
-        // SAFETY: the offsets are those of fields that the structure has in this layout.
+        // SAFETY: the structure has fields at these offsets in this layout.
         unsafe {
             let sides = [network::WIDTH, network::HEIGHT];
             let flag = |offset: Option<usize>| match tensor.tensor.read::<i32>(offset?) {
@@ -92,8 +92,8 @@ impl LockedBatch<'_> {
         }
     }
 
-    /// Gives the tensors of `frame`, which is a copy of `original_frame`, the model descriptions of those of the same
-    /// element.
+    /// Copies the model descriptions from the tensors of `original_frame` to the tensors of `frame`, which is a
+    /// copy of it. Tensors belong together if they come from one element.
     pub(super) fn copy_models(
         &self,
         frame: FrameMeta<'_>,
@@ -109,17 +109,17 @@ impl LockedBatch<'_> {
             let is_same = |&tensor: &_| original.unique_id(tensor) == self.unique_id(copy);
             let Some(same) = originals.find(is_same) else { continue };
             for field in fields.clone() {
-                // SAFETY: both structures have these fields of four bytes in this layout, and the locks are held.
+                // SAFETY: both structures have these four-byte fields in this layout, and both locks are held.
                 unsafe { copy.tensor.write(field, same.tensor.read::<u32>(field)) };
             }
         }
         Ok(())
     }
 
-    /// The output layers of `tensor`.
+    /// Returns the output layers of `tensor`.
     ///
     /// # Errors
-    /// If there are more than any model has, or there are layers and their array is null.
+    /// If there are more layers than any model has, or if there are layers, but their array is null.
     pub fn layers<'l>(
         &'l self,
         tensor: TensorMeta<'l>,
@@ -146,7 +146,7 @@ impl LockedBatch<'_> {
             }
         };
         Ok((0..count).map(move |index| {
-            // SAFETY: the arrays have `count` entries, the pointers to them may be null.
+            // SAFETY: each array has `count` entries, unless the pointer to it is null.
             unsafe {
                 let address =
                     |array: *const u64| if array.is_null() { 0 } else { array.add(index).read() };
@@ -161,7 +161,7 @@ impl LockedBatch<'_> {
     }
 }
 
-/// The outputs of a model for a frame, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that has them.
+/// A model's outputs for a frame, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMeta<'l> {
     user: Record,
@@ -172,11 +172,12 @@ pub struct TensorMeta<'l> {
 /// The model description of a frame's tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NetworkInfo {
-    /// Width and height of its input. Tensors that nvinfer up to 7.1 has copied, with a buffer, can have any numbers.
+    /// Width and height of the model's input. When a buffer is copied, nvinfer up to 7.1 does not copy these
+    /// numbers, so they can have any value in the copy.
     pub size: [u32; 2],
-    /// Whether the frame was scaled without distortion; `None` if the tensors do not contain it.
+    /// Whether the frame was scaled without distortion; `None` if the tensors do not say so.
     pub maintain_aspect_ratio: Option<bool>,
-    /// Whether a scaled frame has borders on both sides; `None` if the tensors do not contain it.
+    /// Whether a scaled frame has borders on both sides; `None` if the tensors do not say so.
     pub symmetric_padding: Option<bool>,
 }
 
@@ -192,26 +193,26 @@ pub struct LayerMeta<'a> {
 }
 
 impl<'a> LayerMeta<'a> {
-    /// The name; `None` if it is null.
+    /// Returns the name, or `None` if it is null.
     pub fn name(&self) -> Option<&'a CStr> {
-        // SAFETY: the layer has this field in every layout. The string is not changed as long as the
-        // buffer has the tensors.
+        // SAFETY: the layer has this field in every layout. The string does not change as long as the buffer has
+        // the tensors.
         unsafe {
             let name = self.layer.read::<*const c_char>(layer::NAME);
             (!name.is_null()).then(|| CStr::from_ptr(name))
         }
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     pub fn element_type(&self) -> ElementType {
         // SAFETY: the layer has this field in every layout.
         layout::element_type(unsafe { self.layer.read(layer::TYPE) })
     }
 
-    /// The dimensions without the batch, and the number of elements.
+    /// Returns the dimensions without the batch dimension, and the number of elements.
     ///
     /// # Errors
-    /// The number of dimensions, if it is more than [`MAX_DIMS`].
+    /// If there are more than [`MAX_DIMS`] dimensions. The error is their number.
     pub fn dims(&self) -> Result<(ArrayVec<usize, MAX_DIMS>, usize), usize> {
         // SAFETY: the layer has these fields in every layout.
         unsafe {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A version of DeepStream.
 //!
-//! In: two numbers, or a text. Out: versions that are compared and printed.
+//! In: two numbers, or text. Out: a version, which can be compared and printed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::structures::StructureLayoutError;
 
-/// A version of DeepStream, without the third number: 6.1.1 has the structures of 6.1.
+/// A version of DeepStream without its third number: 6.1.1 has the structures of 6.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The first number.
@@ -18,12 +18,12 @@ pub struct Version {
 }
 
 impl Version {
-    /// The version `major.minor`.
+    /// Creates the version `major.minor`.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }
 
-    /// The versions from `first` to `last`, as a text.
+    /// Formats the range of versions from `first` to `last`.
     pub fn range(first: Self, last: Self) -> String {
         if first == last { first.to_string() } else { format!("{first} to {last}") }
     }
@@ -38,7 +38,7 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = StructureLayoutError;
 
-    /// Parses `7.1` and `6.1.1`.
+    /// Parses text such as `7.1` or `6.1.1`.
     fn from_str(text: &str) -> Result<Self, StructureLayoutError> {
         let mut numbers = text.split('.').map(str::parse::<u32>);
         match [numbers.next(), numbers.next(), numbers.next(), numbers.next()] {

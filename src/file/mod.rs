@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the files that properties name.
 //!
-//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and
-//! sockets are refused, so that reading neither blocks nor continues without end.
+//! In: a path and a maximum size. Out: the bytes of a regular file. Directories, FIFOs, devices and sockets are
+//! refused: reading a FIFO may block, and reading a device may never end.
 
 mod text;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub use text::{TextError, text};
 
-/// Why a file is not read. The message continues after the path, which the caller adds.
+/// The reason why a file was not read. The caller puts the path before the message.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum FileError {
@@ -20,24 +20,23 @@ pub enum FileError {
     Io(#[from] io::Error),
     #[error("is {0}; expected a regular file")]
     NotRegular(&'static str),
-    #[error("has {size} bytes, more than the {max_size} that are read at most")]
+    #[error("has {size} bytes; expected at most {max_size}")]
     TooLarge { size: u64, max_size: u64 },
 }
 
-/// The bytes of the regular file at `path`.
+/// Reads the regular file at `path`.
 ///
 /// # Errors
-/// If it cannot be read, is not a regular file (but a directory, a device, a FIFO or a socket), or
-/// has more than `max_size` bytes.
+/// If the file cannot be read, has more than `max_size` bytes, or is not a regular file (for example a directory, a
+/// device, a FIFO or a socket).
 pub fn read(path: &Path, max_size: u64) -> Result<Vec<u8>, FileError> {
-    // Checked before the file is opened: opening a FIFO blocks until another process opens it for
-    // writing.
+    // Check before opening the file: opening a FIFO blocks until another process opens it for writing.
     check(&std::fs::metadata(path)?, max_size)?;
     let file = File::open(path)?;
-    // Checked again: the path can name another file since then.
+    // Check again: the path may have been changed to name another file in the meantime.
     check(&file.metadata()?, max_size)?;
     let mut bytes = Vec::new();
-    // The reported size is not a bound: a file can grow, and files of procfs report 0.
+    // The size that the file system reports is not a limit: a file can grow, and files of procfs report 0.
     file.take(max_size.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 {
         size if size > max_size => Err(FileError::TooLarge { size, max_size }),
@@ -55,7 +54,7 @@ fn check(metadata: &Metadata, max_size: u64) -> Result<(), FileError> {
     }
 }
 
-/// The kind of a file that is not a regular one, as error messages name it.
+/// Names the kind of a file that is not a regular file, for an error message.
 fn file_kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         return "a directory";
@@ -83,7 +82,7 @@ mod tests {
         read(path, max_size).unwrap_err().to_string()
     }
 
-    /// A new file with this content, at a path that no other test uses.
+    /// Creates a file with this content at a path that no other test uses.
     fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("nmsfilter-{}-{name}", std::process::id()));
         std::fs::write(&path, bytes).unwrap();
@@ -94,7 +93,7 @@ mod tests {
     fn a_file_of_the_largest_size_is_read_and_one_byte_more_is_refused() {
         let path = file("largest", b"abcd");
         assert_eq!(read(&path, 4).unwrap(), b"abcd");
-        assert_eq!(message(&path, 3), "has 4 bytes, more than the 3 that are read at most");
+        assert_eq!(message(&path, 3), "has 4 bytes; expected at most 3");
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -118,7 +117,7 @@ mod tests {
         let path = Path::new("/proc/self/status");
         assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
         assert!(!read(path, 1 << 20).unwrap().is_empty());
-        assert_eq!(message(path, 8), "has 9 bytes, more than the 8 that are read at most");
+        assert_eq!(message(path, 8), "has 9 bytes; expected at most 8");
     }
 
     #[cfg(unix)]

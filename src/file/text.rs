@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Validates text files. In: bytes. Out: UTF-8 text without a byte order mark, or an error with the
-//! line.
+//! Validates text files.
+//!
+//! In: bytes. Out: UTF-8 text without a byte order mark, or an error with the line number.
 
-/// Why bytes are not text in UTF-8. The message continues after the file's name.
+/// The reason why bytes are not UTF-8 text. The caller puts the file's name before the message.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages are the documentation")]
 pub enum TextError {
@@ -17,12 +18,12 @@ pub enum TextError {
     Zero(usize),
 }
 
-/// `bytes` as text in UTF-8, without a byte order mark.
+/// Interprets `bytes` as UTF-8 text. A byte order mark at the start is not part of the result.
 ///
 /// # Errors
-/// If they are text in another encoding, not valid UTF-8, or contain a zero byte.
+/// If the text has another encoding, is not valid UTF-8, or contains a zero byte.
 pub fn text(bytes: &[u8]) -> Result<&str, TextError> {
-    // UTF-32 first: the mark of UTF-32LE begins with that of UTF-16LE.
+    // UTF-32 comes first, because the byte order mark of UTF-32LE begins with the mark of UTF-16LE.
     let other = [
         (&b"\xff\xfe\x00\x00"[..], "UTF-32"),
         (b"\x00\x00\xfe\xff", "UTF-32"),

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the samples of a format are.
+//! Locates the samples of a video format.
 //!
-//! In: a video format. Out: up to three [`Component`]s (Y, Cb, Cr, or R, G, B, or gray), if their samples are bytes.
+//! In: a video format. Out: up to three [`Component`]s (Y, Cb, Cr; or R, G, B; or gray) if the format's samples are
+//! bytes.
 
 use arrayvec::ArrayVec;
 use gst_video::{VideoFormat, VideoFormatFlags, VideoFormatInfo};
 
-/// The greatest number of components, without alpha.
+/// The maximum number of components, not counting alpha.
 pub const COLORS: usize = 3;
 
-/// Where the samples of a component are.
+/// The position of a component's samples in the frame's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Component {
-    /// The plane that has them.
+    /// The index of the plane that contains the samples.
     pub plane: usize,
-    /// The byte of the first in its plane.
+    /// The offset of the first sample from the start of the plane, in bytes.
     pub offset: usize,
-    /// Bytes from one to the next of a row.
+    /// The distance between two neighboring samples of a row, in bytes.
     pub pixel_stride: usize,
-    /// Subsampling, horizontal and vertical: each side of the component is that of the frame divided by
-    /// 2 to the power of this, rounded up.
+    /// Horizontal and vertical subsampling: each side of the component is the frame's side divided by `2^shift` and
+    /// rounded up.
     pub shift: [u32; 2],
 }
 
-/// The components of `format` without alpha; `None` if their samples are not of 8 bits each, or in tiles, or
-/// behind a palette.
+/// Returns the components of `format` except alpha, or `None` if a sample does not have 8 bits, or if the format
+/// stores its samples in tiles or uses a palette.
 pub fn components(format: &VideoFormatInfo) -> Option<ArrayVec<Component, COLORS>> {
     let others = VideoFormatFlags::PALETTE | VideoFormatFlags::COMPLEX | VideoFormatFlags::TILED;
     if format.flags().intersects(others) || format.n_components() == 0 {
@@ -48,11 +49,11 @@ pub fn components(format: &VideoFormatInfo) -> Option<ArrayVec<Component, COLORS
     Some(components)
 }
 
-/// The byte of the first sample of component `c` in its plane.
+/// Returns the offset of the first sample of component `c` in its plane, in bytes.
 fn offset(format: &VideoFormatInfo, c: usize) -> usize {
     match format.format() {
-        // The bytes are V, Y, U, Y. GStreamer's table has those of UYVY, with U and V exchanged; its conversions
-        // do not use that table.
+        // VYUY stores the bytes V, Y, U, Y. GStreamer's table has the offsets of UYVY with U and V exchanged, which
+        // is wrong for VYUY; GStreamer's own conversions do not use this table.
         VideoFormat::Vyuy => [1, 2, 0][c],
         _ => format.poffset()[c] as usize,
     }
@@ -62,7 +63,7 @@ fn offset(format: &VideoFormatInfo, c: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The names list the bytes of two pixels: GStreamer's documentation of the formats.
+    /// GStreamer's documentation says that the name of a packed format lists the bytes of two pixels.
     #[test]
     fn packed_luma_and_chroma_are_where_the_names_of_the_formats_list_them() {
         gst::init().unwrap();

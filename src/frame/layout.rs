@@ -1,128 +1,130 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the planes of a frame must hold.
+//! Computes how many bytes each plane of a frame must have.
 //!
-//! In: the `GstVideoInfo` of caps; then for each frame its `GstVideoMeta`, and the bytes that are mapped. Out: the
-//! bytes of a plane that readers access, or a [`FrameError`].
+//! In: the `GstVideoInfo` of the caps; then, for each frame, its `GstVideoMeta` and the number of mapped bytes.
+//! Out: the bytes of a plane that readers may access, or a [`FrameError`].
 
 use arrayvec::ArrayVec;
 use gst::glib::translate::{IntoGlib, from_glib};
 use gst_video::{VideoFormat, VideoFormatFlags, VideoInfo};
 
-/// The greatest number of planes of a format.
+/// The maximum number of planes of any format.
 pub(super) const PLANES: usize = gst_video::ffi::GST_VIDEO_MAX_PLANES as usize;
 
-/// The number of bytes of memory that only its element knows.
+/// Stands for an unknown number of bytes: some elements use memory whose size only they know.
 pub(super) const UNKNOWN: usize = usize::MAX;
 
-/// A frame that does not have what its caps need.
+/// A frame whose memory or metadata does not match its caps.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FrameError {
-    /// A plane exceeds its memory.
+    /// A plane extends past the end of its memory.
     #[error(
-        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; \
-         expected {rows} rows of {row_bytes} bytes: the GstVideoMeta of the element upstream is wrong"
+        "plane {plane} of the frame has {available} bytes from its first row on and a stride of {stride}; expected \
+         {rows} rows of {row_bytes} bytes: correct the element upstream, which attaches a wrong GstVideoMeta"
     )]
     Plane {
         /// The plane's index.
         plane: usize,
-        /// The bytes from its first row on.
+        /// The number of bytes from the plane's first row to the end of the memory.
         available: usize,
-        /// What the metadata has.
+        /// The stride in the frame's metadata.
         stride: i32,
-        /// The rows that frames of these caps have.
+        /// The number of rows in a frame with these caps.
         rows: usize,
-        /// The bytes of a row.
+        /// The number of bytes per row.
         row_bytes: usize,
     },
     /// A stride is negative.
     #[error(
-        "plane {plane} of the frame has a stride of {stride}, its rows are in reverse order; expected a positive \
+        "plane {plane} of the frame has a stride of {stride}, so its rows are in reverse order; expected a positive \
          stride: put videoconvert with another format before this element"
     )]
     Reversed {
         /// The plane's index.
         plane: usize,
-        /// What the metadata has.
+        /// The stride in the frame's metadata.
         stride: i32,
     },
-    /// The metadata has another number of planes than the format.
+    /// The metadata and the format have different numbers of planes.
     #[error(
-        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: the element upstream is wrong"
+        "the GstVideoMeta of the frame has {found} planes; {format} has {expected}: correct the element upstream"
     )]
     Planes {
-        /// What the metadata has.
+        /// The number of planes in the metadata.
         found: u32,
-        /// The format of the caps.
+        /// The format in the caps.
         format: VideoFormat,
-        /// What the format has.
+        /// The number of planes of the format.
         expected: u32,
     },
-    /// The metadata is of another format, or of a smaller frame.
+    /// The metadata describes a frame of another format, or a smaller frame.
     #[error(
         "the GstVideoMeta of the frame is for {found} of {}x{}; the caps have {format} of {}x{}: \
          put videoconvert before this element, or correct the element upstream",
         found_size[0], found_size[1], size[0], size[1]
     )]
     Caps {
-        /// The format of the metadata.
+        /// The format in the metadata.
         found: VideoFormat,
-        /// The size of the metadata.
+        /// The size in the metadata.
         found_size: [u32; 2],
-        /// The format of the caps.
+        /// The format in the caps.
         format: VideoFormat,
-        /// The size of the caps.
+        /// The size in the caps.
         size: [u32; 2],
     },
-    /// The memory cannot be mapped.
+    /// The frame's memory cannot be mapped.
     #[error(
-        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or none \
-         that the CPU can access"
+        "the frame cannot be mapped: its memory has fewer bytes than its caps or its GstVideoMeta need, or the CPU \
+         cannot access it"
     )]
     Map,
 }
 
-/// The samples of a plane, for frames of given caps.
+/// The size of a plane, for frames with given caps.
 #[derive(Clone, Copy, Debug, Default)]
 struct PlaneSize {
-    /// The stride of GStreamer's own layout.
+    /// The stride in GStreamer's default layout.
     stride: i32,
-    /// Bytes of a row, up to its last sample and what belongs to the same pixels.
+    /// The length of a row in bytes, up to the last sample and the other bytes of the last pixel.
     row_bytes: usize,
     rows: usize,
-    /// Bytes of a row that GstVideoConverter reads; more than `row_bytes` where GStreamer's own layout is too small.
+    /// The number of bytes that GstVideoConverter reads per row. More than `row_bytes` in the formats for which
+    /// GStreamer's default layout is too small.
     converted_row_bytes: usize,
-    /// Rows that GstVideoConverter reads of an interlaced frame: it reads chroma by fields.
+    /// The number of rows that GstVideoConverter reads of an interlaced frame, where it reads chroma field by
+    /// field.
     interlaced_rows: usize,
     tiles: Option<TileSize>,
 }
 
-/// The tiles of a plane.
+/// The tiles of a plane, in formats that store pixels in tiles.
 #[derive(Clone, Copy, Debug)]
 struct TileSize {
     columns: usize,
     rows: usize,
-    /// Bytes of a tile.
+    /// The size of a tile in bytes.
     bytes: usize,
-    /// Columns of tiles that GstVideoConverter reads.
+    /// The number of columns of tiles that GstVideoConverter reads.
     converted_columns: usize,
 }
 
-/// What frames of given caps must have.
+/// The memory layout that frames with given caps need.
 #[derive(Clone, Debug)]
 pub struct FrameLayout {
     info: VideoInfo,
     planes: ArrayVec<PlaneSize, PLANES>,
 }
 
-/// The bytes of a plane that are accessed, and the bytes from row to row.
+/// The bytes of a plane that readers access, and the distance between its rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
-    /// The bytes that the frame has.
+    /// The number of bytes of the plane in the frame's memory.
     pub len: usize,
     /// The bytes behind them that GstVideoConverter reads, and that the memory may not have: for some formats and sizes,
     /// GStreamer's own layout is too small.
     pub missing: usize,
-    /// Bytes from row to row.
+    /// The distance between two rows, in bytes.
     pub stride: usize,
     /// Bytes from row to row, or from tile to tile.
     pub period: usize,
@@ -135,21 +137,21 @@ impl FrameLayout {
         Self { info: info.clone(), planes: planes.collect() }
     }
 
-    /// The description of the caps.
+    /// Returns the description of the caps.
     pub fn info(&self) -> &VideoInfo {
         &self.info
     }
 
-    /// The number of planes.
+    /// Returns the number of planes.
     pub(super) fn planes(&self) -> usize {
         self.planes.len()
     }
 
-    /// The `GstVideoMeta` that `gst_video_frame_map` uses, if `buffer` has one.
+    /// Returns the buffer's `GstVideoMeta`, which `gst_video_frame_map` uses for the layout if it is present.
     ///
     /// # Errors
-    /// If it is not for frames of these caps. With more planes than a frame can have, mapping would exceed
-    /// GStreamer's arrays.
+    /// If the metadata does not describe a frame with these caps. Mapping a frame with more planes than GStreamer
+    /// allows would write past the end of GStreamer's arrays.
     pub fn meta<'a>(
         &self,
         buffer: &'a gst::BufferRef,
@@ -161,7 +163,7 @@ impl FrameLayout {
         let Some(meta) = meta else { return Ok(None) };
         let (format, size) = (self.info.format(), [self.info.width(), self.info.height()]);
         let found_size = [meta.width, meta.height];
-        // GStreamer's sides are signed numbers.
+        // GStreamer stores sides as signed numbers.
         let holds = (0..2).all(|axis| (size[axis]..=i32::MAX as u32).contains(&found_size[axis]));
         if meta.format != format.into_glib() || !holds {
             // SAFETY: the conversion is defined for every number.
@@ -175,10 +177,11 @@ impl FrameLayout {
         Ok(Some(meta))
     }
 
-    /// The bytes of `plane` that are accessed, of `available` bytes from its first row on.
+    /// Computes the bytes of `plane` that readers access. The memory has `available` bytes from the plane's first
+    /// row on.
     ///
     /// # Errors
-    /// If there are not enough.
+    /// If the memory has too few bytes.
     pub(super) fn extent(
         &self,
         plane: usize,
@@ -195,7 +198,7 @@ impl FrameLayout {
         let (lens, period) = match size.tiles {
             None => {
                 let len = |rows: usize, row_bytes: usize| {
-                    // The stride of a single row is not used.
+                    // A plane with a single row does not use its stride.
                     let stride = if rows == 1 { unsigned.max(row_bytes) } else { unsigned };
                     let before = (rows - 1).checked_mul(stride)?;
                     before.checked_add(row_bytes)
@@ -217,7 +220,7 @@ impl FrameLayout {
         let extent = match lens {
             [Some(len), Some(converted_len)] => {
                 let beyond = converted_len.saturating_sub(len);
-                // Elements that follow GStreamer's own layout have allocated no more.
+                // Elements that use GStreamer's default layout have not allocated more bytes than it has.
                 let needed = if stride == size.stride { len } else { len + beyond };
                 let is_there = available != UNKNOWN && len + beyond <= available;
                 let missing = if is_there { 0 } else { beyond };
@@ -230,8 +233,8 @@ impl FrameLayout {
         extent.ok_or(FrameError::Plane { plane, available, stride, rows, row_bytes })
     }
 
-    /// The offset and the extent of `plane` in a memory of `len` bytes that has the whole frame, of which `meta` is
-    /// that of [`meta`](Self::meta).
+    /// Returns the offset and the extent of `plane` in a single memory block of `len` bytes that contains the whole
+    /// frame. `meta` is the result of [`meta`](Self::meta).
     ///
     /// # Errors
     /// If the plane exceeds the memory.
@@ -256,7 +259,7 @@ impl PlaneSize {
         let components: ArrayVec<usize, 4> = (0..format.n_components() as usize)
             .filter(|&c| format.plane()[c] as usize == plane)
             .collect();
-        // Of GStreamer's own layout.
+        // The plane's start and end in GStreamer's default layout.
         let start = info.offset()[plane];
         let planes = info.n_planes() as usize;
         let end = if plane + 1 < planes { info.offset()[plane + 1] } else { info.size() };
@@ -266,7 +269,8 @@ impl PlaneSize {
             let tile_bytes = bytes.div_ceil((columns * rows).max(1));
             let row_bytes = columns * tile_bytes;
             let converted_columns = match (format.name().as_str(), plane) {
-                // A tile has 8 bytes of each row. Cr of the last of an odd number of pixels is in the next 10 bits.
+                // Each tile has 8 bytes (64 bits) of every row. If the width is odd, the converter also reads the
+                // 10 bits that follow, where Cr of the last pixel is.
                 ("NV12_10BE_8L128", 1) => (info.width().next_multiple_of(2) * 10).div_ceil(64),
                 _ => 0,
             };
@@ -287,27 +291,27 @@ impl PlaneSize {
         let is_regular = !format.flags().intersects(irregular)
             && !components.is_empty()
             && components.iter().all(|&c| format.pixel_stride()[c] > 0);
-        let (row_bytes, rows) = match is_regular {
-            true => {
-                let row_bytes = |c: usize| {
-                    let step = format.pixel_stride()[c] as usize;
-                    let bits = format.depth()[c] + format.shift()[c];
-                    let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
-                    (columns(c) - 1) * step + step.max(sample)
-                };
-                let most = |of: &dyn Fn(usize) -> usize| components.iter().map(|&c| of(c)).max();
-                (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
-            }
-            // Several pixels in one word, or a palette.
-            false => (stride, (bytes / stride).max(1)),
+        let (row_bytes, rows) = if is_regular {
+            let row_bytes = |c: usize| {
+                let step = format.pixel_stride()[c] as usize;
+                let bits = format.depth()[c] + format.shift()[c];
+                let sample = format.poffset()[c] as usize + bits.div_ceil(8) as usize;
+                (columns(c) - 1) * step + step.max(sample)
+            };
+            let most = |count: &dyn Fn(usize) -> usize| components.iter().map(|&c| count(c)).max();
+            (most(&row_bytes).unwrap_or(1), most(&rows).unwrap_or(1))
+        } else {
+            // The format packs several pixels into a word, or uses a palette.
+            (stride, (bytes / stride).max(1))
         };
         let converted_row_bytes = row_bytes.max(words(info, plane));
         let is_converted = super::components(&format).is_none();
         let by_fields = is_converted && components.iter().any(|&c| format.h_sub()[c] == 1);
         let last = |line: usize| ((line & !3) >> 1) + (line & 1) + 1;
-        let interlaced_rows = match by_fields {
-            true => (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1),
-            false => 1,
+        let interlaced_rows = if by_fields {
+            (0..info.height() as usize).rev().take(4).map(last).max().unwrap_or(1)
+        } else {
+            1
         };
         Self {
             stride: info.stride()[plane],
@@ -320,14 +324,14 @@ impl PlaneSize {
     }
 }
 
-/// The bytes that GstVideoConverter reads of a row, in formats for whose odd widths that is more than the stride of
-/// GStreamer's own layout.
+/// Returns the number of bytes that GstVideoConverter reads per row, for formats in which this number exceeds the
+/// stride of GStreamer's default layout if the width is odd; 0 for other formats.
 fn words(info: &VideoInfo, plane: usize) -> usize {
     let pairs = info.width().div_ceil(2) as usize;
     match info.format() {
-        // 5 bytes for two pixels.
+        // Two pixels take 5 bytes.
         VideoFormat::Uyvp => pairs * 5,
-        // 4 bytes for three samples; Cb and Cr alternate.
+        // Three samples take 4 bytes; Cb and Cr alternate.
         VideoFormat::Nv1210le32 | VideoFormat::Nv1610le32 if plane == 1 => {
             (pairs * 2).div_ceil(3) * 4
         }
@@ -335,7 +339,7 @@ fn words(info: &VideoInfo, plane: usize) -> usize {
     }
 }
 
-/// The columns and rows of tiles in the "stride" of a format with tiles.
+/// Splits the "stride" of a tiled format into the numbers of columns and rows of tiles, which it encodes.
 fn tile_counts(stride: usize) -> [usize; 2] {
     const BITS: u32 = gst_video::ffi::GST_VIDEO_TILE_Y_TILES_SHIFT as u32;
     [stride & ((1 << BITS) - 1), stride >> BITS]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of a `GstBuffer` as the memory of a tensor.
 //!
-//! In: a borrowed buffer. Out: its bytes in host memory or its device address, mapped when an
-//! engine needs them.
+//! In: a borrowed buffer. Out: its bytes in host memory, or its device address. The buffer is mapped when an engine
+//! needs it.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::fmt;
 use super::cuda_memory::{self, DeviceMapping};
 use nmsfilter_core::tensor::{DeviceSlice, Mappable};
 
-/// A buffer that holds a tensor's elements. The host mapping and the device mapping are each made
-/// on first use, and end when this is dropped.
+/// A buffer that contains a tensor's elements. It is mapped to the host and to the device on first use of each;
+/// both mappings end when this value is dropped.
 pub(crate) struct BufferMemory<'a> {
     buffer: &'a gst::BufferRef,
     host: OnceCell<gst::BufferMap<'a, gst::buffer::Readable>>,

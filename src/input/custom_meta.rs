@@ -4,31 +4,29 @@
 //! In: a [`NewTensor`] to [`attach`] to a buffer. Out: the tensors of a buffer, for
 //! [`Tensors::of`](super::Tensors::of).
 //!
-//! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can
-//! write it without headers of this crate. Its structure has four fields, and four optional
-//! ones:
+//! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can write it without
+//! this crate's headers. Its structure has four required and four optional fields:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `id` | string | the name of the model's output |
 //! | `type` | string | `f32`, `f16`, `i8`, `u8`, `i32` or `i64` |
-//! | `dims` | array of uint64 | dimensions, slowest first |
-//! | `data` | buffer | the elements, contiguous, row-major |
-//! | `model` | caps | what is known of the model ([`model`](super::model)); optional |
-//! | `source` | string | the name of the element that attached it; optional |
-//! | `scale` | double or float | the step of a quantized tensor; optional |
-//! | `zero-point` | int | the element that stands for 0, if there is a scale; optional, 0 by default |
+//! | `dims` | array of uint64 | the dimensions, slowest first |
+//! | `data` | buffer | the elements, contiguous, in row-major order |
+//! | `model` | caps | optional: the model description ([`model`](super::model)) |
+//! | `source` | string | optional: the name of the element that attached the tensor |
+//! | `scale` | double or float | optional: the step of a quantized tensor |
+//! | `zero-point` | int | optional, if there is a scale: the element that stands for 0; 0 by default |
 //!
-//! An element `q` of type `i8` or `u8` stands for the number `(q - zero-point) * scale`. Elements of other types are
-//! the numbers themselves. Tensors of the types `i16`, `u16`, `u32`, `u64`, `f64`, `bf16` and `bool` cannot be read;
-//! they are left out if the decoder does not need them.
+//! If there is a scale, an element `q` of type `i8` or `u8` stands for the number `(q - zero-point) * scale`.
+//! Elements of other types are the numbers themselves. Tensors of the types `i16`, `u16`, `u32`, `u64`, `f64`,
+//! `bf16` and `bool` cannot be read; they are ignored if the decoder does not need them.
 //!
-//! Where several elements attach tensors, `source` distinguishes them: the tensors with the same source are those
-//! of one model.
+//! If several elements attach tensors, `source` tells them apart: tensors with equal sources belong to one model.
 //!
-//! The metadata stays on the buffer through queues and tees, and is copied with it. Other elements
-//! do not support one of its tags, so elements that transform the video frame (scale, crop, flip,
-//! convert) do not copy it to the new frame, for which the coordinates would be wrong.
+//! The metadata stays on the buffer through queues and tees, and is copied with the buffer. Elements that transform
+//! the video frame (scale, crop, flip, convert) do not copy it to the new frame, because they do not support one of
+//! its tags; on the new frame, the coordinates would be wrong.
 
 use std::sync::OnceLock;
 
@@ -40,27 +38,27 @@ use nmsfilter_core::tensor::{
     Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError,
 };
 
-/// The metadata's registered name.
+/// The name under which the metadata is registered.
 pub const META_NAME: &str = "NmsFilterTensor";
 
 const TAGS: &[&str] = &["video", "nmsfilter-tensor"];
 
-/// The metadata's API type. It is cached, since GStreamer's comparison by name allocates.
+/// The metadata's API type. It is cached, because GStreamer's comparison by name allocates memory.
 static API: OnceLock<gst::glib::Type> = OnceLock::new();
 
-/// Registers the metadata with GStreamer; further calls have no effect.
+/// Registers the metadata with GStreamer. Further calls have no effect.
 ///
-/// [`attach`] and [`Tensors::of`](super::Tensors::of) call it.
+/// [`attach`] and [`Tensors::of`](super::Tensors::of) call this function.
 pub fn register() {
     api();
 }
 
-/// The metadata's API type, registered if necessary. Another copy of this crate in the process (for
-/// example in an application that also loads the plugin) has its own [`API`], but uses the same
-/// registered type.
+/// Returns the metadata's API type, and registers it if necessary. Another copy of this crate in the process (for
+/// example in an application that also loads the plugin) has a separate [`API`], but uses this registered type,
+/// too.
 fn api() -> gst::glib::Type {
     *API.get_or_init(|| {
-        // Another copy of this crate may have registered it.
+        // Another copy of this crate may have registered the metadata.
         if !gst::meta::CustomMeta::is_registered(META_NAME) {
             gst::meta::CustomMeta::register(META_NAME, TAGS);
         }
@@ -73,23 +71,23 @@ fn api() -> gst::glib::Type {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NewTensor {
-    /// The name of the model's output, by which a decoder is chosen.
+    /// The name of the model's output, from which a decoder is chosen.
     pub id: String,
     /// The type of each element.
     pub element: ElementType,
-    /// Dimensions, slowest first.
+    /// The dimensions, slowest first.
     pub shape: Shape,
-    /// The elements, row-major and contiguous. The memory is shared, not copied.
+    /// The elements, contiguous, in row-major order. The memory is shared, not copied.
     pub data: gst::Buffer,
-    /// What is known of the model, as [`ModelInfo::to_caps`](super::model::ModelInfo::to_caps) makes it. The
-    /// caps are shared, not copied. Of the tensors of a buffer, one with a model is enough.
+    /// The model description, created by [`ModelInfo::to_caps`](super::model::ModelInfo::to_caps). The caps are
+    /// shared, not copied. It is enough if one of the tensors on a buffer has it.
     pub model: Option<gst::Caps>,
-    /// The numbers that elements of type i8 and u8 stand for.
+    /// The quantization, which says which numbers elements of type i8 and u8 stand for.
     pub quantization: Option<Quantization>,
 }
 
 impl NewTensor {
-    /// A tensor over the memory of `data`, which is shared, not copied.
+    /// Creates a tensor from the memory of `data`, which is shared, not copied.
     ///
     /// # Errors
     /// If `shape` has too many dimensions.
@@ -104,19 +102,19 @@ impl NewTensor {
         Ok(Self { id: id.to_owned(), element, shape, data, model: None, quantization: None })
     }
 
-    /// The tensor of the model that `model` describes.
+    /// Adds a model description, made by [`ModelInfo::to_caps`](super::model::ModelInfo::to_caps).
     #[must_use]
     pub fn with_model(self, model: gst::Caps) -> Self {
         Self { model: Some(model), ..self }
     }
 
-    /// The tensor with quantized elements. It has no effect on elements other than i8 and u8.
+    /// Adds a quantization. It only affects elements of type i8 and u8.
     #[must_use]
     pub fn with_quantization(self, quantization: Quantization) -> Self {
         Self { quantization: Some(quantization), ..self }
     }
 
-    /// A tensor that owns `elements`. The number of elements is checked by [`attach`].
+    /// Creates a tensor that owns `elements`. The number of elements is not checked here, but in [`attach`].
     ///
     /// # Errors
     /// If `shape` has more than [`MAX_DIMENSIONS`] dimensions.
@@ -128,7 +126,7 @@ impl NewTensor {
         Self::new(id, T::TYPE, shape, gst::Buffer::from_slice(Pod(elements)))
     }
 
-    /// The tensor as if it was read from a buffer.
+    /// Returns the tensor in the form in which tensors are read from a buffer.
     pub(super) fn as_attached(&self) -> AttachedTensor<'_> {
         AttachedTensor::new(&self.id, self.element, self.shape.clone(), Some(&self.data))
             .with_model(self.model.as_ref())
@@ -136,7 +134,7 @@ impl NewTensor {
     }
 }
 
-/// A vector of elements as bytes.
+/// A vector of elements that can be accessed as bytes.
 struct Pod<T>(Vec<T>);
 
 impl<T: Element> AsRef<[u8]> for Pod<T> {
@@ -145,19 +143,19 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
     }
 }
 
-/// Attaches `tensor` to `buffer`, after the tensors that are attached already.
+/// Attaches `tensor` to `buffer`, after the tensors that are already attached.
 ///
 /// # Errors
-/// If the element type cannot be read, or if the memory is smaller than the shape requires.
+/// If tensors of the element type cannot be read, or if the memory is smaller than the shape requires.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
     add(buffer, tensor, None)
 }
 
-/// Attaches `tensor` as [`attach`] does, with the name of the element that attaches it. By this name,
-/// `nmsfilter` selects the tensors of one of several elements (`tensors-from`).
+/// Attaches `tensor` together with the name of the element that attaches it. If several elements attach tensors,
+/// `nmsfilter` can select them by this name (`tensors-from`).
 ///
 /// # Errors
-/// As [`attach`].
+/// If [`attach`] would return an error.
 pub fn attach_from(
     buffer: &mut gst::BufferRef,
     tensor: &NewTensor,
@@ -194,12 +192,12 @@ fn add(
     Ok(())
 }
 
-/// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were attached.
-/// Tensors beyond its capacity are only counted.
+/// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were attached. If there are
+/// more tensors than `tensors` can take, the others are only counted.
 ///
 /// # Errors
-/// If a field of a structure that is not optional is missing, or a field has another type, or is text that is not
-/// UTF-8, or a number that is no scale or zero point.
+/// If a required field is missing, if a field has the wrong type, if text is not UTF-8, or if a number is not a
+/// valid scale or zero point.
 pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
@@ -207,10 +205,11 @@ pub(super) fn read<'a>(
     structures(buffer).try_for_each(|structure| push(structure, tensors))
 }
 
-/// Reads the attached tensors with this source, or without one, as [`read`] does.
+/// Reads the attached tensors with this source; `None` stands for tensors without a source. The order and the limit
+/// are as in [`read`].
 ///
 /// # Errors
-/// As [`read`]; of other tensors, only the source is read.
+/// If [`read`] would return an error. Only the source of other tensors is read.
 pub(super) fn read_from<'a>(
     buffer: &'a gst::BufferRef,
     source: Option<&str>,
@@ -224,23 +223,24 @@ pub(super) fn read_from<'a>(
     Ok(())
 }
 
-/// The source of each attached tensor.
+/// Returns the source of each attached tensor.
 pub(super) fn sources(
     buffer: &gst::BufferRef,
 ) -> impl Iterator<Item = Result<Option<&str>, InputError>> {
     structures(buffer).map(source)
 }
 
-/// Adds the tensor of a structure, or counts it if there is no room.
+/// Adds the tensor in a structure, or counts it if there is no room.
 fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Result<(), InputError> {
-    match tensors.is_full() {
-        true => tensors.skip(),
-        false => tensors.push(parse(structure)?),
+    if tensors.is_full() {
+        tensors.skip()
+    } else {
+        tensors.push(parse(structure)?);
     }
     Ok(())
 }
 
-/// The structures of the metadata items, in the order in which they were attached.
+/// Returns the structures of the metadata items, in the order in which they were attached.
 fn structures(buffer: &gst::BufferRef) -> impl Iterator<Item = &gst::StructureRef> {
     let api = api();
     buffer
@@ -249,20 +249,16 @@ fn structures(buffer: &gst::BufferRef) -> impl Iterator<Item = &gst::StructureRe
         .filter_map(|meta| meta.try_as_custom_meta().map(structure))
 }
 
-/// The field `source`; `None` if there is none.
+/// Returns the field `source`, or `None` if it is missing.
 fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
-    match structure.has_field("source") {
-        true => text_field(structure, "source").map(Some),
-        false => Ok(None),
-    }
+    if structure.has_field("source") { text_field(structure, "source").map(Some) } else { Ok(None) }
 }
 
-/// The structure of a metadata item, for as long as its buffer is borrowed.
+/// Returns the structure of a metadata item, with the lifetime of the buffer's borrow.
 fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::StructureRef {
     let structure: *const gst::StructureRef = meta.structure();
-    // SAFETY: the structure is owned by the metadata, and the metadata by the buffer, which is
-    // borrowed immutably for `'a`. `structure()` returns it with the shorter lifetime of the borrow
-    // of `meta`.
+    // SAFETY: the metadata owns the structure, and the buffer, which is borrowed immutably for `'a`, owns the
+    // metadata. `structure()` returns a reference with the shorter lifetime of the borrow of `meta`.
     unsafe { &*structure }
 }
 
@@ -291,24 +287,26 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
 
     let data = field::<&gst::BufferRef>(structure, "data")?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the number of dimensions was checked");
-    let model = match structure.has_field("model") {
-        true => Some(field::<&gst::Caps>(structure, "model")?),
-        false => None,
+    let model = if structure.has_field("model") {
+        Some(field::<&gst::Caps>(structure, "model")?)
+    } else {
+        None
     };
     let quantization = quantization(structure, id)?;
     let tensor = AttachedTensor::new(id, element, shape, Some(data));
     Ok(tensor.with_model(model).with_quantization(quantization))
 }
 
-/// The fields `scale` and `zero-point`.
+/// Reads the fields `scale` and `zero-point`.
 fn quantization(
     structure: &gst::StructureRef,
     id: &str,
 ) -> Result<Option<Quantization>, InputError> {
     let malformed = |problem: String| InputError::Malformed { problem };
-    let zero_point = match structure.has_field("zero-point") {
-        true => Some(field::<i32>(structure, "zero-point")?),
-        false => None,
+    let zero_point = if structure.has_field("zero-point") {
+        Some(field::<i32>(structure, "zero-point")?)
+    } else {
+        None
     };
     if !structure.has_field("scale") {
         return match zero_point {
@@ -316,7 +314,7 @@ fn quantization(
             Some(_) => Err(malformed(format!("tensor {id}: the field zero-point needs scale"))),
         };
     }
-    // A float is as common as a double: both are read.
+    // Both float and double are common, so both are accepted.
     let scale = match structure.get::<f32>("scale") {
         Ok(scale) => scale,
         Err(_) => field::<f64>(structure, "scale")? as f32,
@@ -331,7 +329,7 @@ fn quantization(
     })
 }
 
-/// The value of a field of type `T`.
+/// Returns the value of a field, which must have the type `T`.
 fn value<'a, T: StaticType>(
     structure: &'a gst::StructureRef,
     name: &str,
@@ -339,12 +337,11 @@ fn value<'a, T: StaticType>(
     let malformed = |problem| InputError::Malformed { problem };
     let value =
         structure.value(name).map_err(|_| malformed(format!("the field {name} is missing")))?;
-    match value.type_() == T::static_type() {
-        true => Ok(value),
-        false => {
-            let found = value.type_();
-            Err(malformed(format!("the field {name} has the unexpected type {found}")))
-        }
+    if value.type_() == T::static_type() {
+        Ok(value)
+    } else {
+        let found = value.type_();
+        Err(malformed(format!("the field {name} has the unexpected type {found}")))
     }
 }
 
@@ -355,7 +352,7 @@ fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
     value::<T>(structure, name)?.get::<T>().map_err(|_| is_null(name))
 }
 
-/// The text of a field of type string. The bindings would panic if it is not UTF-8.
+/// Returns the text of a field of type string. The Rust bindings would panic if it is not UTF-8.
 fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, InputError> {
     let text = strings::of_value(value::<String>(structure, name)?)
         .map_err(|_| InputError::Malformed { problem: format!("the field {name} is not UTF-8") })?;
@@ -371,7 +368,7 @@ pub fn remove(buffer: &mut gst::BufferRef) {
     remove_if(buffer, |_| true);
 }
 
-/// Removes the attached tensors with this source, or without one, from `buffer`.
+/// Removes the attached tensors with this source from `buffer`; `None` stands for tensors without a source.
 pub(super) fn remove_from(buffer: &mut gst::BufferRef, source: Option<&str>) {
     remove_if(buffer, |structure| self::source(structure).is_ok_and(|is| is == source));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of readers and writers of tensor metadata.
+//! Errors of reading and writing tensor metadata.
 
 #[cfg(feature = "v1_20")]
 use super::custom_meta;
 use nmsfilter_core::tensor::TensorError;
 
-/// Why tensors cannot be attached to a buffer or read from it.
+/// The reason why tensors cannot be attached to a buffer or read from it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -20,13 +20,13 @@ pub enum InputError {
     /// [`ModelInfo`](super::model::ModelInfo) cannot be attached.
     #[error("the tensors' model: {problem}")]
     Model {
-        /// What was expected and what was found, for a message.
+        /// The text of the message: what was expected, and what was found.
         problem: String,
     },
     /// DeepStream's metadata or libraries cannot be used.
     #[error("{problem}")]
     DeepStream {
-        /// What was expected and what was found, for a message.
+        /// The text of the message: what was expected, and what was found.
         problem: String,
     },
     /// The tensor's shape, element type or memory is invalid.

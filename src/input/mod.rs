@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a video buffer to its tensors.
+//! Reads the tensors of a video buffer.
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
-//! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata:
-//! [`custom_meta`] for the plugin's own (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and
-//! `deepstream` for batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device
-//! memory, and [`model`] the tensors' model description. `selection` reads the tensors of one
-//! of several inference elements, and `source` has what is read as images with their places. `analytics_batch` has the
-//! frames of several streams on one buffer (`v1_28`).
+//! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata: [`custom_meta`] for the
+//! plugin's own metadata (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and `deepstream` for
+//! batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and [`model`]
+//! reads the model description of tensors. `selection` reads the tensors of one inference element if there are
+//! several, and `source` turns the result into images with their places. `analytics_batch` has the frames of
+//! several streams on one buffer (`v1_28`).
 
 #[cfg(feature = "v1_28")]
 pub(crate) mod analytics_batch;
@@ -29,11 +29,11 @@ use buffer_memory::BufferMemory;
 pub use error::InputError;
 use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
-/// The greatest number of tensors that are read from a buffer; further tensors are only counted.
+/// The maximum number of tensors that are read from a buffer. Further tensors are only counted.
 pub const MAX_TENSORS: usize = 16;
 
-/// The tensors of one buffer, in the order in which they were attached. Memory that was mapped through
-/// a view stays mapped until this is dropped.
+/// The tensors of one buffer, in the order in which they were attached. Memory that a view has mapped stays mapped
+/// until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Tensors<'a> {
     read: ArrayVec<AttachedTensor<'a>, MAX_TENSORS>,
@@ -48,7 +48,7 @@ pub(crate) struct AttachedTensor<'a> {
     pub shape: Shape,
     /// `None` if the metadata has no memory.
     memory: Option<BufferMemory<'a>>,
-    /// Caps that [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
+    /// The model description, which [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads.
     model: Option<&'a gst::Caps>,
     /// `None` if the metadata has no scale.
     quantization: Option<Quantization>,
@@ -118,7 +118,7 @@ impl<'a> Tensors<'a> {
         Ok(tensors)
     }
 
-    /// No tensors: with GStreamer before 1.20 there is no metadata to read.
+    /// Returns no tensors, because there is no metadata to read with GStreamer before 1.20.
     ///
     /// # Errors
     /// Never.
@@ -127,7 +127,7 @@ impl<'a> Tensors<'a> {
         Ok(Self::default())
     }
 
-    /// Views of the tensors. No memory is mapped yet.
+    /// Returns views of the tensors. No memory is mapped yet.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.read.iter().map(AttachedTensor::view).collect())
     }
@@ -137,18 +137,18 @@ impl<'a> Tensors<'a> {
         self.read[index].view()
     }
 
-    /// The caps that describe the model, as they were attached: those of the first tensor that has
-    /// them. [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
+    /// Returns the caps with the model description, from the first tensor that has any.
+    /// [`ModelInfo::from_caps`](model::ModelInfo::from_caps) reads them.
     pub fn model(&self) -> Option<&'a gst::Caps> {
         self.read.iter().find_map(|tensor| tensor.model)
     }
 
-    /// The number of tensors that were read.
+    /// Returns the number of tensors that were read.
     pub fn len(&self) -> usize {
         self.read.len()
     }
 
-    /// Whether no tensor was read.
+    /// Returns whether no tensor was read.
     pub fn is_empty(&self) -> bool {
         self.read.is_empty()
     }
@@ -162,7 +162,7 @@ impl<'a> Tensors<'a> {
 
 #[cfg(feature = "v1_20")]
 impl<'a> Tensors<'a> {
-    /// Whether further tensors are only counted.
+    /// Returns whether further tensors are only counted.
     fn is_full(&self) -> bool {
         self.read.is_full()
     }
@@ -180,7 +180,7 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Removes every tensor from `buffer`, of every kind of metadata.
+/// Removes all tensors from `buffer`, in every kind of metadata.
 #[cfg(feature = "v1_20")]
 pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     #[cfg(feature = "v1_26")]
@@ -188,7 +188,7 @@ pub(crate) fn remove(buffer: &mut gst::BufferRef) {
     custom_meta::remove(buffer);
 }
 
-/// Tensors that are not attached to a buffer, as if they were read from one.
+/// Creates the value from tensors that are not attached to a buffer.
 #[cfg(feature = "v1_20")]
 impl<'a> FromIterator<&'a custom_meta::NewTensor> for Tensors<'a> {
     fn from_iter<I: IntoIterator<Item = &'a custom_meta::NewTensor>>(tensors: I) -> Self {

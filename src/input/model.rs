@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model description: what is known of the model that tensors come from.
+//! The model description: known facts about the model that tensors come from.
 //!
-//! In: the size of the model's input, the letterbox and the labels, where they are known. Out: caps for
-//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and the contents of such caps. The element
-//! `nmsfilter` uses it where its own properties are not set.
+//! In: the size of the model's input, the letterbox and the labels, if they are known. Out: caps for
+//! [`NewTensor::with_model`](super::custom_meta::NewTensor::with_model), and the content of such caps. The element
+//! `nmsfilter` uses the model description for properties that the user has not set.
 //!
-//! The caps have one structure named [`MEDIA_TYPE`]. All of its fields are optional, and further fields are
+//! The caps have a single structure named [`MEDIA_TYPE`]. All of its fields are optional, and unknown fields are
 //! ignored:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `width`, `height` | int, 1 to [`MAX_MODEL_SIDE`] | pixels of the model's input; both or neither |
-//! | `letterbox` | string | how the frame was fitted into it: `none`; `center-exact`, `top-left-exact` ([`Rounding::Exact`]); `center`, `top-left` ([`Rounding::EvenSides`]) |
-//! | `pixel-aspect-ratio` | fraction | the shape of the frame's pixels, if the letterbox keeps the displayed aspect ratio and they are not square |
-//! | `labels` | array of strings | the names of the classes, class 0 first; at most [`MAX_CLASSES`] |
-//! | `task` | string | what the model is trained for, in the words of Ultralytics: `detect`, `segment`, ... |
-//! | `end2end` | boolean | whether the model selects the detections itself, and its output has their classes |
-//! | `keypoints` | array of two int | the number of keypoints of a detection, and of the components of each, 2 or 3 |
+//! | `width`, `height` | int, 1 to [`MAX_MODEL_SIDE`] | the size of the model's input in pixels; both or neither |
+//! | `letterbox` | string | how the frame was fitted into the model's input: `none`; `center-exact`, `top-left-exact` ([`Rounding::Exact`]); `center`, `top-left` ([`Rounding::EvenSides`]) |
+//! | `pixel-aspect-ratio` | fraction | the shape of the frame's pixels, if they are not square and the letterbox keeps the displayed aspect ratio |
+//! | `labels` | array of strings | the names of the classes, starting with class 0; at most [`MAX_CLASSES`] |
+//! | `task` | string | the task that the model was trained for, in the words of Ultralytics: `detect`, `segment`, ... |
+//! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
+//! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
 //!
-//! `task` and `end2end` are not needed. Where they name another model family than the decoder that is chosen, such as
-//! `segment`, the error or warning of `nmsfilter` names it, too. `keypoints` is needed where the shape of the output
-//! leaves it open.
+//! `task` and `end2end` are not required. If they name another model family than the chosen decoder's, for example
+//! `segment`, the errors and warnings of `nmsfilter` name this family. `keypoints` is required if the shape of the
+//! output does not determine these numbers.
 //!
-//! Versions that do not know the values `-exact` end with an error, since they would map boxes by other numbers.
+//! Versions of this crate that do not know the letterbox values with `-exact` return an error. This is intended,
+//! because they would map boxes with other numbers.
 //!
-//! An empty label is a class without a name. Caps are reference counted: make them once and attach them with
-//! every tensor, so that nothing is copied per frame.
+//! An empty label stands for a class without a name. Caps are reference counted: create them once and attach them
+//! to every tensor, so that nothing is copied per frame.
 //!
 //! ```
 //! use gstnmsfilter::input::model::{Letterbox, ModelInfo};
@@ -52,7 +53,7 @@ pub use nmsfilter_core::geometry::{Fit, FitRule, Letterbox, Rounding};
 /// The name of the caps' structure.
 pub const MEDIA_TYPE: &str = "application/x-nmsfilter-model";
 
-/// The greatest side of a model's input in pixels.
+/// The maximum side of a model's input in pixels.
 pub const MAX_MODEL_SIDE: u32 = 65_535;
 
 /// The values of the field `letterbox`.
@@ -64,60 +65,60 @@ const LETTERBOXES: [(&str, Letterbox, Rounding); 5] = [
     ("top-left", Letterbox::TopLeft, Rounding::EvenSides),
 ];
 
-/// The greatest number of labels.
+/// The maximum number of labels.
 pub const MAX_CLASSES: usize = decoder::MAX_CLASSES;
 
-/// The greatest number of keypoints of a detection.
+/// The maximum number of keypoints per detection.
 pub const MAX_KEYPOINTS: u32 = decoder::MAX_KEYPOINTS as u32;
 
-/// What is known of a model; by default nothing.
+/// Known facts about a model. By default, nothing is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelInfo {
-    /// Width and height of the model's input in pixels, each from 1 to [`MAX_MODEL_SIDE`].
+    /// The width and height of the model's input in pixels, each from 1 to [`MAX_MODEL_SIDE`].
     pub size: Option<[u32; 2]>,
     /// How the frame was fitted into the model's input.
     pub letterbox: Option<Letterbox>,
-    /// How the sides of a letterboxed frame became whole pixels.
+    /// How the sides of a letterboxed frame were rounded to whole pixels.
     pub rounding: Rounding,
-    /// The width of the frame's pixels divided by their height, numerator and denominator, each from 1 to `i32::MAX`, if
-    /// the letterbox keeps the displayed aspect ratio; `None` if pixels count as square.
+    /// The width of the frame's pixels divided by their height (numerator and denominator, each from 1 to
+    /// `i32::MAX`), if the letterbox keeps the displayed aspect ratio. `None` if pixels count as square.
     pub pixel_aspect_ratio: Option<[u32; 2]>,
-    /// The names of the classes, class 0 first; empty if they are unknown. An empty name is a class without
-    /// a name.
+    /// The names of the classes, starting with class 0; empty if they are unknown. An empty name stands for a class
+    /// without a name.
     pub labels: Vec<String>,
-    /// What the model is trained for, such as `detect` or `segment`.
+    /// The task that the model was trained for, such as `detect` or `segment`.
     pub task: Option<String>,
-    /// Whether the model selects the detections itself, so that its output has a row for each of them.
+    /// True if the model selects the detections itself, so that its output has a row per detection.
     pub end2end: bool,
-    /// The number of keypoints of a detection, 1 to [`MAX_KEYPOINTS`], and of the components of each, 2 or 3.
+    /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
 }
 
-/// The model's input, and how a frame was fitted into it; what is not known is `None`.
+/// The model's input, and how a frame was fitted into it. Unknown facts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ModelInput {
-    /// As [`ModelInfo::size`].
+    /// See [`ModelInfo::size`].
     pub size: Option<[u32; 2]>,
-    /// As [`ModelInfo::letterbox`].
+    /// See [`ModelInfo::letterbox`].
     pub letterbox: Option<Letterbox>,
-    /// As [`ModelInfo::rounding`].
+    /// See [`ModelInfo::rounding`].
     pub rounding: Rounding,
-    /// As [`ModelInfo::pixel_aspect_ratio`].
+    /// See [`ModelInfo::pixel_aspect_ratio`].
     pub pixel_aspect_ratio: Option<[u32; 2]>,
-    /// As [`ModelInfo::keypoints`].
+    /// See [`ModelInfo::keypoints`].
     pub keypoints: Option<[u32; 2]>,
-    /// Whether the letterbox is an assumption, because the metadata do not have it.
+    /// True if the letterbox is an assumption, because the metadata does not contain it.
     pub letterbox_is_assumed: bool,
 }
 
 impl ModelInput {
-    /// The letterbox, unless it is an assumption.
+    /// Returns the letterbox, unless it is an assumption.
     pub(crate) fn known_letterbox(self) -> Option<Letterbox> {
         self.letterbox.filter(|_| !self.letterbox_is_assumed)
     }
 
-    /// How the frame was fitted, with this letterbox.
+    /// Returns the rule by which the frame was fitted, with this letterbox.
     pub(crate) fn fit_rule(self, letterbox: Letterbox) -> FitRule {
         FitRule::from(letterbox)
             .with_rounding(self.rounding)
@@ -126,7 +127,7 @@ impl ModelInput {
 }
 
 impl ModelInfo {
-    /// What is known of the model's input.
+    /// Returns the known facts about the model's input.
     pub(crate) fn input(&self) -> ModelInput {
         ModelInput {
             size: self.size,
@@ -138,61 +139,62 @@ impl ModelInfo {
         }
     }
 
-    /// With this size of the model's input, width and height in pixels.
+    /// Sets the width and height of the model's input in pixels.
     #[must_use]
     pub fn with_size(self, size: [u32; 2]) -> Self {
         Self { size: Some(size), ..self }
     }
 
-    /// With this way in which the frame was fitted into the model's input, by [`Rounding::Exact`] unless
-    /// [`with_rounding`](Self::with_rounding) changes that.
+    /// Sets how the frame was fitted into the model's input. The rounding is [`Rounding::Exact`] unless
+    /// [`with_rounding`](Self::with_rounding) changes it.
     #[must_use]
     pub fn with_letterbox(self, letterbox: Letterbox) -> Self {
         Self { letterbox: Some(letterbox), ..self }
     }
 
-    /// With this way in which the sides of a letterboxed frame became whole pixels.
+    /// Sets how the sides of a letterboxed frame were rounded to whole pixels.
     #[must_use]
     pub fn with_rounding(self, rounding: Rounding) -> Self {
         Self { rounding, ..self }
     }
 
-    /// With this ratio of the width of the frame's pixels to their height, whose displayed aspect ratio the letterbox
-    /// keeps.
+    /// Sets the ratio of the width of the frame's pixels to their height. The letterbox then keeps the displayed
+    /// aspect ratio.
     #[must_use]
     pub fn with_pixel_aspect_ratio(self, ratio: [u32; 2]) -> Self {
         Self { pixel_aspect_ratio: Some(ratio), ..self }
     }
 
-    /// With these names of the classes, class 0 first.
+    /// Sets the names of the classes, starting with class 0.
     #[must_use]
     pub fn with_labels<L: Into<String>>(self, labels: impl IntoIterator<Item = L>) -> Self {
         Self { labels: labels.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// With this task, such as `detect` or `segment`.
+    /// Sets the task, such as `detect` or `segment`.
     #[must_use]
     pub fn with_task<T: Into<String>>(self, task: T) -> Self {
         Self { task: Some(task.into()), ..self }
     }
 
-    /// Of a model that selects the detections itself.
+    /// Sets whether the model selects the detections itself.
     #[must_use]
     pub fn with_end2end(self, end2end: bool) -> Self {
         Self { end2end, ..self }
     }
 
-    /// With this number of keypoints of a detection, and of the components of each.
+    /// Sets the number of keypoints per detection, and of components per keypoint.
     #[must_use]
     pub fn with_keypoints(self, keypoints: [u32; 2]) -> Self {
         Self { keypoints: Some(keypoints), ..self }
     }
 
-    /// The caps that contain this. GStreamer must be initialized.
+    /// Creates caps with these facts. GStreamer must be initialized.
     ///
     /// # Errors
-    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if a number of the pixel aspect ratio is 0 or more than `i32::MAX`, if there are more than [`MAX_CLASSES`] labels, if a label or
-    /// the task has a zero byte, or if the number of keypoints or of their components is not one.
+    /// If a side is 0 or more than [`MAX_MODEL_SIDE`], if a number of the pixel aspect ratio is 0 or more than
+    /// `i32::MAX`, if there are more than [`MAX_CLASSES`] labels, if a label or the task contains a zero byte, or
+    /// if the number of keypoints or of their components is invalid.
     pub fn to_caps(&self) -> Result<gst::Caps, InputError> {
         let mut caps = gst::Caps::builder(MEDIA_TYPE);
         if let Some(size) = self.size {
@@ -218,7 +220,7 @@ impl ModelInfo {
         }
         if !self.labels.is_empty() {
             check_number_of_labels(self.labels.len())?;
-            // A string of GStreamer ends at the first zero byte.
+            // GStreamer's strings end at the first zero byte.
             if let Some(class) = self.labels.iter().position(|label| label.contains('\0')) {
                 return Err(malformed(format!("expected text as label {class}, got a zero byte")));
             }
@@ -240,11 +242,11 @@ impl ModelInfo {
         Ok(caps.build())
     }
 
-    /// The contents of `caps`.
+    /// Reads the content of `caps`.
     ///
     /// # Errors
-    /// If the caps do not have exactly one structure named [`MEDIA_TYPE`], or a field of it has another type
-    /// or an invalid value.
+    /// If the caps do not have exactly one structure, named [`MEDIA_TYPE`], or if one of its fields has the wrong
+    /// type or an invalid value.
     pub fn from_caps(caps: &gst::CapsRef) -> Result<Self, InputError> {
         let structure = match (caps.structure(0), caps.size()) {
             (Some(structure), 1) if structure.name() == MEDIA_TYPE => structure,
@@ -285,9 +287,10 @@ fn wrong_side(name: &str, got: &dyn std::fmt::Display) -> InputError {
 }
 
 fn check_number_of_labels(number: usize) -> Result<(), InputError> {
-    match number <= MAX_CLASSES {
-        true => Ok(()),
-        false => Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}"))),
+    if number <= MAX_CLASSES {
+        Ok(())
+    } else {
+        Err(malformed(format!("expected at most {MAX_CLASSES} labels, got {number}")))
     }
 }
 
@@ -376,9 +379,10 @@ fn end2end(structure: &gst::StructureRef) -> Result<bool, InputError> {
 }
 
 fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
-    match (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
-        true => Ok(()),
-        false => Err(wrong_keypoints(&format!("{count} and {components}"))),
+    if (1..=MAX_KEYPOINTS).contains(&count) && matches!(components, 2 | 3) {
+        Ok(())
+    } else {
+        Err(wrong_keypoints(&format!("{count} and {components}")))
     }
 }
 
@@ -406,7 +410,7 @@ fn keypoints(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputErr
     }
 }
 
-/// The text of a value, or what it has instead, for a message.
+/// Returns the text of a value, or else a description of the value for a message.
 fn string(value: &gst::glib::Value) -> Result<&str, String> {
     match strings::of_value(value) {
         Ok(Some(text)) => Ok(text),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tensors of a buffer are read, where several inference elements attached theirs.
+//! Selects the tensors to read if several inference elements have attached tensors to a buffer.
 //!
-//! In: a buffer, and a [`Selection`]. Out: the tensors of one set, and which sets there are. A set is what one
-//! inference element attached: the tensors of one `GstTensorMeta`, or all tensors of the plugin's own metadata
-//! with the same `source`.
+//! In: a buffer, and a [`Selection`]. Out: the tensors of one set, and the list of all sets. A set contains the
+//! tensors that one inference element attached: the tensors of one `GstTensorMeta`, or all tensors with one
+//! `source` in the plugin's own metadata.
 
 use std::fmt;
 
@@ -15,28 +15,28 @@ use super::custom_meta;
 use super::tensor_meta;
 use super::{InputError, Tensors};
 
-/// The greatest number of sets that are distinguished; further sets cannot be selected.
+/// The maximum number of sets that are distinguished. Further sets cannot be selected.
 const MAX_SETS: usize = 16;
 
-/// The set to read.
+/// Selects the set to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// The first.
+    /// The first set.
     #[default]
     First,
-    /// The one with this index, in the order of [`Sets`].
+    /// The set with this index, in the order of [`Sets`].
     Index(usize),
-    /// The one with this source.
+    /// The set with this source.
     Source(String),
 }
 
 impl Selection {
-    /// The selection by the property `tensors-from`: digits are an index, other text is a source.
+    /// Parses the property `tensors-from`: digits are an index, other text is a source.
     pub fn new(text: Option<&str>) -> Self {
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         match text {
             None | Some("") => Self::First,
-            // No buffer has a set with an index beyond usize.
+            // The index does not fit in usize, and no buffer has so many sets.
             Some(text) if is_number(text) => Self::Index(text.parse().unwrap_or(usize::MAX)),
             Some(text) => Self::Source(text.to_owned()),
         }
@@ -53,18 +53,18 @@ impl fmt::Display for Selection {
     }
 }
 
-/// A set of tensors; `S` is the type of a source.
+/// A set of tensors. `S` is the type of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set<S> {
     /// The tensors of the `GstTensorMeta` with this index.
     #[cfg(feature = "v1_26")]
     TensorMeta(usize),
-    /// The tensors of the plugin's own metadata that have this source, or none.
+    /// The tensors in the plugin's own metadata with this source; `None` stands for tensors without a source.
     Source(Option<S>),
 }
 
 impl<S: AsRef<str>> Set<S> {
-    /// The set, with a borrowed source.
+    /// Returns the set with a borrowed source.
     pub fn as_ref(&self) -> Set<&str> {
         match self {
             #[cfg(feature = "v1_26")]
@@ -84,7 +84,7 @@ impl Set<&str> {
     }
 }
 
-/// The sets of a buffer: first those of `GstTensorMeta`, then those of the plugin's own metadata, each in the
+/// The sets of a buffer: first the sets in `GstTensorMeta`, then the sets in the plugin's own metadata, each in the
 /// order in which they were attached.
 #[derive(Clone, Debug, Default)]
 pub struct Sets<'a>(ArrayVec<Set<&'a str>, MAX_SETS>);
@@ -94,7 +94,7 @@ impl<'a> Sets<'a> {
         not(feature = "v1_20"),
         expect(unused_mut, unused_variables, reason = "there are no sets")
     )]
-    fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
+    fn read(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut sets = Self::default();
         #[cfg(feature = "v1_26")]
         (0..tensor_meta::count(buffer)).for_each(|index| sets.add(Set::TensorMeta(index)));
@@ -124,23 +124,23 @@ impl<'a> Sets<'a> {
         self.0.get(index).copied()
     }
 
-    /// Whether there is the set that `selection` selects.
+    /// Returns whether the set that `selection` selects exists.
     pub fn has(&self, selection: &Selection) -> bool {
         self.find(selection).is_some()
     }
 
-    /// Whether there is no set.
+    /// Returns whether there are no sets.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of sets.
+    /// Returns the number of sets.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The sets as a list of their numbers, with their sources in parentheses.
+/// Lists the numbers of the sets, with their sources in parentheses.
 impl fmt::Display for Sets<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, set) in self.0.iter().enumerate() {
@@ -154,7 +154,7 @@ impl fmt::Display for Sets<'_> {
     }
 }
 
-/// Reads one set of tensors from each buffer, and removes it.
+/// Reads one set of tensors from each buffer, and can remove this set.
 #[derive(Debug, Default)]
 pub struct SetReader {
     selection: Selection,
@@ -163,18 +163,18 @@ pub struct SetReader {
 }
 
 impl SetReader {
-    /// Reads the set that `selection` selects.
+    /// Creates a reader of the set that `selection` selects.
     pub fn new(selection: Selection) -> Self {
         Self { selection, last: None }
     }
 
-    /// Which set is read.
+    /// Returns the selection of the set to read.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// The tensors of the selected set, and all sets of the buffer. There are no tensors if the buffer has no
-    /// such set. Does not allocate if the set is the one of the buffer before.
+    /// Returns the tensors of the selected set, and all sets of the buffer. There are no tensors if the buffer does
+    /// not have the selected set. Does not allocate if this is the set that was read from the previous buffer.
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
@@ -183,7 +183,7 @@ impl SetReader {
         &mut self,
         buffer: &'a gst::BufferRef,
     ) -> Result<(Tensors<'a>, Sets<'a>), InputError> {
-        let sets = Sets::of(buffer)?;
+        let sets = Sets::read(buffer)?;
         let set = sets.find(&self.selection);
         if self.last.as_ref().map(Set::as_ref) != set {
             self.last = set.map(Set::to_owned);
@@ -201,7 +201,7 @@ impl SetReader {
         Ok((tensors, sets))
     }
 
-    /// Removes the set that was read last, or every tensor if no set was selected.
+    /// Removes the set that was read last, or all tensors if the user has selected no set.
     #[cfg(feature = "v1_20")]
     pub fn remove(&self, buffer: &mut gst::BufferRef) {
         match (&self.selection, &self.last) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of `GstTensorMeta`, which GStreamer's inference elements write (1.26 and later).
+//! Reads `GstTensorMeta`, which GStreamer's inference elements write (1.26 and later).
 //!
 //! In: a buffer. Out: its tensors. `dims_order` is not read, because producers set it differently
 //! for the same bytes; decoders use ids and shapes. The metadata does not guarantee that the size
@@ -18,7 +18,7 @@ pub fn read<'a>(buffer: &'a gst::BufferRef, tensors: &mut Tensors<'a>) {
     buffer.iter_meta::<TensorMeta>().for_each(|meta| add(&meta, tensors));
 }
 
-/// Reads the tensors of the `GstTensorMeta` with this index among those that have tensors, as [`read`] does.
+/// Reads the tensors of a single `GstTensorMeta`. `index` is its index among the `GstTensorMeta` that have tensors.
 pub fn read_one<'a>(buffer: &'a gst::BufferRef, index: usize, tensors: &mut Tensors<'a>) {
     let mut metas = buffer.iter_meta::<TensorMeta>().filter(|meta| !meta.as_slice().is_empty());
     if let Some(meta) = metas.nth(index) {
@@ -26,7 +26,7 @@ pub fn read_one<'a>(buffer: &'a gst::BufferRef, index: usize, tensors: &mut Tens
     }
 }
 
-/// The number of `GstTensorMeta` on `buffer` that have tensors.
+/// Returns the number of `GstTensorMeta` on `buffer` that have tensors.
 pub fn count(buffer: &gst::BufferRef) -> usize {
     buffer.iter_meta::<TensorMeta>().filter(|meta| !meta.as_slice().is_empty()).count()
 }
@@ -42,35 +42,35 @@ fn add<'a>(meta: &gst::MetaRef<'a, TensorMeta>, tensors: &mut Tensors<'a>) {
     }
 }
 
-/// The tensors of a metadata item, for as long as its buffer is borrowed.
+/// Returns the tensors of a metadata item, with the lifetime of the buffer's borrow.
 fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [gst_analytics::Tensor] {
     let tensors: *const [gst_analytics::Tensor] = meta.as_slice();
-    // SAFETY: the array is owned by the metadata, and the metadata by the buffer, which is borrowed
-    // immutably for `'a`. `as_slice()` returns it with the shorter lifetime of the borrow of
-    // `meta`.
+    // SAFETY: the metadata owns the array, and the buffer, which is borrowed immutably for `'a`, owns the metadata.
+    // `as_slice()` returns a slice with the shorter lifetime of the borrow of `meta`.
     unsafe { &*tensors }
 }
 
-/// The C structure of the tensor.
+/// Returns the C structure of the tensor.
 fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
     let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
-    // SAFETY: `raw` points to a `GstTensor` that is valid for as long as `tensor` is borrowed.
+    // SAFETY: `raw` points to a `GstTensor` that is valid as long as `tensor` is borrowed.
     unsafe { &*raw }
 }
 
-/// The id for a tensor whose id is not UTF-8. It is not an id of any decoder.
+/// Replaces a tensor id that is not UTF-8. No decoder uses this text as an id.
 const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
-/// The tensor's id. Unlike `id()` of the bindings, this supports tensors without an id and ids that
-/// are not UTF-8.
+/// Returns the tensor's id. Unlike `id()` of the Rust bindings, this function supports tensors without an id, and
+/// ids that are not UTF-8.
 pub(crate) fn id(tensor: &gst_analytics::Tensor) -> &'static str {
     strings::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 
-/// The tensor's memory. Unlike `data()` of the bindings, this supports tensors without memory.
+/// Returns the tensor's memory. Unlike `data()` of the Rust bindings, this function supports tensors without
+/// memory.
 fn data(tensor: &gst_analytics::Tensor) -> Option<&gst::BufferRef> {
     let data = raw(tensor).data;
-    // SAFETY: the tensor owns a reference to the buffer if the pointer is not NULL.
+    // SAFETY: if the pointer is not NULL, the tensor owns a reference to the buffer.
     (!data.is_null()).then(|| unsafe { gst::BufferRef::from_ptr(data) })
 }
 
@@ -92,9 +92,9 @@ fn element_type(data_type: TensorDataType) -> ElementType {
     }
 }
 
-/// Copies the `GstTensorMeta` of `from` to `to`, if `to` has none.
+/// Copies every `GstTensorMeta` of `from` to `to`, unless `to` already has one.
 ///
-/// GStreamer 1.26 does not copy this metadata with a buffer; GStreamer 1.28 does.
+/// GStreamer 1.28 copies this metadata with a buffer, but GStreamer 1.26 does not.
 pub fn copy(from: &gst::BufferRef, to: &mut gst::BufferRef) {
     if to.meta::<TensorMeta>().is_some() {
         return;
@@ -113,7 +113,8 @@ pub fn remove(buffer: &mut gst::BufferRef) {
     }
 }
 
-/// Removes the `GstTensorMeta` with this index among those that have tensors from `buffer`.
+/// Removes a single `GstTensorMeta` from `buffer`. `index` is its index among the `GstTensorMeta` that have
+/// tensors.
 pub fn remove_one(buffer: &mut gst::BufferRef, index: usize) {
     let mut next = 0;
     buffer.foreach_meta_mut(|mut meta| {
@@ -121,9 +122,10 @@ pub fn remove_one(buffer: &mut gst::BufferRef, index: usize) {
             meta.downcast_ref::<TensorMeta>().is_some_and(|meta| !meta.as_slice().is_empty());
         let is_removed = has_tensors && next == index;
         next += usize::from(has_tensors);
-        std::ops::ControlFlow::Continue(match is_removed {
-            true => gst::buffer::BufferMetaForeachAction::Remove,
-            false => gst::buffer::BufferMetaForeachAction::Keep,
+        std::ops::ControlFlow::Continue(if is_removed {
+            gst::buffer::BufferMetaForeachAction::Remove
+        } else {
+            gst::buffer::BufferMetaForeachAction::Keep
         })
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of `GstAnalyticsODMtd`, with what is related to it: tracks, and with GStreamer 1.26 masks.
+//! Reads `GstAnalyticsODMtd` and its related metadata: tracks and, with GStreamer 1.26, masks.
 //!
-//! In: relation metadata of any element. Out: objects.
+//! In: relation metadata, from any element. Out: objects.
 
 use gst::glib::translate::IntoGlib;
 use gst_analytics::{
@@ -17,12 +17,13 @@ use crate::bindings::strings;
 #[cfg(feature = "v1_26")]
 use nmsfilter_core::geometry::OrientedBox;
 
-/// Elements differ in the relation of an object to its track and its mask.
+/// The types of relation between an object and its track or mask, which differ from element to element.
 const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
 type Meta<'a> = gst::MetaRef<'a, AnalyticsRelationMeta>;
 
-/// Adds the objects of a frame of this size to those of its regions.
+/// Adds the objects of a frame of this size to `objects`, which already has the objects that were read from regions
+/// of interest.
 pub(super) fn read(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
@@ -30,7 +31,8 @@ pub(super) fn read(
     merger: &mut Merger,
 ) {
     for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
-        // Most metadata has neither, and a search of relations reads a row of the matrix.
+        // Most metadata has neither tracks nor masks, and searching the relations of an object reads a whole row of
+        // the relation matrix. These two flags avoid that search.
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
         #[cfg(feature = "v1_26")]
         let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
@@ -92,16 +94,17 @@ fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> O
     }
 }
 
-/// The id of the track that the object of this id is related to.
+/// Returns the id of the track that is related to the object with this id.
 fn track(meta: &Meta<'_>, object: u32) -> Option<u64> {
     let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?;
     let handle = gst_analytics::ffi::GstAnalyticsTrackingMtd {
         id: track.id(),
-        // SAFETY: the function below only reads.
+        // SAFETY: the function that gets this pointer only reads.
         meta: unsafe { meta.as_mut_ptr() },
     };
     let (mut id, mut first, mut last, mut is_lost) = (0, 0, 0, 0);
-    // SAFETY: the metadata has a track of this id. The method of the bindings panics if it has no times.
+    // SAFETY: the metadata has a track with this id. (The method of the Rust bindings panics if the track has no
+    // times.)
     let is_found = unsafe {
         gst_analytics::ffi::gst_analytics_tracking_mtd_get_info(
             &handle,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of a batch of DeepStream.
+//! Reads a DeepStream batch.
 //!
-//! In: the frames of a batch, with objects of any element. Out: a [`Stream`] for each frame, in the order of the batch.
+//! In: the frames of a batch, with objects from any element. Out: one [`FrameDetections`] per frame, in the batch's order.
 
 use super::object::{Label, Number, Object, normalized};
-use super::runs::{self, Mask};
-use super::{FrameCaps, Stream};
+use super::runs::{self, MaskRuns};
+use super::{FrameCaps, FrameDetections};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
 };
 use crate::output::oriented_pixels;
 use nmsfilter_core::geometry::OrientedBox;
 
-/// Adds the frames of the batch of `buffer`.
+/// Adds a [`FrameDetections`] for each frame of the batch in `buffer`.
 ///
 /// # Errors
 /// If the metadata is damaged.
@@ -20,17 +20,17 @@ pub(super) fn read(
     batch: BatchMeta<'_>,
     buffer: &gst::BufferRef,
     caps: FrameCaps,
-    streams: &mut Vec<Stream>,
+    streams: &mut Vec<FrameDetections>,
 ) -> Result<(), DeepStreamError> {
     // SAFETY: the buffer has NVMM memory.
     let surfaces = caps.is_nvmm.then(|| unsafe { batch.surfaces(buffer) }).flatten();
     let batch = batch.lock();
     for frame in batch.frames()? {
         let frame = frame?;
-        // As nmsfilter finds the size to which it maps boxes.
+        // `nmsfilter` uses this rule, too, to find the frame size to which it scales boxes.
         let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
         let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
-        streams.push(Stream {
+        streams.push(FrameDetections {
             index: batch.pad_index(frame),
             source: batch.source_id(frame),
             size: Some(size),
@@ -41,8 +41,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The objects of a frame of this size, that which was attached first before the others. DeepStream puts new ones before
-/// those of its list.
+/// Returns the objects of a frame of this size, in the order in which they were attached. DeepStream's list has the
+/// reverse order, because DeepStream inserts new objects at the front.
 fn objects(
     batch: &LockedBatch<'_>,
     frame: FrameMeta<'_>,
@@ -50,32 +50,32 @@ fn objects(
 ) -> Result<Vec<Object>, DeepStreamError> {
     let mut found = batch.objects(frame).collect::<Result<Vec<_>, _>>()?;
     found.reverse();
-    let index_of = |address| found.iter().position(|object| object.address == address);
+    let index_at = |address| found.iter().position(|object| object.address == address);
     let objects = (0..).zip(&found).map(|(index, found)| Object {
         region_id: index,
-        parent_id: found.parent.and_then(index_of).map(|parent| parent as i64),
+        parent_id: found.parent.and_then(index_at).map(|parent| parent as i64),
         ..object(found, size)
     });
     Ok(objects.collect())
 }
 
-/// An object of a frame of this size.
+/// Converts an object in a frame of this size.
 fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     let [left, top, width, height] = found.rect;
     let center = [left + width / 2.0, top + height / 2.0];
     let angle = found.rotation.unwrap_or(0.0).to_radians();
     let oriented = OrientedBox { center, size: [width, height], angle };
     let is_oriented = angle != 0.0;
-    let (rect, rotation) = match is_oriented {
-        true => oriented_pixels(&oriented),
-        false => (found.rect.map(|side| side.round() as i32), 0.0),
+    let (rect, rotation) = if is_oriented {
+        oriented_pixels(&oriented)
+    } else {
+        (found.rect.map(|side| side.round() as i32), 0.0)
     };
-    let edges = match is_oriented {
-        true => {
-            let bounds = oriented.bounds();
-            [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
-        }
-        false => [left, top, left + width, top + height],
+    let edges = if is_oriented {
+        let bounds = oriented.bounds();
+        [bounds.x1, bounds.y1, bounds.x2, bounds.y2]
+    } else {
+        [left, top, left + width, top + height]
     };
     let rect = rect.map(i64::from);
     let label: Label = String::from_utf8_lossy(&found.label).into_owned().into();
@@ -93,11 +93,11 @@ fn object(found: &FoundObject<'_>, size: [u32; 2]) -> Object {
     }
 }
 
-/// The mask of an object, which covers its rectangle.
-fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<Mask> {
+/// Converts the mask of an object. DeepStream's mask covers the object's rectangle.
+fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<MaskRuns> {
     let size = [found.width, found.height];
     let area = runs::area(size)?;
     let pixels = found.numbers.get(..area)?;
     let runs = runs::runs(pixels.iter().map(|&number| number > found.threshold));
-    Some(Mask { rect: rect.map(f64::from), size, runs })
+    Some(MaskRuns { rect: rect.map(f64::from), size, runs })
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text of a line.
+//! Writes a line of JSON.
 //!
-//! In: plain structures. Out: JSON in one line. The structures of this file are the objects of the text; their fields are
-//! documented in [`super`].
+//! In: plain structures. Out: JSON text in one line. Each structure in this file is one object of the JSON text;
+//! [`super`] documents the fields.
 
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
 use super::object::{Keypoints, Number, Object};
-use super::runs::Mask;
-use super::{Detections, Stream};
+use super::runs::MaskRuns;
+use super::{Detections, FrameDetections};
 
-/// What a line has besides detections.
+/// The parts of a line other than the detections.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// The width and height of the frame.
     pub size: [u32; 2],
-    /// Number of frames, or of batches, that came before this one.
+    /// The number of frames, or of batches, before this one.
     pub index: u64,
-    /// The property `source`.
+    /// The value of the property `source`.
     pub source: Option<&'a str>,
-    /// The stream time in nanoseconds.
+    /// The frame's stream time in nanoseconds.
     pub timestamp: Option<u64>,
-    /// The property `tags`.
+    /// The value of the property `tags`.
     pub tags: Option<&'a RawValue>,
 }
 
 impl Line<'_> {
-    /// Replaces `text` by the line, which ends with `\n`.
+    /// Replaces the content of `text` with the line, which ends with `\n`.
     ///
     /// # Errors
-    /// If memory cannot be written to: never.
+    /// Never: only writing to memory could fail.
     pub fn write(&self, detections: &Detections, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let is_batch = detections.is_batch;
         let line = LineText {
@@ -62,7 +62,7 @@ struct LineText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     objects: Option<&'a Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    streams: Option<&'a Vec<Stream>>,
+    streams: Option<&'a Vec<FrameDetections>>,
 }
 
 #[derive(serde::Serialize)]
@@ -77,12 +77,12 @@ impl From<[u32; 2]> for Size {
     }
 }
 
-impl Serialize for Stream {
+impl Serialize for FrameDetections {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         struct StreamText<'a> {
             stream_index: u32,
-            // GStreamer's ids of streams are texts.
+            // GStreamer's stream ids are strings.
             #[serde(serialize_with = "as_text")]
             stream_id: u32,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ impl Serialize for Object {
             #[serde(skip_serializing_if = "Option::is_none")]
             keypoints: Option<&'a Keypoints>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            mask: Option<&'a Mask>,
+            mask: Option<&'a MaskRuns>,
         }
 
         #[derive(serde::Serialize)]
@@ -180,7 +180,7 @@ impl Serialize for Object {
     }
 }
 
-/// As `null`, if it is not finite.
+/// Writes `null` if the number is not finite.
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
@@ -214,7 +214,7 @@ impl Serialize for Keypoints {
     }
 }
 
-impl Serialize for Mask {
+impl Serialize for MaskRuns {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(serde::Serialize)]
         struct MaskText<'a> {

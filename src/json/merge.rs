@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects that are both regions of interest and objects of the analytics metadata.
+//! Merges objects that a buffer has twice: as a region of interest and as an object of the analytics metadata.
 //!
-//! In: the objects of the regions, then those of the analytics metadata, one after the other. Out: each object once, with
-//! what either has. A region of `nmsfilter` and of DL Streamer has the id of its analytics object, unless another region
-//! had one of these ids before.
+//! In: the objects of the regions, followed by the objects of the analytics metadata, one by one. Out: each object
+//! once, with the fields of both. `nmsfilter` and DL Streamer give a region the id of its analytics object, unless
+//! another region had this id before.
 
 use super::object::{Number, Object};
 
-/// The greatest difference of two rectangles that are the same, in pixels. Where a frame is scaled, those of regions
-/// and of analytics objects are rounded apart.
+/// The greatest difference between two rectangles that belong to one object, in pixels. When a frame is scaled, the
+/// rectangles of regions and of analytics objects are rounded differently.
 const TOLERANCE: u64 = 2;
 
-/// Adds objects of the analytics metadata.
+/// Adds objects of the analytics metadata to the objects of the regions.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
-    /// Of each region whether its analytics object was found.
+    /// For each region: whether its analytics object was found.
     is_merged: Vec<bool>,
-    /// The region after the last one that was found: both are usually in the same order.
+    /// The index after the region that was found last. The search starts there, because both lists usually have one
+    /// order.
     next: usize,
 }
 
 impl Merger {
-    /// Begins with as many regions.
+    /// Starts with the first `regions` objects as the regions.
     pub fn begin(&mut self, regions: usize) {
         self.is_merged.clear();
         self.is_merged.resize(regions, false);
         self.next = 0;
     }
 
-    /// Adds what `found` has to the object of the same region, or adds `found` if no region is the same. Returns the
-    /// object.
+    /// Looks for the region that `found` belongs to, and adds the fields of `found` to it. If no region matches,
+    /// `found` becomes an object. Returns the region or the new object.
     pub fn add<'o>(&mut self, objects: &'o mut Vec<Object>, found: Object) -> &'o mut Object {
         let regions = self.is_merged.len();
-        let of_region =
-            |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
+        let is_match = |index: &usize| !self.is_merged[*index] && is_same(&objects[*index], &found);
         let order = || (self.next..regions).chain(0..self.next);
         let has_id = |index: &usize| objects[*index].region_id == found.region_id;
-        let same = order().filter(has_id).find(of_region).or_else(|| order().find(of_region));
+        let same = order().filter(has_id).find(is_match).or_else(|| order().find(is_match));
         let Some(index) = same else {
             objects.push(found);
             return objects.last_mut().expect("it was added");
@@ -44,7 +44,8 @@ impl Merger {
         self.is_merged[index] = true;
         self.next = (index + 1) % regions;
         let region = &mut objects[index];
-        // The id of the parent is that of an analytics object.
+        // `parent_id` of `found` is the id of an analytics object, so it is valid only if regions have the ids of
+        // analytics objects.
         if region.region_id == found.region_id {
             region.parent_id = region.parent_id.or(found.parent_id);
         }
@@ -57,13 +58,13 @@ impl Merger {
     }
 }
 
-/// Whether a region and an object of the analytics metadata are the same.
+/// Returns whether a region and an analytics object are one object.
 fn is_same(region: &Object, found: &Object) -> bool {
     let is_near =
         |a: &[i64; 4], b: &[i64; 4]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= TOLERANCE);
     let is_confidence =
         |confidence: Number| found.confidence.is_some_and(|b| b.is_near(confidence));
-    // An oriented box is upright in the analytics metadata before GStreamer 1.26.
+    // Before GStreamer 1.26, the analytics metadata has the upright box of an oriented box.
     (is_near(&region.rect, &found.rect) || is_near(&region.upright, &found.rect))
         && region.label == found.label
         && region.confidence.is_none_or(is_confidence)
@@ -102,10 +103,10 @@ mod tests {
         let regions = [object(5, 1, 0.9), object(6, 1, 0.9), object(7, 50, 0.8)];
         let found = [object(0, 1, 0.9), object(1, 1, 0.9), object(2, 50, 0.8)];
         assert_eq!(merged(&regions, &found), regions);
-        // The id of a parent is then not that of a region.
+        // The id of a parent then is not the id of a region.
         let part = Object { parent_id: Some(0), ..found[1].clone() };
         assert_eq!(merged(&regions, &[found[0].clone(), part]), regions);
-        // In another order, too.
+        // Another order gives this result, too.
         assert_eq!(merged(&regions, &[found[2].clone(), found[0].clone()]), regions);
     }
 

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON text of a buffer's detections.
+//! Writes the detections of a buffer as JSON.
 //!
-//! In: a buffer with detections as metadata, of this plugin or of others: `GstVideoRegionOfInterestMeta`, with the
-//! cargo feature `v1_24` `GstAnalyticsODMtd`, or a batch of DeepStream. Out: one line of JSON. [`Detections::read`]
-//! makes plain structures ([`Object`]) of the metadata, and [`Line`] the text of these.
+//! In: a buffer whose metadata has detections from this plugin or from other elements:
+//! `GstVideoRegionOfInterestMeta`; `GstAnalyticsODMtd`, with the cargo feature `v1_24`; or a DeepStream batch. Out:
+//! one line of JSON. [`Detections::read`] converts the metadata to plain structures ([`Object`]), and [`Line`]
+//! converts these to text.
 //!
-//! The fields are those of DL Streamer's `gvametaconvert`, so that its readers read them, and some more:
+//! The format contains all fields that DL Streamer's `gvametaconvert` writes, so that its readers can read it, and
+//! a few more:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `resolution` | `{width, height}` | the size of the frame in pixels |
-//! | `index` | integer | the number of frames, or of batches, that came before this one since the element started |
+//! | `index` | integer | the number of frames, or of batches, before this one since the element started |
 //! | `source` | string | the property `source`, if it is set |
-//! | `timestamp` | integer | the stream time of the frame in nanoseconds, if it has a timestamp |
+//! | `timestamp` | integer | the stream time of the frame in nanoseconds, if the frame has a timestamp |
 //! | `tags` | object | the property `tags`, if it is set |
 //! | `objects` | array | the detections, in the order of the metadata; `[]` if there are none |
-//! | `streams` | array | instead of `objects`, of a batch of DeepStream: an entry for each frame |
+//! | `streams` | array | for a DeepStream batch, instead of `objects`: an entry per frame |
 //!
 //! An entry of `streams`:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `stream_index`, `stream_id` | integer, string | `pad_index` and `source_id` of the frame |
+//! | `stream_index`, `stream_id` | integer, string | the frame's `pad_index` and `source_id` |
 //! | `resolution` | `{width, height}` | the size of the frame, if it is known |
-//! | `timestamp` | integer | the timestamp of the frame (`buf_pts`) in nanoseconds, if it has one |
+//! | `timestamp` | integer | the frame's timestamp (`buf_pts`) in nanoseconds, if the frame has one |
 //! | `objects` | array | the detections, in the order in which they were attached |
 //!
 //! An entry of `objects`:
@@ -31,16 +33,16 @@
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `x`, `y`, `w`, `h` | integer | the box in pixels of the frame; with `rotation`, the box before it is rotated about its center |
-//! | `region_id` | integer | the id of the region of interest, or of the analytics object; with DeepStream the index in `objects` |
-//! | `parent_id` | integer | the `region_id` of the object that this one is a part of, if there is one |
+//! | `region_id` | integer | the id of the region of interest or of the analytics object; with DeepStream, the index in `objects` |
+//! | `parent_id` | integer | the `region_id` of the object that contains this object as a part, if there is one |
 //! | `id` | integer | the id of the track, if the object is tracked |
 //! | `roi_type` | string | the label, if there is one |
-//! | `detection` | object | `bounding_box{x_min, y_min, x_max, y_max}` (0 to 1, of an oriented box the bounds), `confidence`, `label_id` and `label`, as far as they are known |
-//! | `rotation` | number | of an oriented box: the angle in radians, clockwise, from 0 to 2 pi, as `GstAnalyticsODMtd` has it |
+//! | `detection` | object | `bounding_box{x_min, y_min, x_max, y_max}` (0 to 1; for an oriented box, its bounds), `confidence`, `label_id` and `label`; unknown fields are left out |
+//! | `rotation` | number | for an oriented box: the angle in radians, clockwise, from 0 to 2 pi, as in `GstAnalyticsODMtd` |
 //! | `keypoints` | object | `layout` (`coco-17`, `face-5` or `points`) and `points`: an array of `[x, y]` or `[x, y, visibility]`, in pixels of the frame |
-//! | `mask` | object | `x`, `y`, `w`, `h`: the rectangle of the frame that it covers; `width`, `height`: its pixels; `runs`: the lengths of runs of pixels, row by row from the upper left one, the first of pixels that are not set |
+//! | `mask` | object | `x`, `y`, `w`, `h`: the rectangle of the frame that the mask covers; `width`, `height`: the size of the mask in mask pixels; `runs`: the lengths of runs of equal mask pixels, row by row from the upper left; the first run has pixels that are not set |
 //!
-//! Numbers that are NaN or infinite are `null`. Bytes of a text that are not UTF-8 are U+FFFD.
+//! A number that is NaN or infinite is written as `null`. Bytes that are not valid UTF-8 are written as U+FFFD.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
@@ -60,25 +62,25 @@ use crate::deepstream::{DeepStream, DeepStreamError};
 pub use line::Line;
 use object::Object;
 
-/// What the caps of a buffer have.
+/// The properties of a buffer's caps that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameCaps {
     /// The width and height in pixels.
     pub size: [u32; 2],
-    /// Whether frames are in NVMM memory.
+    /// True if the frames are in NVMM memory.
     pub is_nvmm: bool,
 }
 
-/// The detections of a buffer. It keeps memory from buffer to buffer.
+/// The detections of a buffer. One value is used for all buffers, so that its memory is allocated once.
 #[derive(Debug, Default)]
 pub struct Detections {
     deepstream: Option<DeepStream>,
-    /// The version of DeepStream whose structures are used; `None` for the one that the libraries report.
+    /// The DeepStream version whose structures are used; `None` for the version that the libraries report.
     forced: Option<Version>,
-    /// Of a buffer without a batch.
+    /// The objects of a buffer without a batch.
     objects: Vec<Object>,
-    /// Of each frame of a batch.
-    streams: Vec<Stream>,
+    /// The frames of a batch.
+    streams: Vec<FrameDetections>,
     is_batch: bool,
     #[cfg(feature = "v1_24")]
     merger: merge::Merger,
@@ -86,7 +88,7 @@ pub struct Detections {
 
 /// A frame of a batch.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stream {
+pub(crate) struct FrameDetections {
     pub index: u32,
     pub source: u32,
     pub size: Option<[u32; 2]>,
@@ -95,7 +97,7 @@ pub(crate) struct Stream {
 }
 
 impl Detections {
-    /// Detections with DeepStream's structures of the version `forced`, if there is one.
+    /// Creates an empty value. With `forced`, DeepStream's structures have the layout of this version.
     pub fn new(forced: Option<Version>) -> Self {
         Self { forced, ..Self::default() }
     }
@@ -103,8 +105,8 @@ impl Detections {
     /// Reads the metadata of `buffer`.
     ///
     /// # Errors
-    /// If the buffer has metadata of DeepStream, and DeepStream's libraries or the structures are not known, or the
-    /// metadata is damaged.
+    /// If the buffer has DeepStream metadata, but DeepStream's libraries are missing, its structures are unknown,
+    /// or the metadata is damaged.
     pub fn read(
         &mut self,
         buffer: &gst::BufferRef,
@@ -123,7 +125,7 @@ impl Detections {
             if let Some(batch) = opened.batch(buffer)? {
                 self.is_batch = true;
                 deepstream::read(batch, buffer, caps, &mut self.streams)?;
-                // nmsfilter also attaches the objects of an only frame to the buffer.
+                // If a batch has a single frame, `nmsfilter` can also attach the objects to the buffer itself.
                 if let [only] = &mut self.streams[..]
                     && only.objects.is_empty()
                 {
@@ -134,7 +136,7 @@ impl Detections {
         Ok(())
     }
 
-    /// Reads the metadata of a buffer that is a frame of this size.
+    /// Reads the metadata of a buffer that contains one frame of this size.
     fn read_regions(&mut self, buffer: &gst::BufferRef, size: [u32; 2]) {
         region::read(buffer, size, &mut self.objects);
         #[cfg(feature = "v1_24")]
@@ -145,15 +147,16 @@ impl Detections {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no detections.
     pub fn is_empty(&self) -> bool {
-        match self.is_batch {
-            true => self.streams.iter().all(|stream| stream.objects.is_empty()),
-            false => self.objects.is_empty(),
+        if self.is_batch {
+            self.streams.iter().all(|stream| stream.objects.is_empty())
+        } else {
+            self.objects.is_empty()
         }
     }
 
-    /// Removes frames of a batch without detections.
+    /// Removes the frames of a batch that have no detections.
     pub fn remove_empty_frames(&mut self) {
         self.streams.retain(|stream| !stream.objects.is_empty());
     }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A detection as plain data, whichever metadata it was read from.
+//! A detection as plain data, independent of the kind of metadata that it was read from.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-use super::runs::Mask;
+use super::runs::MaskRuns;
 
-/// A label. That of a quark lives as long as the process.
+/// A label. Borrowed for labels of quarks, which live until the process ends.
 pub(super) type Label = Cow<'static, str>;
 
 /// A detection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object {
-    /// Left, top, width and height in pixels of the frame; with a rotation, before it is rotated about its center.
+    /// Left, top, width and height in pixels of the frame. With a rotation, this is the box before the rotation
+    /// about its center.
     pub rect: [i64; 4],
-    /// Left, top, width and height of the upright box in pixels of the frame. Only differs from `rect` with a rotation.
+    /// Left, top, width and height of the upright box in pixels of the frame. Differs from `rect` only with a
+    /// rotation.
     pub upright: [i64; 4],
-    /// The box, of an oriented one the bounds, normalized to the frame: `x_min`, `y_min`, `x_max`, `y_max`; `None` if the
-    /// size of the frame is not known.
+    /// The box, or the bounds of an oriented box, normalized to the frame: `x_min`, `y_min`, `x_max`, `y_max`.
+    /// `None` if the size of the frame is unknown.
     pub bounds: Option<[f64; 4]>,
     pub region_id: i64,
     pub parent_id: Option<i64>,
@@ -25,13 +27,13 @@ pub(crate) struct Object {
     pub label: Option<Label>,
     pub label_id: Option<i32>,
     pub confidence: Option<Number>,
-    /// In radians, clockwise.
+    /// The angle in radians, clockwise.
     pub rotation: Option<f32>,
     pub keypoints: Option<Keypoints>,
-    pub mask: Option<Mask>,
+    pub mask: Option<MaskRuns>,
 }
 
-/// A number as the metadata has it, so that its text is the shortest that gives it again.
+/// A number in the precision of the metadata. Its text is the shortest that is read as this number again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     F32(f32),
@@ -39,7 +41,7 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// Whether both are the same in single precision.
+    /// Returns whether both numbers are equal when rounded to single precision.
     #[cfg(any(test, feature = "v1_24"))]
     pub fn is_near(self, other: Self) -> bool {
         let single = |number| match number {
@@ -50,27 +52,27 @@ impl Number {
     }
 }
 
-/// The points of an object.
+/// The keypoints of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Keypoints {
     pub layout: Label,
-    /// 2: x, y; 3: x, y, visibility.
+    /// The numbers per point. 2: x, y; 3: x, y, visibility.
     pub components: usize,
     pub numbers: Vec<f32>,
 }
 
-/// The label of a C string, in which bytes that are not UTF-8 are U+FFFD; `None` if it is empty.
+/// Converts a C string to a label. Bytes that are not UTF-8 become U+FFFD. `None` if the string is empty.
 pub(super) fn label(text: Option<&'static CStr>) -> Option<Label> {
     text.map(CStr::to_string_lossy).filter(|label| !label.is_empty())
 }
 
-/// A box in pixels, given by its edges, normalized to a frame of this size and clipped to it.
+/// Normalizes a box, given by its edges in pixels, to a frame of this size, and clips it to the frame.
 pub(super) fn normalized(edges: [f64; 4], [width, height]: [u32; 2]) -> [f64; 4] {
     let sides = [width, height, width, height].map(|side| f64::from(side.max(1)));
     std::array::from_fn(|edge| (edges[edge] / sides[edge]).clamp(0.0, 1.0))
 }
 
-/// The edges of a box: left, top, right, bottom.
+/// Returns the edges of a box: left, top, right, bottom.
 pub(super) fn edges([x, y, w, h]: [i64; 4]) -> [f64; 4] {
     [x, y, x.saturating_add(w), y.saturating_add(h)].map(|edge| edge as f64)
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From regions of interest to objects.
+//! Converts regions of interest to objects.
 
 use super::object::{self, Keypoints, Label, Number, Object, edges, normalized};
-use super::runs::{self, Mask};
+use super::runs::{self, MaskRuns};
 use crate::output::oriented_pixels;
 use crate::regions::{self, AttachedKeypoints, AttachedMask, AttachedRegion};
 
-/// Adds an object for each region of a frame of this size.
+/// Adds an object for each region of interest of a frame of this size.
 pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
-    objects.extend(regions::of(buffer).map(|region| object(&region, frame)));
+    objects.extend(regions::iter(buffer).map(|region| object(&region, frame)));
 }
 
 fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
     let upright = region.rectangle.map(i64::from);
-    let of_detection = || {
-        // GStreamer makes no text that is not UTF-8; such a text is not read.
+    let detection_label = || {
+        // GStreamer itself only writes UTF-8, so a string with other bytes is ignored.
         let label = region.detection_label?.to_str().ok()?;
         (!label.is_empty()).then(|| Label::from(label.to_owned()))
     };
@@ -24,10 +24,10 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         upright,
         bounds: region.edges.or_else(|| Some(normalized(edges(upright), frame))),
         region_id: region.id.into(),
-        // 0 if there is none, although a region can have that id.
+        // 0 means that the region has no parent, although 0 is also a valid id.
         parent_id: Some(region.parent_id.into()).filter(|&parent| parent > 0),
         track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
-        label: object::label(Some(region.label)).or_else(of_detection),
+        label: object::label(Some(region.label)).or_else(detection_label),
         label_id: region.class,
         confidence: region.confidence.map(Number::F64),
         rotation: rotated.map(|(_, angle)| angle),
@@ -44,7 +44,7 @@ fn keypoints(points: AttachedKeypoints<'_>) -> Keypoints {
     }
 }
 
-fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> Option<Mask> {
+fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> Option<MaskRuns> {
     let size = [width, height];
     runs::area(size)?;
     let width = width as usize;
@@ -52,5 +52,5 @@ fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> O
         (0..width).map(move |column| row[column / 8] & (0x80 >> (column % 8)) != 0)
     });
     let [left, top, right, bottom] = edges;
-    Some(Mask { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
+    Some(MaskRuns { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
 }

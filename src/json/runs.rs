@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Masks as lengths of runs.
+//! Masks as lengths of runs of equal pixels.
 
 /// A mask.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Mask {
-    /// Left, top, width and height of what it covers, in pixels of the frame.
+pub(crate) struct MaskRuns {
+    /// Left, top, width and height of the rectangle that the mask covers, in pixels of the frame.
     pub rect: [f64; 4],
-    /// The number of pixels in a row, and of rows.
+    /// The number of pixels per row, and the number of rows.
     pub size: [u32; 2],
-    /// The lengths of runs of pixels, row by row, the first of pixels that are not set.
+    /// The lengths of runs of equal pixels, row by row. The first run has pixels that are not set.
     pub runs: Vec<u32>,
 }
 
-/// The runs of pixels, of which the first is of those that are not set, and has a length of 0 if there are none. The
-/// sum of all is the number of pixels.
+/// Computes the lengths of runs of equal pixels. The first run has pixels that are not set; its length is 0 if the
+/// first pixel is set. The sum of all runs is the number of pixels.
 pub(super) fn runs(pixels: impl Iterator<Item = bool>) -> Vec<u32> {
     let mut runs = vec![0u32];
     let mut is_set = false;
@@ -27,7 +27,7 @@ pub(super) fn runs(pixels: impl Iterator<Item = bool>) -> Vec<u32> {
     runs
 }
 
-/// The product of the sides of a mask, if it has pixels, and as many as `u32` can count.
+/// Returns the number of pixels of a mask, or `None` if it is 0 or does not fit in `u32`.
 pub(super) fn area([width, height]: [u32; 2]) -> Option<usize> {
     let area = width.checked_mul(height).filter(|&area| area > 0)?;
     usize::try_from(area).ok()
@@ -39,11 +39,11 @@ mod tests {
 
     #[test]
     fn runs_begin_with_pixels_that_are_not_set() {
-        let of = |bits: &[u8]| runs(bits.iter().map(|&bit| bit == 1));
-        assert_eq!(of(&[0, 0, 1, 1, 1, 0]), [2, 3, 1]);
-        assert_eq!(of(&[1, 0, 0]), [0, 1, 2]);
-        assert_eq!(of(&[0, 0]), [2]);
-        assert_eq!(of(&[1, 1]), [0, 2]);
+        let runs_of = |bits: &[u8]| runs(bits.iter().map(|&bit| bit == 1));
+        assert_eq!(runs_of(&[0, 0, 1, 1, 1, 0]), [2, 3, 1]);
+        assert_eq!(runs_of(&[1, 0, 0]), [0, 1, 2]);
+        assert_eq!(runs_of(&[0, 0]), [2]);
+        assert_eq!(runs_of(&[1, 1]), [0, 2]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of `GstAnalyticsSegmentationMtd`, of which the bindings have no type.
+//! Reads `GstAnalyticsSegmentationMtd`, a type that the Rust bindings do not have.
 //!
-//! In: relation metadata of any element. Out: the mask of one object. The mask of several objects in one picture is not
-//! read: which of its regions is that of an object is not known.
+//! In: relation metadata from any element. Out: the mask of one object. A picture that has the masks of several
+//! objects is not read, because nothing says which of its regions belongs to which object.
 
 use std::mem::MaybeUninit;
 
@@ -10,13 +10,13 @@ use gst::glib::translate::from_glib_full;
 use gst_analytics::{AnalyticsMtd, AnalyticsRelationMeta, ffi};
 use gst_video::{VideoFormat, VideoMeta};
 
-use super::runs::{self, Mask};
+use super::runs::{self, MaskRuns};
 
-/// `GstAnalyticsSegmentationMtd`.
+/// Stands for `GstAnalyticsSegmentationMtd` as a type argument.
 #[derive(Debug)]
 pub(super) enum AnalyticsSegmentationMtd {}
 
-// SAFETY: this is the type of the metadata.
+// SAFETY: `mtd_type` returns the type of `GstAnalyticsSegmentationMtd`.
 unsafe impl AnalyticsMtd for AnalyticsSegmentationMtd {
     fn mtd_type() -> ffi::GstAnalyticsMtdType {
         // SAFETY: the function has no preconditions.
@@ -24,22 +24,22 @@ unsafe impl AnalyticsMtd for AnalyticsSegmentationMtd {
     }
 }
 
-/// The mask with this id, if it is one of a single object.
-pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> Option<Mask> {
-    // SAFETY: the functions below only read.
+/// Reads the mask with this id, if it contains a single object.
+pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> Option<MaskRuns> {
+    // SAFETY: the functions that get this pointer only read.
     let handle = ffi::GstAnalyticsSegmentationMtd { id, meta: unsafe { meta.as_mut_ptr() } };
-    // SAFETY: the metadata has a segmentation of this id.
+    // SAFETY: the metadata has a segmentation with this id.
     let regions = unsafe { ffi::gst_analytics_segmentation_mtd_get_region_count(&handle) };
-    // SAFETY: as above; there are as many regions.
+    // SAFETY: as above; the index is less than the number of regions.
     let ids = (0..regions)
         .map(|index| unsafe { ffi::gst_analytics_segmentation_mtd_get_region_id(&handle, index) });
-    // 0 is the background.
+    // Region 0 is the background.
     if ids.filter(|&id| id != 0).count() > 1 {
         return None;
     }
     let [mut x, mut y] = [0; 2];
     let [mut w, mut h] = [MaybeUninit::uninit(); 2];
-    // SAFETY: as above. The function sets the numbers, and gives a reference to the buffer, which can be null.
+    // SAFETY: as above. The function writes the four numbers, and returns a reference to the buffer or null.
     let (buffer, [w, h]) = unsafe {
         let buffer = ffi::gst_analytics_segmentation_mtd_get_mask(
             &handle,
@@ -73,5 +73,5 @@ pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> O
         row.chunks_exact(bytes_per_pixel).map(|pixel| pixel.iter().any(|&byte| byte != 0))
     });
     let rect = [f64::from(x), f64::from(y), f64::from(w), f64::from(h)];
-    Some(Mask { rect, size, runs: runs::runs(pixels) })
+    Some(MaskRuns { rect, size, runs: runs::runs(pixels) })
 }

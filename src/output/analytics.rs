@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
+//! Writes `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
 //!
-//! In: regions in pixels of the video frame. Out: one object per region. With GStreamer 1.26 that of an oriented box is
-//! oriented, and the mask of a region is a `GstAnalyticsSegmentationMtd`, related to the region's object and this to it,
-//! as GStreamer's own decoder `yolosegv8tensordec` has them. Before, the object of an oriented box is its bounds.
+//! In: regions in pixels of the video frame. Out: one object per region. With GStreamer 1.26, the object of an
+//! oriented box is oriented, and a region's mask becomes a `GstAnalyticsSegmentationMtd`. The object and its mask
+//! are related in both directions, as in GStreamer's decoder `yolosegv8tensordec`. Before 1.26, the object of an
+//! oriented box has the bounds of the box.
 //!
-//! The relation metadata has an adjacency matrix with a byte for each pair of objects, even without
-//! relations: n objects take n^2 bytes, 1 MB for 1000 and 70 MB for 8400. The matrix has at least
-//! one row per object; if the initial order is smaller, the matrix grows, and is copied at each
-//! step. So only the limit on the number of regions bounds its size. A copy of the buffer copies
-//! the matrix. A downstream element that adds an object, such as a tracker, doubles the order,
-//! since the matrix grows by its initial order.
+//! The relation metadata has an adjacency matrix with a byte for each pair of objects, even if there are no
+//! relations: n objects take n^2 bytes, that is, 1 MB for 1000 objects and 70 MB for 8400. The matrix has at least
+//! one row per object. If the initial order is smaller, the matrix grows step by step and is copied at each step.
+//! So only the limit on the number of regions bounds its size. A copy of the buffer copies the matrix. If a
+//! downstream element such as a tracker adds an object, the order doubles, because the matrix grows by its initial
+//! order.
 
 #[cfg(feature = "v1_26")]
 use std::mem::MaybeUninit;
@@ -29,18 +30,18 @@ use gst_analytics::{AnalyticsODOrientedLocation, RelTypes};
 use super::oriented_pixels;
 use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers};
 
-/// The size in bytes of one object in the relation metadata.
+/// The size of an object in the relation metadata, in bytes.
 const OBJECT_SIZE: usize = 56;
 
-/// The size in bytes of one mask in the relation metadata.
+/// The size of a mask in the relation metadata, in bytes.
 #[cfg(feature = "v1_26")]
 const MASK_SIZE: usize = 88;
 
-/// Adds one object per region. Returns the id of the first object; the ids of the other objects
-/// follow in order, then those of masks and points.
+/// Adds one object per region. Returns the id of the first object. The ids of the other objects follow in order;
+/// the ids of masks and points come after them.
 ///
-/// The metadata is created with the size for all regions. With the default size it would grow by
-/// small steps with a copy of the matrix at each, which takes seconds for thousands of objects.
+/// The metadata is created with enough room for all regions. With the default size it would grow in small steps and
+/// copy the matrix in each step, which takes seconds for thousands of objects.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
@@ -55,7 +56,7 @@ pub(super) fn attach(
     let first_id = meta.len() as u32;
     for detailed in regions.iter() {
         let region = detailed.region;
-        let label = labels.of(region.class).quark;
+        let label = labels.label(region.class).quark;
         #[cfg(feature = "v1_26")]
         if let Some(oriented) = &detailed.oriented {
             let ([x, y, w, h], angle) = oriented_pixels(oriented);
@@ -74,7 +75,7 @@ pub(super) fn attach(
     Ok(first_id)
 }
 
-/// The number of items besides objects, and their size in bytes.
+/// Returns the number of items other than objects, and their size in bytes.
 fn size_of_details(regions: DetailedRegions<'_>) -> [usize; 2] {
     #[cfg(feature = "v1_26")]
     let [masks, bytes] = [regions.masks(), regions.masks() * MASK_SIZE];
@@ -87,7 +88,7 @@ fn size_of_details(regions: DetailedRegions<'_>) -> [usize; 2] {
     [masks + points, bytes + point_bytes]
 }
 
-/// Adds a segmentation for each region with a mask. The object of the first region is `first_id`.
+/// Adds a segmentation for each region with a mask. `first_id` is the id of the first region's object.
 #[cfg(feature = "v1_26")]
 fn add_masks(
     meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
@@ -95,20 +96,20 @@ fn add_masks(
     regions: DetailedRegions<'_>,
     mask_buffers: &mut MaskBuffers,
 ) -> Result<(), glib::BoolError> {
-    /// The default number of colors of GStreamer's `segmentationoverlay`, which draws the number of a pixel modulo one
-    /// more than that, and nothing where this is 0.
+    /// The default number of colors of GStreamer's `segmentationoverlay`. This element takes the value of a pixel
+    /// modulo the number of colors plus one, and draws nothing if the result is 0.
     const COLORS: usize = 10;
     for (index, region) in regions.iter().enumerate() {
         let Some(mask) = region.mask else { continue };
         let value = 1 + index % COLORS;
         let buffer = mask_buffers.filled(&mask, value as u8)?;
-        // The background is a region, too, by the documentation of the metadata.
+        // According to the documentation of this metadata, the background is a region, too.
         let mut region_ids = [0, value as u32];
         let [left, top, right, bottom] = mask.shape.area.map(|edge| edge.round() as i32);
         let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
         let mut added = MaybeUninit::uninit();
-        // SAFETY: the metadata is writable. It takes the buffer, which has a GstVideoMeta of the format GRAY8, and
-        // copies the array of region ids.
+        // SAFETY: the metadata is writable. The function takes ownership of the buffer, which has a GstVideoMeta of
+        // the format GRAY8, and copies the array of region ids.
         let id = unsafe {
             let buffer = buffer.into_glib_ptr();
             let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
@@ -137,7 +138,7 @@ fn add_masks(
     Ok(())
 }
 
-/// Whether the buffer has an object with this label and the pixels of `region`.
+/// Returns whether the buffer has an object with this label and the pixels of `region`.
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of keypoints in GStreamer's analytics metadata (1.30).
+//! Writes keypoints to GStreamer's analytics metadata (1.30).
 //!
-//! In: the points of regions. Out: for each region with points a `GstAnalyticsGroupMtd` of `GstAnalyticsKeypointMtd`, in
-//! which the lines of the skeleton are relations; the group is related to the region's object, and this to it.
+//! In: the points of regions. Out: for each region with points, a `GstAnalyticsGroupMtd` of
+//! `GstAnalyticsKeypointMtd`. The lines of the skeleton are relations in the group. The group and the region's
+//! object are related in both directions.
 //!
-//! Each point is an item of the relation metadata, whose matrix has a byte for each pair of items: 100 people take 4 MB.
+//! Each point is an item of the relation metadata, whose matrix has a byte for each pair of items: 100 people take
+//! 4 MB.
 
 use arrayvec::ArrayVec;
 use gst::glib;
@@ -16,18 +18,18 @@ use super::{DetailedRegions, KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
 use nmsfilter_core::engine::detail::Point;
 
-/// The size in bytes of one point in the relation metadata, with its place in the group.
+/// The size of a point in the relation metadata, including its place in the group, in bytes.
 const POINT_SIZE: usize = 80;
 
-/// The number of items, and their size in bytes.
+/// Returns the number of items, and their size in bytes.
 pub(super) fn size(regions: DetailedRegions<'_>) -> [usize; 2] {
     let points = regions.iter().map(|region| region.points.len());
-    // A group for each region.
+    // Each region with points also has a group.
     let items = points.filter(|&count| count > 0).map(|count| count + 1).sum::<usize>();
     [items, items * POINT_SIZE]
 }
 
-/// Adds the points of each region. The object of the first region is `first_id`.
+/// Adds the points of each region. `first_id` is the id of the first region's object.
 pub(super) fn add(
     meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
     first_id: u32,
@@ -38,9 +40,9 @@ pub(super) fn add(
         if region.points.is_empty() {
             continue;
         }
-        let is_face = labels.of(region.region.class).is_face;
-        let layout = KeypointLayout::of(region.points.len(), is_face);
-        // A layout has no more numbers than that.
+        let is_face = labels.label(region.region.class).is_face;
+        let layout = KeypointLayout::for_points(region.points.len(), is_face);
+        // A layout has at most this many numbers.
         let mut positions = ArrayVec::<i32, MAX_COLUMN_COMPONENTS>::new();
         let mut confidences = ArrayVec::<f32, { MAX_COLUMN_COMPONENTS / 2 }>::new();
         for point in region.points {
@@ -66,7 +68,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The tag of a group, as GStreamer's documentation has them.
+/// Returns the tag that GStreamer's documentation defines for a group of such points.
 fn tag(layout: KeypointLayout) -> &'static str {
     match layout {
         KeypointLayout::Coco17 => "pose-17-kp",
@@ -75,11 +77,13 @@ fn tag(layout: KeypointLayout) -> &'static str {
     }
 }
 
-/// A point in whole pixels, and its confidence, which is its visibility: 0 if the point is not finite.
+/// Returns a point in whole pixels, and its visibility as its confidence. The confidence is 0 if the point is not
+/// finite.
 fn whole(point: &Point) -> ([i32; 2], f32) {
     let position = [point.x, point.y];
-    match position.iter().all(|coordinate| coordinate.is_finite()) {
-        true => (position.map(|coordinate| coordinate.round() as i32), point.visibility),
-        false => ([0; 2], 0.0),
+    if position.iter().all(|coordinate| coordinate.is_finite()) {
+        (position.map(|coordinate| coordinate.round() as i32), point.visibility)
+    } else {
+        ([0; 2], 0.0)
     }
 }

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of DeepStream's objects (`NvDsObjectMeta`).
+//! Writes DeepStream's objects (`NvDsObjectMeta`).
 //!
-//! In: the regions of each frame of a batch, in the muxer's coordinates. Out: one object per region on its
-//! frame, as nvinfer attaches them, so that nvtracker, nvdsosd and nvmsgconv use them.
+//! In: the regions of each frame of a batch, in the muxer's coordinates. Out: one object per region on its frame,
+//! with the fields that nvinfer also sets, so that nvtracker, nvdsosd and nvmsgconv can use them.
 //!
-//! The mask of a region becomes that of its object: numbers 0 and 1 with the threshold 0.5, for pixels that cover the
-//! object's rectangle. An oriented box is the rectangle before it is rotated, with its angle, in versions that have one
-//! (9.0), if that rectangle is inside the frame: elements such as nvinfer for objects cut it out without the angle.
-//! Else the object is the bounds of the oriented box.
+//! A region's mask becomes the mask of its object: the numbers 0 and 1 with the threshold 0.5, in pixels that cover
+//! the object's rectangle. In versions with angles (since 9.0), an oriented box becomes a rectangle with an angle,
+//! if the rectangle before the rotation is inside the frame: elements such as nvinfer for objects cut out this
+//! rectangle and ignore the angle. Otherwise, the object gets the bounds of the oriented box.
 //!
-//! Keypoints are not attached. `NvDsObjectMeta` has no place for them; programs that put them into `mask_params`, as
-//! DeepStream-Yolo-Pose does, let nvdsosd read them as a mask of `width` x `height` pixels, which they are not.
+//! Keypoints are not attached, because `NvDsObjectMeta` has no field for them. Some programs, for example
+//! DeepStream-Yolo-Pose, put keypoints into `mask_params`, but nvdsosd then misreads them as a mask of `width` x
+//! `height` pixels.
 
-use super::{DetailedRegion, DetailedRegions, FrameId, Labels, Mask};
+use super::{DetailedRegion, DetailedRegions, FrameId, Labels, MaskRows};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
 use nmsfilter_core::geometry::OrientedBox;
 
-/// What to do with the frames of a batch.
+/// Says what to do with the frames of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Task {
-    /// The number of the inference element whose tensors were decoded. Objects have it as their component id.
+    /// The id of the inference element whose tensors were decoded. It becomes the component id of the objects.
     pub unique_id: u32,
-    /// Whether objects are added.
+    /// True if objects are added.
     pub add_objects: bool,
-    /// Whether the tensors are removed.
+    /// True if the tensors are removed.
     pub remove_tensors: bool,
 }
 
-/// The colors of objects.
+/// The colors of objects by class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClassColors {
-    /// Of classes beyond the end of `classes`.
+    /// The colors of classes that are not in `classes`.
     pub all: ObjectColors,
-    /// By class.
+    /// The colors of the first classes.
     pub classes: Vec<ObjectColors>,
 }
 
 impl ClassColors {
-    fn of(&self, class: u32) -> &ObjectColors {
+    fn get(&self, class: u32) -> &ObjectColors {
         self.classes.get(class as usize).unwrap_or(&self.all)
     }
 }
@@ -48,7 +49,7 @@ impl ClassColors {
 /// lock is held. `frames` are in the order of the batch's list.
 ///
 /// # Errors
-/// If the metadata is damaged, or DeepStream provides no object.
+/// If the metadata is damaged, or if DeepStream does not return an object.
 pub(crate) fn attach<'r>(
     batch: BatchMeta<'_>,
     frames: impl IntoIterator<Item = (FrameId, DetailedRegions<'r>)>,
@@ -66,7 +67,7 @@ pub(crate) fn attach<'r>(
         if task.add_objects {
             batch.set_infer_done(frame);
             for region in regions.iter() {
-                let colors = *colors.of(region.region.class);
+                let colors = *colors.get(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
@@ -101,7 +102,7 @@ pub(crate) fn is_attached(
     frame.is_some_and(|frame| batch.has_object(frame, &object))
 }
 
-/// The object of a region of a frame of this size.
+/// Creates the object for a region in a frame of this size.
 fn object<'l>(
     batch: &LockedBatch<'_>,
     size: [u32; 2],
@@ -120,13 +121,14 @@ fn object<'l>(
         confidence: region.confidence,
         rect,
         rotation_angle,
-        label: labels.of(region.class).quark.as_str(),
+        label: labels.label(region.class).quark.as_str(),
         colors: ObjectColors::default(),
     }
 }
 
-/// The rectangle (left, top, width, height) that gives `oriented` if it is rotated about its center by the angle in
-/// degrees, clockwise; `None` if it is not inside a frame of this size.
+/// Returns the rectangle (left, top, width, height) and the clockwise angle in degrees such that rotating the
+/// rectangle about its center by the angle gives `oriented`. Returns `None` if the rectangle is not inside a frame
+/// of this size.
 fn rotated(oriented: &OrientedBox, frame: [u32; 2]) -> Option<([f32; 4], f32)> {
     let &OrientedBox { center, size, angle } = oriented;
     let [left, top] = [0, 1].map(|axis| center[axis] - size[axis] / 2.0);
@@ -135,8 +137,9 @@ fn rotated(oriented: &OrientedBox, frame: [u32; 2]) -> Option<([f32; 4], f32)> {
         .then(|| ([left, top, size[0], size[1]], angle.to_degrees()))
 }
 
-/// Whether the middle of a pixel (column and row) is set in the mask, if as many pixels as it has cover `rect`.
-fn is_set(mask: &Mask<'_>, rect: [f32; 4], pixel: [u32; 2]) -> bool {
+/// Returns whether the center of a pixel (column and row) is set in `mask`. The pixel belongs to a grid that covers
+/// `rect` and has as many columns and rows as the mask.
+fn is_set(mask: &MaskRows<'_>, rect: [f32; 4], pixel: [u32; 2]) -> bool {
     let sides = [mask.shape.width, mask.shape.height];
     let area = mask.shape.area;
     let [column, row] = [0, 1].map(|axis| {
@@ -168,7 +171,7 @@ mod tests {
         assert!(rotated(&oriented([320.0, 240.0], [640.0, 480.0], 0.1), FRAME).is_some());
     }
 
-    /// A mask of 10 x 4 pixels, of which the first, second, and last in each row are set.
+    /// Creates a mask of 10 x 4 pixels. The first, the second and the last pixel of each row are set.
     fn mask(area: [f32; 4]) -> (RegionMask, Vec<u8>) {
         let shape = RegionMask { width: 10, height: 4, area, bytes: 0..8 };
         (shape, [0xc0, 0x40].repeat(4))
@@ -176,7 +179,7 @@ mod tests {
 
     fn row(area: [f32; 4], rect: [f32; 4], row: u32) -> Vec<u8> {
         let (shape, rows) = mask(area);
-        let mask = Mask { shape: &shape, rows: &rows };
+        let mask = MaskRows { shape: &shape, rows: &rows };
         (0..10).map(|column| is_set(&mask, rect, [column, row]).into()).collect()
     }
 
@@ -184,11 +187,11 @@ mod tests {
     fn the_pixels_of_an_objects_mask_cover_its_rectangle() {
         let area = [100.0, 50.0, 200.0, 90.0];
         assert_eq!(row(area, [100.0, 50.0, 100.0, 40.0], 3), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
-        // The left half: each pixel twice.
+        // The rectangle is the left half, so each pixel occurs twice.
         assert_eq!(row(area, [100.0, 50.0, 50.0, 20.0], 3), [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]);
-        // Twice as wide, from the sixth pixel on: the rest is not set.
+        // The rectangle is twice as wide and begins at the sixth pixel. Pixels outside the mask are not set.
         assert_eq!(row(area, [145.0, 50.0, 200.0, 40.0], 0), [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
-        // Beside it and below it, and of numbers that are none.
+        // Rectangles beside and below the mask, and with invalid numbers.
         for rect in [[300.0, 50.0, 9.0, 9.0], [100.0, 90.0, 9.0, 9.0], [f32::NAN, 50.0, 9.0, 9.0]] {
             assert_eq!(row(area, rect, 0), [0; 10], "{rect:?}");
         }

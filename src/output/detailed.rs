@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions with what belongs to them, as the writers read them.
+//! Regions and their details, in the form that the writers read.
 
 use super::region::{Region, RegionDetail, RegionMask};
 use nmsfilter_core::engine::detail::Point;
@@ -10,42 +10,42 @@ use nmsfilter_core::geometry::OrientedBox;
 pub struct DetailedRegions<'a> {
     /// The regions.
     pub regions: &'a [Region],
-    /// Of each region; empty if there are none.
+    /// The details of each region; empty if no region has any.
     pub details: &'a [RegionDetail],
-    /// What the details refer to.
+    /// The points that the details refer to.
     pub points: &'a [Point],
-    /// Whether the model gives the visibility of points.
+    /// True if the model outputs the visibility of points.
     pub has_visibility: bool,
-    /// What the details refer to.
+    /// The bytes of masks that the details refer to.
     pub mask_bytes: &'a [u8],
 }
 
-/// A region with what belongs to it.
+/// A region with its details.
 #[derive(Clone, Copy, Debug)]
 pub struct DetailedRegion<'a> {
     /// The region.
     pub region: &'a Region,
-    /// The oriented box, of which the region is the bounds.
+    /// The oriented box. The region is its bounds.
     pub oriented: Option<OrientedBox>,
-    /// The points, in pixels of the frame. They can be outside of it, NaN, or infinite.
+    /// The points in pixels of the frame. They can be outside the frame, NaN, or infinite.
     pub points: &'a [Point],
-    /// Whether the points have a visibility.
+    /// True if the points have a visibility.
     pub has_visibility: bool,
     /// The mask.
-    pub mask: Option<Mask<'a>>,
+    pub mask: Option<MaskRows<'a>>,
 }
 
 /// A mask with its rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Mask<'a> {
-    /// The size, and what it covers.
+pub struct MaskRows<'a> {
+    /// The size of the mask, and the part of the frame that it covers.
     pub shape: &'a RegionMask,
-    /// Rows of bits, each padded to whole bytes, the most significant bit first.
+    /// The rows of bits. Each row is padded to whole bytes, and begins with the most significant bit.
     pub rows: &'a [u8],
 }
 
 impl<'a> DetailedRegions<'a> {
-    /// The regions in their order.
+    /// Returns the regions in their order.
     pub fn iter(self) -> impl Iterator<Item = DetailedRegion<'a>> {
         let mut details = self.details.iter();
         self.regions.iter().map(move |region| match details.next() {
@@ -58,12 +58,12 @@ impl<'a> DetailedRegions<'a> {
                 mask: detail
                     .mask
                     .as_ref()
-                    .map(|shape| Mask { shape, rows: &self.mask_bytes[shape.bytes.clone()] }),
+                    .map(|shape| MaskRows { shape, rows: &self.mask_bytes[shape.bytes.clone()] }),
             },
         })
     }
 
-    /// The number of masks.
+    /// Returns the number of masks.
     #[cfg(feature = "v1_26")]
     pub(super) fn masks(self) -> usize {
         self.details.iter().filter(|detail| detail.mask.is_some()).count()
@@ -83,8 +83,8 @@ impl<'a> From<&'a Region> for DetailedRegion<'a> {
     }
 }
 
-impl Mask<'_> {
-    /// Whether the pixel is set.
+impl MaskRows<'_> {
+    /// Returns whether the pixel is set.
     pub fn is_set(&self, column: usize, row: usize) -> bool {
         let byte = self.rows[row * self.shape.stride() + column / 8];
         byte & (0x80 >> (column % 8)) != 0

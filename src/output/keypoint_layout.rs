@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the points of a region are, and which of them are connected by lines.
+//! The meaning of a region's points, and the lines that connect them.
 
-/// Which points a region has, in which order.
+/// The meaning and the order of a region's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeypointLayout {
-    /// The 17 points of a person in COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles; of each pair
-    /// the person's left one first.
+    /// The 17 points of a person in COCO: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles. In each
+    /// pair, the person's left one comes first.
     Coco17,
     /// Two eyes, nose, two corners of the mouth.
     Face5,
-    /// Any others.
+    /// Any other points.
     Points,
 }
 
@@ -17,8 +17,9 @@ impl KeypointLayout {
     /// All layouts.
     pub const ALL: [Self; 3] = [Self::Coco17, Self::Face5, Self::Points];
 
-    /// The layout of `count` points of a region, which is of the class `face` of its decoder if `is_face`.
-    pub fn of(count: usize, is_face: bool) -> Self {
+    /// Determines the layout of `count` points of a region. `is_face` says whether the decoder calls the region's
+    /// class `face`.
+    pub fn for_points(count: usize, is_face: bool) -> Self {
         match count {
             17 => Self::Coco17,
             5 if is_face => Self::Face5,
@@ -26,7 +27,7 @@ impl KeypointLayout {
         }
     }
 
-    /// The name in metadata.
+    /// Returns the name of the layout in metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Coco17 => "coco-17",
@@ -38,7 +39,7 @@ impl KeypointLayout {
     /// The pairs of points that lines connect, by their indices from 0.
     pub fn skeleton(self) -> &'static [[usize; 2]] {
         match self {
-            // The pairs of the category `person` in COCO's annotations.
+            // These are the pairs of the category `person` in COCO's annotations.
             Self::Coco17 => &[
                 [15, 13],
                 [13, 11],
@@ -72,12 +73,12 @@ mod tests {
 
     #[test]
     fn layouts_follow_from_the_number_of_points_and_the_class() {
-        assert_eq!(KeypointLayout::of(17, false), KeypointLayout::Coco17);
-        assert_eq!(KeypointLayout::of(5, true), KeypointLayout::Face5);
-        // Five points of something else, as of a hand.
-        assert_eq!(KeypointLayout::of(5, false), KeypointLayout::Points);
+        assert_eq!(KeypointLayout::for_points(17, false), KeypointLayout::Coco17);
+        assert_eq!(KeypointLayout::for_points(5, true), KeypointLayout::Face5);
+        // Five points of something else, for example of a hand.
+        assert_eq!(KeypointLayout::for_points(5, false), KeypointLayout::Points);
         for count in [0, 1, 4, 6, 21] {
-            assert_eq!(KeypointLayout::of(count, true), KeypointLayout::Points, "{count}");
+            assert_eq!(KeypointLayout::for_points(count, true), KeypointLayout::Points, "{count}");
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of classes.
 //!
-//! In: a label file or the labels of the tensors' model, and the decoder. Out: for each class a quark, and the structure that its regions share.
+//! In: a label file or the labels of the tensors' model, and the decoder. Out: for each class, a quark, and the
+//! structure that all regions of the class share.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +16,8 @@ use nmsfilter_core::decoder::{Choice, Decoder};
 /// [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES) classes.
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
-/// Why labels cannot be read: the file is missing, is not a regular file, is too large, or is not
-/// text in UTF-8, or has no label.
+/// The reason why labels cannot be read: the file is missing, is not a regular file, is too large, is not UTF-8, or
+/// has no label.
 #[derive(Debug, thiserror::Error)]
 #[error("the label file {path:?} {cause}")]
 pub struct LabelError {
@@ -31,39 +32,40 @@ enum Cause {
     #[error(transparent)]
     Text(#[from] TextError),
     #[error(
-        "has no label; expected one label per line, or unset label-file for the model's labels"
+        "has no label; expected one label per line; unset label-file to use the model's labels"
     )]
     Empty,
 }
 
-/// The names of classes: from the label file, or without one from the tensors' model; else from the decoder,
-/// else made from the number (`class-7`).
+/// The names of classes. They come from the label file or, without one, from the tensors' model. A class that has
+/// no label there gets its name from the decoder, or else a name made from its number (`class-7`).
 #[derive(Default)]
 pub struct Labels {
     names: Vec<String>,
-    /// Whether there is a label file, and `names` are its lines.
+    /// True if `names` are the lines of a label file.
     from_file: bool,
     decoder: Option<&'static dyn Decoder>,
-    /// The class that the first of `names` names.
+    /// The class to which the first of `names` belongs.
     first: u32,
-    /// The labels by class, each made at its first use.
+    /// The labels by class. Each is created when it is first used.
     cached: Vec<Option<Label>>,
 }
 
 /// The label of a class, and the structure that all regions of the class share.
 pub(super) struct Label {
-    /// The name of the class, never empty. Quarks are never freed, and looking one up takes a lock.
+    /// The name of the class, which is never empty. Quarks are kept because they are never freed, and because
+    /// looking one up takes a lock.
     pub quark: glib::Quark,
-    /// The structure of a region's metadata; its confidence and coordinates are set for each region.
+    /// The structure for a region's metadata. Confidence and coordinates are set for each region.
     pub detection: gst::Structure,
-    /// Whether the decoder itself names the class `face`.
+    /// True if the decoder itself calls the class `face`.
     pub is_face: bool,
 }
 
 impl Labels {
-    /// Reads one label per line, the first for class 0, or for the class with which the classes in a tensor begin. The text is UTF-8, with or without a byte
-    /// order mark. A blank line is a class without a label; blank lines after the last label are
-    /// ignored.
+    /// Reads one label per line. The first label belongs to class 0 or, if the classes in the tensor begin with
+    /// another number, to this class. The text is UTF-8, with or without a byte order mark. A blank line stands for
+    /// a class without a label; blank lines after the last label are ignored.
     ///
     /// # Errors
     /// If the file cannot be read, is not a regular file, has more than 4 MiB, is not UTF-8, or has no label.
@@ -73,10 +75,11 @@ impl Labels {
         Ok(Self { names, from_file: true, ..Self::default() })
     }
 
-    /// The same for a label file of nvinfer: blank lines are no labels, and a label ends before a semicolon.
+    /// Reads a label file of nvinfer. In such a file, blank lines do not stand for a class, and a label ends before
+    /// a semicolon.
     ///
     /// # Errors
-    /// As of [`load`](Self::load).
+    /// See [`load`](Self::load).
     pub fn load_nvinfer(path: &Path) -> Result<Self, LabelError> {
         let mut labels = Self::load(path)?;
         labels.names.retain(|name| !name.is_empty());
@@ -94,8 +97,8 @@ impl Labels {
         if names.is_empty() { Err(Cause::Empty) } else { Ok(names) }
     }
 
-    /// Uses these names of the tensors' model, the first for class 0, unless there is a label file. White
-    /// space around a name is removed, as in a label file.
+    /// Uses the names of the tensors' model, starting with class 0, unless there is a label file. White space
+    /// around a name is removed, as in a label file.
     pub fn set_model(&mut self, names: &[String]) {
         if !self.from_file {
             self.names = names.iter().map(|name| name.trim().to_owned()).collect();
@@ -110,16 +113,17 @@ impl Labels {
         Self { names, from_file: self.from_file, ..Self::default() }
     }
 
-    /// Where the labels are from, for messages; `None` if there are none.
+    /// Returns where the labels come from, for messages; `None` if there are no labels.
     pub fn source(&self) -> Option<&'static str> {
-        match self.from_file {
-            true => Some("the label file"),
-            false => (!self.names.is_empty()).then_some("the tensors' model"),
+        if self.from_file {
+            Some("the label file")
+        } else {
+            (!self.names.is_empty()).then_some("the tensors' model")
         }
     }
 
-    /// The first class of `choice` whose regions have this label, with the names of its decoder for classes after the
-    /// last label; also classes beyond, if they have a label.
+    /// Returns the first class of `choice` whose regions have this label. Classes after the last label have the
+    /// decoder's names. Classes beyond the decoder's last class are searched, too, if they have a label.
     pub fn class(&self, label: &str, choice: &Choice) -> Option<usize> {
         let Choice { decoder, layout, .. } = choice;
         let (names, first) = (&self.names, layout.first_label());
@@ -131,7 +135,7 @@ impl Labels {
         (0..layout.classes.max(names.len() + first as usize)).find(is_label)
     }
 
-    /// The first name, if it is the background's.
+    /// Returns the first label, if it is a name for the background.
     pub fn background(&self) -> Option<&str> {
         let first = self.names.first()?;
         let is_background = |word: &&str| first.trim_matches('_').eq_ignore_ascii_case(word);
@@ -143,25 +147,25 @@ impl Labels {
         self.names
     }
 
-    /// The number of labels.
+    /// Returns the number of labels.
     pub fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// Uses the names of the decoder for classes after the last label, and its layout's first class.
+    /// Uses the names of the chosen decoder for classes after the last label, and the first class of its layout.
     pub fn set_choice(&mut self, choice: &Choice) {
         self.decoder = Some(choice.decoder);
         self.first = choice.layout.first_label();
         self.cached.clear();
     }
 
-    /// The name of `class` as a quark.
+    /// Returns the name of `class` as a quark.
     pub fn quark(&mut self, class: u32) -> glib::Quark {
-        self.of(class).quark
+        self.label(class).quark
     }
 
     /// The label of `class`, which is below [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
-    pub(super) fn of(&mut self, class: u32) -> &Label {
+    pub(super) fn label(&mut self, class: u32) -> &Label {
         let index = class as usize;
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
@@ -172,26 +176,26 @@ impl Labels {
                 Some(name) => glib::Quark::from_str(name),
                 None => glib::Quark::from_str(numbered(index)),
             };
-            let of_decoder = decoder.and_then(|decoder| decoder.label(class));
-            let is_face = of_decoder == Some("face");
+            let decoder_label = decoder.and_then(|decoder| decoder.label(class));
+            let is_face = decoder_label == Some("face");
             Label { quark, detection: roi::detection(class, quark), is_face }
         })
     }
 }
 
-/// What precedes the number in the label of a class without a name.
+/// Prefix of the label of a class without a name. The number of the class follows.
 const NUMBERED: &str = "class-";
 
-/// The label of a class without a name.
+/// Returns the label of a class without a name.
 fn numbered(class: usize) -> String {
     format!("{NUMBERED}{class}")
 }
 
-/// Labels of the background, which files for TensorFlow's models have in their first line.
+/// Names of the background. Label files of TensorFlow models have one of them in the first line.
 const BACKGROUND: [&str; 4] = ["background", "???", "unlabeled", "unlabelled"];
 
-/// The name of a class: its label, of which the first is that of class `first`, or the decoder's for a class without
-/// one.
+/// Returns the name of a class: its label in `names`, whose first entry belongs to the class `first`, or the
+/// decoder's name for a class that has no entry.
 fn name<'a>(
     names: &'a [String],
     first: u32,
@@ -210,7 +214,7 @@ mod tests {
     use nmsfilter_core::decoder::{self, Options};
     use nmsfilter_core::tensor::TensorView;
 
-    /// Writes a label file with this content and loads it.
+    /// Writes a label file with this content, and loads it.
     fn load(name: &str, bytes: &[u8]) -> Result<Labels, LabelError> {
         let file = format!("nmsfilter-labels-{}-{name}.txt", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -275,7 +279,7 @@ mod tests {
         );
     }
 
-    /// The decoder `windows`, with this number of classes.
+    /// Chooses the decoder `windows`, with this number of classes.
     fn windows(classes: usize) -> Choice {
         let tensor = TensorView::from_slice::<f32>("windows", &[0, 4], &[]);
         let mut choice = decoder::choose(&[tensor], None, Options::default()).unwrap();
@@ -283,12 +287,14 @@ mod tests {
         choice
     }
 
-    /// The outputs of TensorFlow's SSD, whose classes begin with 1, or those of TFLite, whose classes begin with 0.
+    /// Chooses the decoder for the outputs of SSD, either in TensorFlow, where classes begin with 1, or in TFLite,
+    /// where they begin with 0.
     fn ssd(is_tflite: bool) -> Choice {
         let numbers = [0.5f32; 8];
-        let ids = match is_tflite {
-            true => ["boxes", "classes", "scores", "count"],
-            false => ["detection_boxes", "detection_classes", "detection_scores", "num_detections"],
+        let ids = if is_tflite {
+            ["boxes", "classes", "scores", "count"]
+        } else {
+            ["detection_boxes", "detection_classes", "detection_scores", "num_detections"]
         };
         let shapes: [&[usize]; 4] = [&[1, 2, 4], &[1, 2], &[1, 2], &[1]];
         let tensors: Vec<TensorView<'_>> = ids
@@ -313,7 +319,7 @@ mod tests {
             let choice = ssd(is_tflite);
             labels.set_choice(&choice);
             assert_eq!(
-                [0, 1, 2, 3].map(|class| labels.of(class).quark.as_str().to_owned()),
+                [0, 1, 2, 3].map(|class| labels.label(class).quark.as_str().to_owned()),
                 expected
             );
             for (class, label) in expected.iter().enumerate() {
@@ -345,7 +351,7 @@ mod tests {
         assert_eq!((labels.source(), labels.count()), (None, 0));
         labels.set_model(&[" person ".to_owned(), " ".to_owned()]);
         assert_eq!((labels.source(), labels.count()), (Some("the tensors' model"), 2));
-        let name = |labels: &mut Labels, class| labels.of(class).quark.as_str().to_owned();
+        let name = |labels: &mut Labels, class| labels.label(class).quark.as_str().to_owned();
         assert_eq!(
             [0, 1, 2].map(|class| name(&mut labels, class)),
             ["person", "class-1", "class-2"]
@@ -363,7 +369,7 @@ mod tests {
         let mut labels = load("file", b"dog").unwrap();
         labels.set_model(&["person".to_owned(), "cat".to_owned()]);
         assert_eq!(labels.source(), Some("the label file"));
-        assert_eq!([0, 1].map(|class| labels.of(class).quark.as_str()), ["dog", "class-1"]);
+        assert_eq!([0, 1].map(|class| labels.label(class).quark.as_str()), ["dog", "class-1"]);
     }
 
     #[test]
@@ -406,10 +412,10 @@ mod tests {
     #[test]
     fn a_file_above_the_size_limit_is_an_error() {
         let path = std::env::temp_dir().join(format!("nmsfilter-large-{}", std::process::id()));
-        // A sparse file: it uses no disk blocks.
+        // The file is sparse, so it uses no disk blocks.
         std::fs::File::create(&path).unwrap().set_len((4 << 20) + 1).unwrap();
         let message = error_text(Labels::load(&path));
         std::fs::remove_file(&path).unwrap();
-        assert!(message.contains("4194305 bytes, more than the 4194304"), "{message}");
+        assert!(message.contains("4194305 bytes; expected at most 4194304"), "{message}");
     }
 }

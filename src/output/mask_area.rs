@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of the frame that masks cover.
+//! Computes which parts of the frame masks cover.
 //!
-//! In: masks of an engine, whose pixels are those of the prototypes or of the frame. Out: edges in pixels of the frame.
+//! In: an engine's masks, in pixels of the prototypes or of the frame. Out: edges in pixels of the frame.
 
 use nmsfilter_core::decoder::Layout;
 use nmsfilter_core::engine::{ImagePlace, Mask, MaskSize, Params};
@@ -10,7 +10,8 @@ use nmsfilter_core::geometry::Mapping;
 /// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskPixels {
-    /// The width and the height of a pixel in pixels of the model's input; `None` if pixels are those of the frame.
+    /// The width and height of a mask pixel, in pixels of the model's input; `None` if mask pixels are pixels of
+    /// the frame.
     in_model: Option<[f32; 2]>,
 }
 
@@ -26,12 +27,12 @@ impl MaskPixels {
         Self { in_model }
     }
 
-    /// The left, upper, right and lower edge of the part of the frame that a mask covers. It can reach beyond the
-    /// frame.
+    /// Returns the left, upper, right and lower edge of the part of the frame that a mask covers. This part can
+    /// extend beyond the frame.
     pub fn area(&self, mask: &Mask<'_>, mapping: &Mapping) -> [f32; 4] {
         let corners = [
             [mask.left, mask.top],
-            // Within the prototypes or the frame: no overflow.
+            // The sums are within the prototypes or the frame, so they do not overflow.
             [mask.left + mask.width, mask.top + mask.height],
         ];
         let [[left, top], [right, bottom]] = corners.map(|corner| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffers for the masks of `GstAnalyticsSegmentationMtd`.
 //!
-//! In: a mask of bits. Out: a buffer of the format GRAY8 with a `GstVideoMeta`. Buffers are from pools, and return to
-//! them when nobody has the metadata any more, so that a stream allocates none once it is warm.
+//! In: a mask of bits. Out: a buffer of the format GRAY8 with a `GstVideoMeta`. The buffers come from pools, and
+//! return to them when the metadata is freed, so a stream allocates no buffers once it is warm.
 
 #[cfg(feature = "v1_26")]
 use gst::glib;
@@ -12,30 +12,30 @@ use gst::prelude::*;
 use gst_video::{VideoBufferPool, VideoFormat, VideoInfo};
 
 #[cfg(feature = "v1_26")]
-use super::Mask;
+use super::MaskRows;
 
-/// Pools of buffers for masks; nothing before GStreamer 1.26, which has no metadata for masks.
+/// Pools of buffers for masks. Empty before GStreamer 1.26, which introduced metadata for masks.
 #[derive(Debug, Default)]
 pub struct MaskBuffers {
-    /// Those of buffers of 2^i [`SMALLEST`] bytes, where i is the index.
+    /// The pools by size: the buffers of the pool with index i have 2^i times [`SMALLEST`] bytes.
     #[cfg(feature = "v1_26")]
     pools: Vec<Option<VideoBufferPool>>,
 }
 
-/// The bytes of the smallest buffers.
+/// The size of the smallest buffers in bytes.
 #[cfg(feature = "v1_26")]
 const SMALLEST: usize = 4096;
 
 #[cfg(feature = "v1_26")]
 impl MaskBuffers {
-    /// A buffer in which the pixels of `mask` are `value`, and the others 0. Rows are not padded: GStreamer's
-    /// `segmentationoverlay` ignores the stride.
+    /// Returns a buffer in which the pixels of `mask` have the value `value`, and all others 0. Rows are not
+    /// padded, because GStreamer's `segmentationoverlay` ignores the stride.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is not enough memory.
     pub(super) fn filled(
         &mut self,
-        mask: &Mask<'_>,
+        mask: &MaskRows<'_>,
         value: u8,
     ) -> Result<gst::Buffer, glib::BoolError> {
         let [width, height] = [mask.shape.width, mask.shape.height].map(|side| side as usize);
@@ -44,8 +44,8 @@ impl MaskBuffers {
         let mut buffer =
             acquired.map_err(|_| glib::bool_error!("no buffer for a mask of {width}x{height}"))?;
         let writable = buffer.get_mut().expect("a buffer of a pool has one reference");
-        // SAFETY: the buffer is writable, and its pool gives every buffer a GstVideoMeta. Its memory has at least as
-        // many bytes as pixels.
+        // SAFETY: the buffer is writable, and its pool adds a GstVideoMeta to every buffer. The memory has at least
+        // one byte per pixel.
         unsafe {
             let meta = gst_video::ffi::gst_buffer_get_video_meta(writable.as_mut_ptr());
             (*meta).width = mask.shape.width;
@@ -66,7 +66,7 @@ impl MaskBuffers {
         Ok(buffer)
     }
 
-    /// The pool of the smallest buffers with at least this many bytes.
+    /// Returns the pool with the smallest buffers that have at least this many bytes.
     fn pool(&mut self, bytes: usize) -> Result<&VideoBufferPool, glib::BoolError> {
         let index = bytes.div_ceil(SMALLEST).next_power_of_two().trailing_zeros() as usize;
         if index >= self.pools.len() {
@@ -79,7 +79,8 @@ impl MaskBuffers {
     }
 }
 
-/// An active pool of buffers of this many bytes, of which there are as many as are in use at a time.
+/// Creates and activates a pool of buffers with this many bytes. The pool grows to the number of buffers that are
+/// in use at a time.
 #[cfg(feature = "v1_26")]
 fn pool(bytes: u32) -> Result<VideoBufferPool, glib::BoolError> {
     let pool = VideoBufferPool::new();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From surviving detections to metadata of the video frame.
+//! Writes surviving detections as metadata of the video frame.
 //!
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
-//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`.
-//! `sink` attaches the regions of all frames of a buffer. What a region has besides its upright box
-//! ([`RegionDetail`]) is part of each of them, as far as it has a place there.
+//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `sink`
+//! attaches the regions of all frames of a buffer. Each kind of metadata also gets the details of a region other
+//! than its upright box ([`RegionDetail`]), if it has fields for them.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
@@ -24,7 +24,7 @@ pub(crate) mod sink;
 
 use gst::glib;
 
-pub use detailed::{DetailedRegion, DetailedRegions, Mask};
+pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
 pub use keypoint_layout::KeypointLayout;
 pub use label::LabelError;
 pub use label::Labels;
@@ -38,26 +38,25 @@ pub use roi::roi_type;
 /// The kinds of metadata to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds {
-    /// `GstVideoRegionOfInterestMeta` with a `detection` structure, and if the model gives them, `keypoints` and
+    /// `GstVideoRegionOfInterestMeta` with a structure `detection` and, if the model outputs them, `keypoints` and
     /// `mask`.
     pub roi: bool,
-    /// `GstAnalyticsODMtd`, with GStreamer 1.26 also oriented and with `GstAnalyticsSegmentationMtd`, with 1.30 also
-    /// with groups of keypoints; ignored by a build that cannot write it ([`HAS_ANALYTICS`]).
+    /// `GstAnalyticsODMtd`. With GStreamer 1.26, oriented boxes and `GstAnalyticsSegmentationMtd` are also written,
+    /// and with 1.30, groups of keypoints. Ignored by a build that cannot write this metadata ([`HAS_ANALYTICS`]).
     pub analytics: bool,
-    /// `NvDsObjectMeta`; ignored for buffers without DeepStream's metadata.
+    /// `NvDsObjectMeta`. Ignored for buffers without DeepStream metadata.
     pub nvds: bool,
 }
 
-/// Whether this build can write [`Kinds::analytics`].
+/// True if this build can write [`Kinds::analytics`].
 pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
-/// Attaches `regions` to `buffer`; `frame` is the width and height of the video frame in pixels.
-/// The ids of the regions of interest continue after the greatest id on the buffer. If objects
-/// (`GstAnalyticsODMtd`) are attached too, a region has the id of its object, unless another region on the
-/// buffer has one of these ids.
+/// Attaches `regions` to `buffer`. `frame` is the width and height of the video frame in pixels. The ids of the
+/// regions of interest continue after the greatest id on the buffer. If objects (`GstAnalyticsODMtd`) are attached,
+/// too, a region gets the id of its object, unless another region on the buffer already has one of these ids.
 ///
-/// The relation metadata is attached even if there are no regions: without it, overlay elements
-/// keep showing the boxes of earlier frames.
+/// The relation metadata is attached even if there are no regions: without it, overlay elements keep showing the
+/// boxes of earlier frames.
 ///
 /// # Errors
 /// If GStreamer cannot add an object to the relation metadata.
@@ -70,9 +69,10 @@ pub fn attach(
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
     #[cfg(feature = "v1_24")]
-    let first_object = match kinds.analytics {
-        true => Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?),
-        false => None,
+    let first_object = if kinds.analytics {
+        Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?)
+    } else {
+        None
     };
     #[cfg(not(feature = "v1_24"))]
     let first_object = {
@@ -87,19 +87,20 @@ pub fn attach(
     Ok(())
 }
 
-/// The id of the first of `count` regions of interest. `next` follows the greatest id on the buffer, and
-/// `first_object` is the id of the first region's object.
+/// Chooses the id of the first of `count` regions of interest. `next` is the number after the greatest id on the
+/// buffer, and `first_object` is the id of the first region's object.
 fn first_id(next: u32, first_object: Option<u32>, count: usize) -> u32 {
     match first_object {
         None => next,
         Some(first) if first >= next => first,
-        // These ids are in use. Ids of other objects would be wrong, so those after all objects follow.
+        // Some of the objects' ids are in use. A region with the id of another region's object would be misleading,
+        // so the regions get ids after all of these objects.
         Some(first) => next.max(first.saturating_add(count as u32)),
     }
 }
 
-/// Whether `buffer` already has `region`, with the same label and the same pixels, in metadata of
-/// one of these kinds.
+/// Returns whether metadata of one of these kinds on `buffer` already has a region with the label and the pixels of
+/// `region`.
 pub fn is_attached(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
@@ -107,7 +108,7 @@ pub fn is_attached(
     labels: &mut Labels,
     kinds: Kinds,
 ) -> bool {
-    let label = labels.of(region.region.class).quark;
+    let label = labels.label(region.region.class).quark;
     #[cfg(feature = "v1_24")]
     if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;
@@ -121,11 +122,11 @@ mod tests {
 
     #[test]
     fn regions_have_the_ids_of_their_objects_unless_another_region_has_one() {
-        // No region, or those of a first nmsfilter, whose objects have the same ids.
+        // No region is on the buffer, or only regions of another nmsfilter, whose objects have equal ids.
         assert_eq!(first_id(0, Some(0), 5), 0);
         assert_eq!(first_id(3, Some(3), 5), 3);
         assert_eq!(first_id(3, Some(7), 5), 7);
-        // A region of another element has the id 0, which is that of the first object.
+        // A region of another element has the id 0, which is also the id of the first object.
         assert_eq!(first_id(1, Some(0), 5), 5);
         assert_eq!(first_id(9, Some(2), 5), 9);
         assert_eq!(first_id(4, None, 5), 4);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regions: the survivors in pixels of their frame.
 //!
-//! In: survivors with their details, and the mapping of their image to the frame. Out: what the writers attach.
+//! In: survivors with their details, and the mapping from their image to the frame. Out: the data that the writers
+//! attach.
 
 use std::ops::Range;
 
@@ -13,13 +14,13 @@ use nmsfilter_core::geometry::{Corners, Mapping, OrientedBox};
 /// A detection in pixels of the video frame, clipped to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// Left edge, in pixels of the frame.
+    /// The left edge.
     pub x1: f32,
-    /// Upper edge, in pixels of the frame.
+    /// The upper edge.
     pub y1: f32,
-    /// Right edge; `x2 > x1`.
+    /// The right edge; `x2 > x1`.
     pub x2: f32,
-    /// Lower edge; `y2 > y1`.
+    /// The lower edge; `y2 > y1`.
     pub y2: f32,
     /// The score of the detection.
     pub confidence: f32,
@@ -28,16 +29,17 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region of a survivor, by the mapping of its image; `None` if it is outside the frame.
+    /// Creates the region of a survivor with the mapping of its image. `None` if the survivor is outside the frame.
     pub fn of(detection: &Detection, mapping: &Mapping) -> Option<Self> {
         let Corners { x1, y1, x2, y2 } = mapping.frame_box(detection.corners())?;
         Some(Self { x1, y1, x2, y2, confidence: detection.score, class: detection.class })
     }
 
-    /// The region in whole pixels (left, top, width, height): at least one pixel, within the frame.
+    /// Returns the region in whole pixels (left, top, width, height). It has at least one pixel, and is within the
+    /// frame.
     pub fn pixels(&self, frame: [u32; 2]) -> [u32; 4] {
         let span = |low: f32, high: f32, limit: u32| {
-            // Both are within 0..=limit, since regions are clipped, so the casts are exact.
+            // Both numbers are within 0..=limit, because regions are clipped. So the casts are exact.
             let low = (low.round() as u32).min(limit - 1);
             let high = (high.round() as u32).clamp(low + 1, limit);
             (low, high - low)
@@ -48,32 +50,32 @@ impl Region {
     }
 }
 
-/// What a region has besides its upright box.
+/// The details of a region, in addition to its upright box.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegionDetail {
-    /// The oriented box, in pixels of the frame, not clipped. The region is its bounds.
+    /// The oriented box in pixels of the frame, not clipped. The region is its bounds.
     pub oriented: Option<OrientedBox>,
-    /// Which of [`DetailedRegions::points`] are its points.
+    /// The range of the region's points in [`DetailedRegions::points`].
     pub points: Range<usize>,
     /// The mask.
     pub mask: Option<RegionMask>,
 }
 
-/// The mask of a region: bits in rows, each padded to whole bytes, the most significant bit first.
+/// The mask of a region: rows of bits. Each row is padded to whole bytes, and begins with the most significant bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionMask {
-    /// The number of bits in a row.
+    /// The number of bits per row.
     pub width: u32,
     /// The number of rows.
     pub height: u32,
     /// The part of the frame that the mask covers: left, upper, right and lower edge in pixels.
     pub area: [f32; 4],
-    /// Which of [`DetailedRegions::mask_bytes`] are its rows.
+    /// The range of the mask's rows in [`DetailedRegions::mask_bytes`].
     pub bytes: Range<usize>,
 }
 
 impl RegionMask {
-    /// The number of bytes of a row.
+    /// Returns the number of bytes per row.
     pub fn stride(&self) -> usize {
         self.width.div_ceil(8) as usize
     }
@@ -93,9 +95,9 @@ pub struct FrameId {
 /// The regions of the frames of a buffer.
 #[derive(Clone, Debug, Default)]
 pub struct FrameRegions {
-    /// Of all frames.
+    /// The regions of all frames.
     regions: Vec<Region>,
-    /// Of each region of a frame whose model gives any.
+    /// The details of regions. Regions of frames whose model outputs no details have none.
     details: Vec<RegionDetail>,
     /// The points of all regions, in pixels of the frame.
     points: Vec<Point>,
@@ -110,14 +112,14 @@ struct Frame {
     id: FrameId,
     /// Which of the regions are its regions.
     regions: Range<usize>,
-    /// Which of the details are those of its regions: as many, or none.
+    /// The range of these regions' details: one per region, or none.
     details: Range<usize>,
-    /// Whether the model gives the visibility of points.
+    /// True if the model outputs the visibility of points.
     has_visibility: bool,
 }
 
 impl FrameRegions {
-    /// Removes all frames. Keeps the memory.
+    /// Removes all frames. The memory is kept for the next buffer.
     pub fn clear(&mut self) {
         self.regions.clear();
         self.details.clear();
@@ -138,8 +140,8 @@ impl FrameRegions {
         });
     }
 
-    /// Adds the details of the survivor whose region is the next of the last frame; of its mask, if it has one, with the
-    /// part of the frame that it covers.
+    /// Adds the details of a survivor. They belong to the first region of the last frame that has no details yet. A
+    /// mask comes with the part of the frame that it covers.
     ///
     /// # Panics
     /// If no frame was added.
@@ -159,7 +161,7 @@ impl FrameRegions {
         frame.has_visibility = points.has_visibility();
         frame.details.end += 1;
         self.details.push(RegionDetail {
-            oriented: detail.oriented_box().map(|of| mapping.frame_oriented_box(&of)),
+            oriented: detail.oriented_box().map(|oriented| mapping.frame_oriented_box(&oriented)),
             points: first..self.points.len(),
             mask: mask.map(|(mask, area)| {
                 let first = self.mask_bytes.len();
@@ -170,12 +172,12 @@ impl FrameRegions {
         });
     }
 
-    /// Puts the frames in ascending order of their indices.
+    /// Sorts the frames by their index.
     pub fn sort_frames(&mut self) {
         self.frames.sort_unstable_by_key(|frame| frame.id.index);
     }
 
-    /// The regions of all frames, which have the same model.
+    /// Returns the regions of all frames. All frames must have one model.
     pub fn all(&self) -> DetailedRegions<'_> {
         let has_visibility = self.frames.first().is_some_and(|frame| frame.has_visibility);
         self.range(0..self.regions.len(), 0..self.details.len(), has_visibility)

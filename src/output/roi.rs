@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of `GstVideoRegionOfInterestMeta`.
+//! Writes `GstVideoRegionOfInterestMeta`.
 //!
-//! In: regions in pixels of the video frame. Out: one region of interest per region, with the structures of the
-//! tables below. GStreamer removes them where it scales, crops or turns the frame, so they are always of the frame to
-//! which they were attached. Readers look fields up by name, so that there is no version: fields may be added, and
-//! none changes its type or meaning.
+//! In: regions in pixels of the video frame. Out: one region of interest per region, with the structures in the
+//! tables below. GStreamer removes regions of interest when it scales, crops or rotates the frame, so their
+//! coordinates always refer to the frame to which they were attached. Readers look up fields by name, so the
+//! structures need no version: new fields may be added, but no field changes its type or meaning.
 //!
-//! `detection`, of every region:
+//! Every region has a structure `detection`:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `label_id`, `label` | int, string | the class |
 //! | `confidence` | double | the score |
-//! | `x_min`, `y_min`, `x_max`, `y_max` | double | the box, normalized to the frame (0 to 1) and clipped to it; of an oriented box the bounds |
-//! | `center-x`, `center-y`, `width`, `height` | double | of an oriented box only: center and sides in pixels of the frame, not clipped |
-//! | `rotation` | double | of an oriented box only: the angle of the side `width` in radians, clockwise from the x axis |
+//! | `x_min`, `y_min`, `x_max`, `y_max` | double | the box (or the bounds of an oriented box), normalized to the frame (0 to 1) and clipped to it |
+//! | `center-x`, `center-y`, `width`, `height` | double | only for oriented boxes: center and sides in pixels of the frame, not clipped |
+//! | `rotation` | double | only for oriented boxes: the angle of the side `width` in radians, clockwise from the x axis |
 //!
-//! `keypoints`, if the model gives points:
+//! If the model outputs points, a region has a structure `keypoints`:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `count` | int | the number of points |
 //! | `components` | int | 2: x, y; 3: x, y, visibility |
 //! | `layout` | string | `coco-17`, `face-5`, or `points` ([`KeypointLayout`]) |
-//! | `data` | GBytes | `count` x `components` numbers of type f32 in the machine's byte order; x and y in pixels of the frame, as the model gives them: a point can be outside of the region and of the frame, NaN, or infinite |
+//! | `data` | GBytes | `count` x `components` numbers of type f32 in the machine's byte order. x and y are in pixels of the frame and not changed otherwise: a point can be outside the region or the frame, NaN, or infinite |
 //!
-//! `mask`, if the model gives masks:
+//! If the model outputs masks, a region has a structure `mask`:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `width`, `height` | int | the pixels of the mask |
-//! | `left`, `top`, `right`, `bottom` | double | the rectangle that it covers, in pixels of the frame; at the frame's edges part of it can be outside |
-//! | `data` | GBytes | `height` rows of `width` bits, each row padded to whole bytes, the most significant bit first |
+//! | `width`, `height` | int | the size of the mask in mask pixels |
+//! | `left`, `top`, `right`, `bottom` | double | the rectangle that the mask covers, in pixels of the frame; at the frame's edges, part of it can be outside |
+//! | `data` | GBytes | `height` rows of `width` bits; each row is padded to whole bytes, and begins with the most significant bit |
 
 use std::sync::LazyLock;
 
@@ -41,33 +41,34 @@ use gst::glib::translate::IntoGlib;
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
-use super::detailed::{DetailedRegion, DetailedRegions, Mask};
+use super::detailed::{DetailedRegion, DetailedRegions, MaskRows};
 use super::{KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
 use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
 
-/// The fields of `detection` that differ from region to region, all of type double.
+/// The fields of `detection` that differ from region to region. All have the type double.
 static NUMBERS: LazyLock<[glib::Quark; 5]> =
     LazyLock::new(|| ["confidence", "x_min", "y_min", "x_max", "y_max"].map(glib::Quark::from));
 
-/// The structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer read.
+/// Creates the structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer
+/// read.
 pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
-    let of_class = gst::Structure::builder("detection")
+    let class_fields = gst::Structure::builder("detection")
         .field("label_id", class as i32)
         .field("label", label.as_str())
         .build();
-    with_values(&of_class, [0.0; 5])
+    with_values(&class_fields, [0.0; 5])
 }
 
-/// The id after the greatest id of a region of interest on `buffer`, of which a negative one does not count; 0
-/// without regions. Elements that set no ids leave them 0.
+/// Returns the number after the greatest id of any region of interest on `buffer`, or 0 if there are no regions.
+/// Negative ids are ignored. Elements that set no ids leave them 0.
 pub(super) fn next_id(buffer: &gst::BufferRef) -> u32 {
     let ids = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| region.id());
     ids.filter_map(|id| u32::try_from(id).ok()).max().map_or(0, |greatest| greatest + 1)
 }
 
-/// Adds one region of interest per region, with consecutive ids from `first_id`; `i32::MAX` is followed by
+/// Adds one region of interest per region, with consecutive ids starting at `first_id`. The id after `i32::MAX` is
 /// `i32::MIN`.
 pub(super) fn attach(
     buffer: &mut gst::BufferRef,
@@ -79,7 +80,7 @@ pub(super) fn attach(
     let [width, height] = frame.map(f64::from);
     for (id, detailed) in (first_id..).zip(regions.iter()) {
         let DetailedRegion { region, oriented, points, has_visibility, mask } = detailed;
-        let label = labels.of(region.class);
+        let label = labels.label(region.class);
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
@@ -114,27 +115,26 @@ fn set_oriented(detection: &mut gst::Structure, oriented: &OrientedBox) {
     }
 }
 
-/// The structure `keypoints`.
+/// Creates the structure `keypoints`.
 fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Structure {
-    let data = match has_visibility {
-        true => glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points)),
-        false => {
-            // A layout has no more numbers than that.
-            let positions: ArrayVec<[f32; 2], { MAX_COLUMN_COMPONENTS / 2 }> =
-                points.iter().map(|point| [point.x, point.y]).collect();
-            glib::Bytes::from(bytemuck::cast_slice::<_, u8>(&positions))
-        }
+    let data = if has_visibility {
+        glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points))
+    } else {
+        // A layout has at most this many numbers.
+        let positions: ArrayVec<[f32; 2], { MAX_COLUMN_COMPONENTS / 2 }> =
+            points.iter().map(|point| [point.x, point.y]).collect();
+        glib::Bytes::from(bytemuck::cast_slice::<_, u8>(&positions))
     };
     gst::Structure::builder("keypoints")
         .field("count", points.len() as i32)
         .field("components", if has_visibility { 3 } else { 2 })
-        .field("layout", KeypointLayout::of(points.len(), is_face).name())
+        .field("layout", KeypointLayout::for_points(points.len(), is_face).name())
         .field("data", data)
         .build()
 }
 
-/// The structure `mask`.
-fn mask(mask: &Mask<'_>) -> gst::Structure {
+/// Creates the structure `mask`.
+fn mask(mask: &MaskRows<'_>) -> gst::Structure {
     let [left, top, right, bottom] = mask.shape.area.map(f64::from);
     gst::Structure::builder("mask")
         .field("width", mask.shape.width as i32)
@@ -147,7 +147,7 @@ fn mask(mask: &Mask<'_>) -> gst::Structure {
         .build()
 }
 
-/// Whether the buffer has a region of interest with this label and these pixels (left, top, width, height).
+/// Returns whether the buffer has a region of interest with this label and these pixels (left, top, width, height).
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,
@@ -158,15 +158,16 @@ pub(super) fn is_attached(
         .any(|meta| meta.rect() == (x, y, w, h) && roi_type(&meta) == label.into_glib())
 }
 
-/// The quark of a region's type. The method `roi_type` of the bindings assumes that the type is
-/// UTF-8, and any element may have attached the region.
+/// Returns the quark of a region's type. The method `roi_type` of the Rust bindings assumes that the type is UTF-8,
+/// but any element may have attached the region.
 pub fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
     // SAFETY: the pointer is valid for as long as `meta` is borrowed.
     unsafe { (*meta.as_ptr()).roi_type }
 }
 
-/// A copy of the structure with the values of [`NUMBERS`]. Copying takes half as long as building a structure, since field
-/// names are not looked up: that takes a lock of the whole process, for which the streams of a batch would wait.
+/// Copies the structure, and sets the values of [`NUMBERS`] in the copy. A copy takes half the time of building a
+/// structure, because it looks up no field names. Looking up a name takes a process-wide lock, on which the streams
+/// of a batch would wait.
 fn with_values(detection: &gst::Structure, values: [f64; 5]) -> gst::Structure {
     let mut detection = detection.clone();
     for (name, value) in NUMBERS.iter().zip(values) {
@@ -179,14 +180,14 @@ fn with_values(detection: &gst::Structure, values: [f64; 5]) -> gst::Structure {
     detection
 }
 
-/// Adds a region of interest. The method `add` of the bindings copies the label and looks it up each time.
+/// Adds a region of interest. The method `add` of the Rust bindings would copy the label and look it up each time.
 fn add(
     buffer: &mut gst::BufferRef,
     label: glib::Quark,
     [x, y, w, h]: [u32; 4],
 ) -> gst::MetaRefMut<'_, VideoRegionOfInterestMeta, gst::meta::Standalone> {
-    // SAFETY: the buffer is writable, since it is borrowed exclusively. The function returns the
-    // metadata that it added to the buffer.
+    // SAFETY: the buffer is borrowed exclusively, so it is writable. The function returns the metadata that it has
+    // added to the buffer.
     unsafe {
         let meta = gst_video::ffi::gst_buffer_add_video_region_of_interest_meta_id(
             buffer.as_mut_ptr(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The writer of a buffer's regions.
+//! Attaches the regions of a buffer.
 //!
 //! In: the regions of each frame of a buffer, and for each model the labels and the metadata to write. Out: metadata on
 //! the buffer, or on the frames of its batch; and the buffer without the tensors that were decoded, if they are to be
@@ -22,7 +22,7 @@ pub(crate) enum Target {
     Frame,
     /// The frames of a batch of DeepStream.
     Batch {
-        /// The number of the inference element whose tensors were decoded.
+        /// The id of the inference element whose tensors were decoded.
         unique_id: u32,
         /// Whether the batch has one frame: the buffer is this frame, too.
         is_frame: bool,
@@ -69,7 +69,7 @@ pub(crate) enum OutputError {
 }
 
 impl Target {
-    /// The buffer or the batch that `images` were read from.
+    /// Returns the buffer or the batch from which `images` were read.
     pub fn of(images: Images<'_, '_>) -> Self {
         match images {
             Images::Frames(_) => Self::Frame,
@@ -112,10 +112,10 @@ impl Sink<'_> {
         }
     }
 
-    /// Attaches the regions of each frame, and removes the tensors unless they are kept.
+    /// Attaches the regions of each frame, and removes the tensors unless they are to be kept.
     ///
     /// # Errors
-    /// If GStreamer or DeepStream adds no metadata, or DeepStream's metadata is damaged.
+    /// If GStreamer or DeepStream cannot add metadata, or if DeepStream's metadata is damaged.
     pub fn attach(
         &mut self,
         buffer: &mut gst::BufferRef,

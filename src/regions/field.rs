@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of a structure, read without a lookup of names.
+//! Reads the fields of a structure without looking up names.
 //!
-//! In: the structure, and the quark of a field. Out: its value, if it has the expected type. A quark is looked up once
-//! per process; by name, each field of each region would take a lock.
+//! In: the structure, and the quark of a field. Out: the field's value, if it has the expected type. Each quark is
+//! looked up once per process; access by name would take a lock for each field of each region.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
 use gst::glib;
 
-/// The quark of a string, which is looked up once.
+/// Returns the quark of a string, which is looked up once.
 macro_rules! quark {
     ($name:literal) => {{
         static QUARK: std::sync::LazyLock<gst::glib::Quark> =
@@ -43,9 +43,9 @@ impl<'a> Structure<'a> {
         usize::try_from(count).unwrap_or_default()
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     fn value(&self, name: glib::Quark) -> Option<&'a glib::gobject_ffi::GValue> {
-        // SAFETY: the structure is valid. It owns the value, which is not changed during `'a`.
+        // SAFETY: the structure is valid. It owns the value, which does not change during `'a`.
         unsafe {
             gst::ffi::gst_structure_id_get_value(
                 self.pointer,
@@ -81,7 +81,7 @@ impl<'a> Structure<'a> {
         }
     }
 
-    /// The content of `GBytes`.
+    /// Returns the content of a field of type `GBytes`.
     pub fn bytes(&self, name: glib::Quark) -> Option<&'a [u8]> {
         let value = self.value(name)?;
         // SAFETY: the value has this type. It owns a reference to the bytes, which do not change.

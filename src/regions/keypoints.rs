@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use super::field::{Structure, quark};
 
-/// The keypoints of a region: the structure `keypoints`.
+/// The keypoints of a region, read from the structure `keypoints`.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachedKeypoints<'a> {
     numbers: &'a [f32],
@@ -14,8 +14,8 @@ pub struct AttachedKeypoints<'a> {
 }
 
 impl<'a> AttachedKeypoints<'a> {
-    /// `None` if a field is missing or has another type, if `components` is neither 2 nor 3, or if the data are fewer than
-    /// the points need or not aligned for `f32`.
+    /// Returns `None` if a field is missing or has another type, if `components` is neither 2 nor 3, or if the data
+    /// is too short for the points or not aligned for `f32`.
     pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
         let count = usize::try_from(structure.int(quark!("count"))?).ok()?;
         let components = structure.int(quark!("components")).filter(|it| matches!(it, 2 | 3))?;
@@ -27,33 +27,34 @@ impl<'a> AttachedKeypoints<'a> {
         Some(Self { numbers, components, layout })
     }
 
-    /// The number of points.
+    /// Returns the number of points.
     pub fn len(&self) -> usize {
         self.numbers.len() / self.components
     }
 
-    /// Whether there are no points.
+    /// Returns whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Whether points have a visibility.
+    /// Returns whether each point has a visibility.
     pub fn has_visibility(&self) -> bool {
         self.components == 3
     }
 
-    /// The numbers of all points: x and y in pixels of the frame and, if points have it, the visibility.
+    /// Returns the numbers of all points: x and y in pixels of the frame and, if points have it, the visibility.
     pub fn numbers(&self) -> &'a [f32] {
         self.numbers
     }
 
-    /// Which points they are: `coco-17`, `face-5` or `points`, or what another element has set; empty without a layout.
+    /// Returns the meaning of the points: `coco-17`, `face-5` or `points`, or a text that another element has set.
+    /// Empty if the structure does not say.
     pub fn layout(&self) -> &'a CStr {
         self.layout
     }
 
-    /// The x and y coordinate in pixels of the frame, and the visibility, of each point: 1 if points have none. A point
-    /// can be outside of the frame, NaN, or infinite.
+    /// Returns x and y in pixels of the frame and the visibility of each point. The visibility is 1 if points have
+    /// none. Coordinates can be outside the frame, NaN or infinite.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = [f32; 3]> + 'a {
         let points = self.numbers.chunks_exact(self.components);
         points.map(|point| [point[0], point[1], point.get(2).copied().unwrap_or(1.0)])

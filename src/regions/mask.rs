@@ -3,24 +3,24 @@
 
 use super::field::{Structure, quark};
 
-/// The mask of a region: the structure `mask`.
+/// The mask of a region, read from the structure `mask`.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AttachedMask<'a> {
-    /// The number of pixels of a row; at least 1.
+    /// The number of pixels per row; at least 1.
     pub width: u32,
     /// The number of rows; at least 1.
     pub height: u32,
-    /// The left, upper, right and lower edge of the rectangle that the mask covers, in pixels of the frame. Part of it can
-    /// be outside of the frame.
+    /// The left, upper, right and lower edge of the rectangle that the mask covers, in pixels of the frame. Part of
+    /// the rectangle can be outside the frame.
     pub edges: [f64; 4],
-    /// The rows, of `width / 8` bytes each, rounded up. The most significant bit is the first pixel.
+    /// The rows, each of `width / 8` bytes, rounded up. The first pixel is the most significant bit.
     pub bytes: &'a [u8],
 }
 
 impl<'a> AttachedMask<'a> {
-    /// `None` if a field is missing or has another type, if the mask has no pixel or the rectangle no area, or if the data
-    /// are fewer than the pixels need.
+    /// Returns `None` if a field is missing or has another type, if the mask has no pixels, if the rectangle has no
+    /// area, or if the data is too short for the pixels.
     pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
         let side = |name| u32::try_from(structure.int(name)?).ok().filter(|&side| side > 0);
         let (width, height) = (side(quark!("width"))?, side(quark!("height"))?);

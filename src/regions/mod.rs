@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions of interest of a video buffer, as `nmsfilter` and other elements attach them.
+//! Reads the regions of interest of a video buffer, attached by `nmsfilter` or by other elements.
 //!
-//! In: a buffer with `GstVideoRegionOfInterestMeta`. Out: an [`AttachedRegion`] for each of them, in the order in which
-//! they were attached: those of `nmsfilter` best first. Nothing is copied and nothing is allocated.
+//! In: a buffer with `GstVideoRegionOfInterestMeta`. Out: an [`AttachedRegion`] per region, in the order in which
+//! they were attached; `nmsfilter` attaches the region with the highest score first. Nothing is copied or
+//! allocated.
 //!
-//! `nmsfilter` attaches the structures `detection`, `keypoints` and `mask` with a region, and other elements attach
-//! other structures, or none. What is missing, has another type, or does not fit together is `None`: any element may
-//! have attached the region.
+//! `nmsfilter` attaches the structures `detection`, `keypoints` and `mask` to a region. Other elements attach other
+//! structures, or none. Since any element may have attached the region, a field is `None` if it is missing, has an
+//! unexpected type, or contradicts other fields.
 //!
 //! ```
 //! use gstnmsfilter::regions;
 //!
 //! fn print(buffer: &gst::BufferRef) {
-//!     for region in regions::of(buffer) {
+//!     for region in regions::iter(buffer) {
 //!         let [left, top, width, height] = region.rectangle;
 //!         let label = region.label.to_string_lossy();
 //!         println!("{label} at {left},{top} {width}x{height}, confidence {:?}", region.confidence);
@@ -43,26 +44,26 @@ use nmsfilter_core::geometry::OrientedBox;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AttachedRegion<'a> {
-    /// The number of the region. Elements that set no numbers leave it 0.
+    /// The id of the region. 0 if the element that attached the region sets no ids.
     pub id: i32,
-    /// The number of the region that it belongs to, or -1.
+    /// The id of the parent region, or -1 if the region has no parent.
     pub parent_id: i32,
     /// Left, top, width and height in pixels of the frame.
     pub rectangle: [u32; 4],
-    /// The name of the class: the type of the region. It may not be UTF-8. It is valid until the process ends.
+    /// The name of the class, which is the region's type. It may not be UTF-8. It is valid until the process ends.
     pub label: &'static CStr,
-    /// The index of the class, from 0: `label_id` of the structure `detection`.
+    /// The index of the class, from 0: `label_id` in the structure `detection`.
     pub class: Option<i32>,
-    /// The name of the class that the structure `detection` has.
+    /// The name of the class: `label` in the structure `detection`.
     pub detection_label: Option<&'a CStr>,
-    /// The number of the track: `id` of DL Streamer's structure `object_id`.
+    /// The id of the track: `id` in DL Streamer's structure `object_id`.
     pub track_id: Option<i32>,
-    /// The score: `confidence` of the structure `detection`.
+    /// The score: `confidence` in the structure `detection`.
     pub confidence: Option<f64>,
-    /// The left, upper, right and lower edge, normalized to the frame (0 to 1): `x_min`, `y_min`, `x_max` and `y_max` of the
-    /// structure `detection`. Unlike [`rectangle`](Self::rectangle) they are not rounded to pixels.
+    /// The left, upper, right and lower edge, normalized to the frame (0 to 1): `x_min`, `y_min`, `x_max` and
+    /// `y_max` in the structure `detection`. Unlike [`rectangle`](Self::rectangle), they are not rounded to pixels.
     pub edges: Option<[f64; 4]>,
-    /// The oriented box, in pixels of the frame; `None` if boxes are upright.
+    /// The oriented box in pixels of the frame; `None` if the box is upright.
     pub oriented: Option<OrientedBox>,
     /// The keypoints.
     pub keypoints: Option<AttachedKeypoints<'a>>,
@@ -70,17 +71,18 @@ pub struct AttachedRegion<'a> {
     pub mask: Option<AttachedMask<'a>>,
 }
 
-/// The regions of interest of `buffer`.
-pub fn of(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
+/// Returns the regions of interest of `buffer`.
+pub fn iter(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
     Metas { buffer, state: null_mut(), lifetime: PhantomData }.map(AttachedRegion::new)
 }
 
-/// The number of the regions of interest of `buffer`.
+/// Returns the number of regions of interest of `buffer`.
 pub fn count(buffer: &gst::BufferRef) -> usize {
     Metas { buffer, state: null_mut(), lifetime: PhantomData }.count()
 }
 
-/// The metadata items. Those of the bindings give structures with the lifetime of the item, not of the buffer.
+/// Iterates over the metadata. The iterator of the Rust bindings cannot be used here: its structures live as long
+/// as the item, not as long as the buffer.
 struct Metas<'a> {
     buffer: &'a gst::BufferRef,
     state: gst::glib::ffi::gpointer,
@@ -91,8 +93,8 @@ impl<'a> Iterator for Metas<'a> {
     type Item = &'a GstVideoRegionOfInterestMeta;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: the buffer is valid and borrowed, so that its metadata exist and do not change during `'a`. The
-        // function only reads; items of this API are of this type.
+        // SAFETY: the buffer is valid and borrowed, so its metadata exists and does not change during `'a`. The
+        // function only reads, and every item of this API has this type.
         unsafe {
             let api = gst_video::ffi::gst_video_region_of_interest_meta_api_get_type();
             let buffer = self.buffer.as_mut_ptr();
@@ -123,7 +125,8 @@ impl<'a> AttachedRegion<'a> {
         let mut has_track = false;
         let params = Params { list: meta.params, lifetime: PhantomData };
         for structure in params {
-            // The first of each name, as `gst_video_region_of_interest_meta_get_param` finds it.
+            // If several structures have one name, the first counts, as in
+            // `gst_video_region_of_interest_meta_get_param`.
             match structure.name().to_bytes() {
                 b"detection" if !has_detection => {
                     has_detection = true;
@@ -156,7 +159,8 @@ impl<'a> AttachedRegion<'a> {
         if let (Some(x_min), Some(y_min), Some(x_max), Some(y_max)) = (x_min, y_min, x_max, y_max) {
             self.edges = Some([x_min, y_min, x_max, y_max]);
         }
-        // A field that is missing takes the longest to look up, and upright boxes have no others than these.
+        // Looking up a missing field is slow, because it compares all fields. An upright box has exactly the fields
+        // above, so the fields of an oriented box are only looked up if there are other fields.
         let is_complete = self.class.is_some()
             && self.detection_label.is_some()
             && self.confidence.is_some()
@@ -167,20 +171,20 @@ impl<'a> AttachedRegion<'a> {
     }
 }
 
-/// The number of fields that `set_detection` reads itself.
+/// The number of fields of the structure `detection` of an upright box.
 const UPRIGHT_FIELDS: usize = 7;
 
 /// The oriented box of a structure `detection`.
 fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {
     let number = |name| detection.double(name).map(|number| number as f32);
-    // Upright boxes have none of the fields.
+    // An upright box has none of these fields.
     let angle = number(quark!("rotation"))?;
     let center = [number(quark!("center-x"))?, number(quark!("center-y"))?];
     let size = [number(quark!("width"))?, number(quark!("height"))?];
     Some(OrientedBox { center, size, angle })
 }
 
-/// The structures of a region.
+/// Iterates over the structures of a region.
 struct Params<'a> {
     list: *const gst::glib::ffi::GList,
     lifetime: PhantomData<&'a gst::StructureRef>,
@@ -190,7 +194,8 @@ impl<'a> Iterator for Params<'a> {
     type Item = Structure<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: the list is NULL or valid, and its elements are structures, which exist and do not change during `'a`.
+        // SAFETY: the list is NULL or valid, and its elements are structures, which exist and do not change during
+        // `'a`.
         unsafe {
             let item = self.list.as_ref()?;
             self.list = item.next;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches of several streams: nothing is allocated per batch, also where models and sizes of frames alternate.
+//! Batches of several streams: no allocations per batch, even where models and frame sizes
+//! alternate.
 
 use gst_check::Harness;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -17,7 +18,7 @@ fn a_warm_element_allocates_nothing_for_the_streams_of_a_batch() {
     harness.set_src_caps_str("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)");
     let described = ModelInfo::default().with_size([320, 320]).with_letterbox(Letterbox::Center);
     let caps = described.with_labels(["head"]).to_caps().unwrap();
-    let of_windows = [700, 400, 650]
+    let window_tensors = [700, 400, 650]
         .map(|count| NewTensor::from_vec("windows", &[count, 4], windows(count)).unwrap());
     let mut yolov8 = vec![0.0f32; 60];
     for (row, number) in [50.0, 50.0, 20.0, 20.0, 0.9].into_iter().enumerate() {
@@ -25,10 +26,10 @@ fn a_warm_element_allocates_nothing_for_the_streams_of_a_batch() {
     }
     let yolov8 = NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], yolov8).unwrap();
     let mut push = |round: usize| {
-        let windows = &of_windows[round % 3];
-        let of_stream = [windows.clone(), yolov8.clone(), windows.clone().with_model(caps.clone())];
+        let windows = &window_tensors[round % 3];
+        let tensors = [windows.clone(), yolov8.clone(), windows.clone().with_model(caps.clone())];
         let streams =
-            of_stream.iter().zip([640, 1280, 320]).enumerate().map(|(index, (tensor, width))| {
+            tensors.iter().zip([640, 1280, 320]).enumerate().map(|(index, (tensor, width))| {
                 let frame = || {
                     let mut frame = gst::Buffer::new();
                     attach(frame.get_mut().unwrap(), tensor).unwrap();

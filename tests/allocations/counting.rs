@@ -20,7 +20,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The number of allocations of this thread in `work`.
+/// Returns the number of allocations that this thread makes in `work`.
 pub fn allocations(work: impl FnOnce()) -> usize {
     let before = COUNT.with(Cell::get);
     work();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! After the first frames neither `nmsfilter` nor `roioverlay` allocates per frame for keypoints, masks and oriented
-//! boxes. As in `element`, only calls of Rust's allocator are counted.
+//! After the first frames, neither `nmsfilter` nor `roioverlay` allocates per frame for keypoints,
+//! masks and oriented boxes. Only calls of Rust's allocator are counted (see `element`).
 
 use gst_check::Harness;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -8,10 +8,11 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use crate::counting::allocations;
 use crate::support::pipeline;
 
-/// Those of the model, of which few are detections.
+/// Anchors of the model; only some of them become detections.
 const ANCHORS: usize = 256;
 
-/// Outputs of YOLO's layout with one class: `count` boxes in columns, and behind their scores these numbers.
+/// The tensor of a one-class YOLO model: `count` boxes in columns, followed by their scores and by
+/// `numbers` more rows, whose elements `number` returns.
 fn output(count: usize, numbers: usize, number: impl Fn(usize, usize) -> f32) -> NewTensor {
     let mut rows = vec![0.0; (5 + numbers) * ANCHORS];
     for i in 0..count {
@@ -29,7 +30,7 @@ fn output(count: usize, numbers: usize, number: impl Fn(usize, usize) -> f32) ->
 type MakeTensors = fn(usize) -> Vec<NewTensor>;
 
 fn pose(count: usize) -> Vec<NewTensor> {
-    // Inside of the box: elsewhere they would be reported.
+    // The points are inside of the box: points outside would be reported.
     let point = |i: usize, n: usize| match n % 3 {
         0 => (i % 20 * 32 + 6 + n / 3) as f32,
         1 => (i / 20 * 32 + 8 + n / 3) as f32,
@@ -66,7 +67,7 @@ fn warm_frames(elements: &str, make: MakeTensors) -> Vec<usize> {
         assert!(metas > 3, "{elements}: {metas} metadata items");
         count
     };
-    // The first frame of a GPU, if there is one, is the ninth.
+    // The ninth frame is the first that a GPU runs, if there is one.
     tensors.iter().cycle().take(16).for_each(|tensors| {
         frame(tensors);
     });

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! After the first frames the element allocates nothing per frame, and it forwards allocation queries,
+//! After the first frames the element allocates nothing per frame. It forwards allocation queries,
 //! since it does not access pixels.
 //!
-//! The tests count calls of Rust's allocator in the thread that pushes: allocations of the element,
-//! its engine and the Rust bindings. GStreamer and GLib allocate with their own functions. So the
-//! tests prove that no vector, string or message of the element is allocated per frame; they do not
-//! count allocations by GStreamer for the metadata that is attached.
+//! The tests count calls of Rust's allocator in the thread that pushes buffers: allocations of the
+//! element, its engine and the Rust bindings. GStreamer and GLib allocate with their own functions,
+//! so allocations by GStreamer for the attached metadata are not counted. The tests prove that the
+//! element allocates no vector, string or message per frame.
 
 use gst::prelude::*;
 use gst_check::Harness;
@@ -39,14 +39,14 @@ fn several(count: usize) -> Vec<NewTensor> {
         let score = 0.9 - i as f32 * 1e-4;
         scores.extend(if i % 2 == 0 { [score, 0.1] } else { [0.1, score] });
     }
-    let of = |id: &str, shape: &[usize], elements: Vec<f32>| {
+    let tensor = |id: &str, shape: &[usize], elements: Vec<f32>| {
         NewTensor::from_vec(id, shape, elements).unwrap()
     };
     vec![
-        of("embedding", &[1, 128, 1, 1], vec![0.0; 128]),
-        of("scores", &[count, 2], scores),
-        of("prototypes", &[1, 32, 4, 4], vec![0.0; 512]),
-        of("boxes", &[count, 4], boxes),
+        tensor("embedding", &[1, 128, 1, 1], vec![0.0; 128]),
+        tensor("scores", &[count, 2], scores),
+        tensor("prototypes", &[1, 32, 4, 4], vec![0.0; 512]),
+        tensor("boxes", &[count, 4], boxes),
     ]
 }
 
@@ -54,8 +54,8 @@ fn attach_all(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
     tensors.iter().for_each(|tensor| attach(buffer, tensor).unwrap());
 }
 
-/// The number of allocations for each of twenty frames with pooled buffers, to which `write` attaches
-/// tensors; the number of boxes differs from frame to frame.
+/// Returns the number of allocations for each of twenty frames with pooled buffers. `write`
+/// attaches the tensors; the number of boxes differs from frame to frame.
 fn warm_frames(
     properties: &[(&str, &str)],
     write: fn(&mut gst::BufferRef, &[NewTensor]),
@@ -81,7 +81,7 @@ fn warm_frames(
         count
     };
     // The first frame chooses the decoder, formats the labels, opens the GPU if there is one, and
-    // allocates buffers; the ninth frame is the first on the GPU.
+    // allocates buffers. The ninth frame is the first that a GPU runs, if there is one.
     for tensors in tensors.iter().cycle().take(16) {
         frame(tensors);
     }
@@ -112,7 +112,7 @@ fn the_element_allocates_nothing_once_warm() {
     }
 }
 
-/// The defaults, a limit that every frame reaches, tensors that are removed, and class rules.
+/// Settings: the defaults, a limit that every frame reaches, removed tensors, and class rules.
 const PROPERTIES: [&[(&str, &str)]; 5] = [
     &[],
     &[("max-detections", "12")],
@@ -134,7 +134,7 @@ fn a_warm_element_allocates_nothing_for_several_tensors_of_its_own_metadata() {
 
 #[test]
 fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
-    fn of_two(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
+    fn attach_from_two(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
         for (source, tensor) in
             ["one", "two"].into_iter().flat_map(|s| tensors.iter().map(move |t| (s, t)))
         {
@@ -144,7 +144,7 @@ fn a_warm_element_allocates_nothing_for_the_tensors_of_one_of_two_elements() {
     for selected in ["", "0", "1", "two"] {
         for keep in ["true", "false"] {
             let properties = [("tensors-from", selected), ("keep-tensors", keep)];
-            assert_eq!(warm_frames(&properties, of_two), [0; 20], "{properties:?}");
+            assert_eq!(warm_frames(&properties, attach_from_two), [0; 20], "{properties:?}");
         }
     }
 }
@@ -236,7 +236,7 @@ fn allocation_queries_pass_the_metadata_and_pool_that_downstream_proposes() {
                 query.find_allocation_meta::<gst_video::VideoCropMeta>(),
             ];
             let pools: Vec<_> = query.allocation_pools().collect();
-            // SAFETY: the buffer lives; the field is set when it is acquired.
+            // SAFETY: the buffer is alive, and its pool was set when it was acquired.
             let from = unsafe { (*buffer.as_ptr()).pool };
             (metas, pools == [(Some(offered.clone()), 640 * 480, 4, 0)], from == offered.as_ptr())
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! After the first run an engine allocates nothing for runs of the same size.
+//! After the first run, an engine allocates nothing for runs of equal size.
 
 use nmsfilter_core::decoder;
 use nmsfilter_core::engine::{Method, Params};
@@ -20,7 +20,7 @@ fn the_engine_allocates_nothing_once_warm() {
     let tensors = [
         ([TensorView::from_slice("windows", &[700, 4], &windows)], false),
         (yolov8(84, 2100), false),
-        // More candidates than anchors.
+        // Several classes per anchor: there are more candidates than anchors.
         (yolov8(8, 200), true),
     ];
     let mut engine = engines::fast();
@@ -95,7 +95,8 @@ fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() 
     assert_eq!(allocations(run), 0);
 }
 
-/// The ids are unknown, and without a plan the decoder would be chosen by shape each time.
+/// The tensor ids are unknown: without a stored plan, the decoder would be chosen by shape in each
+/// run.
 #[test]
 fn nms_makes_its_plan_once() {
     let columns = vec![0.5f32; 84 * 100];
@@ -111,7 +112,7 @@ fn nms_makes_its_plan_once() {
         assert!(nms.run(&tensors).unwrap().group(0).candidates > 0);
     };
     run(0.5);
-    // Also with other parameters.
+    // A change of the parameters needs no new plan either.
     for threshold in [0.5, 0.25, 0.25] {
         assert_eq!(allocations(|| run(threshold)), 0);
     }

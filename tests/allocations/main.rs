@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Allocations per frame: none after the first frames, by the engines and by the element.
+//! Allocations per frame: neither engines nor elements make any after the first frames.
 //!
-//! A program of its own: a program has one global allocator, and the one of this program counts its
-//! calls.
+//! These tests need a separate program, because a program has a single global allocator, and here
+//! it counts its calls.
 
 #[path = "../support/mod.rs"]
 mod support;

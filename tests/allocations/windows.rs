@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows for the tests of this program.
+//! The windows that the tests of this program decode.
 
 /// Windows on a grid; each overlaps its neighbors.
 pub fn windows(count: usize) -> Vec<f32> {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""clips.py VIDEO FOLDER COUNT FRAMES: writes short clips of a video, at different places, as AVI files with JPEG pictures."""
+"""clips.py VIDEO FOLDER COUNT FRAMES: writes short clips from different parts of a video, as AVI files of JPEG frames."""
 
 import os
 import sys
@@ -54,7 +54,7 @@ def main():
     found = pictures(video)
     assert len(found) > frames, f"{len(found)} frames in {video}"
     for number in range(count):
-        # No two clips begin with the same frame, as long as there are enough.
+        # As long as there are enough frames, no two clips begin with one frame.
         first = number * 7 % (len(found) - frames)
         write(os.path.join(folder, f"clip{number:03}.avi"), found[first : first + frames])
 

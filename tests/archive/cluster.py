@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""cluster.py FOLDER DATA ELEMENTS COUNT: examples/archive on a Ray cluster of two workers on this machine.
+"""cluster.py FOLDER DATA ELEMENTS COUNT: runs examples/archive on a Ray cluster of two workers on this machine.
 
-The inputs are COUNT short clips of a video, recorded tensors of 30 frames, and a file that is no video; DATA is the folder
-of test inputs. One worker is killed after a quarter of the clips. The results are those of one process without Ray: none is lost, none is
-double, and a second job has nothing to do but the file that is no video. Needs the Python packages ray[data] and nmsfilter,
-PyGObject and the plugins (GST_PLUGIN_PATH).
+The inputs are COUNT short clips of a video, recorded tensors of 30 frames, and a file that is not a video. DATA is the
+folder of test inputs. One worker is killed after a quarter of the clips. The results must equal the results of a single
+process without Ray. No result may be lost or duplicated, and a second job must process only the file that is not a
+video. The script needs the Python packages ray[data] and nmsfilter, PyGObject, and the plugins (GST_PLUGIN_PATH).
 """
 
 import os
@@ -25,7 +25,7 @@ import clip  # noqa: E402
 
 
 def results(folder):
-    """The tables by the names of their files."""
+    """Returns the tables by file name."""
     names = sorted(os.listdir(folder))
     assert all(name.endswith(".parquet") for name in names), names
     return {name: pyarrow.parquet.read_table(os.path.join(folder, name)) for name in names}
@@ -55,7 +55,7 @@ def main():
     video = os.path.join(data, "videos", "towncentre_96f_1080p.mp4")
     subprocess.run([sys.executable, os.path.join(TESTS, "clips.py"), video, clips, str(count), "4"], check=True)
 
-    # One frame of a YOLOv8 model, with 3 objects, 30 times.
+    # A frame of a YOLOv8 model with 3 objects is repeated 30 times.
     tensor = numpy.fromfile(os.path.join(data, "recorded", "yolov8_decoder_input.raw"), dtype=numpy.float32)
     numpy.save(os.path.join(clips, "recorded.npy"), numpy.stack([tensor.reshape(2100, 84)] * 30))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches on the CUDA engine: each image equals a run of that image alone, and memory is allocated
-//! only for larger batches.
+//! Batches on the CUDA engine: each image has the result that it has when it is run alone, and
+//! memory is allocated only for larger batches.
 
 use gstnmsfilter::input::cuda_memory::Uploader;
 use nmsfilter_core::decoder::{self, Layout, Options};
@@ -39,11 +39,11 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             survivors += found.survivors.len() as u64;
         }
-        // The tensors are not copied; thresholds and rules by class are uploaded when they change.
+        // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
         let work = outcome.device();
         assert_eq!(work.bytes_uploaded, on_gpu.uploaded(&joined.params), "seed {seed}");
         assert!((1..=2).contains(&work.launches), "seed {seed}");
-        // A first launch without memory for all candidates of one image writes the survivors of the
+        // A first launch that has too little memory for one image still writes the survivors of the
         // other images.
         if work.launches == 1 && !has_class_limits(&joined.params) {
             assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
@@ -54,7 +54,7 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
     assert!(images > 2 * scenes() && survivors > 5 * images);
 }
 
-/// Windows that do not overlap: `counts` has the number of candidates of each image, the other
+/// Windows that do not overlap. `counts` has the number of candidates of each image; all other
 /// anchors have a score of zero.
 fn windows(counts: &[usize], anchors: usize) -> Vec<f32> {
     let window = |anchor: usize, count: usize| {
@@ -92,9 +92,9 @@ fn a_batch_of_more_candidates_than_memory_is_launched_twice_and_the_next_of_that
         let candidates: Vec<usize> = outcome.groups().map(|image| image.candidates).collect();
         assert_eq!(candidates, counts);
         assert_eq!(outcome.device().launches, launches);
-        // Counts of each image, and each survivor.
+        // The counts of each image, and each survivor.
         let expected = 32 * 4 + 28 * (10 + 2_048 + 2_100);
-        // The first launch also wrote the survivors of the images that there was memory for.
+        // The first launch also wrote the survivors of the images for which it had memory.
         let first = if launches == 2 { 32 * 4 + 28 * (10 + 2_048) } else { 0 };
         assert_eq!(outcome.device().bytes_downloaded, first + expected);
     }
@@ -132,7 +132,8 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
     }
 }
 
-/// The output of a YOLOv5 with 640x640 pixels, of which the first anchors have a score above the threshold.
+/// Returns the output of a YOLOv5 with 640x640 pixels. Only the first anchors, `candidates` of
+/// them, have a score above the threshold.
 fn yolov5(candidates: usize) -> Vec<f32> {
     let mut numbers = vec![0.0; 25_200 * 85];
     for (anchor, row) in numbers.chunks_exact_mut(85).take(candidates).enumerate() {
@@ -142,7 +143,8 @@ fn yolov5(candidates: usize) -> Vec<f32> {
     numbers
 }
 
-/// Memory grows with the candidates that come, not with the anchors: 64 engines need less than 100 MB.
+/// Memory grows with the number of candidates, not with the number of anchors: 64 engines need less
+/// than 100 MB.
 #[test]
 #[ignore = "needs a GPU"]
 fn an_engine_has_memory_for_the_candidates_that_came_and_not_for_all_anchors() {

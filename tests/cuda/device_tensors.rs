@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA engine, and the CPU engine, on tensors in device memory.
 //!
-//! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
+//! The environment variable `NMSFILTER_TEST_SCENES` sets the number of random scenes (300).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub fn on_device(uploader: &mut Uploader, tensors: &[TensorView<'_>]) -> Vec<New
     tensors.iter().map(copy).collect()
 }
 
-/// Tensors as if they were read from a buffer.
+/// Returns tensors as if they had been read from a buffer.
 pub fn attached(tensors: &[NewTensor]) -> Tensors<'_> {
     tensors.iter().collect()
 }
@@ -59,24 +59,24 @@ fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the
             cuda.run(&attached(&copies).views(), &layout, &scene.params, &scene.places()).unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
-        // The tensors are not copied; thresholds and rules by class are uploaded when they change.
+        // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
         let (work, uploaded) = (outcome.device(), on_gpu.uploaded(&scene.params));
         assert_eq!(work.bytes_uploaded, uploaded, "seed {seed}");
-        // Survivors beyond the limit of their class are copied, too.
-        match has_class_limits(&scene.params) {
-            false => {
-                assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
-            }
-            true => assert!(work.bytes_downloaded >= bytes_downloaded(&outcome), "seed {seed}"),
+        // With class limits, survivors beyond the limit of their class are copied, too.
+        if has_class_limits(&scene.params) {
+            assert!(work.bytes_downloaded >= bytes_downloaded(&outcome), "seed {seed}")
+        } else {
+            assert_eq!(work.bytes_downloaded, bytes_downloaded(&outcome), "seed {seed}");
         }
-        // At most two launches, and one if there is memory from the start.
+        // A scene takes at most two launches, and only one if there is enough memory from the
+        // start.
         let greatest = if found.candidates <= layout.anchors().min(2_048) { 1 } else { 2 };
         assert!((1..=greatest).contains(&outcome.device().launches), "seed {seed}");
         candidates += found.candidates;
         left += found.survivors.len();
     }
     println!("{} scenes: {candidates} candidates, {left} survivors", scenes());
-    // Also of few scenes, a third is suppressed.
+    // Even in a small number of scenes, a third of the candidates is suppressed.
     assert!(candidates as u64 > 50 * scenes() && left * 3 < candidates * 2);
 }
 
@@ -132,7 +132,7 @@ fn paper_params(method: Method) -> Params {
     }
 }
 
-/// A buffer around zeroed device memory; its release increments `released`.
+/// Wraps zeroed device memory in a buffer whose release increments `released`.
 fn wrapped(device: &Arc<Device>, bytes: usize, released: &Arc<AtomicUsize>) -> gst::Buffer {
     let released = released.clone();
     let buffer = DeviceBuffer::new(device, bytes).unwrap();
@@ -184,7 +184,7 @@ fn the_cpu_engine_reads_device_memory_through_a_copy() {
     }
 }
 
-/// The memory of GStreamer's CUDA elements is mapped by the same protocol.
+/// Memory of GStreamer's CUDA elements and memory of this plugin are mapped with one protocol.
 #[test]
 #[ignore = "needs a GPU"]
 fn device_memory_of_another_allocator_is_read_in_place() {
@@ -265,7 +265,8 @@ fn a_tensor_whose_memory_is_too_short_is_an_error() {
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
-/// Frames, candidates, survivors, bytes copied and launches of a pipeline.
+/// Runs a pipeline and returns its frames, candidates, survivors, bytes uploaded, bytes downloaded
+/// and launches.
 fn counts(description: &str) -> [u64; 6] {
     let ended = pipeline::run(&pipeline::parse(description));
     assert_eq!(ended.error, None, "{description}");
@@ -310,6 +311,6 @@ fn recordings_in_device_memory_are_decoded_without_upload() {
         file.display()
     ));
     assert_eq!([frames, candidates], [3, 3 * 2_997]);
-    // The first frame is run again with memory for so many.
+    // The first frame is run again, with memory for all of its candidates.
     assert_eq!([uploaded, downloaded, launches], [0, 32 * 4 + 28 * survivors, 4]);
 }

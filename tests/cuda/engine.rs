@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA engine on tensors in host memory, compared with the reference engine.
 //!
-//! `NMSFILTER_TEST_SCENES` is the number of random scenes (300).
+//! The environment variable `NMSFILTER_TEST_SCENES` sets the number of random scenes (300).
 
 use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
@@ -90,7 +90,7 @@ fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
     }
 }
 
-/// With `multi_label`, each anchor becomes a candidate of each of its classes.
+/// With `multi_label`, an anchor becomes one candidate for each of its classes.
 #[test]
 #[ignore = "needs a GPU"]
 fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_memory() {
@@ -125,7 +125,7 @@ fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_me
     };
     // Memory grows in steps of 2048 candidates.
     assert_eq!(frame(40, 0.0), (2_400, 2));
-    // It is kept.
+    // The memory is kept for the next frames.
     assert_eq!(frame(40, 0.0), (2_400, 1));
     assert_eq!(frame(68, 0.0), (4_080, 1));
     assert!(matches!(frame(100, 0.5), (2_500..3_500, 1)));

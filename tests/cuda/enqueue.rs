@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs that the host does not wait for: results in device memory, in the order of a stream of the caller's.
+//! Runs for which the host does not wait: their results are in device memory, ordered by a stream
+//! of the caller.
 
 use std::ffi::c_void;
 
@@ -19,11 +20,11 @@ fn foreign(stream: &Stream) -> ForeignStream {
     unsafe { ForeignStream::from_raw(stream.as_raw()) }
 }
 
-/// What work that is enqueued on `stream` after the run finds in device memory.
+/// Returns the device memory at `address` as later work on `stream` finds it.
 fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> Vec<T> {
     let mut found = vec![T::zeroed(); count];
     if count > 0 {
-        // SAFETY: the outcome has the memory.
+        // SAFETY: the outcome owns this memory.
         unsafe { stream.download(address, bytemuck::cast_slice_mut(&mut found)) }.unwrap();
     }
     found
@@ -42,7 +43,7 @@ fn results(
     )
 }
 
-/// A run that is waited for between them does not change the result, nor does another stream.
+/// Neither a blocking run in between nor another stream changes the result.
 #[test]
 #[ignore = "needs a GPU"]
 fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
@@ -103,10 +104,11 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Thresholds by class are in pinned memory until they are copied, and the second run has others.
+/// Class thresholds stay in pinned memory until they are copied, and the second run has different
+/// ones.
 #[test]
 #[ignore = "needs a GPU"]
-fn parameters_of_a_run_that_is_not_waited_for_are_not_those_of_the_next() {
+fn runs_that_are_not_waited_for_keep_their_own_parameters() {
     engines::require_gpu();
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
@@ -158,7 +160,7 @@ fn indices_of_boxes_are_the_anchors_and_boxes_left_out_show_in_the_counts() {
     assert_eq!(nms.run(&four, &scores, None).unwrap(), [1, 2, 3]);
 }
 
-/// The legacy default stream, as programs of the CUDA runtime use it.
+/// The caller's stream can be the legacy default stream, which programs of the CUDA runtime use.
 #[test]
 #[ignore = "needs a GPU"]
 fn the_default_stream_is_a_stream_of_the_callers() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Test double of the memory of GStreamer's CUDA elements, with the type `gst.cuda.memory` or any
+//! Test double for the memory of GStreamer's CUDA elements. Its type is `gst.cuda.memory` or any
 //! other.
 
 use std::ffi::{CStr, c_void};
@@ -27,7 +27,7 @@ unsafe extern "C" fn map(
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
     assert_ne!(flags & GST_MAP_CUDA, 0, "the memory is not mapped for the host");
-    // SAFETY: all memory of this allocator is a `Foreign`.
+    // SAFETY: all memory of this allocator is of the type `Foreign`.
     unsafe { (*memory.cast::<Foreign>()).data.address() as *mut c_void }
 }
 
@@ -49,10 +49,10 @@ mod imp {
     impl ObjectImpl for Allocator {}
     impl GstObjectImpl for Allocator {}
 
-    // SAFETY: it frees what `buffer_of_type` allocates.
+    // SAFETY: `free` releases what `buffer_of_type` allocates.
     unsafe impl AllocatorImpl for Allocator {
         unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
-            // SAFETY: `buffer_of_type` made it from a box.
+            // SAFETY: `buffer_of_type` made the pointer from a box.
             drop(unsafe { Box::from_raw(memory.cast::<Foreign>()) });
         }
     }
@@ -62,7 +62,7 @@ glib::wrapper! {
     pub struct Allocator(ObjectSubclass<imp::Allocator>) @extends gst::Allocator, gst::Object;
 }
 
-/// An allocator whose memory is of this type. It lives as long as the process.
+/// Returns an allocator whose memory has this type. The allocator lives as long as the process.
 fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     let allocator: Allocator = glib::Object::new();
     let raw: *mut gst::ffi::GstAllocator = allocator.upcast_ref::<gst::Allocator>().to_glib_full();
@@ -75,12 +75,12 @@ fn allocator(memory_type: &'static CStr) -> *mut gst::ffi::GstAllocator {
     raw
 }
 
-/// `bytes` in device memory; with `needs_sync`, the memory has the flag for pending work.
+/// Copies `bytes` to device memory. With `needs_sync`, the memory has the flag for pending work.
 pub fn buffer(device: &Arc<Device>, bytes: &[u8], needs_sync: bool) -> gst::Buffer {
     buffer_of_type(c"gst.cuda.memory", device, bytes, needs_sync).0
 }
 
-/// The same in memory of any type, and its device address.
+/// Copies `bytes` to device memory of any type, and returns its device address, too.
 pub fn buffer_of_type(
     memory_type: &'static CStr,
     device: &Arc<Device>,
@@ -91,16 +91,16 @@ pub fn buffer_of_type(
     let address = data.address();
     let (stream, pinned) =
         (Stream::new(device).unwrap(), PinnedBuffer::new(device, bytes.len()).unwrap());
-    // SAFETY: there are as many bytes.
+    // SAFETY: the pinned memory has as many bytes as `bytes`.
     unsafe { pinned.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     stream.upload(&pinned, &data, bytes.len()).unwrap();
     stream.synchronize().unwrap();
-    // SAFETY: plain data, filled in below.
+    // SAFETY: `GstMemory` is plain data, and its fields are set below.
     let parent = unsafe { std::mem::zeroed() };
     let memory = Box::into_raw(Box::new(Foreign { parent, data }));
     let len = bytes.len();
     let allocator = allocator(memory_type);
-    // SAFETY: a `Foreign` begins with the memory that is initialized.
+    // SAFETY: a `Foreign` begins with the `GstMemory` that is initialized here.
     let memory = unsafe {
         gst::ffi::gst_memory_init(memory.cast(), 0, allocator, null_mut(), len, 0, 0, len);
         let raw: *mut gst::ffi::GstMemory = memory.cast();

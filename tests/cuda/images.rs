@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images in separate allocations, in device memory: where they are, what is uploaded, and what is
-//! waited for. tests/engine/images.rs compares random batches with the reference engine.
+//! Images in separate allocations of device memory: how the engine locates them, what it uploads,
+//! and for which work it waits. tests/engine/images.rs compares random batches with the reference
+//! engine.
 
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use nmsfilter_core::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, T
 use crate::support::emulated::Emulated;
 use crate::support::{engines, skip};
 
-/// Four images of two windows each: x, y, side, score. In image 0 the first suppresses the second, in
-/// image 1 both survive, in image 2 the second has the higher score, in image 3 there is none.
+/// Four images with two windows each: x, y, side, score. In image 0 the first window suppresses the
+/// second, in image 1 both survive, in image 2 the second has the higher score, and image 3 has no
+/// candidates.
 const WINDOWS: [[f32; 8]; 4] = [
     [0.0, 0.0, 9.0, 0.9, 1.0, 0.0, 9.0, 0.8],
     [0.0, 0.0, 9.0, 0.3, 20.0, 0.0, 9.0, 0.7],
@@ -27,12 +29,12 @@ fn bytes(image: usize) -> &'static [u8] {
     bytemuck::cast_slice(&WINDOWS[image])
 }
 
-/// Device memory for 16 images, with the first images at these positions.
+/// Device memory with room for 16 images. The first images are at these positions.
 fn memory(device: &Arc<Device>, positions: &[usize]) -> DeviceBuffer {
     memory_of(device, positions.iter().copied().enumerate())
 }
 
-/// Device memory for 16 images, with images at positions.
+/// Device memory with room for 16 images. Each item is an image and its position.
 fn memory_of(device: &Arc<Device>, images: impl Iterator<Item = (usize, usize)>) -> DeviceBuffer {
     let mut pinned = PinnedBuffer::new(device, 16 * BYTES).unwrap();
     let copy = DeviceBuffer::new(device, 16 * BYTES).unwrap();
@@ -47,7 +49,7 @@ fn memory_of(device: &Arc<Device>, images: impl Iterator<Item = (usize, usize)>)
 
 fn storage(memory: &DeviceBuffer, position: usize, ready: Ready) -> Storage<'_> {
     let address = memory.address() + (position * BYTES) as u64;
-    // SAFETY: the memory has 16 images, and outlives the result.
+    // SAFETY: the memory has room for 16 images, and outlives the result.
     Storage::Device(unsafe { DeviceSlice::new(address, BYTES, ready) })
 }
 
@@ -65,7 +67,7 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
     decoder::choose(tensors, None, options).unwrap().layout
 }
 
-/// The anchors of the survivors of each image, and the bytes uploaded.
+/// Returns the anchors of the survivors of each image, and the number of bytes uploaded.
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
     let outcome = engine.run(
@@ -96,7 +98,7 @@ fn a_table_is_uploaded_when_the_order_of_the_images_changes_and_not_after_a_batc
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for (positions, uploaded) in [
         ([0, 1, 2, 3], 0),
-        // With gaps, and each image at the same distance from the next.
+        // There are gaps, but the distance from each image to the next is constant.
         ([1, 5, 9, 13], 0),
         ([9, 4, 12, 2], 4 * 8),
     ] {
@@ -105,14 +107,14 @@ fn a_table_is_uploaded_when_the_order_of_the_images_changes_and_not_after_a_batc
         check(&mut cuda, &storages(&memory, &positions), uploaded, &what);
         check(&mut cuda, &storages(&memory, &positions), 0, &what);
     }
-    // Descending.
+    // The distance is negative: the images are in descending order.
     let positions = [3, 2, 1, 0];
     let descending = memory(&device, &positions);
     check(&mut cuda, &storages(&descending, &positions), 4 * 8, "descending");
     let in_stride = memory(&device, &[0, 2, 4, 6]);
     check(&mut cuda, &storages(&in_stride, &[0, 2, 4, 6]), 0, "in stride");
     check(&mut cuda, &storages(&descending, &positions), 0, "descending, again");
-    // The same image twice is at a distance of zero.
+    // An image that is listed twice is at a distance of zero.
     let same = storages(&in_stride, &[2, 2]);
     assert_eq!(run(&mut cuda, &same).unwrap(), (vec![vec![1, 0]; 2], 0));
     let last_differs = storages(&in_stride, &[2, 2, 0]);
@@ -135,7 +137,8 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
         let count = u32::count_ones(on_host) as u64;
         let (survivors, uploaded) = run(&mut cuda, &images.collect::<Vec<_>>()).unwrap();
         assert_eq!(survivors, SURVIVORS, "{on_host:#b}");
-        // With images in both kinds of memory there is a table, unless it is the one before.
+        // Images in both kinds of memory need a table of addresses, which is uploaded unless the
+        // previous run had an equal one.
         let copies = count * BYTES as u64;
         let table = if matches!(count, 0 | 4) { 0 } else { 4 * 8 };
         assert!([copies, copies + table].contains(&uploaded), "{on_host:#b}: {uploaded}");
@@ -144,7 +147,7 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
     let error = run(&mut cpu, &storages(&memory, &[0, 1, 2, 3])).unwrap_err().to_string();
     let expected = "tensor windows (f32 1x2x4), image 0 of 0 to 3: it is in device memory, which";
     assert!(error.starts_with(expected), "{error}");
-    // One image in device memory is enough for the GPU.
+    // A single image in device memory is reason enough to use the GPU.
     let mut images: Vec<Storage<'_>> = (0..3).map(|image| Storage::Host(bytes(image))).collect();
     images.push(storage(&memory, 3, Ready::Now));
     let tensors = tensors(&images);
@@ -178,14 +181,14 @@ fn an_image_on_another_gpu_is_an_error_and_a_batch_on_another_gpu_selects_that()
             expected: 0
         }
     );
-    // The error of one batch does not affect the next, whose table is uploaded again.
+    // An error in one batch does not affect the next, whose table is uploaded again.
     check(&mut fixed, &storages(&on_first, &positions), 4 * 8, "after an error");
     let mut free = Cuda::new(None).unwrap();
     check(&mut free, &storages(&on_second, &positions), 4 * 8, "all on the second");
     assert_eq!(free.device().ordinal(), 1);
     let error = run(&mut free, &mixed).unwrap_err();
     assert!(matches!(error, EngineError::OtherDevice { .. }), "{error}");
-    // Two images are at a constant distance: both are located.
+    // Two images are always at a constant distance. The engine still locates both.
     for (one, other) in [(&on_first, &on_second), (&on_second, &on_first)] {
         let pair = vec![storage(one, 7, Ready::Now), storage(other, 2, Ready::Now)];
         let error = run(&mut fixed, &pair).unwrap_err();
@@ -208,7 +211,7 @@ fn an_image_at_an_address_on_no_gpu_is_an_error() {
     assert_eq!(error, EngineError::NotOnDevice { tensor, address: 0 });
 }
 
-/// The work of the producer of each image is waited for, at a stride and with a table.
+/// The engine waits for the producer of each image, both with a constant distance and with a table.
 #[test]
 #[ignore = "needs a GPU"]
 fn pending_work_on_any_image_is_waited_for() {
@@ -218,10 +221,9 @@ fn pending_work_on_any_image_is_waited_for() {
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for positions in [[0, 1, 2, 3], [1, 4, 7, 10], [4, 3, 9, 0]] {
         for pending in 0..4 {
-            // Until the producer's copy is done, another image is in its place.
-            let before = |(image, position)| match image == pending {
-                true => ((image + 1) % 4, position),
-                false => (image, position),
+            // Until the producer's copy is done, another image occupies this position.
+            let before = |(image, position)| {
+                if image == pending { ((image + 1) % 4, position) } else { (image, position) }
             };
             let memory = memory_of(&device, positions.into_iter().enumerate().map(before));
             let producer = Stream::new(&device).unwrap();
@@ -237,8 +239,8 @@ fn pending_work_on_any_image_is_waited_for() {
     }
 }
 
-/// The address at which kernels read memory can be another one, as for pinned memory. The distance of these
-/// addresses counts.
+/// Kernels may read memory at an address that differs from the host's address, as with pinned
+/// memory. The engine must use the distances between the kernels' addresses.
 #[test]
 #[ignore = "needs a GPU"]
 fn images_that_kernels_read_at_another_distance_are_read_by_a_table() {
@@ -256,7 +258,7 @@ fn images_that_kernels_read_at_another_distance_are_read_by_a_table() {
     emulated.set_device_pointer(pair[1].address(), memories[2].address());
     let (survivors, uploaded) = run(&mut cuda, &images).unwrap();
     assert_eq!((survivors[1].as_slice(), uploaded), (SURVIVORS[1], 2 * 8));
-    // Each image of a table is located.
+    // The engine locates each image of a table.
     emulated.set_device_pointer(pair[1].address(), 0);
     let error = run(&mut cuda, &images).unwrap_err();
     assert!(matches!(error, EngineError::Inaccessible { .. }), "{error}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Layouts of every kind on the CUDA engine. tests/engine/layouts.rs compares random layouts with the reference
-//! engine; here are tensors in both kinds of memory, elements of all types and bits, many groups, the bytes
-//! that are copied, and [`Auto`].
+//! Layouts of every kind on the CUDA engine. tests/engine/layouts.rs compares random layouts with
+//! the reference engine. The tests here cover tensors in both kinds of memory, elements of all
+//! types and with all bits, many groups, the number of bytes copied, and [`Auto`].
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 use crate::support::scene::has_class_limits;
 
-/// A copy of `bytes` in device memory.
+/// Copies `bytes` to device memory.
 fn on_device(device: &Arc<Device>, bytes: &[u8]) -> DeviceBuffer {
     let len = bytes.len().max(1);
     let mut pinned = PinnedBuffer::new(device, len).unwrap();
@@ -34,7 +34,7 @@ fn on_device(device: &Arc<Device>, bytes: &[u8]) -> DeviceBuffer {
 }
 
 fn storage(memory: &DeviceBuffer, len: usize) -> Storage<'_> {
-    // SAFETY: the memory has as many bytes, and outlives the result.
+    // SAFETY: the memory has this number of bytes, and outlives the result.
     Storage::Device(unsafe { DeviceSlice::new(memory.address(), len, Ready::Now) })
 }
 
@@ -45,7 +45,7 @@ fn host_bytes<'a>(storage: &Storage<'a>) -> &'a [u8] {
     }
 }
 
-/// An image in device memory if there is a copy of it, else in host memory.
+/// Returns the image in device memory if it has a copy there, else the image in host memory.
 fn placed<'a>(image: &Storage<'a>, copy: &'a Option<DeviceBuffer>) -> Storage<'a> {
     match copy {
         Some(memory) => storage(memory, host_bytes(image).len()),
@@ -53,16 +53,16 @@ fn placed<'a>(image: &Storage<'a>, copy: &'a Option<DeviceBuffer>) -> Storage<'a
     }
 }
 
-/// The bytes of images that are in host memory.
+/// Counts the bytes of those images that are in host memory.
 fn bytes_on_host(images: &[Storage<'_>]) -> u64 {
-    let of_image = |image: &Storage<'_>| match image {
+    let host_len = |image: &Storage<'_>| match image {
         Storage::Host(bytes) => bytes.len() as u64,
         _ => 0,
     };
-    images.iter().map(of_image).sum()
+    images.iter().map(host_len).sum()
 }
 
-/// Asserts that both outcomes have the same bits.
+/// Asserts that the outcomes are equal to the bit.
 pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
     assert_eq!(found.column_components(), expected.column_components(), "{case}");
     assert_eq!(found.groups().len(), expected.groups().len(), "{case}");
@@ -74,7 +74,7 @@ pub fn assert_equal(expected: &Outcome<'_>, found: &Outcome<'_>, case: &str) {
     }
 }
 
-/// The number of bytes that are copied to the host if there is one launch.
+/// Returns the number of bytes that are copied to the host if there is one launch.
 fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
     32 * outcome.device().launches * outcome.groups().len() as u64
@@ -87,7 +87,7 @@ fn column_bytes(outcome: &Outcome<'_>) -> u64 {
     outcome.groups().map(|image| 4 * image.columns.len() as u64).sum()
 }
 
-/// The bytes of masks, each padded to a word.
+/// Returns the size of all masks in bytes, each padded to a word.
 fn mask_bytes(outcome: &Outcome<'_>) -> u64 {
     let of_mask = |mask: Mask<'_>| mask.bytes.len().next_multiple_of(4) as u64;
     outcome.groups().flat_map(|image| masks(&image)).flatten().map(of_mask).sum()
@@ -116,10 +116,11 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             .tensors
             .iter()
             .zip(&separate)
-            .map(|(tensor, &separate)| match separate {
-                true => tensor.image_storages(),
-                false => vec![tensor.view().storage],
-            })
+            .map(
+                |(tensor, &separate)| {
+                    if separate { tensor.image_storages() } else { vec![tensor.view().storage] }
+                },
+            )
             .collect();
         let memories: Vec<Vec<Option<DeviceBuffer>>> = images
             .iter()
@@ -144,18 +145,18 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
                 view
             })
             .collect();
-        // Each tensor in host memory, and each image, once, however many fields read it.
+        // Each tensor or image in host memory is uploaded once, no matter how many fields read it.
         let tensors: u64 =
             layout.tensors().into_iter().map(|index| bytes_on_host(&mixed[index])).sum();
-        // Thresholds and rules by class and priors are uploaded when they change.
+        // Class thresholds, class rules and priors are uploaded when they change.
         let mut changed = on_gpu.uploaded(params);
         let is_table = |group: &Group| matches!(group.reference, BoxReference::Table(_));
         if layout.groups.iter().any(is_table) && last_priors != layout.priors {
             last_priors.clone_from(&layout.priors);
             changed += 16 * layout.priors.as_ref().unwrap().len() as u64;
         }
-        // So are tables of images, with 8 bytes for each: of tensors with images in both kinds of memory, or
-        // in device memory at any distance.
+        // Tables of image addresses, with 8 bytes per image, are uploaded for tensors whose images
+        // are in both kinds of memory, or in device memory without a constant distance.
         let tables = 8 * (layout.images * separate.iter().filter(|&&is| is).count()) as u64;
         for (turn, greatest) in [tensors + changed + tables, tensors].into_iter().enumerate() {
             let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
@@ -165,7 +166,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
             let least = if turn == 0 { tensors + changed } else { tensors };
             assert!((least..=greatest).contains(&work.bytes_uploaded), "{case}: {work:?}");
             if work.launches == 1 {
-                // Survivors beyond the limit of their class are copied, too.
+                // With class limits, survivors beyond the limit of their class are copied, too.
                 if !has_class_limits(params) {
                     assert_eq!(work.bytes_downloaded, bytes_downloaded(&found), "{case}");
                     assert_eq!(work.column_bytes_downloaded, column_bytes(&found), "{case}");
@@ -181,7 +182,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
     assert!(mask_bytes_downloaded > 10 * scenes, "{mask_bytes_downloaded} bytes of masks");
 }
 
-/// A tensor like `view`, of any element type, in which some elements have random bits.
+/// Elements of a random type, some of which have random bits.
 struct AnyElements {
     element: ElementType,
     quantization: Option<Quantization>,
@@ -224,7 +225,7 @@ impl AnyElements {
     }
 }
 
-/// The same anchors in up to eight groups.
+/// Distributes the anchors of a layout over up to eight groups.
 fn split(rng: &mut Rng, layout: &Layout) -> Layout {
     let mut groups = Vec::new();
     for group in &layout.groups {
@@ -295,8 +296,8 @@ fn elements_of_all_types_and_bits_in_up_to_eight_groups_give_the_bits_of_the_ref
     assert!(survivors > scenes as usize && numbers > scenes as usize && nans > 0);
 }
 
-/// Whether a candidate is dropped or rejected can depend on any score of the softmax. The kernel leaves out the
-/// sum where the score of the background shows that the candidate is dropped.
+/// Softmax depends on all scores, so any of them can decide if a candidate is dropped or rejected.
+/// The kernel skips the sum when the background's score alone shows that the candidate is dropped.
 #[test]
 #[ignore = "needs a GPU"]
 fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_reference() {
@@ -309,15 +310,18 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
         let [is_column, has_objectness, multi_label, is_root] =
             [0, 1, 2, 3].map(|bit| case & 1 << bit != 0);
         let components = [1, 3, 12][case / 16];
-        // Background, classes, objectness, corners.
+        // Each row: background, classes, objectness, corners.
         let width = components + 6;
         let mut numbers = Vec::new();
         for _ in 0..ANCHORS {
             numbers.push(*rng.choice(&[-3.0, 9.0, 9.0, f32::INFINITY, f32::NAN]).unwrap());
             let special = rng.usize(0..2 * components);
-            numbers.extend((0..components).map(|class| match class == special {
-                true => *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap(),
-                false => rng.f32() * 4.0,
+            numbers.extend((0..components).map(|class| {
+                if class == special {
+                    *rng.choice(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap()
+                } else {
+                    rng.f32() * 4.0
+                }
             }));
             numbers.push(*rng.choice(&[-1.0, 0.3, 1.0]).unwrap());
             let [x, y] = [rng.f32() * 300.0, rng.f32() * 300.0];
@@ -381,7 +385,8 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
     assert!(rejected > 1_000 && survivors > 1_000, "{rejected} {survivors}");
 }
 
-/// A tensor of boxes of 4 numbers, a score and `columns` numbers in each row, all different.
+/// Each row has a box of 4 numbers, a score, and as many more numbers as `columns` says. All
+/// numbers are different.
 fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layout) {
     let width = 5 + columns.iter().sum::<usize>();
     let mut numbers = Vec::new();
@@ -429,7 +434,8 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
     (numbers, layout)
 }
 
-/// More survivors than the last kernel writes at a time, with and without columns in turn.
+/// There are more survivors than the last kernel writes at once, alternately with and without
+/// columns.
 #[test]
 #[ignore = "needs a GPU"]
 fn columns_of_thousands_of_survivors_equal_reference() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Device memory of this plugin and of other producers: parts, copies, and synchronization with
-//! pending work. Needs `NMSFILTER_TEST_BACKEND=cuda`; tests with pending work of another producer run
-//! on the emulated GPU only.
+//! pending work. Needs `NMSFILTER_TEST_BACKEND=cuda`. Tests in which another producer's work is
+//! pending run on the emulated GPU only.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::outcome::{layout, tensor_in};
 use crate::support::emulated::{self, Emulated, GstCuda};
 use crate::support::{engines, pipeline};
 
-/// The emulated driver; returns from the test if the driver is a different one.
+/// Evaluates to the emulated driver; returns from the test if another driver is loaded.
 macro_rules! needs_emulated_gpu {
     () => {{
         start();
@@ -38,7 +38,7 @@ const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
 /// Two windows, of which the first suppresses the second.
 const WINDOWS: [f32; 8] = [10.0, 10.0, 20.0, 0.9, 12.0, 10.0, 20.0, 0.8];
 
-/// The bytes 0, 1, 2, ... in device memory.
+/// The bytes 0, 1, 2, … in device memory.
 fn numbers(count: u8) -> gst::Buffer {
     let bytes = gst::Buffer::from_mut_slice((0..count).collect::<Vec<u8>>());
     let shape = [usize::from(count) / 4];
@@ -58,7 +58,7 @@ fn address(buffer: &gst::BufferRef) -> Option<u64> {
     tensors.views()[0].device().unwrap().map(|slice| slice.address())
 }
 
-/// Candidates and survivors of the windows in `data`.
+/// Returns the number of candidates and survivors of the windows in `data`.
 fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), EngineError> {
     let windows = [tensor_in("windows", &[data.size() / 16, 4], data)];
     let tensors: Tensors<'_> = windows.iter().collect();
@@ -114,7 +114,7 @@ fn offset_and_size_of_resized_memory_apply_on_the_gpu_and_on_the_host() {
     buffer.make_mut().resize(4..24).unwrap();
     assert_eq!(address(&buffer), Some(base + 4));
     assert_eq!(on_host(&buffer), (4..24).collect::<Vec<u8>>());
-    // A part of it, and a tensor that is longer.
+    // A part of the buffer, and a tensor that is longer than the part.
     let part = buffer.copy_region(gst::BufferCopyFlags::MEMORY, 4..8).unwrap();
     assert_eq!((address(&part), on_host(&part)), (Some(base + 8), vec![8, 9, 10, 11]));
     let too_long = [tensor_in("t", &[6], &buffer)];
@@ -135,7 +135,7 @@ fn a_deep_copy_is_in_host_memory_and_writable() {
 
     let copy = buffer.peek_memory(0).copy();
     assert_eq!(copy.map_readable().unwrap().as_slice(), (0..64).collect::<Vec<u8>>());
-    // Memory that is read-only is replaced by a copy where a buffer is mapped for writing.
+    // Read-only memory is replaced by a copy in host memory when the buffer is mapped for writing.
     buffer.make_mut().map_writable().unwrap().as_mut_slice()[0] = 9;
     assert_eq!((address(&buffer), on_host(&buffer)[0]), (None, 9));
 }
@@ -174,13 +174,14 @@ fn the_ready_event_of_any_producers_memory_is_waited_for() {
     let producer = emulated.context(0);
     let stream = emulated.stream(producer);
 
-    // Memory of this plugin.
+    // The memory belongs to this plugin.
     let buffer = DeviceBuffer::new(&device, 32).unwrap();
     emulated.pending_copy(stream, buffer.address(), bytes);
     // SAFETY: the event is never destroyed.
     let event = unsafe { Event::from_raw(emulated.event(producer, stream)) };
     let address = buffer.address();
-    // SAFETY: the buffer lives until the release function drops it; it is written before the event.
+    // SAFETY: the buffer lives until the release function drops it, and it is written before the
+    // event.
     let memory =
         unsafe { cuda_memory::wrap(&device, address, 32, Some(event), Box::new(|| drop(buffer))) };
     let part = memory.share(..);
@@ -189,7 +190,7 @@ fn the_ready_event_of_any_producers_memory_is_waited_for() {
     drop(memory);
     assert_eq!(decode(&mut cuda, &data).unwrap(), (2, 1), "a part of the plugin's memory");
 
-    // Memory of another copy of this crate, or of any other program.
+    // The memory belongs to another copy of this crate, or to any other program.
     for memory_type in [MEMORY_TYPE, GST_CUDA_MEMORY_TYPE] {
         let (data, address) = foreign_memory::buffer_of_type(memory_type, &device, &[0; 32], true);
         emulated.pending_copy(stream, address, bytes);
@@ -200,7 +201,7 @@ fn the_ready_event_of_any_producers_memory_is_waited_for() {
     }
 }
 
-/// One test, since the stub library is found by all later calls once it is loaded.
+/// This is one test, because the stub library stays loaded for all later calls.
 #[test]
 #[ignore = "needs a GPU"]
 fn pending_work_of_a_known_stream_or_context_is_waited_for() {
@@ -218,19 +219,19 @@ fn pending_work_of_a_known_stream_or_context_is_waited_for() {
         data
     };
 
-    // If the stream is unknown: waits for the context that owns the memory.
+    // Unknown stream: the engine waits for the context that owns the memory.
     let before = emulated.context_waits();
     assert_eq!(decode(&mut cuda, &pending(producer, true)).unwrap(), (2, 1));
     assert_eq!(emulated.context_waits(), before + 1);
 
-    // If neither is known: an error.
+    // Neither stream nor context are known: an error.
     let data = pending(std::ptr::null_mut(), true);
     let error = decode(&mut cuda, &data).unwrap_err();
     let expected = "tensor windows (f32 2x4): work on its memory is pending";
     assert!(error.to_string().starts_with(expected), "{error}");
     assert!(!error.is_device_error(), "not an error of the GPU");
 
-    // If the stream is known: waits for that stream in stream order, for any owner of the memory.
+    // Known stream: the engine waits in stream order, no matter who owns the memory.
     let library = GstCuda::load();
     for owner in [producer, std::ptr::null_mut()] {
         let data = pending(owner, true);
@@ -240,12 +241,12 @@ fn pending_work_of_a_known_stream_or_context_is_waited_for() {
         assert_eq!(emulated.context_waits(), before, "no thread waits for a context");
     }
 
-    // Work that is not marked as pending is not waited for.
+    // The engine does not wait for work unless the memory is marked as pending.
     let data = pending(producer, false);
     library.set_stream(data.peek_memory(0), stream);
     assert_eq!(decode(&mut cuda, &data).unwrap(), (0, 0), "the copy has not been executed");
 
-    // Work of another stream is not waited for.
+    // The engine does not wait for work of another stream.
     let (data, address) =
         foreign_memory::buffer_of_type(GST_CUDA_MEMORY_TYPE, &device, bytes, true);
     library.set_stream(data.peek_memory(0), stream);
@@ -299,7 +300,7 @@ fn launches_have_the_highest_stream_priority() {
     assert_eq!(emulated.launch_priority(), -5, "the range is 0 to -5");
 }
 
-/// A pool's buffer: device memory with an event, which the pool can write again.
+/// A pool's buffer: device memory with an event. The pool can write it again once it is free.
 struct Slot {
     buffer: gst::Buffer,
     owned: Arc<(DeviceBuffer, OwnedEvent)>,
@@ -316,8 +317,8 @@ impl Slot {
             let owned = owned.clone();
             Box::new(move || drop(owned))
         };
-        // SAFETY: the release function owns a reference to the memory and to the event. `write` is called
-        // after `renew` or before other references are made.
+        // SAFETY: the release function owns a reference to the memory and to the event. `write` is
+        // called after `renew`, or before there are other references.
         let memory = unsafe {
             let event = owned.1.event();
             cuda_memory::wrap(&device, owned.0.address(), len, Some(event), release)
@@ -375,7 +376,7 @@ fn memory_with_another_reference_or_mapping_is_not_renewed() {
     drop(other);
     assert!(slot.is_free());
 
-    // The buffer has one reference, its memory two.
+    // The buffer has one reference, its memory has two.
     let copy = slot.buffer.copy();
     assert!(!slot.is_free(), "another buffer with the memory");
     drop(copy);
@@ -386,7 +387,7 @@ fn memory_with_another_reference_or_mapping_is_not_renewed() {
     drop(part);
     assert!(slot.is_free());
 
-    // A mapping by a pointer, which owns no reference.
+    // Maps the memory through a pointer that owns no reference.
     let memory = slot.buffer.peek_memory(0).as_mut_ptr();
     let mut info = std::mem::MaybeUninit::uninit();
     // SAFETY: the buffer owns a reference to the memory, `info` is initialized by the mapping, which
@@ -447,7 +448,8 @@ fn memory_can_be_renewed_while_other_threads_drop_their_references() {
                 assert!(!readers.iter().any(|reader| reader.is_finished()), "a reader failed");
             }
             slot.write(value);
-            // A reference to the buffer for one, and a buffer with the same memory for the other.
+            // One reader gets a reference to the buffer, the other gets a buffer with shared
+            // memory.
             let copies = [slot.buffer.clone(), slot.buffer.copy()];
             for (to_reader, copy) in to_readers.iter().zip(copies) {
                 to_reader.send((value, copy)).unwrap();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Oriented boxes on the CUDA engine: the same bits as from the reference. tests/engine/oriented.rs has random scenes
-//! of one tensor; here are random layouts, images in separate allocations, crowds of which conflict lists overflow, and
-//! launches in turn with upright boxes.
+//! Oriented boxes on the CUDA engine: the result equals the reference engine's to the bit.
+//! tests/engine/oriented.rs has random scenes with one tensor. The tests here cover random layouts,
+//! images in separate allocations, crowds that overflow the conflict lists, and launches that
+//! alternate with upright boxes.
 
 use fastrand::Rng;
 use nmsfilter_core::decoder::MAX_INPUTS;
@@ -18,7 +19,8 @@ use crate::support::layout_scene::LayoutScene;
 const MEASURES: [Overlap; 4] =
     [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::ProbIou];
 
-/// The most conflicts of a candidate that map stores (kernels/workspace.cuh).
+/// Capacity of the conflict list that the kernel `map` stores per candidate
+/// (kernels/workspace.cuh).
 const CONFLICT_LIST_CAPACITY: usize = 62;
 
 fn engines() -> (Reference, Cuda) {
@@ -46,7 +48,7 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
         }
         let expected = match reference.run(&views, layout, params, &scene.places()) {
             Ok(expected) => expected,
-            // A few layouts have more tensors than engines read.
+            // Some layouts have more tensors than engines accept.
             Err(error) => {
                 assert!(scene.tensors.len() > MAX_INPUTS, "seed {seed}: {error}");
                 assert_eq!(
@@ -74,7 +76,8 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
     assert!(survivors > 2 * scenes && batches > scenes / 4, "{survivors} {batches}");
 }
 
-/// Boxes around objects: rows of center, size, angle and the scores of two classes, of `images`.
+/// Boxes around objects, in `images` images. Each row has center, size, angle and the scores of two
+/// classes.
 fn crowd(rng: &mut Rng, images: usize, boxes: usize, objects: usize) -> (Vec<f32>, Layout) {
     const WIDTH: usize = 7;
     let mut numbers = Vec::new();
@@ -90,7 +93,7 @@ fn crowd(rng: &mut Rng, images: usize, boxes: usize, objects: usize) -> (Vec<f32
             let mut near = |number: f32, by: f32| number + (rng.f32() - 0.5) * by;
             numbers.extend([near(x, 8.0), near(y, 8.0), near(w, 6.0), near(h, 6.0)]);
             numbers.push(near(angle, 0.2));
-            // Some scores are equal.
+            // The scores have few distinct values, so that some are equal.
             numbers.extend([0; 2].map(|_| rng.u16(1..4_000) as f32 / 4_000.0));
         }
     }
@@ -132,7 +135,7 @@ fn tensor<'a>(numbers: &'a [f32], layout: &Layout) -> [TensorView<'a>; 1] {
     [TensorView::from_slice("crowd", &shape, numbers)]
 }
 
-/// A candidate whose conflict list is not complete is compared with all that outrank it.
+/// A candidate whose conflict list overflowed is compared with all candidates that outrank it.
 #[test]
 #[ignore = "needs a GPU"]
 fn hundreds_of_boxes_on_each_other_equal_reference() {
@@ -163,7 +166,7 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
                 let found =
                     cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
                 assert_equal(&expected, &found, &format!("turn {turn}: {params:?}"));
-                // Survivors each suppress more candidates than a list holds, on average.
+                // On average, each survivor suppresses more candidates than a list holds.
                 let is_dense = |all: usize, left: usize| all > (CONFLICT_LIST_CAPACITY + 1) * left;
                 let is_greedy = method == Method::Greedy;
                 dense += found
@@ -176,7 +179,7 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
     assert!(dense > turns as usize, "{dense} dense images in {turns} turns");
 }
 
-/// The candidates are compared in tiles, and by groups of warps where there are few.
+/// Many candidates are compared in tiles, and few by groups of warps.
 #[test]
 #[ignore = "needs a GPU"]
 fn thousands_of_oriented_boxes_equal_reference() {
@@ -204,7 +207,8 @@ fn thousands_of_oriented_boxes_equal_reference() {
     }
 }
 
-/// The same tensor with and without its angles: each has kernels and a workspace of its own.
+/// One tensor, alternately read with and without its angles: each reading has its own kernels and
+/// workspace.
 #[test]
 #[ignore = "needs a GPU"]
 fn upright_and_oriented_boxes_in_turn_equal_reference() {

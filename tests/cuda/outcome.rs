@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Helpers of the tests in this program.
+//! Functions that several tests of this program use.
 
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::decoder::{self, Layout};
 use nmsfilter_core::engine::{Outcome, Params, SizeLimits};
 use nmsfilter_core::tensor::{ElementType, TensorView};
 
-/// The number of random scenes.
+/// Returns the number of random scenes.
 pub fn scenes() -> u64 {
     let value = std::env::var("NMSFILTER_TEST_SCENES").ok();
     value.map_or(300, |value| value.parse().expect("NMSFILTER_TEST_SCENES is a number"))
 }
 
-/// What of the parameters is on the GPU: thresholds and rules by class.
+/// The parameters that are stored on the GPU: class thresholds and class rules.
 #[derive(Default)]
 pub struct OnGpu {
     thresholds: Vec<f32>,
@@ -20,8 +20,8 @@ pub struct OnGpu {
 }
 
 impl OnGpu {
-    /// The number of bytes that are copied to the GPU for a run with these: of what has changed, and of rules if there
-    /// are any.
+    /// Returns the number of bytes that a run with `params` copies to the GPU: the thresholds and
+    /// rules that changed. Empty rules are not copied.
     pub fn uploaded(&mut self, params: &Params) -> u64 {
         let mut bytes = 0;
         if self.thresholds != params.thresholds.per_class {
@@ -42,8 +42,8 @@ impl OnGpu {
     }
 }
 
-/// The number of bytes that are copied to the host: in each launch the counts of each image, and the
-/// survivors.
+/// Returns the number of bytes that are copied to the host: the counts of each image, once per
+/// launch, and the survivors.
 pub fn bytes_downloaded(outcome: &Outcome<'_>) -> u64 {
     let survivors: usize = outcome.groups().map(|image| image.survivors.len()).sum();
     32 * outcome.device().launches * outcome.groups().len() as u64 + 28 * survivors as u64
@@ -54,7 +54,7 @@ pub fn tensor_in(id: &str, shape: &[usize], data: &gst::BufferRef) -> NewTensor 
     NewTensor::new(id, ElementType::F32, shape, data.to_owned()).unwrap()
 }
 
-/// The layout of tensors that have ids.
+/// Chooses a layout by the ids of the tensors.
 pub fn layout(tensors: &[TensorView<'_>]) -> Layout {
     decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout
 }

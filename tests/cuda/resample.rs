@@ -24,7 +24,7 @@ fn resample_module(device: &Arc<Device>) -> Module {
     Module::load(device, RESAMPLE.ptx()).unwrap()
 }
 
-/// Formats of 8 bits: planes, subsampled or not, packed, gray.
+/// Formats with 8 bits per component: planar, with and without subsampling, packed, and gray.
 const FORMATS: [VideoFormat; 13] = [
     VideoFormat::Rgb,
     VideoFormat::Bgra,
@@ -41,7 +41,7 @@ const FORMATS: [VideoFormat; 13] = [
     VideoFormat::Gray8,
 ];
 
-/// A frame of random bytes, and the input of a random model.
+/// Returns a frame of random bytes, and the input of a random model.
 fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec, Letterbox) {
     let mut side = |most| random.u32(1..most);
     let (frame, model) = ([side(200), side(100)], [side(300), side(40)]);
@@ -56,7 +56,7 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec
         order: if random.bool() { ChannelOrder::Rgb } else { ChannelOrder::Bgr },
         ranges: [[-1.0, 1.0], [0.0, 255.0], [0.0, 1.0]],
         mean: [0.5, 0.25, 0.125],
-        ..InputSpec::of_size(model, element)
+        ..InputSpec::with_size(model, element)
     };
     let letterbox = Letterbox::ALL[random.usize(..3)];
     (gst::Buffer::from_mut_slice(bytes), info, input, letterbox)
@@ -76,7 +76,7 @@ fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
     buffer
 }
 
-/// A stream of the GPU under test, after GStreamer is initialized.
+/// Initializes GStreamer and returns a stream of the GPU under test.
 fn gpu_stream() -> GpuStream {
     engines::require_gpu();
     pipeline::init();
@@ -85,10 +85,10 @@ fn gpu_stream() -> GpuStream {
     GpuStream { device, stream }
 }
 
-/// A resampler for frames of NV12, 64x48, with their description.
+/// Returns a resampler for NV12 frames of 64x48 pixels, with their description.
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
-    let input = InputSpec::of_size([32, 32], PixelElement::F32);
+    let input = InputSpec::with_size([32, 32], PixelElement::F32);
     let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
     (info, resampler)
 }
@@ -108,7 +108,7 @@ fn a_frame_with_too_few_bytes_is_an_error() {
     assert!(error.to_string().contains(expected), "{error}");
 }
 
-/// The fields of a `GstVideoMeta` as an element written in C can set them.
+/// An element written in C can set the fields of a `GstVideoMeta` to any values.
 #[test]
 #[ignore = "needs a GPU"]
 fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
@@ -119,7 +119,7 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
         let flags = gst_video::VideoFrameFlags::empty();
         let writable = frame.get_mut().unwrap();
         let meta = gst_video::VideoMeta::add(writable, flags, info.format(), 64, 48).unwrap();
-        // SAFETY: the metadata is that of the buffer, which is not shared.
+        // SAFETY: the metadata belongs to the buffer, which is not shared.
         change(unsafe { &mut *meta.as_ptr().cast_mut() });
         let result = DeviceFrame::new(&frame, &resampler, &gpu.stream);
         result.err().map(|error| error.to_string())
@@ -158,7 +158,7 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
         let resampler = Resampler::new(&info, &input, letterbox).unwrap();
         let table = Table::new(&input);
         let on_gpu = GpuResampler::new(&gpu, &resampler, &input, &table).unwrap();
-        // Elements of the tensor's alignment.
+        // The elements have the tensor's alignment.
         let mut expected = vec![0u32; input.bytes().div_ceil(4)];
         let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..input.bytes()];
         let output = DeviceBuffer::new(&gpu.device, input.bytes()).unwrap();
@@ -173,7 +173,7 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
             })
             .unwrap();
         let mut check = |what: &str| {
-            // SAFETY: the buffer has as many bytes.
+            // SAFETY: `found` is as long as the output.
             unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
             let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
             assert_eq!(first, None, "seed {seed}, {what}: {info:?}, {input:?}, {letterbox:?}");
@@ -198,7 +198,7 @@ fn a_module_of_other_text_or_without_the_kernel_is_an_error() {
     let device = Device::open(0).unwrap();
     let error = Module::load(&device, c"no PTX").unwrap_err();
     assert_eq!(error.call, "cuModuleLoadData");
-    // The first bytes of machine code, which has no terminating zero.
+    // The module is the beginning of machine code, without a terminating zero.
     let error = Module::load(&device, c"\x7fELF\x02\x01\x01").unwrap_err();
     assert_eq!((error.code, error.name.as_str()), (218, "CUDA_ERROR_INVALID_PTX"));
     let error = resample_module(&device).kernel(c"resample_64").unwrap_err();
@@ -212,7 +212,7 @@ fn an_event_completes_after_the_work_that_it_was_recorded_after() {
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
     let event = OwnedEvent::new(&device).unwrap();
-    // It has not been recorded.
+    // The event has not been recorded yet.
     event.synchronize().unwrap();
     stream.record(&event).unwrap();
     event.synchronize().unwrap();

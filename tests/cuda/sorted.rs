@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images whose candidates the CUDA engine sorts, in place of comparing all pairs: the limit is set to few candidates,
-//! and chunks are small.
+//! Images whose candidates the CUDA engine sorts instead of comparing all pairs. These tests set a
+//! low limit for sorting, and small chunks.
 
 use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Layout, Options};
@@ -14,7 +14,7 @@ use crate::support::emulated::Emulated;
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
 
-/// An engine that sorts the candidates of images with more than `limit`.
+/// Returns an engine that sorts the candidates of images with more than `limit`.
 fn sorting(limit: u32, first_chunk: u32) -> Cuda {
     let mut cuda = Cuda::new(Some(0)).unwrap();
     cuda.sort_above(limit, first_chunk);
@@ -61,7 +61,7 @@ impl Boxes {
     }
 }
 
-/// `count` boxes of each kind of scene that can be difficult for a sort by position.
+/// Returns `count` boxes for each kind of scene that can be difficult for a sort by position.
 fn kinds(count: usize, rng: &mut Rng) -> Vec<(&'static str, Boxes)> {
     let mut all = Vec::new();
     let mut add = |name, make: &mut dyn FnMut(usize, &mut Boxes)| {
@@ -109,7 +109,7 @@ fn kinds(count: usize, rng: &mut Rng) -> Vec<(&'static str, Boxes)> {
     all
 }
 
-/// Runs the boxes as one image.
+/// Runs the boxes as one image, and compares the result with the CPU engine's.
 fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str) {
     let count = boxes.scores.len();
     let classes = if params.class_agnostic { 1 } else { 3 };
@@ -133,7 +133,8 @@ fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str) {
 fn sorted_boxes_of_any_spread_equal_the_cpu() {
     engines::require_gpu();
     let mut rng = Rng::with_seed(7);
-    // More candidates than 512 with a chunk of 1 have four chunks; of up to 62 conflicts each candidate has a list.
+    // With a first chunk of 1, more than 512 candidates make four chunks. Each candidate has a list
+    // of up to 62 conflicts.
     for (count, first_chunk) in [(1, 1), (33, 1), (700, 1), (700, 100), (1_500, 10_000)] {
         let mut cuda = sorting(0, first_chunk);
         for (name, boxes) in kinds(count, &mut rng) {
@@ -156,7 +157,8 @@ fn sorted_boxes_of_any_spread_equal_the_cpu() {
     }
 }
 
-/// All that outrank a candidate conflict with it, so that its list is full; each survivor is the last of its chunk.
+/// A candidate conflicts with all that outrank it, so its list is full. Each survivor is the last
+/// of its chunk.
 #[test]
 #[ignore = "needs a GPU"]
 fn sorted_boxes_with_more_conflicts_than_are_stored_equal_the_cpu() {
@@ -177,7 +179,7 @@ fn sorted_boxes_with_more_conflicts_than_are_stored_equal_the_cpu() {
     }
 }
 
-/// The candidates of a later chunk, of which the first survives and is in few lists.
+/// In a later chunk, the first candidate survives and is in few lists.
 #[test]
 #[ignore = "needs a GPU"]
 fn sorted_boxes_of_a_later_chunk_on_each_other_equal_the_cpu() {
@@ -193,7 +195,8 @@ fn sorted_boxes_of_a_later_chunk_on_each_other_equal_the_cpu() {
     assert_equal(&mut sorting(0, 40), &boxes, &Params::default(), "on each other");
 }
 
-/// Images with as many candidates as the limit are not sorted, those with one more are.
+/// An image with exactly as many candidates as the limit is not sorted; one more candidate, and it
+/// is.
 #[test]
 #[ignore = "needs a GPU"]
 fn images_above_the_limit_are_sorted_and_others_of_the_batch_are_not() {

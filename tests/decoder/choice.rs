@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decoder that is chosen for tensors, the reason, and the errors.
+//! Which decoder is chosen for which tensors, with the reason, and the errors.
 
 use nmsfilter_core::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
 use nmsfilter_core::engine::Params;
 use nmsfilter_core::tensor::{ElementType, TensorView};
 
 use crate::support::engines;
+use crate::with_zeros;
 
 const FACE_SCORES: &str = "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores";
 const FACE_BOXES: &str = "ssd-mobilenet-v1-variant-1-out-boxes";
@@ -20,24 +21,19 @@ fn choose_with(
     decoder: Option<&str>,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let tensors: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
     let decoder = decoder.map(|name| decoder::by_name(name).unwrap());
-    let choice = decoder::choose(&tensors, decoder, options)?;
-    // The layout can be run: no index is out of bounds.
-    engines::fast()
-        .run(&tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
-        .unwrap()
-        .group(0);
-    Ok(choice)
+    with_zeros(tensors, |tensors| {
+        let choice = decoder::choose(tensors, decoder, options)?;
+        // The layout can be run without an index out of bounds.
+        engines::fast()
+            .run(tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+            .unwrap()
+            .group(0);
+        Ok(choice)
+    })
 }
 
-/// Name, anchors, classes and reason.
+/// Returns decoder name, anchors, classes and reason.
 fn chosen(tensors: &[(&str, &[usize])]) -> (&'static str, usize, usize, Reason) {
     let choice = choose(tensors, None).unwrap_or_else(|error| panic!("{tensors:?}: {error}"));
     (choice.decoder.name(), choice.layout.anchors(), choice.layout.classes, choice.reason)
@@ -61,18 +57,13 @@ fn tensor_ids_determine_the_decoder() {
     assert_eq!(chosen(&faces), ("ultraface", 9, 1, Id));
 }
 
-/// The decoder whose id contradicts `decoder`, and the tensor that has it.
+/// Returns the decoder whose id contradicts `decoder`, and the tensor with this id.
 fn contradicting(tensors: &[(&str, &[usize])], decoder: &str) -> Option<(String, &'static str)> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let views: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
     let choice = choose(tensors, Some(decoder)).unwrap();
-    let (tensor, other) = decoder::contradicting_id(&views, &choice, Options::default())?;
-    Some((tensor.id.to_owned(), other.name()))
+    with_zeros(tensors, |tensors| {
+        let (tensor, other) = decoder::contradicting_id(tensors, &choice, Options::default())?;
+        Some((tensor.id.to_owned(), other.name()))
+    })
 }
 
 #[test]
@@ -82,10 +73,10 @@ fn an_id_of_another_decoder_contradicts_the_decoder_that_is_set() {
     assert_eq!(contradicting(&yolov5, "yolov8"), Some(expected));
     assert_eq!(contradicting(&yolov5, "yolov5"), None);
     assert_eq!(contradicting(&[("output", &[1, 100, 85])], "yolov8"), None);
-    // Both decoders read the same numbers.
+    // Both decoders read these numbers alike.
     assert_eq!(contradicting(&yolov5, "yolox"), None);
     assert_eq!(contradicting(&[("yolox-out", &[1, 100, 85])], "yolov5"), None);
-    // One that the decoder of the id does not read.
+    // The decoder of the id cannot read this tensor.
     let eighty: [(&str, &[usize]); 1] = [("windows", &[1, 84, 100])];
     assert_eq!(contradicting(&eighty, "yolov8"), Some(("windows".to_owned(), "windows")));
 }
@@ -99,17 +90,18 @@ fn ids_of_boxes_contradict_no_decoder_and_those_of_ultraface_contradict_boxes() 
     assert_eq!(contradicting(&faces(FACE_SCORES, FACE_BOXES), "boxes"), Some(expected));
 }
 
-/// Options with this number of classes from `num-classes`.
+/// Options that set the number of classes, as the property `num-classes` does.
 fn num_classes(num_classes: usize) -> Options {
     Options { num_classes, ..Options::default() }
 }
 
-/// Options with this number of labels in the label file.
+/// Options for a label file with this number of labels.
 fn labels(labels: usize) -> Options {
     Options { labels, ..Options::default() }
 }
 
-/// Decoder and classes, or the error's text, of one tensor of unknown id with `decoder=auto`.
+/// Chooses a decoder for one tensor of unknown id. Returns decoder and classes, or the error's
+/// text.
 fn by_shape(shape: &[usize], options: Options) -> Result<(&'static str, usize), String> {
     let choice =
         choose_with(&[("out", shape)], None, options).map_err(|error| error.to_string())?;
@@ -158,7 +150,7 @@ fn outputs_of_pose_segmentation_and_oriented_box_models_are_ambiguous_by_shape()
 
 #[test]
 fn a_transposed_output_is_ambiguous_by_shape() {
-    // RT-DETR, MMDetection, end to end, end to end with an angle.
+    // Rows of RT-DETR, MMDetection, end-to-end models, and end-to-end models with an angle.
     for columns in [84, 5, 6, 7] {
         let reading = format!("yolov8 with {} classes", columns - 4);
         for options in [Options::default(), num_classes(columns - 4), labels(columns - 4)] {
@@ -200,9 +192,9 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
     assert!(text.contains("boxes or ultraface or detr or one of retinaface (with"), "{text}");
 }
 
-/// No decoder is suggested that cannot be right.
+/// The error suggests only decoders that can be right.
 #[test]
-fn boxes_with_scores_of_another_number_are_no_windows() {
+fn boxes_with_fewer_scores_do_not_suggest_windows() {
     for scores in [&[90][..], &[1, 90], &[1, 90, 80]] {
         let text = message(&[("a", &[1, 100, 4]), ("b", scores)], None);
         assert!(text.contains("has 100 boxes, tensor b (f32 "), "{text}");
@@ -212,7 +204,7 @@ fn boxes_with_scores_of_another_number_are_no_windows() {
 }
 
 #[test]
-fn a_classifiers_output_is_named_as_one() {
+fn the_error_recognizes_a_classifiers_output() {
     let one_row: [&[usize]; 5] = [&[1, 1000], &[1000], &[1, 1000, 1, 1], &[1, 1, 1001], &[10, 1]];
     for shape in one_row {
         let text = message(&[("out", shape)], None);
@@ -221,7 +213,7 @@ fn a_classifiers_output_is_named_as_one() {
     }
     let text = message(&[("age", &[1, 101]), ("emotion", &[1, 8])], None);
     assert!(text.contains("as a classifier's output has"), "{text}");
-    // A detector's output for one detection.
+    // The tensor could be a detector's output for a single detection.
     for shape in [&[1, 1, 6][..], &[1, 7], &[1, 4]] {
         let text = message(&[("out", shape)], None);
         assert!(text.contains("can be read as"), "{text}");
@@ -230,7 +222,8 @@ fn a_classifiers_output_is_named_as_one() {
     assert!(!text.contains("as a classifier's output has"), "{text}");
 }
 
-/// The number of assignments that are tried is limited. A decoder that fits one of those is not known to be the only one.
+/// Only a limited number of assignments is tried. If one of them fits, another one that was not
+/// tried could fit, too, so the choice is an error.
 #[test]
 fn one_fit_among_too_many_assignments_is_an_error() {
     let mut tensors: Vec<(&str, &[usize])> = vec![("other", &[1, 3, 3, 3, 3]); 60];
@@ -243,7 +236,8 @@ fn one_fit_among_too_many_assignments_is_an_error() {
 
 #[test]
 fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
-    // 84 boxes with scores of 8400 classes. The scores have the shape of a YOLOv8 output.
+    // The tensors can be boxes with scores of 8400 classes, and the scores alone have the shape of
+    // a YOLOv8 output.
     let pair: [(&str, &[usize]); 2] = [("a", &[1, 84, 4]), ("b", &[1, 84, 8400])];
     let text = message(&pair, None);
     assert!(text.contains("boxes or yolov8 with 80 classes"), "{text}");
@@ -260,7 +254,7 @@ fn an_id_of_boxes_without_the_other_is_an_error() {
     assert!(text.contains("has an id of decoder boxes"), "{text}");
     let text = message(&[(FACE_SCORES, &[1, 30, 2])], None);
     assert!(text.contains(&format!("id {FACE_BOXES} or ultra-lightweight")), "{text}");
-    // Another output is still chosen by shape.
+    // An output with another name is still chosen by shape.
     let other: [(&str, &[usize]); 2] = [("scores", &[1, 30]), ("a", &[1, 84, 8400])];
     assert_eq!(chosen(&other).0, "yolov8");
 }
@@ -299,7 +293,7 @@ fn num_classes_selects_the_tensor_and_the_dimension_of_anchors() {
     let two: [(&str, &[usize]); 2] = [("a", &[1, 116, 300]), ("b", &[1, 84, 300])];
     let choice = choose_with(&two, Some("yolov8"), num_classes(80)).unwrap();
     assert_eq!(choice.layout.groups[0].boxes.tensor, 1);
-    // Fewer anchors than numbers.
+    // There are fewer anchors than numbers per anchor.
     for (shape, anchors) in [(&[1, 84, 21], 21), (&[1, 21, 84], 21)] {
         let tensor: [(&str, &[usize]); 1] = [("yolo-v8-out", shape)];
         let layout = choose_with(&tensor, None, num_classes(80)).unwrap().layout;
@@ -368,7 +362,7 @@ fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
         let text = message(tensors, None);
         assert!(text.contains("a batch dimension of 1, got 3"), "{tensors:?}: {text}");
     }
-    // One image is read with and without the option.
+    // A single image is read with and without the option.
     for options in [batch, Options::default()] {
         let choice = choose_with(&[("windows", &[1, 7, 4])], None, options).unwrap();
         assert_eq!((choice.layout.images, choice.layout.anchors()), (1, 7));

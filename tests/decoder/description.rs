@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Texts that are no description of a layout: the line and the reason.
+//! Invalid descriptions of layouts: the error has the line and the reason.
 
 use nmsfilter_core::decoder::description::{Description, MAX_LENGTH};
 
@@ -26,7 +26,7 @@ fn message(text: &str) -> String {
     Description::parse(text).err().unwrap_or_else(|| panic!("no error in {text}")).to_string()
 }
 
-/// The error after `line` of [`TEXT`] is replaced.
+/// Returns the error for [`TEXT`] after its line `line` is replaced.
 fn with(line: usize, replacement: &str) -> String {
     let lines = TEXT.lines().enumerate();
     let text: Vec<&str> =
@@ -243,14 +243,14 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
 }
 
 #[test]
-fn a_text_without_a_section_that_is_needed_is_an_error_of_its_end() {
+fn a_missing_section_is_an_error_at_the_end_of_the_text() {
     let text = "name = a\n[tensor t]\nshape = N,5\n";
     assert_eq!(message(text), "line 3: the file needs a section [box]");
     assert_eq!(
         message(&format!("{text}[box]\nbox = t\n")),
         "line 5: the file needs a section [score]"
     );
-    // The sections that are there have their own lines.
+    // Sections that exist have line numbers of their own.
     assert_eq!(message(&format!("{text}[box]\n")), "line 4: section [box] needs box = ...");
 }
 
@@ -295,7 +295,7 @@ fn messages_repeat_the_start_of_a_long_value() {
 }
 
 #[test]
-fn texts_are_limited() {
+fn the_length_of_a_text_is_limited() {
     let long = format!("name = {}", "x".repeat(MAX_LENGTH));
     assert!(message(&long).contains(&format!("expected at most {MAX_LENGTH} bytes of text")));
     assert!(message(&"[tensor x]\n".repeat(1000)).contains("expected at most 64 sections"));
@@ -307,7 +307,7 @@ fn texts_are_limited() {
     assert!(message(&rows).contains("got several"));
 }
 
-/// Parts of descriptions, in any order and cut anywhere, give a description or an error.
+/// Parts of descriptions in any order, cut anywhere, give a description or an error, never a panic.
 #[test]
 fn any_text_is_a_description_or_an_error() {
     let words = [
@@ -365,9 +365,10 @@ fn any_text_is_a_description_or_an_error() {
     let mut rng = fastrand::Rng::with_seed(5);
     let mut parsed = 0;
     for _ in 0..100_000 {
-        let mut text: String = match rng.bool() {
-            true => (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect(),
-            false => TEXT.to_owned(),
+        let mut text: String = if rng.bool() {
+            (0..rng.usize(..30)).map(|_| *rng.choice(&words).unwrap()).collect()
+        } else {
+            TEXT.to_owned()
         };
         for _ in 0..rng.usize(..3) {
             let at = (0..=text.len()).filter(|&at| text.is_char_boundary(at)).collect::<Vec<_>>();
@@ -386,4 +387,113 @@ fn any_text_is_a_description_or_an_error() {
         }
     }
     assert!(parsed > 1000, "{parsed}");
+}
+
+const MASKS: &str = "name = masks
+
+[tensor output]
+shape = 4+C+M,N
+exact = yes
+fewer-anchors = no
+
+[tensor prototypes]
+shape = M,H,W or H,W,M
+
+[score]
+scores = output 4
+
+[box]
+box = output
+format = center
+
+[column mask]
+numbers = output C+4
+count = M
+prototypes = prototypes
+";
+
+#[test]
+fn shapes_that_leave_a_number_open_need_what_tells_it() {
+    assert!(Description::parse(MASKS).is_ok());
+    let keypoints = MASKS
+        .replace("4+C+M", "4+C+3K,N or 4+C+2K")
+        .replace("\n[tensor prototypes]\nshape = M,H,W or H,W,M\n", "")
+        .replace("count = M\nprototypes = prototypes", "count = K\nkind = points\nunit = boxes");
+    assert!(Description::parse(&keypoints).is_ok(), "{keypoints}");
+    let cases = [
+        (
+            MASKS.replace("exact = yes", "exact = maybe"),
+            "line 5: exact: expected yes, no, got \"maybe\"",
+        ),
+        (
+            MASKS.replace("fewer-anchors = no", "fewer-anchors = 3"),
+            "line 6: fewer-anchors: expected yes, no, known-classes, got \"3\"",
+        ),
+        (
+            MASKS.replace("4+C+M,N", "4+C+M,N or 4+C,N"),
+            "line 4: shape: expected M, or 2K or 3K, in each shape or in none, and not per level, got \"4+C+M,N or \
+             4+C,N\"",
+        ),
+        (
+            MASKS.replace("4+C+M", "M+4+C+2K"),
+            "line 4: shape: expected up to 4 dimensions such as N,5+C: of N, A, H, W, and a number, C, or both, got \
+             \"M+4+C+2K,N\"",
+        ),
+        (
+            MASKS.replace("M,H,W or H,W,M", "M,H,W or M,H,W"),
+            "line 20: prototypes: expected the name of a section [tensor NAME] with the shape M,H,W or H,W,M, or both, \
+             got \"prototypes\"",
+        ),
+        (
+            MASKS.replace("M,H,W or H,W,M", "N,4+M"),
+            "line 8: tensor prototypes: expected M or K in one tensor",
+        ),
+        (
+            MASKS.replace("output C+4", "output M"),
+            "line 18: numbers: expected a column such as 4, C or C+32 after the tensor, got \"output M\"",
+        ),
+        (
+            MASKS.replace("4+C+M", "4+C+3K"),
+            "line 18: numbers: expected M from column 4+C on to be within the tensor's shape 4+C+3K,N, got \"output \
+             C+4\"",
+        ),
+        (
+            MASKS.replace("\nprototypes = prototypes", ""),
+            "line 17: section [column mask] needs prototypes = ...",
+        ),
+        (
+            MASKS.replace("count = M\nprototypes = prototypes", "count = 4"),
+            "line 3: tensor output: M needs a section [column NAME] with count = M",
+        ),
+        (
+            MASKS.to_owned()
+                + "\n[column more]\nnumbers = output C+4\ncount = M\nprototypes = prototypes\n",
+            "line 22: a second column with count = M; expected one",
+        ),
+        (
+            keypoints.replace("kind = points\nunit = boxes", ""),
+            "line 14: section [column mask]: count = K needs kind = points",
+        ),
+        (
+            keypoints.replace("boxes", "cells"),
+            "line 18: unit: expected pixels, normalized, boxes, got \"cells\"",
+        ),
+        (
+            MASKS.replace("scores = output 4", "scores = prototypes"),
+            "line 12: scores: expected a tensor whose shape has N, or H and W, got \"prototypes\"",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(message(&text), expected, "{text}");
+    }
+}
+
+#[test]
+fn names_in_braces_become_shapes() {
+    let about = "about = {output} of numbers, and {prototypes} of images\n";
+    let text = MASKS.replace("name = masks\n", &format!("name = masks\n{about}"));
+    assert_eq!(
+        Description::parse(&text).unwrap().expects(),
+        "[1,4+C+M,N] of numbers, and [1,M,H,W] or [1,H,W,M] of images"
+    );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Layout files as users write them, and decoders of grids, against formulas that are written out here.
+//! Layout files that users could write, and decoders of grids. The expected results are formulas in
+//! this file.
 
 use nmsfilter_core::decoder::layout::{Activation, Reference as BoxReference};
 use nmsfilter_core::decoder::{
@@ -13,7 +14,9 @@ use nmsfilter_core::tensor::{ElementType, Quantization, Shape, TensorView};
 
 use super::support::engines;
 
-/// Random numbers of a tensor.
+use crate::with_zeros;
+
+/// Random numbers between `-range` and `range`.
 fn random(random: &mut fastrand::Rng, count: usize, range: f32) -> Vec<f32> {
     (0..count).map(|_| (random.f32() * 2.0 - 1.0) * range).collect()
 }
@@ -26,7 +29,7 @@ fn model_size(side: f32) -> Options {
     Options { model_size: Some([side; 2]), ..Options::default() }
 }
 
-/// All candidates with a score from `threshold` on, in the order of anchors.
+/// Returns all candidates whose score is at least `threshold`, in the order of anchors.
 fn decoded(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
@@ -50,7 +53,7 @@ fn decoded(
     found
 }
 
-/// An anchor, its class, its score and its corners.
+/// An expected candidate: anchor, class, score and corners.
 type Expected = (usize, usize, f64, [f64; 4]);
 
 fn compare(found: &[Detection], expected: &[Expected]) {
@@ -67,7 +70,7 @@ fn compare(found: &[Detection], expected: &[Expected]) {
     }
 }
 
-/// The greatest of several numbers and its index.
+/// Returns the index of the greatest number, and the number.
 fn best(numbers: impl Iterator<Item = f64>) -> (usize, f64) {
     numbers.enumerate().fold((0, f64::MIN), |best, new| if new.1 > best.1 { new } else { best })
 }
@@ -76,7 +79,8 @@ fn center(x: f64, y: f64, width: f64, height: f64) -> [f64; 4] {
     [x - width / 2.0, y - height / 2.0, x + width / 2.0, y + height / 2.0]
 }
 
-/// YOLOv8 before its decode step: for each stride 4 x 16 bins and the logits of classes, channels first.
+/// The outputs of YOLOv8 before its decode step: for each stride a tensor, channels first, with 4 x
+/// 16 bins and the logits of the classes.
 #[test]
 fn a_file_describes_the_heads_of_yolov8_before_their_decode_step() {
     let text = "
@@ -145,8 +149,9 @@ fn a_file_describes_the_heads_of_yolov8_before_their_decode_step() {
     compare(&decoded(&unnamed, decoder, model_size(64.0), 0.5), &expected);
 }
 
-/// MediaPipe's palm detector: 192 x 192 pixels, 2 anchors in each of 24 x 24 cells and 6 in each of 12 x 12. Boxes
-/// are relative to points, in pixels; 7 keypoints follow.
+/// MediaPipe's palm detector: 192 x 192 pixels, with 2 anchors in each of 24 x 24 cells and 6 in
+/// each of 12 x 12 cells. Box coordinates are in pixels, relative to a point per anchor. Seven
+/// keypoints follow.
 #[test]
 fn a_file_describes_the_palm_detector_of_mediapipe() {
     let text = "
@@ -205,7 +210,7 @@ fn a_file_describes_the_palm_detector_of_mediapipe() {
     assert_eq!(decoder.label(0), Some("palm"));
     assert_eq!(decoder.label(1), None);
 
-    // Keypoints are carried along.
+    // Survivors have the keypoints as columns.
     let layout = decoder::choose(&tensors, Some(decoder), model_size(192.0)).unwrap().layout;
     let params = Params { method: Method::None, ..Params::default() };
     let mut engine = Reference::default();
@@ -214,7 +219,8 @@ fn a_file_describes_the_palm_detector_of_mediapipe() {
     assert_eq!(outcome.group(0).columns[..14], boxes[first * 18 + 4..][..14]);
 }
 
-/// YOLOv5 before its decode step, of 64 x 64 pixels: in each tensor the anchors of all cells, the first anchors first.
+/// YOLOv5 before its decode step, for 64 x 64 pixels. Each tensor lists the anchors of all cells:
+/// first the first anchor of each cell, then the second, and so on.
 #[test]
 fn yolov5_raw_is_read_from_one_tensor_and_from_one_for_each_stride() {
     const SIZES: [[[f64; 2]; 3]; 3] = [
@@ -289,20 +295,13 @@ fn nanodet_plus_has_no_half_cell_and_a_fourth_stride() {
     compare(&decoded(&tensors, decoder, model_size(64.0), 0.5), &expected);
 }
 
-/// The layout of the decoder `name` for tensors of zeros.
+/// Returns the layout that the decoder `name` chooses for tensors of zeros.
 fn choose(
     tensors: &[(&str, &[usize])],
     name: &str,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let zeros: Vec<Vec<f32>> =
-        tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-    let views: Vec<TensorView<'_>> = tensors
-        .iter()
-        .zip(&zeros)
-        .map(|((id, shape), zeros)| TensorView::from_slice(id, shape, zeros))
-        .collect();
-    decoder::choose(&views, decoder::by_name(name), options)
+    with_zeros(tensors, |tensors| decoder::choose(tensors, decoder::by_name(name), options))
 }
 
 fn message(tensors: &[(&str, &[usize])], name: &str, options: Options) -> String {
@@ -342,12 +341,13 @@ fn a_grid_of_another_model_size_is_an_error_with_both_numbers() {
     let text = message(&levels, "scrfd", model_size(320.0));
     assert!(text.starts_with("tensor score_8 (f32 1x12800x1): it has 12800 anchors"), "{text}");
     assert!(text.contains("expects 3200: grids of stride 8 on a model input of 320x320"), "{text}");
-    // A rectangular input; sides that strides do not divide are rounded.
+    // The input can be rectangular. If a stride does not divide a side, the number of cells is
+    // rounded.
     let size = Options { model_size: Some([320.0, 192.0]), ..Options::default() };
     assert!(choose(&[("out", &[1, 1260, 85])], "yolox-raw", size).is_ok());
 }
 
-/// The outputs of insightface's models have numbers as names, and no batch dimension.
+/// The outputs of insightface's models are named by numbers, and have no batch dimension.
 #[test]
 fn tensors_of_levels_are_found_by_names_or_by_shapes_also_without_a_batch_dimension() {
     let shapes: [&[usize]; 6] =
@@ -385,9 +385,9 @@ fn tensors_of_equal_shapes_need_names() {
     assert_eq!((choice.layout.anchors(), choice.reason), (8400, Reason::Id));
 }
 
-/// All 16 tensors of the same shape are not tried in every order.
+/// When 16 tensors have one shape, their orders are not tried one by one.
 #[test]
-fn many_tensors_of_one_shape_take_no_time() {
+fn many_tensors_of_one_shape_are_matched_quickly() {
     let text = (0..16).fold("name = many\n".to_owned(), |text, index| {
         let shape = if index == 15 { "N,5" } else { "N,4" };
         text + &format!("[tensor t{index}]\nshape = {shape}\n")
@@ -400,7 +400,8 @@ fn many_tensors_of_one_shape_take_no_time() {
          [anchors]\nstrides = {strides}\nrounding = up\n[score]\nscores = b\n[box]\nbox = a\n"
     );
     let decoder = decoder::from_text(&text).unwrap();
-    // Each level has one anchor: 8 tensors for a, but one less than needed for b.
+    // The levels have one anchor each. Field `a` has its 8 tensors, but `b` has one fewer than it
+    // needs.
     let (boxes, scores) = ([0.0f32; 4], [0.0f32; 1]);
     let mut tensors: Vec<TensorView<'_>> =
         (0..17).map(|_| TensorView::from_slice("a", &[1, 4], &boxes)).collect();
@@ -456,7 +457,7 @@ fn rows_of_six_numbers_with_another_decoder_may_be_end_to_end() {
 }
 
 #[test]
-fn score_activation_counts_instead_of_the_description() {
+fn the_option_score_activation_replaces_the_description() {
     let (boxes, logits) = ([0.5f32, 0.5, 0.2, 0.2].repeat(2), [3.0f32, -1.0, 0.25, 0.5]);
     let tensors = [
         TensorView::from_slice("pred_boxes", &[1, 2, 4], &boxes),
@@ -464,7 +465,8 @@ fn score_activation_counts_instead_of_the_description() {
     ];
     let run = |score_activation| {
         let options = Options { score_activation, ..Options::default() };
-        // Models with softmax and a class for no object have the same names: they choose no decoder.
+        // DETR models, which have softmax and a class for "no object", use these names as well. The
+        // names therefore choose no decoder.
         assert!(decoder::choose(&tensors, None, options).is_err());
         let choice = decoder::choose(&tensors, decoder::by_name("detr"), options).unwrap();
         assert_eq!(choice.reason, Reason::Name);
@@ -486,7 +488,7 @@ fn score_activation_counts_instead_of_the_description() {
     near(run(Some(Activation::None)), &[3.0, 0.5]);
 }
 
-/// The background is in the sum of softmax, and nowhere else.
+/// The background counts in the sum of softmax, and nowhere else.
 #[test]
 fn the_background_of_retinaface_is_read_with_softmax_only() {
     let tensors: [(&str, &[usize]); 2] = [("loc", &[1, 42, 4]), ("conf", &[1, 42, 2])];
@@ -528,7 +530,7 @@ fn labels_in_a_tensor_are_the_classes_of_boxes() {
     assert_eq!(run(TensorView::from_slice("labels", &[3], &[62.0f32, 0.5, 7.0]), any), [62, 7]);
     let eight = Options { num_classes: 8, ..any };
     assert_eq!(run(TensorView::from_slice("labels", &[1, 3], &[62i64, 0, 7]), eight), [0, 7]);
-    // Without the name, an integer tensor is not read.
+    // Without the name, an integer tensor is ignored.
     assert_eq!(run(TensorView::from_slice("indices", &[1, 3], &[62i64, 0, 7]), any), [0, 0, 0]);
 }
 
@@ -566,7 +568,8 @@ fn numbers_of_boxes_and_scores_cannot_be_integers_without_a_scale() {
     assert!(matches!(error(other), ChoiceError::Layout(LayoutError::ElementType { .. })));
 }
 
-/// Without names, the outputs of the postprocessing operations have a known order.
+/// If the names are unknown, the fixed output order of the postprocessing operations identifies the
+/// outputs.
 #[test]
 fn postprocessed_outputs_are_found_by_their_order() {
     let tflite: [(&str, &[usize]); 4] =
@@ -582,7 +585,7 @@ fn postprocessed_outputs_are_found_by_their_order() {
     let roles = [group.boxes.tensor, group.class.unwrap().tensor, group.scores.tensor];
     assert_eq!((roles, layout.count.unwrap().tensor), ([3, 1, 2], 0));
     assert!(layout.normalized);
-    // Another order does not fit.
+    // Another order is rejected.
     let other: [(&str, &[usize]); 4] =
         [("b", &[1, 10]), ("a", &[1, 10, 4]), ("c", &[1, 10]), ("d", &[1])];
     let text = message(&other, "ssd-postprocess", Options::default());
@@ -621,23 +624,13 @@ fn batches_are_read_with_every_form() {
     for (name, tensors, anchors) in cases {
         let choice = choose(tensors, name, batch).unwrap();
         assert_eq!((choice.layout.images, choice.layout.anchors()), (3, anchors), "{name}");
-        let elements: Vec<Vec<f32>> =
-            tensors.iter().map(|(_, shape)| vec![0.0; shape.iter().product()]).collect();
-        let views: Vec<TensorView<'_>> = tensors
-            .iter()
-            .zip(&elements)
-            .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
-            .collect();
-        // Every element that the layout addresses exists.
-        let mut engine = Reference::default();
-        assert_eq!(
-            engine
-                .run(&views, &choice.layout, &Params::default(), &engines::places(&choice.layout))
-                .unwrap()
-                .groups()
-                .len(),
-            3
-        );
+        // All elements that the layout addresses exist.
+        with_zeros(tensors, |tensors| {
+            let mut engine = Reference::default();
+            let places = engines::places(&choice.layout);
+            let outcome = engine.run(tensors, &choice.layout, &Params::default(), &places).unwrap();
+            assert_eq!(outcome.groups().len(), 3);
+        });
         let text = message(tensors, name, model_size(64.0));
         assert!(text.contains("a batch dimension of 1, got 3"), "{name}: {text}");
     }
@@ -646,7 +639,7 @@ fn batches_are_read_with_every_form() {
 }
 
 #[test]
-fn different_numbers_of_anchors_are_an_error_with_both() {
+fn different_numbers_of_anchors_are_an_error_with_both_numbers() {
     let text =
         message(&[("pred_boxes", &[1, 9, 4]), ("logits", &[1, 8, 80])], "detr", Options::default());
     assert_eq!(
@@ -656,9 +649,10 @@ fn different_numbers_of_anchors_are_an_error_with_both() {
     );
 }
 
-/// Logits of other boxes are not read as boxes with scores in one tensor.
+/// If the logits have another number of anchors than the boxes, they must not be read as a single
+/// tensor that has both boxes and scores.
 #[test]
-fn a_tensor_of_two_is_not_read_as_the_only_one() {
+fn logits_of_other_boxes_are_not_read_as_a_single_tensor() {
     let text = message(&[("a", &[1, 9, 4]), ("b", &[1, 8, 80])], "detr", Options::default());
     assert!(text.contains("has 9 anchors") && text.contains("has 8; expected"), "{text}");
     let choice = choose(&[("b", &[1, 8, 80])], "detr", Options::default()).unwrap();
@@ -707,7 +701,7 @@ fn priors_can_be_in_the_file() {
     assert!(text.contains("it has 3 anchors, but the layout file has 2 priors"), "{text}");
 }
 
-/// A file can have what the decoder `windows` has, with the same layout.
+/// A file can express the decoder `windows`, with an equal layout.
 #[test]
 fn a_file_of_windows_has_the_layout_of_the_decoder() {
     let text = "
@@ -728,14 +722,14 @@ fn a_file_of_windows_has_the_layout_of_the_decoder() {
         for coordinates in [Coordinates::Auto, Coordinates::Normalized, Coordinates::Pixels] {
             let options = Options { coordinates, ..Options::default() };
             let layout = |decoder| decoder::choose(&tensors, decoder, options).unwrap().layout;
-            let of_file = layout(Some(decoder));
-            assert_eq!(of_file, layout(decoder::by_name("windows")));
-            assert_eq!(of_file.plain(&tensors).unwrap().box_format, BoxFormat::Square);
+            let file_layout = layout(Some(decoder));
+            assert_eq!(file_layout, layout(decoder::by_name("windows")));
+            assert_eq!(file_layout.plain(&tensors).unwrap().box_format, BoxFormat::Square);
         }
     }
 }
 
-/// So are those of UltraFace and YOLOv5.
+/// Files can express the decoders `ultraface` and `yolov5`, with equal layouts.
 #[test]
 fn files_of_ultraface_and_yolov5_have_the_layouts_of_the_decoders() {
     let ultraface = "
@@ -781,7 +775,8 @@ fn files_of_ultraface_and_yolov5_have_the_layouts_of_the_decoders() {
     }
 }
 
-/// Shapes that claim more than any memory has are no layout, or one that engines refuse.
+/// Shapes that claim more elements than fit into memory give an error, or a layout that engines
+/// refuse.
 #[test]
 fn enormous_shapes_do_not_overflow() {
     let texts = [

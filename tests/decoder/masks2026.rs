@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Masks of recorded raw outputs of real models: at the prototypes' size those that a program in NumPy computed
-//! (data/models2026), at the frame's size those of an interpolation in double precision.
+//! Masks of recorded outputs of real models. Masks of the prototypes' size are compared with the
+//! results of a NumPy program (data/models2026); masks of the frame's size are compared with an
+//! interpolation in double precision.
 
 use std::path::Path;
 
@@ -9,10 +10,11 @@ use nmsfilter_core::engine::{Engine, ImagePlace, Mask, MaskSize, Params, Referen
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::tensor::TensorView;
 
-use super::models2026::{CASES, Case};
+use super::models2026::Case;
+use crate::support::recorded::CASES;
 use crate::support::{data, engines};
 
-/// The elements of the first array of an `.npz` file, of type u8.
+/// Returns the elements of the first array in an `.npz` file, which are of type u8.
 fn npz(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();
     assert!(bytes.starts_with(b"PK\x03\x04") && bytes[8] == 8, "expected a deflated file");
@@ -24,28 +26,32 @@ fn npz(path: &Path) -> Vec<u8> {
     array[10 + header..].to_vec()
 }
 
-/// The bit of a pixel in rows of bits.
+/// Returns the bit of a pixel. Each row of pixels begins with a new byte.
 fn bit(rows: &[u8], width: usize, [x, y]: [usize; 2]) -> bool {
     rows[y * width.div_ceil(8) + x / 8] & (0x80 >> (x % 8)) != 0
 }
 
-/// The logits of the prototypes' pixels for the coefficients of a survivor, in double precision.
+/// Computes a logit for each pixel of the prototypes from a survivor's coefficients, in double
+/// precision.
 fn logits(tensors: &[TensorView<'_>], layout: &Layout, coefficients: &[f32]) -> Vec<f64> {
     let prototypes = layout.prototypes.unwrap();
     let tensor = &tensors[prototypes.field.tensor];
     let elements = tensor.elements().unwrap();
     let number = |pixel: usize, channel: usize| {
         let element = elements.to_f32(prototypes.field.index(pixel, channel));
-        f64::from(tensor.quantization.map_or(element, |of| of.number(element)))
+        f64::from(tensor.quantization.map_or(element, |quantization| quantization.number(element)))
     };
     let logit = |pixel| {
         let channels = coefficients.iter().enumerate();
-        channels.map(|(channel, &of)| f64::from(of) * number(pixel, channel)).sum()
+        channels
+            .map(|(channel, &coefficient)| f64::from(coefficient) * number(pixel, channel))
+            .sum()
     };
     (0..prototypes.pixels()).map(logit).collect()
 }
 
-/// Calls `act` with each case that has masks: its name, its folder, and what it is decoded with.
+/// Calls `act` for each case that has masks, with its name, its folder, and what is needed to
+/// decode it.
 fn with_cases(act: impl Fn(&str, &Path, &Case, &[TensorView<'_>], &Layout, &Params)) -> usize {
     let cases = CASES.iter().filter(|(_, decoder, _)| decoder.ends_with("-seg"));
     cases
@@ -95,7 +101,7 @@ fn recorded_outputs_have_the_expected_masks() {
     assert!(cases == 5 || data::path("data/models2026").is_none());
 }
 
-/// Whether a pixel of the whole prototypes or frame is set.
+/// Returns true if the mask sets the pixel `at` of the whole prototypes or the whole frame.
 fn is_set(mask: &Mask<'_>, at: [usize; 2]) -> bool {
     let first = [mask.left as usize, mask.top as usize];
     let [Some(x), Some(y)] = [0, 1].map(|axis| at[axis].checked_sub(first[axis])) else {
@@ -106,7 +112,7 @@ fn is_set(mask: &Mask<'_>, at: [usize; 2]) -> bool {
 }
 
 #[test]
-fn masks_of_the_frame_are_those_of_an_interpolation_in_double_precision() {
+fn masks_of_the_frame_equal_an_interpolation_in_double_precision() {
     with_cases(|name, _, case, views, layout, params| {
         let frame = [250, 333];
         let model = case.model.map(|side| side as u32);
@@ -139,12 +145,13 @@ fn masks_of_the_frame_are_those_of_an_interpolation_in_double_precision() {
     });
 }
 
-/// The logits of the frame's pixels in double precision.
+/// Logits of the frame's pixels, interpolated in double precision.
 struct FrameLogits {
     logits: Vec<f64>,
     /// Columns and rows of the prototypes.
     size: [usize; 2],
-    /// Pixels of the prototypes per pixel of the frame, and the position of the frame's edge there.
+    /// How many prototype pixels a frame pixel spans, and where the frame's edge is in the
+    /// prototypes.
     ratio: [f64; 2],
     offset: [f64; 2],
 }
@@ -159,16 +166,18 @@ impl FrameLogits {
         let prototypes = layout.prototypes.unwrap();
         let size = [prototypes.width, prototypes.height];
         let frame = place.frame.unwrap();
-        let of = |axis: usize| size[axis] as f64 / f64::from(place.model_size[axis]);
+        let prototypes_per_input_pixel =
+            |axis: usize| size[axis] as f64 / f64::from(place.model_size[axis]);
         Self {
             logits: logits(tensors, layout, coefficients),
             size,
-            ratio: [0, 1].map(|axis| frame.ratio[axis] * of(axis)),
-            offset: [0, 1].map(|axis| frame.offset[axis] * of(axis)),
+            ratio: [0, 1].map(|axis| frame.ratio[axis] * prototypes_per_input_pixel(axis)),
+            offset: [0, 1].map(|axis| frame.offset[axis] * prototypes_per_input_pixel(axis)),
         }
     }
 
-    /// The sum over all pixels of the prototypes, weighted by their distance, which is less than 1 for at most four.
+    /// Interpolates: sums up all pixels of the prototypes, weighted by their distance. At most four
+    /// are nearer than 1 and have a weight.
     fn at(&self, pixel: [u32; 2]) -> f64 {
         let position = [0, 1].map(|axis| {
             let center = (f64::from(pixel[axis]) + 0.5) * self.ratio[axis] + self.offset[axis];
@@ -179,9 +188,9 @@ impl FrameLogits {
             (first..=first + 1).filter(move |&at| at < self.size[axis])
         };
         let weight = |axis: usize, at: usize| 1.0 - (position[axis] - at as f64).abs();
-        let of_row = |y: usize| -> f64 {
+        let row_sum = |y: usize| -> f64 {
             near(0).map(|x| weight(0, x) * self.logits[y * self.size[0] + x]).sum()
         };
-        near(1).map(|y| weight(1, y) * of_row(y)).sum()
+        near(1).map(|y| weight(1, y) * row_sum(y)).sum()
     }
 }

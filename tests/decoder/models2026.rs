@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded raw outputs of real models, decoded by the decoder of their family, against expected survivors that a
-//! program in NumPy computed (data/models2026).
+//! Recorded outputs of real models. The expected survivors were computed by a NumPy program
+//! (data/models2026).
 
 use std::path::Path;
 
@@ -10,163 +10,54 @@ use nmsfilter_core::engine::{
     ClassThresholds, Detection, Engine, ImagePlace, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::geometry::OrientedBox;
-use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
-use serde_json::Value;
+use nmsfilter_core::tensor::TensorView;
 
+use crate::support::recorded::{CASES, ONE_SCALE, RecordedOutput, RecordedTensor, rows};
 use crate::support::{data, engines};
 
-/// The cases, each with its decoder and how near the corners are: exact where boxes are only moved and scaled.
-pub const CASES: [(&str, &str, f32); 35] = [
-    ("01_six_yolo26/bus", "end2end", 0.0),
-    ("01_six_yolo26/street", "end2end", 0.0),
-    ("01_six_yolo26_tflite/bus", "end2end", 0.0),
-    ("01_six_yolov10/nnstreamer", "end2end", 0.0),
-    ("02_seg_nhwc_layout/bus", "yolov8-seg", 0.0),
-    ("02_seg_yolov8/bus", "yolov8-seg", 0.0),
-    ("02_seg_yolov8/street", "yolov8-seg", 0.0),
-    ("02_seg_yolov8_640/bus", "yolov8-seg", 0.0),
-    ("03_pose_pixels/bus", "yolov8-pose", 0.0),
-    ("03_pose_yolo11_tflite/bus", "yolov8-pose", 0.0),
-    ("03_pose_yolov8_tflite_224/bus", "yolov8-pose", 0.0),
-    ("04_obb/nnstreamer", "yolov8-obb", 0.001),
-    ("05_detr_deimv2/bus", "detr", 0.01),
-    ("05_detr_deimv2/bus_postprocessed", "boxes", 0.0),
-    ("05_detr_deimv2/street", "detr", 0.01),
-    ("05_detr_deimv2/street_postprocessed", "boxes", 0.0),
-    // Corners are computed after scaling here, before it there.
-    ("05_rtdetr_cat_layout/street", "detr", 0.001),
-    ("06_yolox/bus", "yolox-raw", 0.01),
-    ("06_yolox/street", "yolox-raw", 0.01),
-    ("06_yolox_int8/street", "yolox-raw", 0.01),
-    ("07_ssd_raw/nnstreamer0", "ssd", 0.01),
-    ("07_ssd_tf_postprocess/nnstreamer0", "ssd-postprocess", 0.0),
-    ("07_ssd_tflite_postprocess/bus", "ssd-postprocess", 0.0),
-    ("08_retinaface/crowd_selfie", "retinaface", 0.01),
-    ("08_scrfd/crowd_selfie", "scrfd", 0.0),
-    ("08_yunet/crowd_selfie", "yunet", 0.01),
-    ("09_quantised_yolov8/bus", "yolov8", 0.0),
-    ("09_quantised_yolov8/street", "yolov8", 0.0),
-    ("10_efficientnms_layout/street", "efficientnms", 0.0),
-    ("10_nanodet/bus", "nanodet", 0.01),
-    ("10_picodet/street", "picodet", 0.01),
-    ("10_yolonas_layout/street", "boxes", 0.0),
-    ("11_six_with_angle_layout/nnstreamer", "end2end-obb", 0.001),
-    ("11_six_with_keypoints_layout/bus", "end2end-pose", 0.0),
-    ("11_six_with_masks_layout/bus", "end2end-seg", 0.0),
-];
-
-/// A case whose classes are no whole numbers: boxes, scores and classes have one scale.
-const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
-
-/// Families whose outputs are not suppressed.
-const SELECTED: [&str; 6] = ["six", "detr_cat", "detr", "detr_post", "ssd_post", "effnms"];
-
-/// A tensor of a case.
-struct Recorded {
-    name: String,
-    element: ElementType,
-    shape: Vec<usize>,
-    /// Aligned to 8 bytes.
-    words: Vec<u64>,
-    len: usize,
-    quantization: Option<Quantization>,
-}
-
-impl Recorded {
-    fn view(&self) -> TensorView<'_> {
-        let shape = Shape::new(&self.shape).unwrap();
-        let bytes = &bytemuck::cast_slice(&self.words)[..self.len];
-        TensorView::new(&self.name, self.element, shape, Storage::Host(bytes))
-            .with_quantization(self.quantization)
-    }
-}
-
-/// The elements of a `.npy` file, whose type and shape are known.
-fn npy(path: &Path, dtype: &str) -> (Vec<u64>, usize) {
-    let bytes = std::fs::read(path).unwrap();
-    let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let header = std::str::from_utf8(&bytes[10..end]).unwrap();
-    assert!(header.contains(&format!("'descr': '{dtype}', 'fortran_order': False")), "{header}");
-    let elements = &bytes[end..];
-    let mut words = vec![0u64; elements.len().div_ceil(8)];
-    bytemuck::cast_slice_mut(&mut words)[..elements.len()].copy_from_slice(elements);
-    (words, elements.len())
-}
-
-fn numbers(value: &Value) -> Vec<usize> {
-    value.as_array().unwrap().iter().map(|side| side.as_u64().unwrap() as usize).collect()
-}
-
 pub struct Case {
-    family: String,
-    tensors: Vec<Recorded>,
+    tensors: Vec<RecordedTensor>,
     pub model: [f32; 2],
-    normalized: bool,
+    coordinates: Coordinates,
     params: Params,
 }
 
 impl Case {
     pub fn read(folder: &Path) -> Self {
-        let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
-        let case: Value = serde_json::from_str(&text).unwrap();
-        let tensors = case["tensors"].as_object().unwrap().iter().map(|(name, tensor)| {
-            let (element, descr) = match tensor["dtype"].as_str().unwrap() {
-                "float32" => (ElementType::F32, "<f4"),
-                "int8" => (ElementType::I8, "|i1"),
-                "int32" => (ElementType::I32, "<i4"),
-                "int64" => (ElementType::I64, "<i8"),
-                other => panic!("{other}"),
-            };
-            let (words, len) = npy(&folder.join(tensor["file"].as_str().unwrap()), descr);
-            let quantization = tensor["scale"].as_f64().map(|scale| {
-                let zero_point = tensor["zero_point"].as_i64().unwrap() as i32;
-                Quantization::new(scale as f32, zero_point).unwrap()
-            });
-            let shape = numbers(&tensor["shape"]);
-            Recorded { name: name.clone(), element, shape, words, len, quantization }
-        });
-        let tensors = tensors.collect();
-        let family = case["family"].as_str().unwrap().to_owned();
-        let [width, height] = numbers(&case["model_input"])[..] else { panic!("{text}") };
-        let threshold = case["score_threshold"].as_f64().unwrap() as f32;
-        let scale = case["params"]["coordinate_scale"].as_f64().unwrap_or(1.0);
+        let recorded = RecordedOutput::read(folder);
+        let is_greedy = recorded.needs_suppression;
         Self {
-            tensors,
-            model: [width as f32, height as f32],
-            normalized: scale != 1.0,
+            tensors: recorded.tensors,
+            model: recorded.model.map(|side| side as f32),
+            coordinates: if recorded.is_normalized {
+                Coordinates::Normalized
+            } else {
+                Coordinates::Auto
+            },
             params: Params {
-                // There, a score equal to the threshold is below it.
-                thresholds: ClassThresholds::uniform(threshold.next_up()),
-                iou_threshold: case["iou_threshold"].as_f64().unwrap() as f32,
-                method: match SELECTED.contains(&family.as_str()) {
-                    true => Method::None,
-                    false => Method::Greedy,
-                },
+                thresholds: ClassThresholds::uniform(recorded.score_threshold),
+                iou_threshold: recorded.iou_threshold,
+                method: if is_greedy { Method::Greedy } else { Method::None },
                 ..Params::default()
             },
-            family,
         }
     }
 
-    /// Calls `act` with the tensors, their layout by `decoder`, and the parameters.
+    /// Calls `act` with the tensors, the layout that `decoder` makes of them, and the parameters.
     pub fn with<T>(
         &self,
         decoder: &str,
         act: impl FnOnce(&[TensorView<'_>], &Layout, &Params) -> T,
     ) -> T {
-        let views: Vec<TensorView<'_>> = self.tensors.iter().map(Recorded::view).collect();
+        let views: Vec<TensorView<'_>> = self.tensors.iter().map(RecordedTensor::view).collect();
         let (layout, params) = self.layout(&views, decoder);
         act(&views, &layout, &params)
     }
 
-    /// The layout by a decoder, and the parameters for it.
+    /// Returns the layout that a decoder chooses, and the parameters.
     fn layout(&self, views: &[TensorView<'_>], decoder: &str) -> (Layout, Params) {
-        // Other decoders define the unit.
-        let coordinates = match (self.family.as_str(), self.normalized) {
-            ("six" | "v8", true) => Coordinates::Normalized,
-            _ => Coordinates::Auto,
-        };
-        let options = Options { coordinates, model_size: Some(self.model), ..Options::default() };
+        let (coordinates, model_size) = (self.coordinates, Some(self.model));
+        let options = Options { coordinates, model_size, ..Options::default() };
         let layout = decoder::choose(views, decoder::by_name(decoder), options).unwrap().layout;
         (layout, self.params.clone())
     }
@@ -176,7 +67,8 @@ impl Case {
         [ImagePlace::in_model(self.model)]
     }
 
-    /// The survivors by the reference engine, which are those of the engine under test.
+    /// Returns the survivors of the reference engine, after comparing them with those from the
+    /// engine under test.
     fn survivors(&self, decoder: &str) -> Vec<Detection> {
         self.with(decoder, |views, layout, params| {
             let mut reference = Reference::default();
@@ -195,12 +87,11 @@ fn recorded_outputs_have_the_expected_survivors() {
     for (name, decoder, tolerance) in CASES {
         let Some(folder) = data::path(&format!("data/models2026/{name}")) else { return };
         let found = Case::read(&folder).survivors(decoder);
-        let expected = std::fs::read_to_string(folder.join("expected.csv")).unwrap();
-        assert_eq!(found.len(), expected.lines().count() - 1, "{name}");
-        for (found, line) in found.iter().zip(expected.lines().skip(1)) {
-            let numbers: Vec<f32> = line.split(',').map(|number| number.parse().unwrap()).collect();
-            let [x1, y1, x2, y2, score, class, anchor, ..] = numbers[..] else { panic!("{line}") };
-            let what = format!("{name}: {found:?}, {line}");
+        let expected = rows(&folder.join("expected.csv"));
+        assert_eq!(found.len(), expected.len(), "{name}");
+        for (found, row) in found.iter().zip(&expected) {
+            let [x1, y1, x2, y2, score, class, anchor, ..] = row[..] else { panic!("{row:?}") };
+            let what = format!("{name}: {found:?}, {row:?}");
             assert_eq!((found.class, found.anchor), (class as u32, anchor as u32), "{what}");
             let pairs = [(found.x1, x1), (found.y1, y1), (found.x2, x2), (found.y2, y2)];
             assert!(pairs.iter().all(|(a, b)| (a - b).abs() <= tolerance), "{what}");
@@ -213,15 +104,9 @@ fn recorded_outputs_have_the_expected_survivors() {
     }
 }
 
-/// The numbers of the lines of a table of expected survivors.
-fn rows(path: &Path) -> Vec<Vec<f32>> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let numbers = |line: &str| line.split(',').map(|number| number.parse().unwrap()).collect();
-    text.lines().skip(1).map(numbers).collect()
-}
-
-/// The three ways to suppress the oriented boxes of a recorded output: by the polygons, by the probabilistic IoU, and as
-/// Ultralytics does, where suppressed boxes suppress and a measure equal to the threshold suffices.
+/// Oriented boxes of a recorded output are suppressed in three ways: by the overlap of polygons, by
+/// the probabilistic IoU, and as Ultralytics does. Ultralytics lets suppressed boxes suppress
+/// others, and suppresses at a measure equal to the threshold.
 #[test]
 fn oriented_boxes_have_the_expected_survivors_by_each_measure() {
     let Some(folder) = data::path("data/models2026/04_obb/nnstreamer") else { return };
@@ -256,7 +141,7 @@ fn oriented_boxes_have_the_expected_survivors_by_each_measure() {
     }
 }
 
-/// What survivors carry: center, size and angle.
+/// Survivors have columns with center, size and angle.
 #[test]
 fn survivors_have_the_expected_oriented_boxes() {
     for (name, decoder) in [
@@ -265,7 +150,7 @@ fn survivors_have_the_expected_oriented_boxes() {
     ] {
         let Some(folder) = data::path(&format!("data/models2026/{name}")) else { return };
         let case = Case::read(&folder);
-        let views: Vec<TensorView<'_>> = case.tensors.iter().map(Recorded::view).collect();
+        let views: Vec<TensorView<'_>> = case.tensors.iter().map(RecordedTensor::view).collect();
         let (mut layout, params) = case.layout(&views, decoder);
         let details = Details::prepare(&mut layout, true);
         let mut fast = engines::fast();
@@ -285,17 +170,13 @@ fn survivors_have_the_expected_oriented_boxes() {
     }
 }
 
-/// The expected survivors have classes that are rounded. Here, only those with a whole class survive.
+/// The expected survivors have rounded classes. This project rejects candidates whose class is not a
+/// whole number.
 #[test]
-fn classes_that_are_no_whole_numbers_are_rejected() {
+fn classes_that_are_not_whole_numbers_are_rejected() {
     let Some(folder) = data::path(&format!("data/models2026/{ONE_SCALE}")) else { return };
     let found = Case::read(&folder).survivors("end2end");
-    let expected = std::fs::read_to_string(folder.join("expected.csv")).unwrap();
-    let rows: Vec<Vec<f32>> = expected
-        .lines()
-        .skip(1)
-        .map(|line| line.split(',').map(|number| number.parse().unwrap()).collect())
-        .collect();
+    let rows = rows(&folder.join("expected.csv"));
     assert_eq!((found.len(), rows.len()), (2, 5));
     let expected = rows.iter().filter(|row| found.iter().any(|d| d.anchor as f32 == row[6]));
     for (found, row) in found.iter().zip(expected) {
@@ -304,7 +185,7 @@ fn classes_that_are_no_whole_numbers_are_rejected() {
     }
 }
 
-/// The folders that this test does not have are found.
+/// Fails if data/models2026 contains a folder that the table lacks.
 #[test]
 fn every_recorded_case_is_in_the_table() {
     let Some(root) = data::path("data/models2026") else { return };
@@ -324,9 +205,10 @@ fn every_recorded_case_is_in_the_table() {
     assert_eq!(found, expected);
 }
 
-/// The priors that the description of SSD generates are those that TensorFlow's models have in a tensor.
+/// The priors that the description of SSD generates are equal to a tensor of priors in TensorFlow's
+/// models.
 #[test]
-fn the_generated_priors_of_ssd_are_the_recorded_ones() {
+fn the_generated_priors_of_ssd_equal_the_recorded_priors() {
     let Some(folder) = data::path("data/models2026/07_ssd_raw/nnstreamer0") else { return };
     let with_tensor = Case::read(&folder);
     let generated = Case {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which dimension of the prototypes of masks is their number: with models of every size, in both orders of the
-//! dimensions, and with what users know.
+//! Finding the dimension of a prototype tensor that is the number of prototypes: for models of
+//! every size, with dimensions in both orders, and with whatever the user specified.
 
 use nmsfilter_core::decoder::{self, ChoiceError, Layout, LayoutError, Options};
 use nmsfilter_core::tensor::TensorView;
 
 const CHANNELS: usize = 32;
 
-/// An exported model: width and height of its input, its classes, and the orders of its outputs' dimensions.
+/// An exported model: width and height of its input, number of classes, and the order of its
+/// outputs' dimensions.
 #[derive(Clone, Copy, Debug)]
 struct Model {
     size: [usize; 2],
@@ -23,9 +24,10 @@ impl Model {
         let values = 4 + self.classes + CHANNELS;
         let output = if self.is_transposed { [1, anchors, values] } else { [1, values, anchors] };
         let [rows, columns] = [height / 4, width / 4];
-        let prototypes = match self.is_channels_last {
-            true => [1, rows, columns, CHANNELS],
-            false => [1, CHANNELS, rows, columns],
+        let prototypes = if self.is_channels_last {
+            [1, rows, columns, CHANNELS]
+        } else {
+            [1, CHANNELS, rows, columns]
         };
         let numbers = [output.iter().product(), prototypes.iter().product()]
             .map(|count: usize| vec![0.5f32; count]);
@@ -37,7 +39,7 @@ impl Model {
         decoder::choose(&tensors, seg, options).map(|choice| choice.layout)
     }
 
-    /// Asserts that `layout` is the model's.
+    /// Asserts that `layout` fits the model.
     fn check(self, layout: &Layout) {
         let masks = layout.prototypes.as_ref().unwrap();
         let [width, height] = self.size;
@@ -92,7 +94,8 @@ fn the_size_of_the_models_input_decides() {
     }
 }
 
-/// The number of classes decides, unless the first and the last dimension are equal.
+/// If the input size is unknown, the number of classes decides, unless the first and last
+/// dimensions are equal.
 #[test]
 fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
     let (mut read, mut refused) = (0, 0);
@@ -109,7 +112,7 @@ fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
             }
             other => panic!("{model:?}: {:?}", other.err()),
         }
-        // Another size, such as that of frames, says nothing.
+        // A size that is not the model's, such as the frame's, does not help.
         for options in [Options::default(), with_size([1000, 700], Options::default())] {
             match model.layout(options) {
                 Ok(layout) => {

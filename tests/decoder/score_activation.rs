@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The option `score_activation` with every decoder: scores against formulas that are written out here.
+//! The option `score_activation` with every decoder. The expected scores are formulas in this file.
 
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::decoder::{self, Layout, LayoutError, Options, decoders};
@@ -10,7 +10,8 @@ use crate::support::engines;
 
 type Shapes = &'static [(&'static str, &'static [usize])];
 
-/// Tensors that each decoder reads: of a model with an input of 32x32 pixels and 3 classes, where it has classes.
+/// For each decoder, tensors that it reads. The model has 32x32 pixels, and 3 classes if it has
+/// any.
 const TENSORS: &[(&str, Shapes)] = &[
     ("windows", &[("windows", &[9, 4])]),
     ("boxes", &[("boxes", &[1, 9, 4]), ("scores", &[1, 9, 3])]),
@@ -94,7 +95,8 @@ fn layout_of(
     decoder::choose(tensors, decoder::by_name(name), options).map(|choice| choice.layout)
 }
 
-/// The numbers of the first anchor of each layout are replaced: the logits of its scores, its objectness and its class.
+/// Sets the logits of scores and objectness at every anchor that the layout addresses, and compares
+/// the decoded scores with the formula.
 #[test]
 fn every_decoder_obeys_the_activation_that_is_set() {
     let names: Vec<&str> = decoders().iter().map(|decoder| decoder.name()).collect();
@@ -105,14 +107,16 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             shapes.iter().map(|(_, shape)| vec![1.0; shape.iter().product()]).collect();
         let views = |numbers: &'static [Vec<f32>]| -> Vec<TensorView<'static>> {
             let tensors = shapes.iter().zip(numbers);
-            tensors.map(|((id, shape), of)| TensorView::from_slice(id, shape, of)).collect()
+            tensors
+                .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
+                .collect()
         };
         let tensors = views(numbers.clone().leak());
         let layout = layout_of(name, &tensors, Some(Activation::Sigmoid))
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(layout.score.activation, Activation::Sigmoid, "{name}");
 
-        // Every anchor has the logit 2 of the last of its classes, and -3 of the others.
+        // Every anchor has the logit 2 for its last class, and -3 for all others.
         let first = usize::from(layout.score.background);
         let anchors = layout.groups.iter().flat_map(|g| (0..g.anchors).map(move |a| (g, a)));
         for (group, anchor) in anchors {
@@ -128,7 +132,7 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             if let Some(objectness) = group.objectness {
                 set(objectness, 0, 1.5);
             }
-            // A square, whose box is one in every format.
+            // These four numbers are a valid box in every box format.
             for (component, number) in [2.0, 2.0, 3.0, 3.0].into_iter().enumerate() {
                 if component < layout.boxes.components() {
                     set(group.boxes, component, number);
@@ -167,7 +171,7 @@ fn every_decoder_obeys_the_activation_that_is_set() {
     }
 }
 
-/// Softmax needs the score of the background or of another class.
+/// Softmax needs a second score: the background's or another class's.
 #[test]
 fn softmax_of_a_single_score_is_an_error() {
     for &(name, shapes) in TENSORS {
@@ -176,7 +180,7 @@ fn softmax_of_a_single_score_is_an_error() {
         let tensors: Vec<TensorView<'_>> = shapes
             .iter()
             .zip(&numbers)
-            .map(|((id, shape), of)| TensorView::from_slice(id, shape, of))
+            .map(|((id, shape), elements)| TensorView::from_slice(id, shape, elements))
             .collect();
         let single = [
             "windows",
@@ -204,7 +208,7 @@ fn softmax_of_a_single_score_is_an_error() {
     }
 }
 
-/// The probability of a face is that of softmax over background and face.
+/// A face's probability is the softmax over background and face.
 #[test]
 fn the_background_of_ultraface_is_in_the_sum_of_softmax() {
     let (boxes, scores) = ([0.1f32, 0.1, 0.5, 0.5].repeat(2), [1.0f32, 3.0, 2.0, -1.0]);

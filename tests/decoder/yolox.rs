@@ -13,7 +13,8 @@ fn choose(id: &str, shape: &[usize], decoder: Option<&str>) -> Result<Choice, Ch
     decoder::choose(&[TensorView::from_slice(id, shape, &zeros)], decoder, Options::default())
 }
 
-/// The survivors of one image of 416 x 416 pixels, by the reference engine and by the fast one.
+/// Returns the survivors of one image of 416 x 416 pixels. The reference engine and the fast engine
+/// must agree.
 fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detection> {
     let tensors = [TensorView::from_slice("yolox-out", shape, elements)];
     let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
@@ -35,7 +36,7 @@ fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detectio
 }
 
 #[test]
-fn it_is_chosen_by_its_id_or_by_name_only() {
+fn yolox_is_chosen_only_by_its_id_or_name() {
     let by_id = choose("yolox-out", &[1, 3549, 85], None).unwrap();
     let by_name = choose("out", &[1, 3549, 85], Some("yolox")).unwrap();
     for (choice, reason) in [(by_id, Reason::Id), (by_name, Reason::Shape)] {
@@ -48,7 +49,7 @@ fn it_is_chosen_by_its_id_or_by_name_only() {
 }
 
 #[test]
-fn its_layout_is_that_of_yolov5() {
+fn the_layout_of_yolox_equals_the_layout_of_yolov5() {
     let yolox = choose("yolox-out", &[1, 30, 8], None).unwrap().layout;
     let yolov5 = choose("yolo-v5-out", &[1, 30, 8], None).unwrap().layout;
     assert!(!yolox.normalized);
@@ -56,7 +57,7 @@ fn its_layout_is_that_of_yolov5() {
 }
 
 #[test]
-fn other_shapes_are_errors() {
+fn shapes_of_other_families_are_errors() {
     for shape in [&[1, 85, 3549][..], &[1, 30, 5], &[1, 5, 6], &[30], &[1, 1, 30, 85]] {
         let error = choose("yolox-out", shape, None).err().unwrap().to_string();
         assert!(error.contains("decoder yolox expects one tensor [1,N,5+C]"), "{shape:?}: {error}");
@@ -82,7 +83,7 @@ fn coordinates_are_pixels_unless_the_property_says_otherwise() {
 fn class_scores_are_multiplied_by_objectness() {
     let mut rows = [[0.0f32; 7]; 7];
     rows[1] = [20.0, 30.0, 8.0, 4.0, 0.5, 0.25, 0.75];
-    // Suppressed by the next one, which has the same class and a higher score.
+    // The next row suppresses this one: its class is equal and its score is higher.
     rows[4] = [60.0, 60.0, 10.0, 10.0, 0.75, 0.5, 0.25];
     rows[5] = [61.0, 60.0, 10.0, 10.0, 1.0, 0.5, 0.0];
     let found = survivors(rows.as_flattened(), &[1, 7, 7], &Params::default());
@@ -92,15 +93,16 @@ fn class_scores_are_multiplied_by_objectness() {
     assert_eq!(found, expected);
 }
 
-/// The elements of a `.npy` file of 32-bit floating-point numbers.
+/// Returns the elements of a `.npy` file of f32.
 fn npy(bytes: &[u8]) -> Vec<f32> {
     let header = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let elements = bytes[10 + header..].as_chunks::<4>().0;
     elements.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
 }
 
-/// Decodes the boxes of a raw output as YOLOX's export does: a cell's index plus the offset, and the
-/// exponential of the side, times the stride of the cell's grid.
+/// Decodes the boxes of a raw output as YOLOX's export does: the center is the cell's index plus
+/// the offset, the side is the exponential of the element, and both are multiplied by the stride of
+/// the cell's grid.
 fn decode_boxes(rows: &mut [f32], side: usize) {
     let cells = [8, 16, 32].into_iter().flat_map(|stride| {
         let cells = side / stride;
@@ -114,7 +116,7 @@ fn decode_boxes(rows: &mut [f32], side: usize) {
     }
 }
 
-/// Outputs of YOLOX-nano; the expected survivors are those of a decoder in NumPy.
+/// Outputs of YOLOX-nano. A NumPy decoder computed the expected survivors.
 #[test]
 fn recorded_outputs_have_the_expected_survivors() {
     for (case, count) in [("bus", 5), ("street", 16)] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches of frames with a model's outputs, and the objects that are expected on them.
+//! Batches of frames with the outputs of models, and the objects that are expected on the frames.
 //!
-//! In: a [`Scene`]: frames, models, and a random seed for each frame's tensors. Out: buffers with the batch, from
-//! a [`Producer`] that works like nvinfer; and for each frame the objects that follow from `Reference` and
-//! `Mapping`.
+//! In: a [`Scene`] with frames, models, and a random seed for each frame's tensors. Out: buffers
+//! with the batch, from a [`Producer`] that works like nvinfer; and for each frame the expected
+//! objects, computed by `Reference` and `Mapping`.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ pub struct TestModel {
     pub unique_id: u32,
     pub format: Format,
     pub half: bool,
-    /// Width and height of its input.
+    /// Width and height of the model's input.
     pub input: [u32; 2],
     pub anchors: usize,
     pub classes: usize,
-    /// Around which anchors have their boxes; `None` for one for each 12 anchors.
+    /// Number of objects around which the boxes lie; `None` for one object per 12 anchors.
     pub objects: Option<usize>,
     pub letterbox: Letterbox,
 }
@@ -75,7 +75,7 @@ impl Default for TestModel {
 }
 
 impl TestModel {
-    /// The letterbox that the element takes from the tensors of this version.
+    /// Returns the letterbox that the element finds in the tensors of this version.
     pub fn known_letterbox(&self) -> Letterbox {
         let version = libraries::version();
         if version < Version::new(6, 1) || self.letterbox == Letterbox::None {
@@ -112,8 +112,8 @@ pub struct HostLayer {
     pub elements: Elements,
 }
 
-/// The outputs of `model` for a random frame: clusters of boxes, some of them in the border of a letterbox or
-/// beyond the model's input.
+/// Returns the outputs of `model` for a random frame: clusters of boxes, some of them in the border
+/// of a letterbox or outside of the model's input.
 pub fn outputs(model: &TestModel, seed: u64) -> Vec<HostLayer> {
     let mut rng = Rng::with_seed(seed);
     let [width, height] = model.input.map(|side| side as f32);
@@ -150,16 +150,19 @@ pub fn outputs(model: &TestModel, seed: u64) -> Vec<HostLayer> {
             vec![("output", vec![n, 5 + c], (0..n).flat_map(row).collect())]
         }
         Format::Boxes => {
-            // Corners.
+            // Corners of the boxes.
             let corners = boxes
                 .iter()
                 .flat_map(|&[x, y, w, h]| [x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0]);
             vec![("scores", vec![n, c], scores.concat()), ("boxes", vec![n, 4], corners.collect())]
         }
     };
-    let elements = |all: Vec<f32>| match model.half {
-        false => Elements::F32(all),
-        true => Elements::F16(all.into_iter().map(f16::from_f32).collect()),
+    let elements = |all: Vec<f32>| {
+        if model.half {
+            Elements::F16(all.into_iter().map(f16::from_f32).collect())
+        } else {
+            Elements::F32(all)
+        }
     };
     layers
         .into_iter()
@@ -167,23 +170,23 @@ pub fn outputs(model: &TestModel, seed: u64) -> Vec<HostLayer> {
         .collect()
 }
 
-/// Where the tensors are.
+/// The memory that contains the tensors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Memory {
-    /// Host pointers; device pointers are null, as nvinferserver leaves them.
+    /// Host pointers. Device pointers are null, as with nvinferserver.
     Host,
-    /// Device pointers; host pointers are null.
+    /// Device pointers. Host pointers are null.
     Device,
-    /// Both.
+    /// Host and device pointers to equal tensors.
     Both,
-    /// Device pointers, and host pointers to other tensors, as `disable-output-host-copy` leaves them.
+    /// Device pointers, and host pointers to other tensors, as with `disable-output-host-copy`.
     Stale,
-    /// Host pointers, and device pointers that are no memory of the process.
+    /// Host pointers, and device pointers that are not memory of the process.
     InvalidDevice,
 }
 
 impl Memory {
-    /// That of the backend under test. On a GPU the host pointers are stale.
+    /// The memory for the backend under test. On a GPU, the host pointers are stale.
     pub fn usual() -> Self {
         if engines::on_gpu() { Self::Stale } else { Self::Host }
     }
@@ -193,37 +196,38 @@ impl Memory {
     }
 }
 
-/// Where the size of a frame is, which is that of [`Frame::pipeline`] in the scene.
+/// The places that contain the size of a frame, which the scene has in [`Frame::pipeline`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
-    /// In the frame's metadata, as the old nvstreammux writes it. The buffer has no surfaces.
+    /// The frame's metadata, as the old nvstreammux writes it. The buffer has no surfaces.
     Metadata,
-    /// In the surface at the index `batch_id`, as behind the new nvstreammux. The metadata has none.
+    /// The surface at the index `batch_id`, as behind the new nvstreammux. The metadata has no
+    /// size.
     Surfaces,
-    /// As [`Surfaces`](Self::Surfaces), and the metadata has this size, as behind the old nvstreammux and an element
-    /// that scales its buffers.
+    /// The surface at the index `batch_id`, while the metadata contains this outdated size. The old
+    /// nvstreammux and an element that scales its buffers leave such frames.
     SurfacesBeside([u32; 2]),
 }
 
-/// A frame, and for each model the seed of its tensors, or none.
+/// A frame, and for each model the seed of its tensors, or `None` if the frame has no tensors.
 #[derive(Clone, Debug)]
 pub struct FrameSpec {
     pub meta: Frame,
     pub seeds: Vec<Option<u64>>,
 }
 
-/// What a batch has.
+/// The description of a batch.
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub frames: Vec<FrameSpec>,
     pub models: Vec<TestModel>,
     pub sizes: Sizes,
     pub memory: Memory,
-    /// The GPU that has the device memory.
+    /// The GPU whose memory contains the tensors.
     pub gpu: u32,
-    /// Whether frames are in the memory in random order and with gaps between them.
+    /// If true, frames are in memory in random order and with gaps between them.
     pub scattered: bool,
-    /// The value of `score-threshold`.
+    /// The value of the property `score-threshold`.
     pub score_threshold: f32,
 }
 
@@ -258,18 +262,19 @@ impl Scene {
         self
     }
 
-    /// The surfaces of a buffer, if it has some. Those of frames that are not in the batch have a size of their own.
+    /// Returns the surfaces of a buffer, if it has any. Surfaces without a frame in the batch get a
+    /// size that no frame has.
     pub fn surfaces(&self) -> Option<Surfaces> {
-        let of = |batch_id: u32| {
+        let size = |batch_id: u32| {
             let frame = self.frames.iter().find(|frame| frame.meta.batch_id == batch_id);
             frame.map_or([7, 5], |frame| frame.meta.pipeline)
         };
         let count = self.frames.iter().map(|frame| frame.meta.batch_id + 1).max().unwrap_or(0);
-        let sizes = (0..count).map(of).collect();
+        let sizes = (0..count).map(size).collect();
         (self.sizes != Sizes::Metadata).then(|| Surfaces { sizes, ..Surfaces::default() })
     }
 
-    /// What the muxer writes into the metadata of `frame`.
+    /// Returns what the muxer writes into the metadata of `frame`.
     fn meta(&self, frame: &FrameSpec) -> Frame {
         let pipeline = match self.sizes {
             Sizes::Metadata => frame.meta.pipeline,
@@ -284,8 +289,8 @@ impl Scene {
         self
     }
 
-    /// The survivors of frame `index` from model number `model`, in pixels of the model's input, and the mapping to
-    /// the frame, if it was fitted by `letterbox`.
+    /// Returns the survivors of frame `index` from model number `model`, in pixels of the model's
+    /// input, and the mapping to a frame that was fitted by `letterbox`.
     pub fn survivors(
         &self,
         index: usize,
@@ -320,7 +325,7 @@ impl Scene {
         (outcome.group(0).survivors.to_vec(), mapping)
     }
 
-    /// The objects that are expected for these survivors.
+    /// Returns the objects that are expected for these survivors.
     pub fn expected(&self, index: usize, model: usize, letterbox: Letterbox) -> Vec<Object> {
         let (survivors, mapping) = self.survivors(index, model, letterbox);
         let object = |region: Region| {
@@ -336,23 +341,23 @@ impl Scene {
 /// Attaches batches to buffers, as nvstreammux and one nvinfer per model do.
 pub struct Producer {
     scene: Scene,
-    /// Of each model.
+    /// One item per model.
     outputs: Vec<ModelOutputs>,
 }
 
-/// The outputs of a model for all frames, and the pool of their memories.
+/// The outputs of a model for all frames, and a pool of memory for them.
 struct ModelOutputs {
     model: TestModel,
     pool: Arc<Pool>,
     memory: Memory,
     gpu: u32,
-    /// Of each frame with tensors: its layers.
+    /// Layers of each frame that has tensors.
     frames: Vec<Vec<HostLayer>>,
-    /// Of each layer and frame: the offset in the memory.
+    /// Offset in the memory, by layer and frame.
     offsets: Vec<Vec<usize>>,
-    /// The memory's content.
+    /// Content of the memory.
     content: Vec<u8>,
-    /// Another content.
+    /// Other content, for stale host memory.
     stale: Vec<u8>,
     on_device: Option<OnDevice>,
 }
@@ -360,18 +365,18 @@ struct ModelOutputs {
 struct OnDevice {
     stream: Stream,
     pinned: PinnedBuffer,
-    /// Of each batch of outputs of the pool.
+    /// Device memory for each batch of outputs in the pool.
     buffers: Vec<DeviceBuffer>,
 }
 
 impl Producer {
-    /// One with pools of `pool` batches of outputs; nvinfer has 6.
+    /// Makes a producer with pools of `pool` batches of outputs; nvinfer has 6.
     pub fn new(scene: &Scene, pool: u32) -> Self {
         let outputs = |index| ModelOutputs::new(scene, index, pool);
         Self { scene: scene.clone(), outputs: (0..scene.models.len()).map(outputs).collect() }
     }
 
-    /// The pool of the model of this index.
+    /// Returns the pool of the model with this index.
     pub fn pool(&self, model: usize) -> Arc<Pool> {
         self.outputs[model].pool.clone()
     }
@@ -405,7 +410,7 @@ impl ModelOutputs {
         let layers = frames.first().map_or(0, Vec::len);
         let mut end = 0;
         let mut rng = Rng::with_seed(5);
-        // A layer has the frames one after the other.
+        // A layer's frames are contiguous.
         let offsets = (0..layers)
             .map(|layer| {
                 let mut order: Vec<usize> = (0..frames.len()).collect();
@@ -455,14 +460,15 @@ impl ModelOutputs {
         content
     }
 
-    /// A batch of outputs, with the tensors.
+    /// Waits for a batch of outputs and writes the tensors to it.
     fn acquire(&self) -> Output {
         let output = self.pool.acquire();
         let host = match self.memory {
             Memory::Stale => &self.stale,
             _ => &self.content,
         };
-        // SAFETY: the memory has as many bytes, and nothing reads it before the tensors are attached.
+        // SAFETY: the memory is as long as `host`, and nothing reads it before the tensors are
+        // attached.
         unsafe { output.memory().copy_from_nonoverlapping(host.as_ptr(), host.len()) };
         if let Some(on_device) = &self.on_device {
             on_device.upload(output.index());
@@ -470,7 +476,7 @@ impl ModelOutputs {
         output
     }
 
-    /// The tensors of the frame of this index, among those with tensors.
+    /// Returns the tensors of the frame with this index among the frames that have tensors.
     fn tensors(&self, frame: usize, output: &Output) -> Tensors {
         let host = output.memory() as u64;
         let device = match (&self.on_device, self.memory) {
@@ -492,7 +498,7 @@ impl ModelOutputs {
     }
 }
 
-/// The tensors of a model with its description, without layers.
+/// Returns the metadata of a model's tensors, without layers.
 pub fn tensors_of(model: &TestModel) -> Tensors {
     Tensors {
         unique_id: model.unique_id,
@@ -513,7 +519,7 @@ impl OnDevice {
         Self { stream: Stream::new(&device).unwrap(), pinned, buffers }
     }
 
-    /// Copies the tensors to the device memory of this index, and waits for it.
+    /// Copies the tensors to the device memory with this index, and waits for the copy.
     fn upload(&self, index: usize) {
         self.stream.upload(&self.pinned, &self.buffers[index], self.pinned.len()).unwrap();
         self.stream.synchronize().unwrap();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A part of DeepStream 9.1: NVIDIA's own libraries of metadata, and elements that are compiled from NVIDIA's source.
+//! A part of DeepStream 9.1: NVIDIA's own metadata libraries, and elements compiled from NVIDIA's
+//! source.
 //!
-//! `tests/nvidia/build.sh` builds it, with libraries of the Python Package Index. As root it also installs the Debian
-//! packages that it needs, which `tests/run.sh` has installed before. What is built is kept in the folder
-//! `NMSFILTER_CACHE`. [`FOLDER`] names a kit that was built before, as on a GPU machine.
+//! `tests/nvidia/build.sh` builds the kit with libraries of the Python Package Index. When it runs
+//! as root, it also installs the Debian packages that it needs (`tests/run.sh` has installed them
+//! before). The result is kept in the folder `NMSFILTER_CACHE`. [`FOLDER`] names a kit that was
+//! built elsewhere, which GPU machines use.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -13,14 +15,15 @@ use std::sync::OnceLock;
 use crate::support::skip::skip;
 use crate::support::{data, library, project};
 
-/// The variable with the folder of a kit. Processes that need it are started with it.
+/// Variable with the folder of a kit. It is set for processes that need the kit.
 pub const FOLDER: &str = "NMSFILTER_NVIDIA_KIT";
 
-/// The folders of the kit.
+/// The folder of a kit.
 pub struct Kit(PathBuf);
 
 impl Kit {
-    /// The kit, which is built if it was not before; `None`, which is reported as a skip, if it cannot be built here.
+    /// Returns the kit, and builds it if necessary. If it cannot be built on this machine, returns
+    /// `None` and reports a skip.
     pub fn get() -> Option<Self> {
         static KIT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         if let Some(kit) = Self::given() {
@@ -39,7 +42,7 @@ impl Kit {
         }
     }
 
-    /// The kit that [`FOLDER`] names.
+    /// Returns the kit that [`FOLDER`] names.
     pub fn given() -> Option<Self> {
         Some(Self(std::env::var_os(FOLDER)?.into()))
     }
@@ -48,28 +51,28 @@ impl Kit {
         &self.0
     }
 
-    /// Whether nvinfer runs on the host's memory.
+    /// Returns true if this kit's nvinfer runs in host memory.
     pub fn is_on_host(&self) -> bool {
         self.0.join("host").is_dir()
     }
 
-    /// The folder of the libraries.
+    /// Returns the folder of the libraries.
     pub fn libraries(&self) -> PathBuf {
         self.0.join("lib")
     }
 
-    /// The plugin file with nvstreammux.
+    /// Returns the plugin file with nvstreammux.
     pub fn nvstreammux(&self) -> PathBuf {
         self.plugin("nvdsgst_multistream")
     }
 
-    /// The plugin file of this name.
+    /// Returns the plugin file with this name.
     pub fn plugin(&self, name: &str) -> PathBuf {
         self.0.join(format!("plugins/lib{name}.so"))
     }
 }
 
-/// The folder in which what is built for tests is kept.
+/// Returns the folder in which tests keep what they build.
 fn cache() -> PathBuf {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     variable("NMSFILTER_CACHE").unwrap_or_else(|| {
@@ -89,26 +92,26 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    // Another process may build it at the same time.
+    // Another process may build the kit at the same time, so the build has a folder for this
+    // process.
     let new = folder.with_extension(std::process::id().to_string());
     let script = project::path("tests/nvidia/build.sh");
     let output = Command::new(script).args([sources, &new]).arg("--no-gpu").output();
     let output = output.map_err(|error| error.to_string())?;
     let moved = output.status.success() && std::fs::rename(&new, &folder).is_ok();
     if !moved {
-        // What is left of it does no harm.
+        // Leftover files of a failed build are harmless.
         let _ = std::fs::remove_dir_all(&new);
     }
-    match folder.is_dir() {
-        true => Ok(folder),
-        false => {
-            let messages = String::from_utf8_lossy(&output.stderr);
-            Err(messages.trim().lines().last().unwrap_or("no message").to_owned())
-        }
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        let messages = String::from_utf8_lossy(&output.stderr);
+        Err(messages.trim().lines().last().unwrap_or("no message").to_owned())
     }
 }
 
-/// Hashes a file, or those of a folder.
+/// Hashes a file, or all files of a folder.
 fn hash(path: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
     if !path.is_dir() {
         path.file_name().hash(hasher);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The crate's table of DeepStream's structures is that of the transcription of each version, and of NVIDIA's headers.
+//! The crate's table of DeepStream's structures agrees with the transcription of each version, and
+//! with NVIDIA's headers.
 //!
-//! Each table is written as assertions in C, which are compiled with the structures.
+//! Each table is written as assertions in C, which are compiled together with the structures.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
 use crate::support::scratch::ScratchFile;
 
-/// The assertions for a table.
+/// Writes the assertions for a table.
 fn assertions(layout: &StructureLayout) -> String {
     let mut program = String::from("#include \"headers.h\"\n");
     let mut equal = |theirs: &str, ours: u64| {
@@ -57,7 +58,7 @@ fn assertions(layout: &StructureLayout) -> String {
         equal("NVDS_ROI_META", roi_meta as u64);
     }
     for (number, (name, expected)) in (0..).zip(DATA_TYPES) {
-        // Of 7.1 and later, and of 8.0 and later.
+        // Constants that exist since 7.1 or 8.0 only.
         let first = match name {
             "INT64" => Version::new(7, 1),
             "UINT8" => Version::new(8, 0),
@@ -94,9 +95,10 @@ fn compile(program: &str, structures: Structures<'_>) -> Result<(), String> {
         }
     }
     let output = command.arg(&*file).output().unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 
@@ -111,9 +113,9 @@ fn version_of(number: u32) -> Version {
 }
 
 #[test]
-fn the_table_is_that_of_the_transcription_of_every_version() {
+fn the_table_agrees_with_the_transcription_of_every_version() {
     for number in VERSIONS {
-        let layout = StructureLayout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::for_version(version_of(number)).unwrap();
         let compiled = compile(&assertions(layout), Structures::Of(number));
         compiled.unwrap_or_else(|messages| panic!("{number}: {messages}"));
     }
@@ -125,18 +127,19 @@ fn the_table_is_that_of_the_transcription_of_every_version() {
 }
 
 #[test]
-fn the_table_of_9_1_is_that_of_nvidias_headers() {
+fn the_table_of_9_1_agrees_with_nvidias_headers() {
     let Some(headers) = nvidia_headers() else { return };
-    let layout = StructureLayout::of(Version::new(9, 1)).unwrap();
+    let layout = StructureLayout::for_version(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
 }
 
-/// NVIDIA's headers of other versions are in their installations. `NMSFILTER_DEEPSTREAM_HEADERS` has their folders,
-/// with colons between them, such as `/opt/nvidia/deepstream/deepstream/sources/includes`.
+/// Installations of DeepStream contain NVIDIA's headers of other versions.
+/// `NMSFILTER_DEEPSTREAM_HEADERS` has their folders, separated by colons, such as
+/// `/opt/nvidia/deepstream/deepstream/sources/includes`.
 #[test]
 #[ignore = "needs NMSFILTER_DEEPSTREAM_HEADERS"]
-fn the_table_is_that_of_nvidias_headers_of_other_versions() {
+fn the_table_agrees_with_nvidias_headers_of_other_versions() {
     let Some(folders) = std::env::var_os("NMSFILTER_DEEPSTREAM_HEADERS") else { return };
     for folder in std::env::split_paths(&folders) {
         let text = std::fs::read_to_string(folder.join("nvds_version.h")).unwrap();
@@ -146,30 +149,30 @@ fn the_table_is_that_of_nvidias_headers_of_other_versions() {
             line.unwrap().trim().parse::<u32>().unwrap()
         };
         let version = Version::new(number("NVDS_VERSION_MAJOR"), number("NVDS_VERSION_MINOR"));
-        let layout = StructureLayout::of(version).unwrap();
+        let layout = StructureLayout::for_version(version).unwrap();
         let compiled = compile(&assertions(layout), Structures::Nvidia(&folder));
         compiled.unwrap_or_else(|messages| panic!("{version}: {messages}"));
         println!("{version}: {}", folder.display());
     }
 }
 
-/// An assertion that is wrong is reported, by each kind of structures.
+/// A wrong assertion is reported for the transcription and for NVIDIA's headers.
 #[test]
 fn a_wrong_table_does_not_compile() {
-    let wrong = assertions(StructureLayout::of(Version::new(9, 1)).unwrap());
+    let wrong = assertions(StructureLayout::for_version(Version::new(9, 1)).unwrap());
     let messages = compile(&wrong, Structures::Of(80)).unwrap_err();
     for field in ["text_params", "obj_label", "rotation_angle"] {
         assert!(messages.contains(field), "{messages}");
     }
     let Some(headers) = nvidia_headers() else { return };
-    let wrong = assertions(StructureLayout::of(Version::new(8, 0)).unwrap());
+    let wrong = assertions(StructureLayout::for_version(Version::new(8, 0)).unwrap());
     let messages = compile(&wrong, Structures::Nvidia(&headers)).unwrap_err();
     assert!(messages.contains("obj_label) == 336"), "{messages}");
 }
 
-/// Members that a version does not have by the table.
+/// The table says that a version lacks these members.
 #[test]
-fn what_a_version_does_not_have_is_not_in_its_structures() {
+fn structures_lack_the_members_of_later_versions() {
     let has = |number, structure: &str, member: &str| {
         let program =
             format!("#include \"headers.h\"\nsize_t offset = offsetof({structure}, {member});\n");
@@ -177,7 +180,7 @@ fn what_a_version_does_not_have_is_not_in_its_structures() {
     };
     let mut absent = 0;
     for number in VERSIONS {
-        let layout = StructureLayout::of(version_of(number)).unwrap();
+        let layout = StructureLayout::for_version(version_of(number)).unwrap();
         for (structure, member, offset) in [
             ("NvDsInferTensorMeta", "maintain_aspect_ratio", layout.maintain_aspect_ratio),
             ("NvDsInferTensorMeta", "symmetric_padding", layout.symmetric_padding),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The libraries of the stand-in: built for a version, and a process in which they are DeepStream's.
+//! The libraries of the stand-in: building them for a version, and starting a process that loads
+//! them as DeepStream's.
 //!
-//! A process loads one version, so each version is tested in a process of its own: this program again, with the tests of the
-//! module `inside`.
+//! A process loads only one version. To test a version, this program starts itself again, and runs
+//! the tests of the module `inside` there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,36 +16,37 @@ use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 use crate::support::{data, engines, project};
 
-/// The variable with the version of the process.
+/// Variable with the DeepStream version of the process.
 const VERSION: &str = "NMSFILTER_TEST_DEEPSTREAM";
 
-/// All versions of which the layout is known, as the C macro `DEEPSTREAM` has them.
+/// All versions with a known layout, as numbers of the C macro `DEEPSTREAM`.
 pub const VERSIONS: [u32; 10] = [60, 61, 62, 63, 64, 70, 71, 80, 90, 91];
 
-/// The folder of NVIDIA's headers, those of 9.1; `None`, which is reported as a skip, if they are missing.
+/// Returns the folder of NVIDIA's headers for 9.1. If they are missing, returns `None` and reports
+/// a skip.
 pub fn nvidia_headers() -> Option<PathBuf> {
     data::path("deepstream-9.1/includes")
 }
 
-/// A folder with NVIDIA's own libraries of DeepStream 9.1, `libnvds_meta.so`, `libnvdsgst_meta.so` and
-/// `libnvds_utils.so`: `NMSFILTER_DEEPSTREAM_LIBRARIES`, or that of the kit if it is not set; `None`, which is
-/// reported as a skip, if there is none.
+/// Returns a folder with NVIDIA's own libraries of DeepStream 9.1: `libnvds_meta.so`,
+/// `libnvdsgst_meta.so` and `libnvds_utils.so`. The folder is `NMSFILTER_DEEPSTREAM_LIBRARIES` if
+/// that is set, otherwise the kit's. If there are no libraries, returns `None` and reports a skip.
 pub fn nvidia_libraries() -> Option<PathBuf> {
     let folder = std::env::var_os("NMSFILTER_DEEPSTREAM_LIBRARIES").map(PathBuf::from);
     folder.or_else(|| Kit::get().map(|kit| kit.libraries()))
 }
 
-/// Whether this process was started by [`Libraries::run`].
+/// Returns true if [`Libraries::run`] started this process.
 pub fn is_inside() -> bool {
     std::env::var_os(VERSION).is_some()
 }
 
-/// The version whose libraries this process has.
+/// Returns the version of this process's libraries.
 pub fn version() -> Version {
     std::env::var(VERSION).expect("this process was started with a version").parse().unwrap()
 }
 
-/// The stand-in, built for a version.
+/// The stand-in, built for one version.
 pub struct Libraries {
     folder: Scratch,
     version: u32,
@@ -52,27 +54,28 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// From the transcription of the structures.
-    pub fn of(version: u32) -> Self {
+    /// Builds the stand-in from the transcription of the structures.
+    pub fn for_version(version: u32) -> Self {
         Self::build(version, None, "", &[], None)
     }
 
-    /// From NVIDIA's headers.
-    pub fn of_nvidia(headers: &Path) -> Self {
+    /// Builds the stand-in with NVIDIA's headers.
+    pub fn with_nvidias_headers(headers: &Path) -> Self {
         Self::build(91, Some(headers), "", &[], None)
     }
 
-    /// NVIDIA's own, in the folder `libraries`.
-    pub fn nvidias(headers: &Path, libraries: &Path) -> Self {
+    /// Builds only the producers, for NVIDIA's own libraries in the folder `libraries`.
+    pub fn with_nvidias_libraries(headers: &Path, libraries: &Path) -> Self {
         Self::build(91, Some(headers), "", &[], Some(libraries))
     }
 
-    /// With names other than DeepStream's, so that they are found by this program only.
+    /// Builds libraries whose file names differ from DeepStream's, so that only this program finds
+    /// them.
     pub fn with_other_names(version: u32) -> Self {
         Self::build(version, None, "other-", &[], None)
     }
 
-    /// Without this function of DeepStream.
+    /// Builds libraries that lack this function of DeepStream.
     pub fn without(version: u32, function: &str) -> Self {
         Self::build(version, None, "", &[format!("-D{function}=other_{function}")], None)
     }
@@ -98,12 +101,13 @@ impl Libraries {
         Self { folder, version, prefix }
     }
 
-    /// Runs the tests of `inside` whose names contain a word of `filter` in a process with these libraries and
-    /// variables; folders in `LD_LIBRARY_PATH` come after that of these libraries. Its failure is one of the calling
-    /// test. Returns the number of tests.
+    /// Runs tests of `inside` in a process with these libraries and variables. `filter` has words,
+    /// of which a test's name must contain one. The folder of these libraries comes first in
+    /// `LD_LIBRARY_PATH`. If the process fails, the calling test fails, too. Returns the number of
+    /// tests.
     pub fn run(&self, filter: &str, variables: &[(&str, &str)]) -> usize {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        // One after the other: they look at the counts of the process.
+        // Tests run one after the other, because they read counts of the process.
         command.args(filter.split_whitespace());
         command.args(["--include-ignored", "--nocapture", "--test-threads=1"]);
         command.args(["--skip", "inside::alone::"].iter().filter(|_| !filter.contains("alone")));
@@ -130,7 +134,7 @@ impl Libraries {
         let about = format!("DeepStream {}, {filter}, {variables:?}", self.version);
         assert!(output.status.success(), "{about}: {}\n{stdout}{stderr}", output.status);
         assert!(!stderr.contains("panicked"), "{about}: {stderr}");
-        // What was not run in that process was not run by the calling test.
+        // A test that was skipped in that process counts as a skip of the calling test.
         for skipped in stdout.lines().filter_map(|line| line.split_once("SKIPPED: ")) {
             skip(skipped.1.rsplit_once(": ").map_or(skipped.1, |(_, what)| what));
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` on DeepStream's metadata, with a stand-in for DeepStream's libraries (`standin/`), for every version.
+//! `nmsfilter` on DeepStream's metadata, with a stand-in for DeepStream's libraries (`standin/`),
+//! for every version.
 //!
-//! A separate program: a process loads one version of the libraries. The tests of `versions` and `failures` build
-//! the stand-in and run this program again with it, for the tests of `inside`, which are ignored
-//! otherwise.
+//! This is a separate program, because a process can load only one version of the libraries. The
+//! tests of `versions` and `failures` build the stand-in and start this program again with it. That
+//! process runs tests of `inside`, which are ignored otherwise.
 
 #[path = "../support/mod.rs"]
 mod support;

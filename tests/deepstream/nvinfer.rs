@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` behind NVIDIA's own nvstreammux and nvinfer, with an engine that answers with recorded outputs in
-//! place of TensorRT's: the tests of `inside::nvinfer`, in a process with all of these.
+//! `nmsfilter` behind NVIDIA's own nvstreammux and nvinfer. An engine that returns recorded outputs
+//! replaces TensorRT's. Starts the tests of `inside::nvinfer` in a process with all of these.
 //!
-//! Without a GPU, nvinfer runs on the host's memory (`tests/nvidia/host`).
+//! Without a GPU, nvinfer runs in host memory (`tests/nvidia/host`).
 
 use crate::kit::{self, Kit};
 use crate::libraries::{Libraries, nvidia_headers};
@@ -10,7 +10,7 @@ use crate::support::engines;
 use crate::support::skip::skip;
 
 #[test]
-fn objects() {
+fn outputs_of_nvinfer_become_objects() {
     let (Some(headers), Some(kit)) = (nvidia_headers(), Kit::get()) else { return };
     if engines::on_gpu() && kit.is_on_host() {
         return skip(
@@ -23,5 +23,6 @@ fn objects() {
         ("LD_LIBRARY_PATH", &format!("{folder}/host:{folder}/lib")),
         ("USE_NEW_NVSTREAMMUX", "yes"),
     ];
-    Libraries::nvidias(&headers, &kit.libraries()).run("inside::nvinfer::", &variables);
+    Libraries::with_nvidias_libraries(&headers, &kit.libraries())
+        .run("inside::nvinfer::", &variables);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects on frames: as the stand-in reads them, and as they are expected.
+//! Objects on frames: as the stand-in reads them, and as the tests expect them.
 
 use std::ffi::{CStr, c_char};
 
-/// `StandinObject`.
+/// The structure `StandinObject` of standin.h.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RawObject {
@@ -45,11 +45,11 @@ pub struct Mask {
     pub width: u32,
     pub height: u32,
     pub threshold: f32,
-    /// Rows.
+    /// Numbers of the mask, row by row.
     pub numbers: Vec<f32>,
 }
 
-/// An object on a frame; left, top, width and height of boxes.
+/// An object on a frame. Boxes are left, top, width and height.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
     pub component: i32,
@@ -76,7 +76,7 @@ pub struct Object {
     pub text_background: [f64; 4],
     pub label: String,
     pub meta_type: i32,
-    /// Whether it has no parent, classifiers and user metadata, and names its batch.
+    /// True if the object names its batch, and has no parent, no classifiers and no user metadata.
     pub is_plain: bool,
     pub mask: Option<Mask>,
 }
@@ -84,7 +84,7 @@ pub struct Object {
 impl From<&RawObject> for Object {
     fn from(raw: &RawObject) -> Self {
         let string = |text: *const c_char| {
-            // SAFETY: what is not null is a C string, which lives as long as the object.
+            // SAFETY: a text is null, or a C string that lives as long as the object.
             (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned())
         };
         let end = raw.label.iter().position(|&byte| byte == 0).expect("the label ends");
@@ -127,7 +127,7 @@ impl From<&RawObject> for Object {
     }
 }
 
-/// An object as nvinfer attaches it.
+/// Returns an object with the fields that nvinfer sets.
 pub fn object(unique_id: u32, class: i32, confidence: f32, rect: [f32; 4], label: &str) -> Object {
     const OBJ_META: i32 = 3;
     Object {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer with recorded outputs: the files that it reads, and a pipeline with cameras, nvstreammux and nvinfer.
+//! Recorded outputs for nvinfer: the files that it reads, and a pipeline of cameras, nvstreammux
+//! and nvinfer.
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
@@ -12,21 +13,22 @@ use crate::standin::{Batch, Surfaces};
 use crate::support::pipeline::{self, intercept, parse};
 use crate::support::scratch::Scratch;
 
-/// What nvinfer does with the outputs.
+/// The way in which nvinfer handles the outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Network {
-    /// Attaches them (`network-type=100`).
+    /// nvinfer attaches them (`network-type=100`).
     Attached,
-    /// Copies them to the host, and nothing else.
+    /// nvinfer copies them to the host, and does nothing else.
     Dropped,
-    /// Parses them and suppresses boxes itself (`network-type=0`, `cluster-mode=2`).
+    /// nvinfer parses them and suppresses boxes itself (`network-type=0`, `cluster-mode=2`).
     Parsed,
-    /// Attaches them without a copy on the host, as a detector whose function finds no objects (docs/jetson.md).
+    /// nvinfer attaches them without a copy on the host. It runs as a detector whose parsing
+    /// function finds no objects (docs/jetson.md).
     OnDevice,
 }
 
 impl Network {
-    /// The lines of the configuration.
+    /// Returns the lines for the configuration file.
     fn properties(self, threshold: f32, libraries: &str) -> String {
         match self {
             Self::Attached => "network-type=100\noutput-tensor-meta=1\n".to_owned(),
@@ -45,19 +47,19 @@ impl Network {
     }
 }
 
-/// Outputs of a model for several frames, in the files of a folder.
+/// Outputs of a model for several frames, stored as files in a folder.
 pub struct Recording {
     folder: Scratch,
     pub model: TestModel,
 }
 
 impl Recording {
-    /// `count` random frames.
+    /// Stores the outputs of `count` random frames.
     pub fn new(model: TestModel, count: usize) -> Self {
-        Self::of(model, (0..count as u64).map(|seed| outputs(&model, seed)).collect())
+        Self::from_outputs(model, (0..count as u64).map(|seed| outputs(&model, seed)).collect())
     }
 
-    pub fn of(model: TestModel, frames: Vec<Vec<HostLayer>>) -> Self {
+    pub fn from_outputs(model: TestModel, frames: Vec<Vec<HostLayer>>) -> Self {
         let folder = Scratch::new();
         let [width, height] = model.input;
         let mut tensors = format!("input images 3 {height} {width}\n");
@@ -77,7 +79,7 @@ impl Recording {
         Self { folder, model }
     }
 
-    /// Writes the configuration of nvinfer. Returns the file's path.
+    /// Writes the configuration of nvinfer, and returns the path of the file.
     pub fn configuration(
         &self,
         network: Network,
@@ -107,7 +109,7 @@ impl Recording {
 pub fn load_plugins(kit: &Kit) {
     pipeline::init();
     let plugins = ["nvdsgst_multistream", "nvdsgst_infer", "nvdsgst_msgconv"];
-    // Without a GPU these do not load, or find no device.
+    // These plugins need a GPU: without one, they do not load or find no device.
     let for_gpus = ["gstnvvideoconvert", "gstnvvideo4linux2"];
     let for_gpus = if kit.is_on_host() { &[][..] } else { &for_gpus };
     for plugin in plugins.iter().chain(for_gpus) {
@@ -115,17 +117,19 @@ pub fn load_plugins(kit: &Kit) {
     }
 }
 
-/// Cameras, each of `buffers` buffers of its size.
+/// Cameras. Each has one of these sizes, and sends `buffers` buffers.
 pub struct Cameras<'a> {
     pub sizes: &'a [[u32; 2]],
     pub buffers: usize,
-    /// Whether each camera repeats one picture, which costs almost nothing.
+    /// If true, each camera repeats a single picture, which costs almost nothing.
     pub still: bool,
 }
 
 impl Cameras<'_> {
-    /// A pipeline of the cameras, nvstreammux `mux`, and `behind`. All cameras' threads push events behind the muxer,
-    /// and without a queue there they may wait for one another forever, in NVIDIA's elements.
+    /// Returns a pipeline of the cameras, nvstreammux `mux`, and the elements `behind`.
+    ///
+    /// The muxer is followed by a queue: each camera's thread pushes events through the muxer, and
+    /// NVIDIA's elements can deadlock if these threads wait for one another there.
     ///
     /// With a GPU the cameras are videotestsrc and nvvideoconvert, otherwise surfaces without pixels.
     pub fn pipeline(&self, kit: &Kit, behind: &str) -> gst::Pipeline {
@@ -169,42 +173,44 @@ impl Cameras<'_> {
     }
 }
 
-/// Makes the type of the surface that of device memory: nvinfer refuses surfaces in system memory.
+/// Marks the surface as device memory, because nvinfer refuses surfaces in system memory.
 fn set_device_memory(buffer: &gst::BufferRef) {
-    /// `memType` of `NvBufSurface`, and the value `NVBUF_MEM_CUDA_DEVICE`.
+    /// Offset of `memType` in `NvBufSurface`, and the value of `NVBUF_MEM_CUDA_DEVICE`.
     const TYPE: usize = 16;
     const CUDA_DEVICE: u32 = 2;
     let memory = buffer.peek_memory(0).map_readable().unwrap();
     assert!(memory.len() >= TYPE + 4);
-    // SAFETY: the memory is a structure that was allocated for this buffer, and only this thread has it yet.
+    // SAFETY: the memory is a structure that was allocated for this buffer, and no other thread has
+    // it yet.
     unsafe { memory.as_ptr().add(TYPE).cast::<u32>().cast_mut().write(CUDA_DEVICE) };
 }
 
-/// Makes all device addresses of tensors null, as nvinferserver leaves them: on the host there is no driver that could
-/// read them.
+/// Sets all device addresses of tensors to null, as nvinferserver does. On the host there is no
+/// driver that could read them.
 fn remove_device_addresses(buffer: &mut gst::BufferRef) {
-    /// Offsets of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`, `meta_type` and `user_meta_data` of `NvDsUserMeta`,
-    /// and of `NvDsInferTensorMeta` the number of layers and the array of addresses.
+    /// Offsets in structures of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`; `meta_type` and
+    /// `user_meta_data` of `NvDsUserMeta`; the number of layers and the array of addresses of
+    /// `NvDsInferTensorMeta`.
     const USER_METAS: usize = 120;
     const TYPE: usize = 8;
     const DATA: usize = 40;
     const LAYERS: usize = 4;
     const DEVICE: usize = 24;
     const TENSOR_OUTPUT_META: i32 = 12;
-    /// Reads a field.
+    /// Reads the field at `offset`.
     ///
     /// # Safety
     ///
-    /// There is a `T` at `offset`.
+    /// The structure has a `T` at `offset`.
     unsafe fn field<T: Copy>(structure: *mut c_void, offset: usize) -> T {
         // SAFETY: required of the caller.
         unsafe { structure.byte_add(offset).cast::<T>().read() }
     }
-    let Some(batch) = Batch::of(buffer) else { return };
+    let Some(batch) = Batch::find(buffer) else { return };
     for frame in batch.frames() {
-        // SAFETY: the structures are those of 9.1, and the buffer is this thread's.
+        // SAFETY: the structures are laid out as in 9.1, and only this thread has the buffer.
         unsafe {
-            // A GList: its data, and the next element.
+            // A GList begins with its data, followed by the next element.
             let mut node: *mut c_void = field(frame.as_ptr(), USER_METAS);
             while !node.is_null() {
                 let meta: *mut c_void = field(node, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pipelines with batches: `videotestsrc`, a probe that attaches batches as nvstreammux and nvinfer do, `nmsfilter`,
-//! and a probe that reads what is on the batch.
+//! Pipelines with batches: `videotestsrc`, a probe that attaches batches as nvstreammux and nvinfer
+//! do, `nmsfilter`, and a probe that reads the batch afterwards.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use crate::object::Object;
 use crate::standin::{Batch, Counts, FrameState};
 use crate::support::pipeline::{Ended, Region, intercept, parse, regions, run, watch};
 
-/// What is on a buffer that leaves the element.
+/// The content of a buffer that leaves the element.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub frames: Vec<(FrameState, Vec<Object>)>,
@@ -17,14 +17,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn of(buffer: &gst::BufferRef) -> Self {
-        let frames = Batch::of(buffer)
+    pub fn read(buffer: &gst::BufferRef) -> Self {
+        let frames = Batch::find(buffer)
             .map(|batch| batch.frames().map(|frame| (frame.state(), frame.objects())).collect());
         Self { frames: frames.unwrap_or_default(), regions: regions(buffer) }
     }
 }
 
-/// How a pipeline ended, and what left the element.
+/// The end of a pipeline, and the buffers that left the element.
 #[derive(Debug)]
 pub struct Ran {
     pub ended: Ended,
@@ -32,14 +32,14 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Fails if there was an error or a warning.
+    /// Asserts that there was neither an error nor a warning.
     pub fn well(self) -> Self {
         assert_eq!(self.ended.error, None);
         assert_eq!(self.ended.warnings, [""; 0]);
         self
     }
 
-    /// Fails if there was an error, or another warning than that there were no tensors.
+    /// Asserts that there was no error, and only the warning that no buffer had tensors.
     pub fn without_tensors(self) -> Self {
         assert_eq!(self.ended.error, None);
         let [warning] = &*self.ended.warnings else { panic!("{:?}", self.ended.warnings) };
@@ -47,36 +47,37 @@ impl Ran {
         self
     }
 
-    /// A number of `stats`.
+    /// Returns a number from the property `stats`.
     pub fn stat(&self, name: &str) -> u64 {
         self.ended.stats.last().expect("stats were posted").get(name).unwrap()
     }
 }
 
-/// The size of the frames in the caps, which is not that of any scene.
+/// Caps of the frames. Their size differs from the sizes in all scenes.
 pub const CAPS: &str = "video/x-raw,format=GRAY8,width=96,height=64";
 
-/// As [`CAPS`], of buffers in NVMM memory.
+/// Caps like [`CAPS`], for buffers in NVMM memory.
 pub const NVMM_CAPS: &str =
     "video/x-raw(memory:NVMM),format=NV12,width=96,height=64,framerate=30/1";
 
-/// The source `in` of `buffers` buffers, and their caps. Buffers with the caps of NVMM memory have no memory before
-/// they are given one.
+/// Returns a source named `in` for `buffers` buffers with these caps. For NVMM caps, the buffers
+/// are empty until the test adds memory.
 pub fn source(buffers: usize, caps: &str) -> String {
-    match caps.contains("memory:NVMM") {
-        true => {
-            format!("fakesrc name=in num-buffers={buffers} sizetype=empty format=time ! {caps}")
-        }
-        false => format!("videotestsrc name=in num-buffers={buffers} ! {caps}"),
+    if caps.contains("memory:NVMM") {
+        format!("fakesrc name=in num-buffers={buffers} sizetype=empty format=time ! {caps}")
+    } else {
+        format!("videotestsrc name=in num-buffers={buffers} ! {caps}")
     }
 }
 
-/// A description of a pipeline of `buffers` buffers, with these properties of `nmsfilter`.
+/// Returns the description of a pipeline with `buffers` buffers and these properties of
+/// `nmsfilter`.
 pub fn description(buffers: usize, caps: &str, properties: &str) -> String {
     format!("{} ! nmsfilter name=nms {properties} ! fakesink", source(buffers, caps))
 }
 
-/// Runs `buffers` buffers that `prepare` gives a batch. Everything must be released in the end.
+/// Runs `buffers` buffers, to which `prepare` attaches a batch. Fails if anything is not released
+/// in the end.
 pub fn with(
     properties: &str,
     buffers: usize,
@@ -85,7 +86,7 @@ pub fn with(
     with_caps(CAPS, properties, buffers, prepare)
 }
 
-/// As [`with`], with buffers of these caps.
+/// Runs buffers like [`with`], with other caps.
 pub fn with_caps(
     caps: &str,
     properties: &str,
@@ -94,7 +95,7 @@ pub fn with_caps(
 ) -> Ran {
     let pipeline = parse(&description(buffers, caps, properties));
     intercept(&pipeline, "in", prepare);
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let ended = run(&pipeline);
     drop(pipeline);
     Counts::now().assert_nothing_left();
@@ -102,8 +103,8 @@ pub fn with_caps(
     Ran { ended, seen }
 }
 
-/// Runs a pipeline with the batches of these scenes, two of each. The decoder and the score threshold are those of the
-/// first scene, the letterbox is `none` unless `properties` set it.
+/// Runs a pipeline with two batches of each scene. The decoder and the score threshold are the
+/// first scene's, and the letterbox is `none` unless `properties` set it.
 pub fn scenes(scenes: &[Scene], properties: &str) -> Ran {
     let first = &scenes[0];
     let mut all = format!(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stand-in for DeepStream's libraries (`standin/standin.h`), loaded.
+//! Loads the stand-in for DeepStream's libraries (`standin/standin.h`).
 //!
-//! In: the folder that [`FOLDER`] names. Out: batches on buffers, tensors on their frames, and what is on a
-//! batch afterwards.
+//! In: the folder that [`FOLDER`] names. Out: functions that attach batches to buffers and tensors
+//! to frames, and that read the batch afterwards.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::marker::PhantomData;
@@ -14,15 +14,16 @@ use libloading::Library;
 
 use crate::object::{Object, RawObject};
 
-/// The variable that names the folder of the libraries.
+/// Variable with the folder of the libraries.
 pub const FOLDER: &str = "NMSFILTER_TEST_STANDIN";
-/// The variable with what their names in [`FOLDER`] begin with, other than `lib`, if not with nothing.
+/// Variable with the prefix that library names have after `lib`. It is unset if there is no prefix.
 pub const PREFIX: &str = "NMSFILTER_TEST_STANDIN_PREFIX";
 
-/// The library of producers that call NVIDIA's own libraries.
+/// Library with producers that call NVIDIA's own libraries.
 const PRODUCERS: &str = "libstandin.so";
 
-/// Whether the libraries are NVIDIA's own, which count batches and tensors only.
+/// Returns true if the libraries are NVIDIA's own. In this case only batches and tensors are
+/// counted.
 pub fn is_nvidias() -> bool {
     std::env::var_os(FOLDER).is_some_and(|folder| Path::new(&folder).join(PRODUCERS).exists())
 }
@@ -39,7 +40,7 @@ macro_rules! functions {
 
         impl Functions {
             fn load($($library: Library),+) -> Self {
-                // SAFETY: the types are those of standin.h.
+                // SAFETY: the types agree with standin.h.
                 unsafe {
                     $($(
                         let $name = *$library
@@ -85,7 +86,7 @@ functions! {
     }
 }
 
-/// DeepStream's function, which the tests call, too.
+/// A function of DeepStream that the tests call directly.
 type GetBatch = unsafe extern "C" fn(*mut gst::ffi::GstBuffer) -> Raw;
 
 static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
@@ -96,12 +97,10 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         // SAFETY: the libraries have no initializers.
         unsafe { Library::new(&path) }.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let names = match is_nvidias() {
-        true => [PRODUCERS; 2],
-        false => ["libnvds_meta.so", "libnvdsgst_meta.so"],
-    };
+    let names =
+        if is_nvidias() { [PRODUCERS; 2] } else { ["libnvds_meta.so", "libnvdsgst_meta.so"] };
     let [meta, gst] = names.map(open);
-    // SAFETY: the type is that of gstnvdsmeta.h.
+    // SAFETY: the type agrees with gstnvdsmeta.h.
     let get = unsafe { gst.get::<GetBatch>(b"gst_buffer_get_nvds_batch_meta") };
     let get = get.ok().map(|get| *get);
     let functions = Functions::load(meta, gst);
@@ -115,7 +114,7 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         size_of::<RawSurfaces>(),
     ];
     for (which, size) in (0..).zip(sizes) {
-        // SAFETY: it takes a number.
+        // SAFETY: the function takes only a number.
         assert_eq!(unsafe { (functions.sizes)(which) }, size, "structure {which} of standin.h");
     }
     (functions, get)
@@ -125,7 +124,7 @@ fn functions() -> &'static Functions {
     &LOADED.0
 }
 
-/// A frame of a batch, as nvstreammux describes it.
+/// A frame of a batch, with the fields that nvstreammux sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Frame {
@@ -138,7 +137,7 @@ pub struct Frame {
     pub source: [u32; 2],
 }
 
-/// What is on a frame.
+/// The content of a frame's metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct FrameState {
@@ -151,7 +150,7 @@ pub struct FrameState {
     pub other_user_metas: u32,
 }
 
-/// Counts of the process.
+/// Counts of the whole process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Counts {
@@ -160,27 +159,28 @@ pub struct Counts {
     pub objects: i64,
     pub user_metas: i64,
     pub tensors: i64,
-    /// Texts that were released with their objects.
+    /// Texts that were released together with their objects.
     pub texts: i64,
     /// Locks acquired.
     pub locks: i64,
-    /// Changes without the lock.
+    /// Changes that were made without holding the lock.
     pub unlocked: i64,
     /// Locks held.
     pub held: i64,
-    /// Objects that a pool allocated, rather than recycled.
+    /// Objects that a pool allocated because it could not recycle one.
     pub new_objects: i64,
 }
 
 impl Counts {
     pub fn now() -> Self {
         let mut counts = Self::default();
-        // SAFETY: the address is that of the structure.
+        // SAFETY: `counts` has the structure's type.
         unsafe { (functions().counts)(&mut counts) };
         counts
     }
 
-    /// Fails if something of a batch exists, a lock is held, or the metadata was changed without it.
+    /// Asserts that nothing of a batch is left, that no lock is held, and that all changes were
+    /// made under the lock.
     pub fn assert_nothing_left(self) {
         let expected = Self {
             texts: self.texts,
@@ -227,21 +227,22 @@ struct RawSurfaces {
     bytes: usize,
 }
 
-/// The `NvBufSurface` that is the memory of a buffer in NVMM memory.
+/// The `NvBufSurface` that buffers in NVMM memory contain.
 #[derive(Clone, Debug, Default)]
 pub struct Surfaces {
-    /// The width and the height of each surface.
+    /// Width and height of each surface.
     pub sizes: Vec<[u32; 2]>,
-    /// The batch size and the number of surfaces that the structure has, if not that of `sizes`.
+    /// Batch size and number of surfaces that the structure claims to have; `None` for the true
+    /// numbers.
     pub claimed: Option<[u32; 2]>,
-    /// Whether the address of the surfaces is null.
+    /// If true, the address of the surfaces is null.
     pub null: bool,
-    /// The bytes that the memory has, if not those of the structure.
+    /// Size of the memory in bytes; 0 for the size of the structure.
     pub bytes: usize,
 }
 
 impl Surfaces {
-    /// Makes it the memory of `buffer`.
+    /// Replaces the memory of `buffer` by these surfaces.
     pub fn replace_memory(&self, buffer: &mut gst::BufferRef) {
         let count = self.sizes.len() as u32;
         let [batch_size, num_filled] = self.claimed.unwrap_or([count; 2]);
@@ -258,21 +259,21 @@ impl Surfaces {
     }
 }
 
-/// An output layer of a model, and the addresses of its elements for a frame.
+/// An output layer of a model, and the addresses of its elements for one frame.
 #[derive(Clone, Debug)]
 pub struct Layer {
     pub name: Option<CString>,
-    /// `NvDsInferDataType`.
+    /// A value of `NvDsInferDataType`.
     pub data_type: i32,
-    /// At most 8.
+    /// Dimensions, at most 8.
     pub dims: Vec<u32>,
-    /// The number of dimensions and of elements in the metadata, if not the true ones.
+    /// Number of dimensions and of elements that the metadata claims; `None` for the true numbers.
     pub counts: Option<[u32; 2]>,
     pub host: u64,
     pub device: u64,
 }
 
-/// Pointers of an `NvDsInferTensorMeta`, or of its user metadata, that are null.
+/// Flags for the pointers of an `NvDsInferTensorMeta`, or of its user metadata, that are null.
 pub mod null {
     pub const DATA: u32 = 1;
     pub const LAYERS: u32 = 2;
@@ -280,7 +281,7 @@ pub mod null {
     pub const DEVICE: u32 = 8;
 }
 
-/// The outputs of a model for a frame.
+/// The outputs of a model for one frame.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors {
     pub unique_id: u32,
@@ -289,10 +290,10 @@ pub struct Tensors {
     pub size: [u32; 2],
     pub maintain_aspect_ratio: bool,
     pub symmetric_padding: bool,
-    /// Flags of [`null`].
+    /// Flags of the module [`null`].
     pub null: u32,
     pub layers: Vec<Layer>,
-    /// What the metadata has as the number of layers, if not 0.
+    /// Number of layers that the metadata claims; 0 for the true number.
     pub claimed_layers: u32,
 }
 
@@ -329,7 +330,7 @@ fn raw_layer(layer: &Layer) -> RawLayer {
     }
 }
 
-/// The batch of a buffer.
+/// The batch that is attached to a buffer.
 #[derive(Clone, Copy)]
 pub struct Batch<'a>(NonNull<c_void>, PhantomData<&'a gst::BufferRef>);
 
@@ -341,14 +342,14 @@ impl<'a> Batch<'a> {
         Self(NonNull::new(batch).unwrap(), PhantomData)
     }
 
-    /// Adds metadata of DeepStream without a batch to `buffer`.
+    /// Adds DeepStream's metadata to `buffer`, without a batch.
     pub fn attach_null(buffer: &mut gst::BufferRef) {
         // SAFETY: the buffer is writable.
         unsafe { (functions().attach_null_batch)(buffer.as_mut_ptr()) };
     }
 
-    /// The batch of `buffer`; `None` also if the library does not have the function.
-    pub fn of(buffer: &'a gst::BufferRef) -> Option<Self> {
+    /// Returns the batch of `buffer`, or `None` if it has none or the library lacks the function.
+    pub fn find(buffer: &'a gst::BufferRef) -> Option<Self> {
         // SAFETY: the function reads the buffer.
         let batch = unsafe { LOADED.1?(buffer.as_mut_ptr()) };
         Some(Self(NonNull::new(batch)?, PhantomData))
@@ -365,26 +366,26 @@ impl<'a> Batch<'a> {
 
     /// Adds an entry without data to the list of frames.
     pub fn add_null_frame(self) {
-        // SAFETY: as above.
+        // SAFETY: the batch lives as long as the buffer.
         unsafe { (functions().add_null_frame)(self.raw()) };
     }
 
-    /// Sets the type and size of the structures in a pool: of objects, frames, or user metadata (0 to 2). The
-    /// address of a pool without a size is null.
+    /// Sets type and size of the structures in one of the batch's pools: 0 for objects, 1 for
+    /// frames, 2 for user metadata. If the size is 0, the address of the pool becomes null.
     pub fn set_pool(self, which: u32, meta_type: i32, element_size: u32) {
-        // SAFETY: as above.
+        // SAFETY: the batch lives as long as the buffer.
         unsafe { (functions().set_pool)(self.raw(), which, meta_type, element_size) };
     }
 
-    /// Sets the number of frames in the batch's metadata.
+    /// Sets the number of frames that the metadata claims.
     pub fn set_frame_count(self, count: u32) {
-        // SAFETY: as above.
+        // SAFETY: the batch lives as long as the buffer.
         unsafe { (functions().set_frame_count)(self.raw(), count) };
     }
 
-    /// The frames, in the order of the list.
+    /// Returns the frames in the order of the list.
     pub fn frames(self) -> impl Iterator<Item = FrameMeta<'a>> {
-        // SAFETY: as above.
+        // SAFETY: the batch lives as long as the buffer.
         let frame = move |index| unsafe { (functions().frame)(self.raw(), index) };
         (0..)
             .map(frame)
@@ -398,9 +399,10 @@ impl<'a> Batch<'a> {
 pub struct FrameMeta<'a>(Raw, PhantomData<&'a gst::BufferRef>);
 
 impl<'a> FrameMeta<'a> {
-    /// Attaches tensors, which hold a reference to `output`.
+    /// Attaches tensors that hold a reference to `output`.
     ///
-    /// The addresses of the layers must have their elements as long as the buffer has the tensors.
+    /// As long as the buffer has the tensors, the elements of the layers must stay at their
+    /// addresses.
     pub fn attach(self, tensors: &Tensors, output: Option<&Output>) {
         // SAFETY: the frame lives as long as the buffer; the function copies the structures.
         tensors
@@ -409,43 +411,44 @@ impl<'a> FrameMeta<'a> {
 
     /// Attaches tensors to a region of interest (left, top, width, height).
     pub fn attach_to_roi(self, roi: [f32; 4], tensors: &Tensors, output: Option<&Output>) {
-        // SAFETY: as above.
+        // SAFETY: the frame lives as long as the buffer; the function copies the structures.
         tensors.raw(|tensors| unsafe {
             (functions().attach_to_roi)(self.0, roi.as_ptr(), tensors, raw(output));
         });
     }
 
-    /// Adds an object of another component, as a primary detector does (left, top, width, height).
+    /// Adds an object (left, top, width, height) of another component, as a primary detector would.
     pub fn add_object(self, component: i32, class: i32, rect: [f32; 4]) -> ObjectMeta<'a> {
-        // SAFETY: as above.
+        // SAFETY: the frame lives as long as the buffer.
         let object = unsafe { (functions().add_object)(self.0, component, class, rect.as_ptr()) };
         ObjectMeta(object, PhantomData)
     }
 
     /// Adds an entry without data to the list of user metadata.
     pub fn add_null_user_meta(self) {
-        // SAFETY: as above.
+        // SAFETY: the frame lives as long as the buffer.
         unsafe { (functions().add_null_user_meta)(self.0) };
     }
 
     /// Adds user metadata of another type.
     pub fn add_other_user_meta(self) {
-        // SAFETY: as above.
+        // SAFETY: the frame lives as long as the buffer.
         unsafe { (functions().add_other_user_meta)(self.0) };
     }
 
     pub fn state(self) -> FrameState {
         let mut state = FrameState::default();
-        // SAFETY: as above; the address is that of the structure.
+        // SAFETY: the frame lives as long as the buffer, and `state` has the structure's type.
         unsafe { (functions().read_frame)(self.0, &mut state) };
         state
     }
 
-    /// The objects, in the order in which they were added. The list has the newest first.
+    /// Returns the objects in the order in which they were added. The list has the newest first.
     pub fn objects(self) -> Vec<Object> {
         let most = self.state().listed_objects;
         let mut raw = Vec::<RawObject>::with_capacity(most as usize);
-        // SAFETY: as above; there is room for `most`, and the function writes as many as it returns.
+        // SAFETY: the frame lives as long as the buffer. There is room for `most` objects, and the
+        // function returns how many it wrote.
         unsafe {
             let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
             raw.set_len(count as usize);
@@ -453,7 +456,7 @@ impl<'a> FrameMeta<'a> {
         raw.iter().rev().map(Object::from).collect()
     }
 
-    /// `NvDsFrameMeta *`.
+    /// Returns the `NvDsFrameMeta *`.
     pub fn as_ptr(self) -> *mut c_void {
         self.0
     }
@@ -464,7 +467,7 @@ impl<'a> FrameMeta<'a> {
 pub struct ObjectMeta<'a>(Raw, PhantomData<&'a gst::BufferRef>);
 
 impl ObjectMeta<'_> {
-    /// Its address.
+    /// Returns the address of the `NvDsObjectMeta`.
     pub fn as_ptr(self) -> *mut c_void {
         self.0
     }
@@ -477,27 +480,27 @@ impl ObjectMeta<'_> {
     }
 }
 
-/// A pool of batches of outputs, as nvinfer has it.
+/// A pool of batches of outputs, like nvinfer's.
 pub struct Pool(Raw);
 
-// SAFETY: the pool has a lock.
+// SAFETY: a lock protects the pool.
 unsafe impl Send for Pool {}
-// SAFETY: as above.
+// SAFETY: a lock protects the pool.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// A pool of `count` batches of outputs, each with `bytes` of host memory.
+    /// Makes a pool of `count` batches of outputs, each with `bytes` of host memory.
     pub fn new(count: u32, bytes: usize) -> Arc<Self> {
-        // SAFETY: it takes numbers.
+        // SAFETY: the function takes only numbers.
         Arc::new(Self(unsafe { (functions().pool_new)(count, bytes) }))
     }
 
-    /// Waits for a batch of outputs that is not in use, at most 10 seconds.
+    /// Waits up to 10 seconds for a batch of outputs that is not in use.
     pub fn acquire(&self) -> Output {
         self.acquire_within(10_000).expect("a batch of outputs comes back to the pool")
     }
 
-    /// Waits that long.
+    /// Waits up to this many milliseconds for a batch of outputs that is not in use.
     pub fn acquire_within(&self, milliseconds: u32) -> Option<Output> {
         // SAFETY: the pool exists.
         let output = unsafe { (functions().pool_acquire)(self.0, milliseconds) };
@@ -512,7 +515,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // A test that fails leaves it to the end of the process.
+        // When a test fails, outputs may still be in use; the pool is then leaked.
         if self.in_use() == 0 {
             // SAFETY: nothing uses the pool.
             unsafe { (functions().pool_free)(self.0) };
@@ -520,20 +523,20 @@ impl Drop for Pool {
     }
 }
 
-/// The producer's reference to a batch of outputs.
+/// A reference to a batch of outputs. The producer owns it.
 pub struct Output(NonNull<c_void>);
 
 // SAFETY: references are counted under the pool's lock.
 unsafe impl Send for Output {}
 
 impl Output {
-    /// The host memory.
+    /// Returns the host memory.
     pub fn memory(&self) -> *mut u8 {
         // SAFETY: the output exists.
         unsafe { (functions().output_memory)(self.0.as_ptr()) }.cast()
     }
 
-    /// Its number in the pool.
+    /// Returns the index of the batch of outputs in its pool.
     pub fn index(&self) -> usize {
         // SAFETY: the output exists.
         unsafe { (functions().output_index)(self.0.as_ptr()) as usize }
@@ -542,7 +545,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // SAFETY: this is a reference.
+        // SAFETY: `self` owns this reference.
         unsafe { (functions().output_unref)(self.0.as_ptr()) };
     }
 }

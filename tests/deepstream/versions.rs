@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests of `inside`: all of them for the last version and with NVIDIA's own libraries, those that depend on the
-//! layout of DeepStream's structures for each layout, and the objects on frames for each further version.
+//! Runs the tests of `inside`: all of them for the last version and with NVIDIA's own libraries;
+//! for each layout of DeepStream's structures, the tests that depend on the layout; for each
+//! further version, the tests of objects on frames.
 
 use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 
-/// Everything.
+/// All tests.
 const ALL: &str = "inside::";
-/// What reads or writes fields that are not at the same offset in all versions, or compares the version.
+/// Tests that compare the version, or access fields whose offsets differ between versions.
 const LAYOUT: &str = "inside::objects:: inside::details:: inside::json:: inside::letterbox:: inside::structures:: \
-                      inside::surfaces:: inside::errors::tensors_on_objects_or_regions_only \
+                      inside::surfaces:: inside::errors::tensors_only_on_objects_or_regions_give_a_warning \
                       inside::memory::host_pointers inside::device::the_cpu_never_reads_stale_host_memory";
-/// The objects, and the memory that is read, which differs between versions of one layout.
+/// Tests of objects, and of the memory that is read, which differs even between versions that share
+/// a layout.
 const OBJECTS: &str = "inside::objects:: inside::memory::host_pointers";
 
 macro_rules! versions {
@@ -18,7 +20,7 @@ macro_rules! versions {
         $(
             #[test]
             fn $name() {
-                Libraries::of($version).run($filter, &[]);
+                Libraries::for_version($version).run($filter, &[]);
             }
         )+
     };
@@ -40,7 +42,7 @@ versions! {
 #[test]
 fn deepstream_9_1_with_nvidias_headers() {
     if let Some(headers) = nvidia_headers() {
-        Libraries::of_nvidia(&headers).run(LAYOUT, &[]);
+        Libraries::with_nvidias_headers(&headers).run(LAYOUT, &[]);
     }
 }
 
@@ -48,5 +50,5 @@ fn deepstream_9_1_with_nvidias_headers() {
 fn deepstream_9_1_with_nvidias_libraries() {
     let Some(libraries) = nvidia_libraries() else { return };
     let Some(headers) = nvidia_headers() else { return };
-    Libraries::nvidias(&headers, &libraries).run(ALL, &[]);
+    Libraries::with_nvidias_libraries(&headers, &libraries).run(ALL, &[]);
 }

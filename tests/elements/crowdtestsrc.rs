@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `crowdtestsrc`: frames with a crowd, its tensors and true boxes, which are the same on every run;
+//! `crowdtestsrc`: frames with a crowd, its tensors and the true boxes, which are reproducible;
 //! seeks; buffer pools.
 
 use gstnmsfilter::input::Tensors;
@@ -60,7 +60,7 @@ fn frames(description: &str) -> Vec<Frame> {
     seen
 }
 
-/// Boxes without their anchors, which differ between decoders.
+/// Removes the anchors, which differ between decoders.
 fn boxes(windows: &[Detection]) -> Vec<[f32; 4]> {
     let mut boxes: Vec<_> = windows.iter().map(|d| [d.x1, d.y1, d.x2, d.y2]).collect();
     boxes.sort_by(|a, b| a.partial_cmp(b).unwrap());
@@ -145,13 +145,13 @@ fn true_boxes_are_inside_the_frame_and_attached_only_if_truth_is_set() {
 }
 
 #[test]
-fn the_number_of_true_boxes_is_that_of_the_property_people() {
+fn the_property_people_sets_the_number_of_true_boxes() {
     let caps = "video/x-raw,width=320,height=180";
     let present = |people: u32| {
         let source = format!("crowdtestsrc truth=true people={people} num-buffers=300 ! {caps}");
         frames(&source).iter().map(|frame| frame.truth.len()).collect::<Vec<_>>()
     };
-    // People who leave the frame enter it on the other side.
+    // A person who leaves the frame enters it again on the other side.
     for people in [1, 3] {
         assert_eq!(present(people).into_iter().max(), Some(people as usize));
     }
@@ -159,15 +159,15 @@ fn the_number_of_true_boxes_is_that_of_the_property_people() {
     assert!((300..=400).contains(&many.truth.len()), "{} of 400 people", many.truth.len());
 }
 
-/// A picture as red, green, blue and the fourth byte of each pixel.
+/// A picture. Each pixel has red, green, blue and the fourth byte.
 struct Picture {
     width: usize,
     pixels: Vec<[u8; 4]>,
     truth: Vec<[u32; 4]>,
 }
 
-/// The last of `count` frames in this format, in whose pixels red, green, blue and the fourth byte
-/// are at the positions `order`.
+/// Returns the last of `count` frames in this format. `order` has the positions of red, green, blue
+/// and the fourth byte in a pixel.
 fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: u32) -> Picture {
     let pipeline = parse(&format!(
         "crowdtestsrc truth=true num-buffers={count}
@@ -187,7 +187,7 @@ fn picture(format: &str, order: [usize; 4], [width, height]: [usize; 2], count: 
     seen.pop().unwrap()
 }
 
-/// The colors of faces, in red, green and blue.
+/// Colors of faces, as red, green and blue.
 const SKINS: [[u8; 3]; 5] =
     [[244, 208, 180], [226, 178, 142], [192, 140, 104], [142, 96, 66], [98, 64, 46]];
 
@@ -200,17 +200,18 @@ fn every_format_has_the_same_colors_in_its_component_order() {
         ("RGBA", [0, 1, 2, 3]),
     ] {
         let Picture { width, pixels, truth } = picture(format, order, [1920, 1080], 1);
-        // The sky's upper edge has one color, whose greatest component is blue; that of a face is red.
+        // The upper edge, which is sky, has a single color. The greatest component of the sky is
+        // blue, and the greatest of a face is red.
         assert_eq!(pixels[0], [196, 212, 226, 255], "{format}");
         assert!(pixels[..width].iter().all(|pixel| *pixel == pixels[0]), "{format}");
         assert!(pixels.iter().all(|pixel| pixel[3] == 255), "{format}: not opaque");
         assert!(truth.len() > 30);
-        // Two thirds of the height of a face: between eyes and mouth.
+        // Two thirds down a face, the pixel is between eyes and mouth.
         let faces = truth.iter().filter(|&&[x, y, w, h]| {
             let (x, y) = ((x + w / 2) as usize, (y + h * 2 / 3) as usize);
             SKINS.contains(pixels[y * width + x].first_chunk().unwrap())
         });
-        // Some faces are hidden by others.
+        // Faces can hide other faces.
         let faces = faces.count();
         assert!(faces * 10 >= truth.len() * 9, "{format}: {faces} of {} faces", truth.len());
     }
@@ -231,7 +232,7 @@ fn timestamps_follow_the_frame_rate_also_if_live() {
         let source = format!("crowdtestsrc num-buffers=4 is-live={live}");
         let caps = "video/x-raw,width=64,height=36,framerate=30000/1001";
         let pts: Vec<_> = frames(&format!("{source} ! {caps}")).iter().map(|f| f.pts).collect();
-        // The timestamps of a live source begin at its start time.
+        // Timestamps of a live source begin at its start time.
         let since_first: Vec<_> = pts.iter().map(|&pts_n| pts_n - pts[0]).collect();
         let expected = [0, 33_366_666, 66_733_333, 100_100_000];
         assert_eq!(since_first, expected.map(gst::ClockTime::from_nseconds), "is-live={live}");
@@ -241,7 +242,7 @@ fn timestamps_follow_the_frame_rate_also_if_live() {
 
 const SMALL: &str = "video/x-raw,width=64,height=36";
 
-/// A paused pipeline that has prerolled.
+/// Returns a paused pipeline that has prerolled.
 fn paused() -> gst::Pipeline {
     use gst::prelude::*;
     let pipeline = parse(&format!("crowdtestsrc name=crowd ! {SMALL} ! fakesink name=out"));
@@ -250,7 +251,7 @@ fn paused() -> gst::Pipeline {
     pipeline
 }
 
-/// The frames after a flushing seek at this rate from `start` to `stop`, in milliseconds.
+/// Returns the frames after a flushing seek at this rate, from `start` to `stop` in milliseconds.
 fn segment(rate: f64, start: u64, stop: u64) -> Vec<Frame> {
     use gst::prelude::*;
     let pipeline = paused();
@@ -267,7 +268,7 @@ fn a_segment_gives_the_frames_from_its_start_to_its_stop() {
     let whole = frames(&format!("crowdtestsrc num-buffers=30 ! {SMALL}"));
     assert_eq!(segment(1.0, 400, 500), whole[20..25]);
     assert_eq!(segment(2.0, 400, 500), whole[20..25]);
-    // A frame is 20 ms: the first and the last frame are those at these times.
+    // A frame takes 20 ms. The segment begins and ends with the frames at the given times.
     assert_eq!(segment(1.0, 410, 450), whole[20..23]);
     assert_eq!(segment(1.0, 0, 1), whole[..1]);
 }
@@ -308,7 +309,8 @@ fn a_non_flushing_seek_is_executed_after_the_frames_before_it() {
     let seen = watch(&pipeline, "out", |buffer| buffer.pts().unwrap());
     let [start, stop] = [400, 500].map(gst::ClockTime::from_mseconds);
     let set = gst::SeekType::Set;
-    // The seek waits for the streaming thread, which in PAUSED waits for the change of state.
+    // The seek waits for the streaming thread. In the state PAUSED, the streaming thread waits for
+    // the change of state, so the pipeline must play.
     pipeline.set_state(gst::State::Playing).unwrap();
     pipeline.seek(1.0, gst::SeekFlags::empty(), set, start, set, stop).unwrap();
     assert_eq!(run(&pipeline).error, None);
@@ -345,8 +347,8 @@ fn a_flushing_seek_continues_at_the_frame_of_that_time() {
     assert_eq!(seen.lock().unwrap()[0], whole[20]);
 }
 
-/// A source into a sink that handles the allocation query with `propose`, whose
-/// arguments are the query, its caps, and the size of a frame without padding.
+/// Returns a source that is linked to a sink. The sink handles the allocation query with `propose`,
+/// which gets the query, its caps, and the size of a frame without padding.
 fn into_pool(
     caps: &str,
     propose: fn(&mut gst::query::Allocation, &gst::Caps, u32),
@@ -367,7 +369,7 @@ fn into_pool(
     pipeline
 }
 
-/// Runs the pipeline; the result of `extract` for each buffer.
+/// Runs the pipeline, and returns the result of `extract` for each buffer.
 fn all<T: Send + 'static>(
     pipeline: &gst::Pipeline,
     extract: impl Fn(&gst::BufferRef) -> T + Send + Sync + 'static,
@@ -383,8 +385,8 @@ fn a_pool_that_raises_its_minimum_is_used_with_the_adjusted_configuration() {
     let pipeline = into_pool(SMALL, |query, _, size| {
         query.add_allocation_pool(Some(&pool::adjusting(5)), size, 0, 0);
     });
-    let of_pool = all(&pipeline, |buffer| (read_frame(buffer), pool::made(buffer)));
-    assert_eq!(of_pool, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
+    let found = all(&pipeline, |buffer| (read_frame(buffer), pool::made(buffer)));
+    assert_eq!(found, expected.into_iter().map(|frame| (frame, true)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -421,7 +423,7 @@ fn frames_with_row_padding_have_the_same_pixels() {
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_ALIGNMENT.as_ref());
         config.set_video_alignment(&gst_video::VideoAlignment::new(3, 5, 7, 9, &[63; 4]));
-        // Returns false, since the size is adjusted to the alignment.
+        // The function returns false, since the pool adjusts the size to the alignment.
         let _ = pool.set_config(config);
         query.add_allocation_pool(Some(&pool), size, 0, 0);
         query.add_allocation_meta::<gst_video::VideoMeta>(None);

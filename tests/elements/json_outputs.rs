@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the lines of `detectionjson` are written to: a file, a TCP socket, and a broker of MQTT, which is Mosquitto.
+//! Destinations for the lines of `detectionjson`: a file, a TCP socket, and an MQTT broker
+//! (Mosquitto).
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,10 +15,10 @@ use crate::support::pipeline::{parse, run, watch};
 use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 
-/// Far longer than anything here takes.
+/// Timeout that is far longer than any step of these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Frames whose lines differ.
+/// Number of frames. Their lines differ.
 const FRAMES: usize = 50;
 
 fn source() -> String {
@@ -27,7 +28,7 @@ fn source() -> String {
     )
 }
 
-/// Runs a pipeline; returns the lines that leave `detectionjson`.
+/// Runs a pipeline, and returns the lines that leave `detectionjson`.
 fn run_lines(pipeline: &gst::Pipeline) -> Vec<String> {
     let lines = watch(pipeline, "json", |line| {
         String::from_utf8(line.map_readable().unwrap().to_vec()).expect("a line is UTF-8")
@@ -65,29 +66,30 @@ fn a_tcp_socket_gets_a_line_for_each_frame() {
     assert!(read.iter().eq(lines.iter().map(|line| line.trim_end_matches('\n'))));
 }
 
-/// A process that is ended with the test.
+/// A process that is killed at the end of the test.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails if it has ended.
+        // Killing fails if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a program; `None` if it is not installed.
+/// Starts a program. Returns `None` if it is not installed.
 fn start(program: &str, arguments: &[&str]) -> Option<Process> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().ok().map(Process)
 }
 
-/// A broker on a free port of this machine; `None` if Mosquitto is not installed.
+/// Starts a broker on a free port of this machine. Returns `None` if Mosquitto is not installed.
 fn broker(folder: &Scratch) -> Option<(Process, String)> {
-    // Debian installs it in a folder that only root has in its path.
+    // Debian installs Mosquitto in a folder that only root has in its path.
     let programs = ["mosquitto", "/usr/sbin/mosquitto"];
-    // Another process can take the port before the broker does.
+    // Another process can take the free port before the broker opens it, so there are several
+    // attempts.
     for _ in 0..5 {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();
@@ -109,20 +111,21 @@ fn broker(folder: &Scratch) -> Option<(Process, String)> {
     panic!("the broker ended at once");
 }
 
-/// The lines that a process prints.
+/// Returns the lines that a process prints.
 fn printed(process: &mut Process) -> Receiver<String> {
     let (sender, receiver) = channel();
     let lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
-            // Fails after the test has ended.
+            // Sending fails after the test has ended.
             let _ = sender.send(line);
         }
     });
     receiver
 }
 
-/// By `mosquitto_pub -l`, which publishes each line of its standard input, to a subscriber.
+/// `mosquitto_pub -l` publishes each line of its standard input, and a subscriber receives the
+/// messages.
 #[test]
 fn a_broker_of_mqtt_gets_a_message_for_each_frame() {
     let folder = Scratch::new();
@@ -141,7 +144,8 @@ fn a_broker_of_mqtt_gets_a_message_for_each_frame() {
         return;
     };
     let messages = printed(&mut subscriber);
-    // Nothing reports that a subscription is there: messages are published until one comes.
+    // Nothing tells when the subscription is established, so messages are published until one
+    // arrives.
     let mut input = ready.0.stdin.take().unwrap();
     let begin = Instant::now();
     loop {
@@ -154,7 +158,7 @@ fn a_broker_of_mqtt_gets_a_message_for_each_frame() {
     drop(input);
     assert!(ready.0.wait().unwrap().success());
 
-    // As a shell does: PIPELINE ! fdsink | mosquitto_pub -l.
+    // This is equivalent to the shell command PIPELINE ! fdsink | mosquitto_pub -l.
     let input = publisher.0.stdin.take().unwrap();
     let lines = run_lines(&parse(&format!("{} ! fdsink fd={}", source(), input.as_raw_fd())));
     drop(input);

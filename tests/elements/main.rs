@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, what `detectionjson` writes to, and the string
-//! properties of all elements.
+//! The elements `crowdtestsrc`, `roioverlay` and `tensorreplay`, the destinations of
+//! `detectionjson`, and string properties of all elements.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buffer pools with the behavior of pools of other elements.
+//! Buffer pools that behave like pools of other elements.
 
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-/// How the pool handles configurations and buffers.
+/// How a pool handles configurations and buffers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Behavior {
     min_buffers: u32,
@@ -48,7 +48,7 @@ impl BufferPoolImpl for Imp {
         let mut buffer = self.parent_alloc_buffer(params)?;
         if self.0.lock().unwrap().short {
             let short = buffer.make_mut();
-            // A stride of a megabyte, which exceeds the memory.
+            // The stride of one megabyte exceeds the memory.
             gst_video::VideoMeta::add(
                 short,
                 gst_video::VideoFrameFlags::empty(),
@@ -73,22 +73,22 @@ fn with(behavior: Behavior) -> Pool {
     pool
 }
 
-/// A pool of at least `min_buffers` buffers, which adjusts configurations with fewer.
+/// Makes a pool of at least `min_buffers` buffers. It adjusts configurations with fewer buffers.
 pub fn adjusting(min_buffers: u32) -> Pool {
     with(Behavior { min_buffers, accepts: true, short: false })
 }
 
-/// A pool that accepts no configuration.
+/// Makes a pool that rejects all configurations.
 pub fn rejecting() -> Pool {
     with(Behavior { min_buffers: 0, accepts: false, short: false })
 }
 
-/// A pool whose buffers are smaller than the strides in their metadata require.
+/// Makes a pool whose buffers are too small for the strides in their metadata.
 pub fn short() -> Pool {
     with(Behavior { min_buffers: 0, accepts: true, short: true })
 }
 
-/// Whether a pool of this module made `buffer`.
+/// Returns true if a pool of this module made `buffer`.
 pub fn made(buffer: &gst::BufferRef) -> bool {
     // SAFETY: the buffer is borrowed; its pool is NULL or an object that it keeps alive.
     let pool: Option<gst::BufferPool> =

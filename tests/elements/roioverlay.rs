@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `roioverlay`: regions are drawn in the color of their class, and other pixels are unchanged.
+//! `roioverlay` draws regions in the colors of their classes, and leaves all other pixels
+//! unchanged.
 
 use gst_video::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
 
 use crate::support::pipeline::{self, intercept, parse, run, watch};
 
-/// The formats that the element takes.
+/// Returns the formats that the element accepts.
 fn formats() -> Vec<String> {
     pipeline::init();
     let factory = gst::ElementFactory::find("roioverlay").unwrap();
@@ -15,9 +16,10 @@ fn formats() -> Vec<String> {
     list.iter().map(|format| format.get().unwrap()).collect()
 }
 
-/// Those of 8 bits per sample, without tiles, palettes and IYU1, in which some samples are further apart than others.
+/// All formats with 8 bits per sample are accepted, except tiled formats, palettes and IYU1, whose
+/// samples are not equidistant.
 #[test]
-fn every_format_of_8_bits_is_taken() {
+fn every_format_of_8_bits_is_accepted() {
     let formats = formats();
     for format in VideoFormat::iter_raw() {
         let info = gst_video::VideoFormatInfo::from_format(format);
@@ -31,10 +33,10 @@ fn every_format_of_8_bits_is_taken() {
     assert!(formats.len() >= 36, "{formats:?}");
 }
 
-/// A region to draw: its type, class, confidence and pixels.
+/// A region to draw: its type, class, confidence and rectangle.
 type Region = (&'static str, i32, f64, (u32, u32, u32, u32));
 
-/// A picture as rows of red, green and blue.
+/// A picture, as rows of red, green and blue.
 struct Picture {
     width: usize,
     rgb: Vec<u8>,
@@ -47,7 +49,7 @@ impl Picture {
     }
 }
 
-/// Draws `regions` on a gray picture of this format.
+/// Draws `regions` on a gray picture in this format.
 fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Region]) -> Picture {
     let regions = regions.to_vec();
     draw_what(format, width, height, overlay, move |buffer| {
@@ -62,9 +64,10 @@ fn draw(format: &str, width: usize, height: usize, overlay: &str, regions: &[Reg
     })
 }
 
-/// Draws the regions that `attach` adds on a gray picture of this format.
+/// Draws the regions that `attach` adds on a gray picture in this format.
 ///
-/// Without `chroma-mode=none` colors at the edges of lines are interpolated.
+/// Videoconvert needs `chroma-mode=none` here: otherwise it interpolates colors at the edges of
+/// lines.
 fn draw_what(
     format: &str,
     width: usize,
@@ -96,7 +99,7 @@ fn near(a: [u8; 3], b: [u8; 3], by: u8) -> bool {
     a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= by)
 }
 
-/// The greatest rounding error of a color after conversion to this format and back.
+/// Returns the greatest rounding error of a color that is converted to this format and back.
 fn rounding(format: &str) -> u8 {
     let format: VideoFormat = format.parse().unwrap();
     if gst_video::VideoFormatInfo::from_format(format).is_rgb() { 0 } else { 6 }
@@ -109,13 +112,13 @@ const YELLOW: [u8; 3] = [255, 214, 10];
 #[test]
 fn a_box_is_drawn_in_its_color_in_every_format_and_other_pixels_are_unchanged() {
     for format in &formats() {
-        // The corners are at multiples of 4 pixels: chroma can be for 4x4.
+        // The corners are at multiples of 4 pixels, because a chroma sample can cover 4x4 pixels.
         let region = [("face", 0, 0.9, (40, 32, 60, 48))];
         let picture = draw(format, 160, 120, "labels=never line-width=4", &region);
-        // On the lines, not at their edges.
+        // These pixels are on the lines, away from their edges.
         for (x, y) in [(70, 32), (70, 77), (42, 55), (97, 55)] {
             let color = picture.at(x, y);
-            // A gray picture has the luma only, by BT.601.
+            // A gray picture has only the luma of BT.601.
             let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
             assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
@@ -134,8 +137,8 @@ fn without_regions_nothing_is_drawn() {
     }
 }
 
-/// An odd width, except for packed 4:2:2: videoconvert leaves the last pixel of an odd row undefined
-/// there.
+/// Returns an odd width, except for packed 4:2:2, where videoconvert leaves the last pixel of an
+/// odd row undefined.
 fn odd_width(format: &str) -> usize {
     if matches!(format, "YUY2" | "UYVY" | "YVYU" | "VYUY") { 66 } else { 65 }
 }
@@ -170,12 +173,12 @@ fn a_region_that_extends_beyond_the_frame_is_clipped() {
         let width = odd_width(format);
         let picture = draw(format, width, 49, "labels=never line-width=4", &large);
         let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
-        // The left and the upper line, up to the frame's last row and column.
+        // Pixels on the left and upper line, up to the last row and column of the frame.
         for (x, y) in [(42, 40), (42, 48), (55, 32), (64, 32)] {
             let color = picture.at(x, y);
             assert!(near(color, expected, rounding(format)), "{format} at {x},{y}: {color:?}");
         }
-        // No line at the frame's edges or elsewhere.
+        // No line is drawn along the frame's edges or elsewhere.
         for (x, y) in [(64, 42), (55, 48), (64, 48), (55, 42), (10, 10), (64, 24)] {
             let color = picture.at(x, y);
             assert!(near(color, GRAY, 2), "{format} at {x},{y}: {color:?}");
@@ -192,7 +195,7 @@ fn a_line_as_wide_as_a_large_region_fills_it() {
     }
 }
 
-/// Adds a region of this class with these structures beside the fields of `detection`.
+/// Adds a region of this class. Its structures are `detection` and `others`.
 fn add_detailed(
     buffer: &mut gst::BufferRef,
     rect: (u32, u32, u32, u32),
@@ -212,7 +215,8 @@ fn detection() -> gst::Structure {
     gst::Structure::new_empty("detection")
 }
 
-/// The structure `detection` of a box of 80x40 about (80, 60), rotated by this angle.
+/// Returns the structure `detection` for a box of 80x40 about (80, 60) that is rotated by this
+/// angle.
 fn oriented(angle: f64) -> gst::Structure {
     pipeline::init();
     gst::Structure::builder("detection")
@@ -238,7 +242,8 @@ fn keypoints(layout: &str, components: usize, numbers: &[f32]) -> gst::Structure
         .build()
 }
 
-/// The structure `mask` for the rectangle from (40, 32) to (104, 80) with 8x6 pixels, of which the left half is set.
+/// Returns the structure `mask` for the rectangle from (40, 32) to (104, 80). The mask has 8x6
+/// pixels, and its left half is set.
 fn half_mask() -> gst::Structure {
     gst::Structure::builder("mask")
         .field("width", 8)
@@ -259,19 +264,20 @@ fn an_oriented_box_is_drawn_instead_of_its_bounds_in_every_format() {
             add_detailed(buffer, (37, 17, 86, 86), 0, oriented(half), &[]);
         });
         let expected = if format == "GRAY8" { [203; 3] } else { YELLOW };
-        // A sample of 2 or 16 pixels is not in the line with all of them.
+        // A sample that covers 2 or 16 pixels may lie only partly on the line.
         let info = gst_video::VideoFormatInfo::from_format(format.parse().unwrap());
         let by = match info.w_sub().iter().chain(info.h_sub()).max() {
             Some(0) => 2 + rounding(format),
             Some(1) => 64,
             _ => 100,
         };
-        // The middles of the sides: (80, 60) and 40 or 20 pixels along the axes, of which the first is (1, 1).
+        // Midpoints of the sides: (80, 60), plus or minus 40 or 20 pixels along the axes. The first
+        // axis points along (1, 1).
         for (x, y) in [(108, 88), (51, 31), (65, 74), (94, 45)] {
             let color = picture.at(x, y);
             assert!(near(color, expected, by), "{format} at {x},{y}: {color:?}");
         }
-        // Inside; and on the sides of the bounds.
+        // Pixels inside of the box, and on the sides of its bounds, are unchanged.
         for (x, y) in [(80, 60), (37, 90), (122, 30), (100, 17), (60, 102)] {
             let color = picture.at(x, y);
             assert!(near(color, GRAY, 2), "{format} at {x},{y}: {color:?}");
@@ -286,13 +292,15 @@ fn a_mask_is_blended_into_the_pixels_that_it_covers_in_every_format() {
         let picture = draw_what(format, 160, 120, overlay, |buffer| {
             add_detailed(buffer, (40, 32, 64, 48), 0, detection(), &[half_mask()]);
         });
-        // 110 of 255 parts of yellow, by BT.601 in a gray picture.
+        // The mask is blended with a weight of 110 / 255 for yellow. A gray picture has the luma of
+        // BT.601.
         let part = |gray: u8, color: u8| {
             ((u32::from(gray) * 145 + u32::from(color) * 110 + 127) / 255) as u8
         };
-        let expected = match format == "GRAY8" {
-            true => [part(0x60, 203); 3],
-            false => [0, 1, 2].map(|c| part(GRAY[c], YELLOW[c])),
+        let expected = if format == "GRAY8" {
+            [part(0x60, 203); 3]
+        } else {
+            [0, 1, 2].map(|c| part(GRAY[c], YELLOW[c]))
         };
         for (x, y) in [(46, 40), (66, 70), (50, 56)] {
             let color = picture.at(x, y);
@@ -304,7 +312,7 @@ fn a_mask_is_blended_into_the_pixels_that_it_covers_in_every_format() {
     }
 }
 
-/// Five points of a face; the last is not visible.
+/// Five points of a face. The last one is invisible.
 const FACE: [[f32; 3]; 5] = [
     [60.0, 40.0, 0.9],
     [100.0, 40.0, 0.9],
@@ -333,11 +341,11 @@ fn visible_points_and_the_lines_between_them_are_drawn_in_every_format() {
             }
             assert!(near(picture.at(96, 80), GRAY, 2), "{format}: the invisible point");
         }
-        // The lines from the eyes to the nose.
+        // Lines from the eyes to the nose are drawn.
         for at in [[70, 50], [90, 50]] {
             assert!(is_drawn(&face, at) && !is_drawn(&points, at), "{format} at {at:?}");
         }
-        // That from the nose to the invisible point.
+        // No line is drawn from the nose to the invisible point.
         assert!(near(face.at(88, 70), GRAY, 2), "{format}");
     }
 }
@@ -351,7 +359,8 @@ fn color_by_none_draws_all_classes_in_one_color() {
     assert_eq!(by_none.at(70, 33), YELLOW);
 }
 
-/// What any element may attach: fields of other types, that are missing, that do not fit, and numbers that are none.
+/// Any element can attach structures: with fields of other types, missing fields, fields that do
+/// not fit, and invalid numbers.
 #[test]
 fn structures_that_do_not_fit_are_not_drawn() {
     let picture = |detection: gst::Structure, others: Vec<gst::Structure>| {
@@ -370,7 +379,7 @@ fn structures_that_do_not_fit_are_not_drawn() {
     use gst::glib::value::ToSendValue;
     for name in ["rotation", "center-x", "center-y", "width", "height"] {
         for value in [f64::NAN, f64::INFINITY, -1e300] {
-            // Any finite angle is one.
+            // All finite angles are valid.
             if name == "rotation" && value.is_finite() {
                 continue;
             }
@@ -420,7 +429,7 @@ fn structures_that_do_not_fit_are_not_drawn() {
     }
 }
 
-/// Adds a region whose type can be any bytes, as elements written in C can.
+/// Adds a region whose type can be any bytes, since elements written in C can do so.
 fn add_region(buffer: &mut gst::BufferRef, kind: &std::ffi::CStr) {
     // SAFETY: the buffer is writable; the type is copied.
     unsafe {
@@ -441,13 +450,13 @@ fn a_type_that_is_not_utf8_is_drawn_with_the_replacement_character() {
     let foreign = draw_what("RGB", 160, 120, overlay, |buffer| add_region(buffer, c"caf\xe9"));
     let replaced = draw_what("RGB", 160, 120, overlay, |buffer| add_region(buffer, c"caf\u{fffd}"));
     assert!(foreign.rgb == replaced.rgb);
-    // The box, and a label above it.
+    // Pixels of the box, and of a label above it.
     for (x, y) in [(70, 41), (21, 60), (22, 30)] {
         assert!(!near(foreign.at(x, y), GRAY, 8), "{x},{y}: {:?}", foreign.at(x, y));
     }
 }
 
-/// What is drawn for a region with this label and class, and the warnings.
+/// Returns what is drawn for a region with this label and class, and the warnings.
 fn labeled(label: &'static str, class: Option<i32>, labels: &str) -> (Vec<u8>, Vec<String>) {
     let pipeline = parse(&format!(
         "videotestsrc pattern=solid-color foreground-color=0xff606060 num-buffers=3 name=gray
@@ -475,12 +484,13 @@ fn a_label_without_a_letter_of_the_font_is_drawn_as_its_class_and_a_warning_says
     assert_eq!(
         warnings,
         [
-            "the label \"行人\" is drawn as \"class-3\", and others likewise: the font has Latin letters only"
+            "the label \"行人\" is drawn as \"class-3\", because the font has Latin letters only; this \
+             applies to other labels, too"
         ]
     );
     assert!(chinese == labeled("class-3", Some(3), "always").0);
     assert!(chinese != labeled("自行车", Some(4), "always").0);
-    // Without a class number, and with letters that the font has.
+    // The region has no class number, and its label has letters that the font lacks.
     let (unknown, warnings) = labeled("行人", None, "always");
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("is drawn as \"??\""), "{warnings:?}");
@@ -501,7 +511,7 @@ fn labels_of_the_font_and_labels_that_are_not_drawn_give_no_warning() {
 #[test]
 fn a_region_without_a_type_is_drawn_as_one_whose_type_is_empty() {
     let without = draw_what("RGB", 160, 120, "labels=always", |buffer| {
-        // SAFETY: the buffer is writable; zero is the quark of no string.
+        // SAFETY: the buffer is writable, and the quark 0 means no string.
         unsafe {
             gst_video::ffi::gst_buffer_add_video_region_of_interest_meta_id(
                 buffer.as_mut_ptr(),
@@ -535,7 +545,7 @@ fn fields_of_other_types_and_values_that_are_not_finite_are_ignored() {
         detection().field("confidence", 1i32).field("label_id", 3.0).build(),
         detection().field("confidence", f64::NAN).build(),
         detection().field("confidence", f64::NEG_INFINITY).build(),
-        // Another structure has other fields of these names.
+        // Fields with these names do not count in a different structure.
         gst::Structure::builder("tracking").field("confidence", 0.9).field("label_id", 3).build(),
     ] {
         assert!(picture(other.clone()) == none, "{other}");
@@ -547,7 +557,7 @@ fn fields_of_other_types_and_values_that_are_not_finite_are_ignored() {
 fn a_label_longer_than_the_frame_is_clipped() {
     let label: &'static str = "x".repeat(1 << 20).leak();
     let region = |kind| [(kind, 0, 0.9, (20, 40, 100, 50))];
-    // Twenty characters fit in 160 pixels.
+    // Twenty characters fit into 160 pixels.
     let long = draw("RGB", 160, 120, "labels=always", &region(label));
     let cut = draw("RGB", 160, 120, "labels=always", &region(&label[..40]));
     assert!(long.rgb == cut.rgb);
@@ -556,7 +566,7 @@ fn a_label_longer_than_the_frame_is_clipped() {
     assert!(automatic.rgb == confidence.rgb);
 }
 
-/// The value of bytes that are not part of the picture, which no element may change.
+/// Value of the bytes that are not part of the picture. The element must not change them.
 const PADDING: u8 = 0xa5;
 
 /// A gray frame with a custom memory layout.
@@ -568,7 +578,7 @@ struct CustomFrame {
 }
 
 impl CustomFrame {
-    /// With `padding` bytes before each plane and after each row except the last.
+    /// Makes a frame with `padding` bytes before each plane, and after each row except the last.
     fn padded(format: VideoFormat, [width, height]: [u32; 2], padding: usize) -> Self {
         let info = VideoInfo::builder(format, width, height).build().unwrap();
         let (mut offsets, mut strides, mut size) = ([0; 4], [0; 4], 0);
@@ -580,7 +590,7 @@ impl CustomFrame {
         Self { info, offsets, strides, size }
     }
 
-    /// A buffer with two regions, and the layout in its metadata.
+    /// Returns a buffer with two regions, whose metadata has the layout.
     fn buffer(&self) -> gst::Buffer {
         let mut bytes = vec![PADDING; self.size];
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
@@ -594,8 +604,8 @@ impl CustomFrame {
         }
         let mut buffer = gst::Buffer::from_mut_slice(bytes);
         let writable = buffer.get_mut().unwrap();
-        // SAFETY: the buffer is writable; the arrays have an entry for each of at most 4 planes.
-        // The values of the metadata may be invalid: that is what is tested.
+        // SAFETY: the buffer is writable, and the arrays have an entry for each of at most 4
+        // planes. Some values of the metadata are invalid on purpose: the element must detect them.
         unsafe {
             use gst::glib::translate::IntoGlib;
             gst_video::ffi::gst_buffer_add_video_meta_full(
@@ -614,7 +624,7 @@ impl CustomFrame {
         buffer
     }
 
-    /// The bytes of the frame after the overlay, and whether there was a warning.
+    /// Returns the bytes of the frame after the overlay, and true if there was a warning.
     fn drawn(&self) -> (Vec<u8>, bool) {
         pipeline::init();
         let mut harness = gst_check::Harness::new("roioverlay");
@@ -627,7 +637,7 @@ impl CustomFrame {
         (out.map_readable().unwrap().to_vec(), warned)
     }
 
-    /// The picture's samples, row by row, and all other bytes.
+    /// Splits the frame into the picture's samples, row by row, and all other bytes.
     fn split(&self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut samples, mut others, mut end) = (Vec::new(), Vec::new(), 0);
         for (plane, [len, rows]) in planes(&self.info).into_iter().enumerate() {
@@ -643,17 +653,18 @@ impl CustomFrame {
     }
 }
 
-/// The bytes of a row and the rows of each plane.
+/// Returns for each plane the bytes per row and the number of rows.
 fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
     let format = info.format_info();
-    let of = |plane: u32| {
+    let size = |plane: u32| {
         let components = (0..info.n_components()).filter(|&c| format.plane()[c as usize] == plane);
         let bytes = components.clone().map(|component| {
             let i = component as usize;
             let wide = format.scale_width(component as u8, info.width()) as usize;
             (wide - 1) * format.pixel_stride()[i] as usize + format.poffset()[i] as usize + 1
         });
-        // A pixel of four bytes can have an unused last byte; so can a pair of pixels of packed 4:2:2.
+        // The last byte of a pixel may be unused in formats with four bytes per pixel, and in
+        // packed 4:2:2, with four bytes per pair of pixels.
         let last = bytes.max().unwrap();
         let unit = match info.format() {
             VideoFormat::Yuy2 | VideoFormat::Uyvy | VideoFormat::Yvyu | VideoFormat::Vyuy => 4,
@@ -662,7 +673,7 @@ fn planes(info: &VideoInfo) -> Vec<[usize; 2]> {
         let rows = components.map(|c| format.scale_height(c as u8, info.height())).max().unwrap();
         [last.next_multiple_of(unit), rows as usize]
     };
-    (0..info.n_planes()).map(of).collect()
+    (0..info.n_planes()).map(size).collect()
 }
 
 #[test]
@@ -727,7 +738,7 @@ fn labels_are_drawn_above_the_box_unless_labels_is_never() {
     let above = |overlay: &str| {
         let picture = draw("RGB", 200, 160, overlay, &region);
         (42..140).flat_map(|x| (44..58).map(move |y| (x, y))).any(|(x, y)| {
-            // Dark text on the color of the class.
+            // Text is dark, on the color of the class.
             let [r, g, b] = picture.at(x, y);
             r < 70 && g < 70 && b < 70
         })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties set by C programs: text that is not UTF-8, and properties that need a restart.
+//! Properties as C programs can set them: text that is not UTF-8, and properties that take effect
+//! only after a restart.
 
 use std::ffi::CString;
 
@@ -13,7 +14,7 @@ use crate::support::pipeline;
 const ELEMENTS: [&str; 5] =
     ["crowdtestsrc", "detectionjson", "nmsfilter", "roioverlay", "tensorreplay"];
 
-/// An element with a bus of its own.
+/// Makes an element that posts to a bus of its own.
 fn element(factory: &str) -> (gst::Element, gst::Bus) {
     pipeline::init();
     let element = gst::ElementFactory::make(factory).build().unwrap();
@@ -22,7 +23,7 @@ fn element(factory: &str) -> (gst::Element, gst::Bus) {
     (element, bus)
 }
 
-/// Sets a property as a C program does.
+/// Sets a property to any bytes, as a C program can.
 fn set_bytes(element: &gst::Element, property: &str, bytes: &[u8]) {
     let (property, bytes) = (CString::new(property).unwrap(), CString::new(bytes).unwrap());
     // SAFETY: the value is initialized before use and unset after; GObject copies what it keeps.
@@ -46,7 +47,7 @@ fn warnings(bus: &gst::Bus) -> Vec<String> {
         .collect()
 }
 
-/// The element's own properties of type string that can be set.
+/// Returns the writable string properties that the element adds to its base classes.
 fn string_properties(element: &gst::Element) -> Vec<String> {
     let properties = element.list_properties();
     let is_own_string = |spec: &glib::ParamSpec| {

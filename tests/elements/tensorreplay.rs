@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tensorreplay`: file formats, the order of frames, errors.
+//! `tensorreplay`: file formats, the order of frames, and errors.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,8 @@ impl Drop for Folder {
     }
 }
 
-/// The tensor of each of `frames` frames, as `id (type shape): first element`, and the messages.
+/// Returns the tensor of each of `frames` frames, formatted as `id (type shape): first element`,
+/// and the messages.
 fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
@@ -51,24 +52,24 @@ fn replay(properties: &str, frames: u32) -> (Vec<String>, Ended) {
     (seen, ended)
 }
 
-/// The tensors of a run without error.
+/// Returns the tensors of a run without errors.
 fn tensors(properties: &str, frames: u32) -> Vec<String> {
     let (seen, ended) = replay(properties, frames);
     assert_eq!(ended.error, None, "{properties}");
     seen
 }
 
-/// The error at the first frame.
+/// Returns the error that occurs at the first frame.
 fn error(properties: &str) -> String {
     let (seen, ended) = replay(properties, 3);
     assert!(seen.is_empty(), "{properties}: {seen:?}");
     ended.error().to_owned()
 }
 
-/// A .npy file of version 1.
+/// Returns a .npy file of version 1.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
-    // Structured types are a list, without quotes.
+    // A structured type is written as a list, without quotes.
     let quote = if descr.starts_with('[') { "" } else { "'" };
     let mut header = format!(
         "{{'descr': {quote}{descr}{quote}, 'fortran_order': {order}, 'shape': ({shape}), }}"
@@ -138,7 +139,7 @@ fn raw_files_of_integers_have_the_type_of_the_property() {
 }
 
 #[test]
-fn shape_and_type_of_a_raw_file_are_those_of_the_properties() {
+fn the_properties_set_the_shape_and_type_of_a_raw_file() {
     let folder = Folder::new("raw");
     let file = folder.file("out.raw", &bytes([7.0, 8.0]));
     assert_eq!(tensors(&format!("location={file} shape=1x2"), 1), ["out (f32 1x2): 7"]);
@@ -162,7 +163,7 @@ fn the_stream_ends_after_the_last_tensor_if_repeat_is_false() {
     let folder = Folder::new("end");
     let file = folder.file("out.raw", &bytes([1.0, 2.0, 3.0]));
     assert_eq!(tensors(&format!("location={file} shape=1 repeat=false"), 9).len(), 3);
-    // The only tensor of a file is attached to every frame.
+    // A file with a single tensor attaches it to every frame.
     assert_eq!(tensors(&format!("location={file} shape=3 repeat=false"), 9).len(), 9);
 }
 
@@ -187,23 +188,26 @@ fn invalid_locations_shapes_and_files_are_errors_that_say_what_was_expected() {
         ("".into(), "location is not set"),
         ("location=/nowhere/out.npy".into(), "/nowhere/out.npy cannot be read: No such file"),
         ("location=/tmp".into(), "/tmp is a directory; expected a regular file"),
-        (file("a.raw", b"1234"), "set the properties shape, as in 1x84x8400, and element-type"),
+        (file("a.raw", b"1234"), "set the properties shape, such as 1x84x8400, and element-type"),
         (file("b.raw", b"1234") + " shape=1,2", "shape: cannot read \"1,2\""),
         (file("c.raw", b"1234") + " shape=1x1x1x1x1x1x1x1x1", "up to 8 dimensions"),
         (
             file("d.raw", b"123456") + " shape=1",
-            "d.raw holds 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
-             but 2 bytes are left over; set shape and element-type to what was recorded",
+            "d.raw has 6 bytes; expected a multiple of 4, since a tensor of f32 1 takes 4 bytes, \
+             but 2 bytes are left over; set shape and element-type to the values that were recorded",
         ),
         (
             file("short.raw", b"1234") + " shape=1x2",
-            "holds 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
+            "has 4 bytes; expected a multiple of 8, since a tensor of f32 1x2 takes 8 bytes, but \
              4 bytes are left over",
         ),
-        (file("e.raw", b"") + " shape=1", "e.raw is empty; expected a tensor of f32 1, 4 bytes"),
+        (
+            file("e.raw", b"") + " shape=1",
+            "e.raw is empty; expected a tensor of f32 1, which takes 4 bytes",
+        ),
         (
             file("f.raw", b"1234") + " shape=0x4",
-            "f.raw holds 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
+            "f.raw has 4 bytes, but the shape 0x4 has no elements; set shape to dimensions \
              above 0",
         ),
         (
@@ -241,10 +245,10 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
     let cases: [(&[u8], &[&str]); 22] = [
         (b"no array", &["got \"no array\"", "\\x93NUMPY", "numpy.save", ".raw"]),
         (b"", &["got \"\"", "numpy.save"]),
-        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file for each array"]),
+        (b"PK\x03\x04archive", &["an .npz archive", "unzip", "one .npy file per array"]),
         (b"\x93NUMPY\x04\x00more", &["version 4.0", "expected 1.0, 2.0 or 3.0", "numpy.save"]),
-        (&cut[..9], &["its header is cut short", "9 bytes"]),
-        (&cut[..40], &["its header is cut short", "40 bytes", "copy or save it again"]),
+        (&cut[..9], &["its header is truncated", "9 bytes"]),
+        (&cut[..40], &["its header is truncated", "40 bytes", "copy or save it again"]),
         (&array("<f8"), &["got float64 ('<f8')", "array.astype(numpy.float32)"]),
         (&array("=f8"), &["got float64 ('=f8')", "array.astype(numpy.float32)"]),
         (&array(">f4"), &["got big-endian float32 ('>f4')", "array.astype('<f4')"]),
@@ -255,7 +259,7 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
         (&array("|b1"), &["got bool ('|b1')", "array.astype(numpy.float32)"]),
         (&array("|O"), &["got Python objects ('|O')", "one numeric array", "numpy.float32"]),
         (&array("<U8"), &["got '<U8'", "array.astype(numpy.float32)"]),
-        // A message is a C string, so it cannot contain a zero byte.
+        // A message is a C string, so it must not contain a zero byte.
         (&array("<f\0"), &["its header is not text"]),
         (&npy("<f4", false, "1\0,", &[0; 4]), &["its header is not text"]),
         (&array("[('x', '<f4')]"), &["got a structured type ([('x', '<f4')]", "each field"]),
@@ -265,11 +269,11 @@ fn unsupported_npy_files_are_errors_that_say_how_to_convert_them() {
         ),
         (
             &npy("<f4", false, "3,", &[0; 8]),
-            &["its header has f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
+            &["its header says f32 3, 12 bytes", "8 bytes follow", "copy or save it again"],
         ),
         (
             &npy("<f4", false, "99999999999, 99999999999", &[0; 8]),
-            &["its header has f32 99999999999x99999999999", "8 bytes follow"],
+            &["its header says f32 99999999999x99999999999", "8 bytes follow"],
         ),
     ];
     for (i, (bytes, expected)) in cases.into_iter().enumerate() {
@@ -291,7 +295,7 @@ fn an_npz_archive_is_an_error_that_says_how_to_extract_it() {
     let file = folder.file("out.npz", b"PK\x03\x04");
     for properties in [format!("location={file}"), format!("location={file} shape=1")] {
         let message = error(&properties);
-        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file for each array"] {
+        for expected in ["out.npz", ".npz archive", "unzip", "one .npy file per array"] {
             assert!(message.contains(expected), "expected {expected}: {message}");
         }
     }
@@ -312,7 +316,7 @@ fn a_truncated_file_of_a_pattern_is_an_error_at_its_frame() {
     let location = folder.0.join("%d.raw");
     let (seen, ended) = replay(&format!("location={} shape=1", location.display()), 3);
     assert_eq!(seen.len(), 1);
-    assert!(ended.error().contains("1.raw holds 2 bytes"), "{}", ended.error());
+    assert!(ended.error().contains("1.raw has 2 bytes"), "{}", ended.error());
 }
 
 #[test]
@@ -325,7 +329,7 @@ fn a_file_that_is_deleted_before_it_is_read_is_an_error() {
            ! tensorreplay name=replay location={} shape=1 ! fakesink",
         folder.0.join("%d.raw").display()
     ));
-    // The pattern is opened at the change of state, the file is read at the first buffer.
+    // The pattern is expanded at the change of state, and the file is read at the first buffer.
     let replay = pipeline.by_name("replay").unwrap();
     replay.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, _| {
         let _ = std::fs::remove_file(&file);
@@ -341,7 +345,7 @@ fn a_file_of_a_pattern_with_two_tensors_is_an_error() {
     folder.file("0.raw", &bytes([1.0, 2.0]));
     let location = folder.0.join("%d.raw");
     let message = error(&format!("location={} shape=1", location.display()));
-    assert!(message.contains("0.raw holds 2 tensors; expected one"), "{message}");
+    assert!(message.contains("0.raw has 2 tensors; expected one"), "{message}");
 }
 
 #[test]
@@ -376,7 +380,7 @@ fn several_elements_append_their_tensors_in_order() {
     assert_eq!(*seen.lock().unwrap(), [["scores (f32 1x2x1)", "boxes (f32 1x2x4)"]; 2]);
 }
 
-/// The addresses of the elements of each frame's tensor.
+/// Returns the address of each frame's tensor elements.
 fn addresses(properties: &str, frames: u32) -> Vec<usize> {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48
@@ -406,10 +410,10 @@ fn frames_share_the_memory_of_a_tensor_that_was_read_once() {
 
 #[test]
 fn a_location_that_is_not_a_regular_file_is_an_error() {
-    // Reading it would never end.
+    // Reading this device would never end.
     let message = error("location=/dev/zero shape=1");
     assert!(message.contains("/dev/zero is a device; expected a regular file"), "{message}");
-    // Opening it would never end.
+    // Opening this pipe would never return.
     let folder = Folder::new("fifo");
     let fifo = folder.0.join("out.raw");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -421,13 +425,13 @@ fn a_location_that_is_not_a_regular_file_is_an_error() {
 fn a_file_larger_than_the_limit_is_an_error() {
     let folder = Folder::new("large");
     let path = folder.file("out.raw", b"");
-    // A sparse file takes no space on the disk.
+    // The file is sparse, so it takes no space on the disk.
     std::fs::File::options().write(true).open(&path).unwrap().set_len((1 << 30) + 4).unwrap();
     let message = error(&format!("location={path} shape=1"));
-    assert!(message.contains("has 1073741828 bytes, more than the 1073741824"), "{message}");
+    assert!(message.contains("has 1073741828 bytes; expected at most 1073741824"), "{message}");
 }
 
-/// The first error on the pipeline's bus.
+/// Returns the first error on the pipeline's bus.
 fn first_error(pipeline: &gst::Pipeline) -> gst::glib::Error {
     use gst::prelude::*;
     let message = pipeline.bus().unwrap().pop_filtered(&[gst::MessageType::Error]).unwrap();

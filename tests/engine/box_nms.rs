@@ -14,13 +14,14 @@ fn nms(iou_threshold: f64) -> BoxNms {
     nms
 }
 
-/// Boxes in the order of their scores are kept unless their overlap with one that is kept, of the same group, exceeds the
-/// threshold.
+/// Goes through the boxes by descending score. A box is kept unless its overlap with a kept box of
+/// its group exceeds the threshold.
 fn by_definition(boxes: &[[f32; 4]], scores: &[f32], groups: &[i64], threshold: f64) -> Vec<u32> {
     let mut order: Vec<usize> = (0..boxes.len()).collect();
     order.sort_by(|&a, &b| scores[b].partial_cmp(&scores[a]).unwrap());
     let area = |b: &[f32; 4]| (b[2] - b[0]) * (b[3] - b[1]);
-    // As C++: the second argument is the result unless it compares less, or greater.
+    // In C++ functions of this kind, the second argument is the result unless it compares less, or
+    // greater.
     let max = |a: f32, b: f32| if a < b { b } else { a };
     let min = |a: f32, b: f32| if b < a { b } else { a };
     let mut kept: Vec<usize> = Vec::new();
@@ -41,14 +42,13 @@ fn by_definition(boxes: &[[f32; 4]], scores: &[f32], groups: &[i64], threshold: 
     kept.into_iter().map(|index| index as u32).collect()
 }
 
-/// Boxes of which some are on a grid, some have no area or a coordinate that is not finite, and many equal scores.
+/// Random boxes. Some are on a grid, some have no area or a coordinate that is not finite, and many
+/// scores are equal.
 fn scene(rng: &mut Rng, count: usize) -> (Vec<[f32; 4]>, Vec<f32>) {
     let on_grid = rng.bool();
     let boxes = (0..count).map(|_| {
-        let mut number = |most: f32| match on_grid {
-            true => (rng.f32() * most).round(),
-            false => rng.f32() * most,
-        };
+        let mut number =
+            |most: f32| if on_grid { (rng.f32() * most).round() } else { rng.f32() * most };
         let (x, y, width, height) = (number(100.0), number(100.0), number(40.0), number(40.0));
         let mut corners = [x, y, x + width, y + height];
         match rng.u32(0..40) {
@@ -74,7 +74,7 @@ fn scene(rng: &mut Rng, count: usize) -> (Vec<[f32; 4]>, Vec<f32>) {
 }
 
 #[test]
-fn boxes_of_all_kinds_give_what_the_definition_gives() {
+fn boxes_of_all_kinds_give_the_survivors_of_the_definition() {
     let mut rng = Rng::with_seed(25);
     for case in 0..engines::scene_count(2000) {
         let count = rng.usize(0..120);
@@ -103,7 +103,7 @@ fn boxes_of_all_kinds_give_what_the_definition_gives() {
 
 #[test]
 fn an_overlap_equal_to_the_threshold_is_kept_for_thresholds_that_f32_rounds_up() {
-    // Intersection 1, union 10; 0.1 in single precision is more than 0.1, and 1/10, too.
+    // The IoU is 1/10. In single precision, 0.1 is greater than the decimal 0.1, and equal to 1/10.
     let boxes = [[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 10.0f32]];
     let scores = [0.9, 0.8f32];
     let tensor = TensorView::from_slice("boxes", &[2, 4], boxes.as_flattened());
@@ -116,13 +116,13 @@ fn an_overlap_equal_to_the_threshold_is_kept_for_thresholds_that_f32_rounds_up()
 fn oriented_boxes_without_area_and_turned_apart_are_kept() {
     let boxes = [
         [50.0, 50.0, 40.0, 10.0, 0.0],
-        // Crosses the first: intersection 100, union 700.
+        // This box crosses the first: the intersection is 100, the union 700.
         [50.0, 50.0, 40.0, 10.0, std::f32::consts::FRAC_PI_2],
-        // The first, turned by a half.
+        // This is the first box, turned by 180 degrees.
         [50.0, 50.0, 40.0, 10.0, std::f32::consts::PI],
         [50.0, 50.0, 0.0, 10.0, 0.3],
         [50.0, 50.0, f32::NAN, 10.0, 0.3],
-        // Too small beside its position to have bounds.
+        // This box is too small for its distance from the origin, so rounding leaves it no bounds.
         [1e8, 1e8, 1e-3, 1e-3, 0.3f32],
     ];
     let scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.95f32];
@@ -137,7 +137,7 @@ fn oriented_boxes_without_area_and_turned_apart_are_kept() {
 }
 
 #[test]
-fn what_cannot_be_read_or_ranked_is_an_error_that_names_it() {
+fn tensors_that_cannot_be_read_or_ranked_are_errors_that_name_them() {
     let numbers = [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 9.0, 9.0f32];
     let boxes = TensorView::from_slice("boxes", &[2, 4], &numbers);
     let scores = TensorView::from_slice("scores", &[2], &[0.5, 0.6f32]);
@@ -212,7 +212,8 @@ fn a_measure_that_is_not_defined_for_the_boxes_is_an_error() {
 
 #[test]
 fn more_than_65536_groups_are_an_error_and_as_many_are_not() {
-    // Groups are numbered on the host, and an emulated GPU would compare all pairs.
+    // The CPU engine is enough: groups are numbered on the host, and an emulated GPU would compare
+    // all pairs.
     let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
     for count in [65_536usize, 65_537] {
         let numbers: Vec<f32> = [0.0, 0.0, 1.0, 1.0].repeat(count);

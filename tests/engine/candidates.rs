@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Candidate lists of real detectors. The expected survivors are those of NumPy, ONNX Runtime and
-//! OpenCV at an IoU threshold of 0.45.
+//! Candidate lists of real detectors. The expected survivors at an IoU threshold of 0.45 were
+//! computed with NumPy, ONNX Runtime and OpenCV.
 
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
@@ -26,7 +26,7 @@ fn read(text: &str) -> List {
         .collect();
     let class = |row: &Vec<f64>| row[5] as usize;
     let classes = rows.iter().map(class).max().unwrap() + 1;
-    // An anchor has a score for one class; its other scores are minus infinity.
+    // An anchor has a score for one class. Its other scores are minus infinity.
     let mut scores = vec![f32::NEG_INFINITY; rows.len() * classes];
     for (i, row) in rows.iter().enumerate() {
         scores[i * classes + class(row)] = row[4] as f32;
@@ -42,7 +42,7 @@ fn read(text: &str) -> List {
     }
 }
 
-/// The lists: numbers of anchors, and of survivors without and with regard to class.
+/// The lists: name, number of anchors, and numbers of survivors without and with regard to class.
 const LISTS: [(&str, usize, [usize; 2]); 7] = [
     ("ultraface640_selfie", 938, [265, 265]),
     ("ultraface640_selfie_low", 1709, [465, 465]),
@@ -54,7 +54,7 @@ const LISTS: [(&str, usize, [usize; 2]); 7] = [
 ];
 
 #[test]
-fn survivors_of_every_list_equal_those_of_numpy_onnx_runtime_and_opencv() {
+fn survivors_of_every_list_equal_numpy_onnx_runtime_and_opencv_results() {
     for (file, anchors, kept) in LISTS {
         let list = read(&data::fixture_text(&format!("candidates/{file}.csv")));
         let n = list.boxes.len() / 4;

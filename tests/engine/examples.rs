@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The examples of the crate, which check their own results.
+//! Runs the examples of the crate, which check their own results.
 
 use crate::support::engines;
 

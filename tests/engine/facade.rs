@@ -6,13 +6,13 @@ use nmsfilter_core::tensor::{Quantization, TensorView};
 
 use crate::support::engines;
 
-/// One with the engine under test.
+/// Returns an `Nms` with the engine under test.
 fn nms() -> Nms {
     let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };
     Nms::new(backend, Some(0)).unwrap()
 }
 
-/// Left, upper, right and lower edge.
+/// Returns the left, upper, right and lower edge.
 fn corners(detection: &Detection) -> [f32; 4] {
     let &Detection { x1, y1, x2, y2, .. } = detection;
     [x1, y1, x2, y2]
@@ -31,7 +31,7 @@ fn an_unknown_decoder_name_is_an_error_with_all_names() {
     assert!(matches!(&error, NmsError::UnknownDecoder { name, .. } if name == "yolov9"));
     let expected = format!("there is no decoder yolov9; expected one of {}", names.join(", "));
     assert_eq!(error.to_string(), expected);
-    // The choice by id is still in force.
+    // The decoder chosen by id is still in use.
     let tensors = [TensorView::from_slice("windows", &[2, 4], &IMAGE)];
     assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
 }
@@ -142,7 +142,7 @@ fn a_decoder_that_is_set_reads_tensors_of_any_id_until_it_is_unset() {
 
 #[test]
 fn a_batch_dimension_is_read_only_if_the_option_batch_is_set() {
-    // The second image has its windows in the other order and apart.
+    // The second image has its windows in the opposite order, and apart from each other.
     let second = [300.0, 60.0, 90.0, 0.5, 100.0, 50.0, 80.0, 0.7];
     let output = [IMAGE, second].concat();
     let tensors = [TensorView::from_slice("windows", &[2, 2, 4], &output)];
@@ -177,7 +177,7 @@ fn normalized_coordinates_are_multiplied_by_the_model_size_and_pixels_are_not() 
     assert_eq!(one(&mut nms, &pixels), [100.0, 50.0, 180.0, 130.0]);
 }
 
-/// A plan of earlier tensors or settings would give other survivors.
+/// Survivors would differ if an outdated plan were used.
 #[test]
 fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     let mut nms = nms();
@@ -195,7 +195,7 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert!(anchors(&mut nms, &windows).is_empty());
     nms.params.thresholds.per_class[0] = f32::NEG_INFINITY;
     assert_eq!(anchors(&mut nms, &windows), [0, 1]);
-    // One window, then a model of another family.
+    // One window is followed by the output of another model family.
     let one = [TensorView::from_slice("windows", &[1, 4], &IMAGE)];
     assert_eq!(anchors(&mut nms, &one), [0]);
     let rows = [9.0, 9.0, 4.0, 4.0, 0.9f32].map(|number| [number; 8]).concat();
@@ -209,7 +209,7 @@ fn other_tensors_and_settings_have_an_effect_at_the_next_run() {
     assert_eq!(anchors(&mut nms, &windows), [0, 1]);
 }
 
-/// Rows of corners, score and class.
+/// Returns rows of corners, score and class.
 fn end_to_end() -> Vec<f32> {
     let mut rows = [0.0; 6].repeat(300);
     rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
@@ -277,7 +277,8 @@ fn ten_images_in_which_nothing_is_found_give_the_best_score() {
     let expected = "no detection in 10 images: the best score of decoder yolov8 is 0.125 (class 3), below the threshold \
                     0.25; if there are objects in them, check decoder, score_threshold, ";
     assert!(text.starts_with(expected), "{text}");
-    // With a candidate in one image, the others are empty scenes.
+    // Once an image has had a candidate, later images without candidates are taken for empty
+    // scenes.
     nms.set_decoder(None).unwrap();
     nms.params.thresholds.default = 0.1;
     assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches whose images are in separate allocations: every engine returns what it returns for one
-//! memory, bit for bit.
+//! Batches whose images are in separate allocations. Every engine's result equals its result for
+//! contiguous memory, to the bit.
 
 use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
@@ -17,29 +17,30 @@ use crate::support::scene::Scene;
 /// How the images of a tensor are arranged in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrangement {
-    /// One behind the other.
+    /// Images are contiguous.
     Contiguous,
-    /// With gaps of the same size.
+    /// Images are separated by gaps of equal size.
     InStride,
-    /// In random order, with gaps of random sizes.
+    /// Images are in random order, separated by gaps of random sizes.
     Scattered,
 }
 
-/// A tensor whose images are parts of one block of memory, with other bytes between them.
+/// A tensor whose images are parts of one block of memory, separated by other bytes.
 pub struct Arranged<'a> {
     id: &'a str,
     element: ElementType,
     shape: Shape,
-    /// Aligned for every element type.
+    /// The memory, in words of 8 bytes, so that it is aligned for every element type.
     block: Vec<u64>,
-    /// Where each image begins, in bytes.
+    /// Byte offset of each image.
     offsets: Vec<usize>,
-    /// The bytes of an image.
+    /// Bytes per image.
     len: usize,
 }
 
 impl<'a> Arranged<'a> {
-    /// The images of a contiguous tensor in host memory, which its first dimension counts.
+    /// Arranges the images of a contiguous tensor in host memory. Its first dimension is the number
+    /// of images.
     pub fn new(tensor: &TensorView<'a>, arrangement: Arrangement, random: &mut Rng) -> Self {
         let Storage::Host(bytes) = tensor.storage else { panic!("a tensor in host memory") };
         let (images, size) = (tensor.shape[0], tensor.element.size().unwrap());
@@ -59,7 +60,7 @@ impl<'a> Arranged<'a> {
             offsets[image] = end;
             end += len;
         }
-        // As numbers, the bytes of the gaps are NaN.
+        // The bytes of the gaps are NaN when they are read as numbers.
         let mut block = vec![u64::MAX; end.div_ceil(8) + 1];
         let all: &mut [u8] = bytemuck::cast_slice_mut(&mut block);
         for (image, &offset) in offsets.iter().enumerate() {
@@ -73,35 +74,35 @@ impl<'a> Arranged<'a> {
         TensorView::new(self.id, self.element, self.shape.clone(), storage)
     }
 
-    /// The images in host memory.
+    /// Returns the images in host memory.
     fn on_host(&self) -> Vec<Storage<'_>> {
         let all: &[u8] = bytemuck::cast_slice(&self.block);
         self.offsets.iter().map(|&offset| Storage::Host(&all[offset..offset + self.len])).collect()
     }
 
-    /// The images in device memory.
+    /// Returns the images in device memory.
     fn on_device<'s>(&self, copy: &'s DeviceBuffer) -> Vec<Storage<'s>> {
         let slice = |&offset: &usize| {
-            // SAFETY: the copy has the bytes of the block, is complete, and outlives the result.
+            // SAFETY: the copy is complete, as long as the block, and outlives the result.
             unsafe { DeviceSlice::new(copy.address() + offset as u64, self.len, Ready::Now) }
         };
         self.offsets.iter().map(|offset| Storage::Device(slice(offset))).collect()
     }
 
-    /// Whether the distance of consecutive images is constant and not negative.
+    /// Returns true if the distance between consecutive images is constant and not negative.
     fn is_in_stride(&self) -> bool {
         let distances: Vec<isize> =
             self.offsets.windows(2).map(|pair| pair[1] as isize - pair[0] as isize).collect();
         distances.iter().all(|&distance| distance == distances[0] && distance >= 0)
     }
 
-    /// The bytes of a table of its images, if it needs one.
+    /// Returns the size of the address table in bytes; 0 if the tensor needs none.
     fn table_bytes(&self) -> u64 {
         if self.is_in_stride() { 0 } else { 8 * self.offsets.len() as u64 }
     }
 }
 
-/// A copy of `bytes` in device memory.
+/// Copies `bytes` to device memory.
 fn upload(stream: &Stream, bytes: &[u8]) -> DeviceBuffer {
     let mut pinned = PinnedBuffer::new(stream.device(), bytes.len()).unwrap();
     let copy = DeviceBuffer::new(stream.device(), bytes.len()).unwrap();
@@ -117,7 +118,7 @@ fn all_bits(outcome: &Outcome<'_>) -> Bits {
     outcome.groups().map(|image| bits(&image)).collect()
 }
 
-/// A batch with its result.
+/// A batch and its expected result.
 struct Case {
     joined: Scene,
     images: usize,
@@ -136,7 +137,7 @@ impl Case {
         Self { joined, images, expected }
     }
 
-    /// An arrangement for each tensor; the second can be contiguous in one memory.
+    /// Returns an arrangement for each tensor. The second tensor may be contiguous.
     fn arrangements(seed: u64) -> [Arrangement; 2] {
         use Arrangement::{Contiguous, InStride, Scattered};
         let all = [Contiguous, InStride, Scattered];
@@ -165,7 +166,7 @@ fn images_in_memories_of_their_own_give_the_same_bits_as_in_one_memory() {
             .collect();
         let whole = random.usize(0..4);
         if whole < tensors.len() && tensors.len() > 1 {
-            // Boxes and scores in different kinds of memory.
+            // Boxes and scores are in different kinds of memory.
             views[whole] = tensors[whole].clone();
         }
         let params = &case.joined.params;
@@ -203,7 +204,7 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         let views: Vec<_> =
             arranged.iter().zip(&storages).map(|(a, s)| a.view(Storage::Images(s))).collect();
         let table: u64 = arranged.iter().map(Arranged::table_bytes).sum();
-        // A new engine has neither thresholds and rules of classes nor a table on the GPU.
+        // A new engine has no class thresholds, class rules and tables on the GPU yet.
         let mut cuda = Cuda::new(Some(0)).unwrap();
         let params = &case.joined.params;
         let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
@@ -220,14 +221,14 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
     assert!(tables > batches / 5 && strides > batches / 10, "{tables} tables, {strides} strides");
 }
 
-/// Three images of two windows each: x, y, side, score.
+/// Three images with two windows each: x, y, side, score.
 const WINDOWS: [[f32; 8]; 3] = [
     [0.0, 0.0, 9.0, 0.9, 1.0, 0.0, 9.0, 0.8],
     [0.0, 0.0, 9.0, 0.3, 20.0, 0.0, 9.0, 0.7],
     [0.0, 0.0, 9.0, 0.1, 20.0, 0.0, 9.0, 0.6],
 ];
 
-/// The indices of the survivors of each image.
+/// Anchors of the survivors of each image.
 const SURVIVORS: [&[u32]; 3] = [&[0], &[1, 0], &[1]];
 
 fn windows() -> Vec<Storage<'static>> {
@@ -239,7 +240,7 @@ fn tensor<'a>(shape: &[usize], images: &'a dyn Images) -> [TensorView<'a>; 1] {
     [TensorView::new("windows", ElementType::F32, shape, Storage::Images(images))]
 }
 
-/// The layout of three images.
+/// Returns the layout of three images.
 fn layout() -> PlainLayout {
     let all = WINDOWS.concat();
     let options = Options { batch: true, ..Options::default() };
@@ -251,7 +252,7 @@ fn anchors(outcome: &Outcome<'_>) -> Vec<Vec<u32>> {
     outcome.groups().map(|image| image.survivors.iter().map(|d| d.anchor).collect()).collect()
 }
 
-/// The message that every engine returns for these images of three.
+/// Returns the message that every engine returns for these images, if the layout has three.
 fn message(images: &dyn Images) -> String {
     error(&tensor(&[3, 2, 4], images), layout()).to_string()
 }
@@ -268,7 +269,7 @@ fn every_engine_reads_images_in_memories_of_their_own() {
         );
         let outcome = outcome.unwrap();
         assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
-        // Images in host memory are uploaded as they are, without a table.
+        // Images in host memory are uploaded one by one, without a table.
         let uploaded = if outcome.engine() == "cuda" { 3 * 32 } else { 0 };
         assert_eq!(outcome.device().bytes_uploaded, uploaded);
     }
@@ -314,7 +315,7 @@ fn an_image_whose_memory_is_too_small_missing_or_misaligned_is_an_error_with_its
 }
 
 #[test]
-fn images_of_an_image_are_an_error() {
+fn an_image_that_consists_of_images_is_an_error() {
     let inner = windows();
     let images = vec![windows()[0], windows()[1], Storage::Images(&inner)];
     let found = message(&images);
@@ -329,7 +330,7 @@ fn images_of_an_image_are_an_error() {
 }
 
 #[test]
-fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
+fn a_layout_that_reads_different_elements_of_each_image_is_an_error() {
     let images = windows();
     let tensors = tensor(&[3, 2, 4], &images);
     let boxes = |field: Field| PlainLayout { boxes: field, ..layout() };
@@ -339,7 +340,8 @@ fn a_layout_that_is_not_of_the_same_elements_of_every_image_is_an_error() {
         (PlainLayout { images: 1, ..layout() }, 6),
         (boxes(Field { image_stride: 0, ..field }), 6),
         (boxes(Field { image_stride: 7, ..field }), 6),
-        // Within the tensor, and within three images at a smaller stride, but not within an image.
+        // The field stays within the tensor, and within three images at a smaller stride, but not
+        // within one image.
         (PlainLayout { images: 1, ..boxes(Field { offset: 8, ..field }) }, 14),
         (PlainLayout { images: 1, anchors: 3, ..layout() }, 10),
     ] {
@@ -373,7 +375,7 @@ fn images_in_memories_of_their_own_are_not_read_as_one_tensor() {
     let Ok(Elements::F32(elements)) = image.elements() else { panic!("elements of type f32") };
     assert_eq!(elements, WINDOWS[2]);
     assert!(image.image(0).is_none());
-    // An embedder can also pass a slice.
+    // Programs can also pass a slice of images.
     let slice = &images[1..];
     let tensor = TensorView::new(
         "windows",

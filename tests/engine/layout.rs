@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Layouts that do not fit the tensors: every engine returns the same error and reads no element.
+//! Layouts that do not fit the tensors: every engine returns an equal error, and reads no element.
 
 use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
@@ -12,7 +12,7 @@ use crate::support::engines;
 const BOXES: [f32; 8] = [0.0, 0.0, 9.0, 9.0, 20.0, 0.0, 29.0, 9.0];
 const SCORES: [f32; 4] = [0.9, 0.1, 0.2, 0.8];
 
-/// Two anchors of two classes.
+/// Returns tensors with two anchors and two classes.
 fn tensors() -> [TensorView<'static>; 2] {
     [
         TensorView::from_slice("boxes", &[2, 4], &BOXES),
@@ -35,7 +35,8 @@ pub fn every_engine() -> Vec<Box<dyn Engine>> {
     all
 }
 
-/// The error that every engine returns. Afterwards each engine runs a valid layout.
+/// Returns the error on which all engines agree. Asserts that each engine runs a valid layout
+/// afterwards.
 pub fn error(tensors: &[TensorView<'_>], layout: impl Into<Layout>) -> EngineError {
     let layout = layout.into();
     let errors: Vec<EngineError> = every_engine()
@@ -85,7 +86,7 @@ fn a_field_of_a_tensor_that_does_not_exist_is_an_error() {
     }
     let expected = EngineError::NoTensor { field: "boxes", index: 0, tensors: 0 };
     assert_eq!(error(&[], layout()), expected);
-    // Also if no element of it is read.
+    // The tensor must exist even if no element of it is read.
     let empty = PlainLayout { anchors: 0, ..scores(|field| field.tensor = usize::MAX) };
     let expected = EngineError::NoTensor { field: "scores", index: usize::MAX, tensors: 2 };
     assert_eq!(error(&tensors(), empty), expected);
@@ -136,7 +137,8 @@ fn offsets_and_strides_that_overflow_are_errors() {
         boxes(|field| field.offset = usize::MAX),
         boxes(|field| field.anchor_stride = usize::MAX),
         boxes(|field| field.component_stride = usize::MAX),
-        // Times the element's size, and times the anchors, this is a multiple of 2 to the 64.
+        // When these numbers are multiplied by the element's size or the number of anchors, the
+        // product is a multiple of 2 to the 64.
         boxes(|field| field.offset = 1 << 62),
         scores(|field| field.anchor_stride = 1 << 63),
         scores(|field| {
@@ -155,7 +157,7 @@ fn offsets_and_strides_that_overflow_are_errors() {
 #[test]
 fn zero_classes_and_more_than_65536_are_errors() {
     for classes in [0, 65_537, usize::MAX] {
-        // Strides of zero need no more elements.
+        // With strides of zero, more classes need no more elements.
         let layout = PlainLayout { classes, ..scores(|field| field.component_stride = 0) };
         assert_eq!(error(&tensors(), layout), EngineError::Classes { classes });
     }
@@ -165,7 +167,7 @@ fn zero_classes_and_more_than_65536_are_errors() {
 fn zero_images_and_more_than_65535_are_errors() {
     assert_eq!(MAX_IMAGES, 65_535);
     for images in [0, MAX_IMAGES + 1, usize::MAX] {
-        // Strides of zero need no more elements.
+        // With strides of zero, more images need no more elements.
         let layout =
             PlainLayout { images, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
         let found = error(&tensors(), layout);
@@ -254,7 +256,7 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
     }
-    // Without multi-label there are at most as many candidates as anchors.
+    // Without multi-label, there are at most as many candidates as anchors.
     parts(&error(&tensors(), layout));
 }
 
@@ -287,7 +289,8 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
 
 #[test]
 fn interleaved_anchors_are_read_by_their_strides() {
-    // Components of an anchor are two elements apart; the next anchor begins one element later.
+    // Consecutive components of an anchor are two elements apart, and consecutive anchors are one
+    // element apart.
     let numbers: Vec<f32> = (0..4)
         .flat_map(|i| [BOXES[i], BOXES[4 + i]])
         .chain([0.5, 1.0])
@@ -333,7 +336,7 @@ fn field(tensor: usize, offset: usize, anchor_stride: usize) -> Field {
     Field { tensor, offset, image_stride: 0, anchor_stride, component_stride: 1 }
 }
 
-/// The field, the last element that it addresses, the number of elements of the tensor.
+/// Returns the field, the last element that it addresses, and the number of elements in the tensor.
 fn parts(error: &EngineError) -> (&'static str, u128, usize) {
     match *error {
         EngineError::FieldOutside { field, last, held, .. } => (field, last, held),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random layouts of every kind: the engine under test and the reference return the same bits.
+//! Random layouts of every kind: the engine under test and the reference engine agree to the bit.
 
 use nmsfilter_core::decoder::MAX_INPUTS;
 use nmsfilter_core::engine::{Engine, Reference};
@@ -8,7 +8,8 @@ use nmsfilter_core::tensor::{Storage, TensorView};
 use crate::support::engines::{self, bits, masks};
 use crate::support::layout_scene::LayoutScene;
 
-/// What scenes have in common, so that the test shows that it tests something.
+/// Totals over all scenes. The test asserts that they are large enough for the comparison to be
+/// meaningful.
 #[derive(Debug, Default)]
 pub struct Sums {
     pub scenes: usize,
@@ -92,7 +93,7 @@ fn images_in_separate_allocations_give_the_bits_of_the_reference() {
         let scene = LayoutScene::new(seed);
         let images: Vec<Vec<Storage<'_>>> =
             scene.tensors.iter().map(|tensor| tensor.image_storages()).collect();
-        // Priors that all images share are in one memory.
+        // Priors that all images share are in one allocation.
         let views: Vec<TensorView<'_>> = scene
             .tensors
             .iter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every engine: the results of other projects, recorded tensors, random scenes, layouts that do not
-//! fit their tensors, and the interface for programs without GStreamer.
+//! Tests of all engines: results of other projects, recorded tensors, random scenes, layouts that
+//! do not fit their tensors, and the interface for programs without GStreamer.
 
 #[path = "../support/core.rs"]
 mod support;

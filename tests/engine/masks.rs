@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Masks: random scenes, prototypes that do not fit, types that cannot be read, the limit of their bytes, and the
-//! interface for programs without GStreamer.
+//! Masks: random scenes, prototypes that do not fit, unreadable types, the limit on mask bytes, and
+//! the interface for programs without GStreamer.
 
 use nmsfilter_core::decoder::layout::Prototypes;
 use nmsfilter_core::decoder::{self, Layout, Options};
@@ -16,13 +16,14 @@ use super::layouts::{Sums, compare};
 use crate::support::engines::{self, masks};
 use crate::support::layout_scene::LayoutScene;
 
-/// Corners, score, class and two coefficients of two anchors in a model's input of 32x16.
+/// Two anchors in a model's input of 32x16: corners, score, class and two coefficients.
 const OUTPUT: [f32; 16] = [
     4.0, 4.0, 20.0, 12.0, 0.9, 0.0, 1.0, 0.0, //
     16.0, 0.0, 32.0, 16.0, 0.8, 1.0, 0.0, -2.0,
 ];
 
-/// Two prototypes of 8x4: columns less than 3 are above 0 in the first, rows less than 2 below 0 in the second.
+/// Two prototypes of 8x4. The first is positive in columns 0 to 2, the second is negative in rows 0
+/// and 1.
 fn prototypes() -> Vec<f32> {
     let first = (0..32).map(|pixel| if pixel % 8 < 3 { 1.0 } else { -1.0 });
     let second = (0..32).map(|pixel| if pixel / 8 < 2 { -1.0 } else { 1.0 });
@@ -63,7 +64,7 @@ fn masks_are_the_bits_of_the_pixels_in_the_boxes() {
         // Columns 1 to 4 and rows 1 and 2, of which columns 1 and 2 are set.
         assert_eq!(mask_of(&image, 0), [1, 1, 4, 2], "{}", outcome.engine());
         assert_eq!(image.masks.get(0).unwrap().bytes, [0b1100_0000; 2]);
-        // Columns 4 to 7 of all rows, of which rows 0 and 1 are set.
+        // The mask covers columns 4 to 7 of all rows. Rows 0 and 1 are set.
         assert_eq!(mask_of(&image, 1), [4, 0, 4, 4]);
         assert_eq!(image.masks.get(1).unwrap().bytes, [0b1111_0000, 0b1111_0000, 0, 0]);
         assert_eq!(image.masks.get(2), None);
@@ -75,7 +76,7 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     let prototypes = prototypes();
     let tensors = tensors(&prototypes);
     let layout = layout(&tensors);
-    // Two pixels of the frame per pixel of the model's input.
+    // One pixel of the model's input is two pixels of the frame.
     let frame = FrameMap { size: [64, 32], ratio: [0.5; 2], offset: [0.0; 2] };
     let params = Params { mask_size: MaskSize::Frame, ..params() };
     let place = ImagePlace { frame: Some(frame), ..PLACE };
@@ -83,22 +84,24 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
         let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
         let image = outcome.group(0);
         assert_eq!(mask_of(&image, 0), [8, 8, 32, 16], "{}", outcome.engine());
-        // The logit is 1 up to the center of column 2 at 20, and 0 at 24: columns 8 to 23.
+        // Columns 8 to 23 are set: the logit is 1 up to the center of prototype column 2, at 20,
+        // and 0 at 24.
         assert_eq!(image.masks.get(0).unwrap().bytes, [0xff, 0xff, 0, 0].repeat(16));
         assert_eq!(mask_of(&image, 1), [32, 0, 32, 32]);
-        // Rows up to 15.
+        // Rows 0 to 15 are set.
         let expected = [[0xff; 4].repeat(16), [0; 4].repeat(16)].concat();
         assert_eq!(image.masks.get(1).unwrap().bytes, expected);
     }
-    // Without a frame masks have the pixels of the prototypes.
+    // If the frame is unknown, masks have the pixels of the prototypes.
     for mut engine in every_engine() {
         let outcome = engine.run(&tensors, &layout, &params, &[PLACE]).unwrap();
         assert_eq!(mask_of(&outcome.group(0), 0), [1, 1, 4, 2]);
     }
 }
 
-/// Numbers of all element types, prototypes by channel and by pixel, batches, coefficients that are not finite, boxes
-/// that reach beyond the prototypes, and separate allocations.
+/// Scenes have numbers of all element types, prototypes ordered by channel or by pixel, batches,
+/// coefficients that are not finite, boxes that reach beyond the prototypes, and separate
+/// allocations.
 #[test]
 fn every_engine_returns_the_masks_of_the_reference_for_random_scenes() {
     let (mut reference, mut engine) = (Reference::default(), engines::fast());
@@ -138,25 +141,28 @@ fn prototypes_that_do_not_fit_are_an_error_of_every_engine() {
     let error = |change, params: &Params| error_at(change, params, PLACE);
     let sides =
         "the layout: expected prototypes of 1 to 16384 columns and rows; correct the layout";
-    assert_eq!(error(|of| of.width = 0, &params()), sides);
-    assert_eq!(error(|of| of.height = 0, &params()), sides);
-    assert_eq!(error(|of| of.width = 16_385, &params()), sides);
-    assert_eq!(error(|of| of.height = usize::MAX, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.width = 0, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.height = 0, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.width = 16_385, &params()), sides);
+    assert_eq!(error(|prototypes| prototypes.height = usize::MAX, &params()), sides);
     assert_eq!(
-        error(|of| of.column = 1, &params()),
+        error(|prototypes| prototypes.column = 1, &params()),
         "the layout: expected a column with the coefficients of the prototypes; correct the layout"
     );
     let outside = "tensor output1 (f32 1x2x4x8): the layout's prototypes need element";
     for change in [
-        |of: &mut Prototypes| of.width = 9,
-        |of: &mut Prototypes| of.height = 5,
-        |of: &mut Prototypes| of.field.offset = 1,
-        |of: &mut Prototypes| of.field.component_stride = usize::MAX,
+        |prototypes: &mut Prototypes| prototypes.width = 9,
+        |prototypes: &mut Prototypes| prototypes.height = 5,
+        |prototypes: &mut Prototypes| prototypes.field.offset = 1,
+        |prototypes: &mut Prototypes| prototypes.field.component_stride = usize::MAX,
     ] {
         let text = error(change, &params());
         assert!(text.starts_with(outside), "{text}");
     }
-    assert!(error(|of| of.field.tensor = 2, &params()).contains("prototypes are of tensor 2"));
+    assert!(
+        error(|prototypes| prototypes.field.tensor = 2, &params())
+            .contains("prototypes are of tensor 2")
+    );
     for size in [[0, 5], [5, 65_537]] {
         let frame = Some(FrameMap { size, ratio: [1.0; 2], offset: [0.0; 2] });
         let params = Params { mask_size: MaskSize::Frame, ..params() };
@@ -200,7 +206,8 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
     const SIDE: u32 = 65_536;
     assert!(u64::from(SIDE) * u64::from(SIDE) / 8 > MAX_MASK_BYTES);
     let row = |side: f32, score: f32| [0.0, 0.0, side, side, score, 0.0, 1.0];
-    // The mask of the second would exceed the limit; the third, which it outranks, has none either.
+    // The mask of the second survivor would exceed the limit. The third, which ranks lower, then
+    // has no mask either.
     let rows = [row(40.0, 0.9), row(SIDE as f32, 0.8), row(8.0, 0.7), row(48.0, 0.95)];
     let tensors = [
         TensorView::from_slice("output0", &[1, 4, 7], rows.as_flattened()),
@@ -219,9 +226,9 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
     }
 }
 
-/// More words than there is memory for at first.
+/// The masks need more words than the memory allocated at first.
 #[test]
-fn masks_that_grow_and_shrink_are_those_of_the_reference() {
+fn masks_that_grow_and_shrink_equal_the_reference() {
     const SIDE: usize = 2048;
     let rows = |scale: f32| -> Vec<f32> {
         let row = |i: usize| {
@@ -281,9 +288,9 @@ fn prototypes_of_a_type_that_cannot_be_read_are_an_error() {
     }
 }
 
-/// Models of YOLO have 4 pixels per pixel of the prototypes.
+/// In YOLO models, one prototype pixel covers 4x4 pixels of the input.
 #[test]
-fn without_the_size_of_the_models_input_it_is_four_times_that_of_the_prototypes() {
+fn an_unknown_input_is_assumed_to_be_four_times_as_large_as_the_prototypes() {
     let numbers = prototypes();
     let tensors = tensors(&numbers);
     let backend = if engines::on_gpu() { Backend::Cuda } else { Backend::Cpu };

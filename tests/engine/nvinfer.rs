@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The suppression of DeepStream's nvinfer, compiled from its published source (`benches/peers/nvinfer`):
-//! on every candidate list its survivors are those of the engines, and each difference of its rules is
-//! shown by a case.
+//! The suppression of DeepStream's nvinfer, compiled from its published source
+//! (`benches/peers/nvinfer`). On every candidate list, its survivors equal the engines' survivors.
+//! Each rule of nvinfer that differs has a test with a case that shows the difference.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use nmsfilter_core::tensor::TensorView;
 use crate::support::library::{self, LoadedLibrary};
 use crate::support::{data, engines};
 
-/// What nvinfer's parsers write of an object: `NvinferObject` of nvinfer.h.
+/// An object as nvinfer's parsers write it: `NvinferObject` of nvinfer.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Object {
@@ -26,7 +26,7 @@ struct Object {
     class: u32,
 }
 
-/// `NvinferThresholds` of nvinfer.h.
+/// The structure `NvinferThresholds` of nvinfer.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Thresholds {
@@ -36,7 +36,7 @@ struct Thresholds {
 }
 
 impl Thresholds {
-    /// Only the threshold of the overlap; everything else passes.
+    /// Sets only the overlap threshold. Everything else passes.
     fn iou(iou: f32) -> Self {
         Self { iou, postcluster: f32::NEG_INFINITY, topk: -1 }
     }
@@ -54,7 +54,7 @@ type SuppressClasses =
     unsafe extern "C" fn(*const Object, usize, *const Thresholds, usize, *mut u32) -> isize;
 type Overlap = unsafe extern "C" fn(*const Object, *const Object) -> f32;
 
-/// nvinfer's functions.
+/// Functions of nvinfer.
 #[derive(Clone, Copy)]
 struct Nvinfer {
     suppress: Suppress,
@@ -63,14 +63,14 @@ struct Nvinfer {
 }
 
 impl Nvinfer {
-    /// `None`, which is reported as a skip, without its source or a C++ compiler.
+    /// Returns `None` and reports a skip if the source or a C++ compiler is missing.
     fn get() -> Option<Self> {
         static LOADED: OnceLock<Nvinfer> = OnceLock::new();
         let deepstream = data::path("deepstream-9.1").filter(|_| library::has_compiler())?;
         Some(*LOADED.get_or_init(|| {
             let folder = library::build("benches/peers/nvinfer/build.sh", &deepstream, "nvinfer");
-            // SAFETY: it has no initializers but those of the C++ library's streams, and nvinfer.h declares
-            // its functions as the fields of `Self` are.
+            // SAFETY: the only initializers belong to the C++ library's streams. The types of the
+            // fields of `Self` match the declarations in nvinfer.h.
             unsafe {
                 let library = LoadedLibrary::open(&folder.join("libnvinfer_nms.so"));
                 let suppress = library.function(c"nvinfer_suppress");
@@ -80,11 +80,11 @@ impl Nvinfer {
         }))
     }
 
-    /// The indices of the survivors, class by class, by descending score.
+    /// Returns the indices of the survivors, class by class, by descending score.
     fn suppress(self, objects: &[Object], thresholds: Thresholds) -> Vec<u32> {
         let mut survivors = vec![0; objects.len()];
         let mut time = 0.0;
-        // SAFETY: both arrays have as many elements as there are objects, and there is one time.
+        // SAFETY: both arrays are as long as the number of objects, and there is one time.
         let count = unsafe {
             let (input, output) = (objects.as_ptr(), survivors.as_mut_ptr());
             (self.suppress)(input, objects.len(), &thresholds, output, 1, &mut time)
@@ -93,10 +93,10 @@ impl Nvinfer {
         survivors
     }
 
-    /// The same with the thresholds of each class.
+    /// Returns the survivors like [`suppress`](Self::suppress), with the thresholds of each class.
     fn suppress_classes(self, objects: &[Object], thresholds: &[Thresholds]) -> Vec<u32> {
         let mut survivors = vec![0; objects.len()];
-        // SAFETY: both arrays have as many elements as there are objects.
+        // SAFETY: both arrays are as long as the number of objects.
         let count = unsafe {
             let (input, output) = (objects.as_ptr(), survivors.as_mut_ptr());
             let (of_classes, classes) = (thresholds.as_ptr(), thresholds.len());
@@ -106,9 +106,9 @@ impl Nvinfer {
         survivors
     }
 
-    /// The overlap of two objects, as nvinfer rounds it.
+    /// Returns the overlap of two objects, as nvinfer rounds it.
     fn overlap(self, first: &Object, second: &Object) -> f32 {
-        // SAFETY: both are objects.
+        // SAFETY: both pointers come from references.
         unsafe { (self.overlap)(first, second) }
     }
 }
@@ -134,7 +134,7 @@ impl List {
         }
     }
 
-    /// Leaves the boxes for which `keep` is true.
+    /// Keeps the boxes for which `keep` is true.
     fn retain(&mut self, keep: &[bool]) {
         let kept = || keep.iter().enumerate().filter(|&(_, &keep)| keep).map(|(i, _)| i);
         self.corners = kept().map(|i| self.corners[i]).collect();
@@ -142,7 +142,7 @@ impl List {
         self.classes = kept().map(|i| self.classes[i]).collect();
     }
 
-    /// As nvinfer's parsers write them: left, upper edge, width and height.
+    /// Returns the list in the form of nvinfer's parsers: left, upper edge, width and height.
     fn objects(&self) -> Vec<Object> {
         let object = |(&[x1, y1, x2, y2], (&score, &class)): (&[f32; 4], (&f32, &u32))| Object {
             left: x1,
@@ -155,11 +155,12 @@ impl List {
         self.corners.iter().zip(self.scores.iter().zip(&self.classes)).map(object).collect()
     }
 
-    /// The indices of the survivors by `engine` in nvinfer's order: class by class, by descending score.
+    /// Returns the indices of the survivors of `engine` in nvinfer's order: class by class, by
+    /// descending score.
     fn suppress(&self, engine: &mut dyn Engine, params: &Params) -> Vec<u32> {
         let n = self.corners.len();
         let classes = self.classes.iter().max().map_or(1, |&class| class as usize + 1);
-        // An anchor has a score for one class; its other scores are minus infinity.
+        // An anchor has a score for one class. Its other scores are minus infinity.
         let mut scores = vec![f32::NEG_INFINITY; n * classes];
         for (i, (&class, &score)) in self.classes.iter().zip(&self.scores).enumerate() {
             scores[i * classes + class as usize] = score;
@@ -177,7 +178,7 @@ impl List {
     }
 }
 
-/// nvinfer's rules as parameters of an engine, as far as it has them.
+/// Returns nvinfer's rules as parameters of an engine, where the engine has an equivalent.
 fn params(iou_threshold: f32) -> Params {
     let thresholds = ClassThresholds::uniform(f32::MIN);
     Params { iou_threshold, thresholds, max_candidates: 0, max_detections: 0, ..Params::default() }
@@ -212,7 +213,7 @@ fn recorded_lists() -> Vec<List> {
         .into()
 }
 
-/// The paper's windows: the first of them, as in its tables.
+/// Returns the paper's windows: for each table of the paper, the first windows of the list.
 fn windows() -> Vec<List> {
     let windows = data::oscars();
     let windows = windows.as_chunks::<4>().0;
@@ -229,7 +230,7 @@ fn windows() -> Vec<List> {
         .into()
 }
 
-/// The candidates of recorded tensors, which are decoded here.
+/// Decodes recorded tensors and returns their candidates.
 fn decoded_lists() -> Vec<List> {
     let recorded: [(&str, &[usize]); 2] = [("yolov5", &[1, 6300, 85]), ("yolov8", &[1, 2100, 84])];
     let lists = recorded.map(|(decoder, shape)| {
@@ -253,7 +254,8 @@ fn decoded_lists() -> Vec<List> {
     lists.into()
 }
 
-/// Boxes and scores of class 0, and the survivors by nvinfer and by the engines, which agree with each other.
+/// Returns the survivors of boxes of class 0, by nvinfer and by the engines. All engines must
+/// agree.
 fn survivors(
     nvinfer: Nvinfer,
     boxes: &[([f32; 4], f32)],
@@ -272,12 +274,10 @@ fn survivors(
 }
 
 #[test]
-fn survivors_of_every_list_equal_those_of_nvinfer() {
+fn survivors_of_every_list_equal_nvinfers_survivors() {
     let Some(nvinfer) = Nvinfer::get() else { return };
-    let thresholds: &[f32] = match engines::on_gpu() {
-        true => &[0.45],
-        false => &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9],
-    };
+    let thresholds: &[f32] =
+        if engines::on_gpu() { &[0.45] } else { &[0.2, 0.3, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9] };
     let lists = [recorded_lists(), windows(), decoded_lists()].concat();
     assert_eq!(lists.len(), 7 + 7 + 2);
     for list in lists {
@@ -295,22 +295,23 @@ fn survivors_of_every_list_equal_those_of_nvinfer() {
     }
 }
 
-/// nvinfer divides the intersection by the union, the engines multiply the union by the threshold. Each rounds
-/// once, by half a unit in the last place of the result; of the overlap that is at most one.
+/// nvinfer divides the intersection by the union. The engines multiply the union by the threshold.
+/// Each rounds once, by at most half a unit in the last place of its result, so together they
+/// differ by at most one unit in the last place of the overlap.
 #[test]
 fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap() {
     let Some(nvinfer) = Nvinfer::get() else { return };
     let mut reference = Reference::default();
     let [mut pairs, mut differ, mut rounded] = [0; 3];
     for mut list in recorded_lists() {
-        // Boxes whose right or lower edge is another one in nvinfer.
+        // Keep only boxes whose right and lower edges are exact in nvinfer.
         let is_exact = |&[x1, y1, x2, y2]: &[f32; 4]| x1 + (x2 - x1) == x2 && y1 + (y2 - y1) == y2;
         let exact: Vec<bool> = list.corners.iter().map(is_exact).collect();
         rounded += exact.iter().filter(|&&exact| !exact).count();
         list.retain(&exact);
         let objects: Vec<_> =
             list.objects().into_iter().map(|object| Object { class: 0, ..object }).collect();
-        let of_list = pairs;
+        let pairs_before = pairs;
         for (i, j) in (1..objects.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
             let [high, low] = if objects[i].score > objects[j].score { [i, j] } else { [j, i] };
             let overlap = nvinfer.overlap(&objects[high], &objects[low]);
@@ -329,10 +330,11 @@ fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap(
             let is_alike =
                 conflict(below.next_down().next_down()) && !conflict(overlap.next_up().next_up());
             assert!(is_alike, "{}: {overlap}: {pair:?}", list.name);
-            // nvinfer: a conflict below its overlap, none at it.
+            // In nvinfer, boxes conflict at a threshold below their overlap, and do not conflict at
+            // a threshold equal to it.
             differ += usize::from(!conflict(below) || conflict(overlap));
             pairs += 1;
-            if pairs - of_list == 1000 {
+            if pairs - pairs_before == 1000 {
                 break;
             }
         }
@@ -342,7 +344,7 @@ fn boxes_conflict_alike_except_at_thresholds_within_two_floats_of_their_overlap(
     assert_eq!(rounded, 4, "two boxes of ultraface640_selfie_low, two of yoloxnano_street");
 }
 
-/// A pair of the list `ultraface640_selfie`.
+/// A pair of boxes of the list `ultraface640_selfie`.
 #[test]
 fn a_threshold_next_to_the_overlap_decides_otherwise() {
     let Some(nvinfer) = Nvinfer::get() else { return };
@@ -356,7 +358,8 @@ fn a_threshold_next_to_the_overlap_decides_otherwise() {
     assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
 }
 
-/// nvinfer has left edge and width; left + width is rounded.
+/// nvinfer stores left edge and width. It computes the right edge as left + width, which is
+/// rounded.
 #[test]
 fn a_right_edge_that_width_rounds_can_intersect_a_box_that_touches_it() {
     let Some(nvinfer) = Nvinfer::get() else { return };
@@ -379,7 +382,7 @@ fn an_overlap_equal_to_the_threshold_is_no_conflict_in_nvinfer() {
 }
 
 #[test]
-fn of_equal_scores_the_first_survives() {
+fn the_first_of_two_equal_scores_survives() {
     let Some(nvinfer) = Nvinfer::get() else { return };
     let boxes = [1.0, 0.0, 0.0, 0.5].map(|x| ([x, 0.0, x + 10.0, 10.0], 0.5));
     let [theirs, ours] = survivors(nvinfer, &boxes, Thresholds::iou(0.45), &params(0.45));
@@ -396,7 +399,7 @@ fn boxes_of_different_classes_conflict_only_if_class_agnostic_is_set() {
         scores: vec![0.75, 0.5],
         classes: vec![1, 0],
     };
-    // By class, not by score.
+    // nvinfer orders survivors by class before it orders them by score.
     assert_eq!(nvinfer.suppress(&list.objects(), Thresholds::iou(0.45)), [1, 0]);
     let mut engine = engines::fast();
     assert_eq!(list.suppress(&mut *engine, &params(0.45)), [1, 0]);
@@ -404,7 +407,8 @@ fn boxes_of_different_classes_conflict_only_if_class_agnostic_is_set() {
     assert_eq!(list.suppress(&mut *engine, &agnostic), [0]);
 }
 
-/// post-cluster-threshold is applied after suppression, and a score that equals it does not pass.
+/// nvinfer applies post-cluster-threshold after suppression. A score that is equal to it is too
+/// low.
 #[test]
 fn a_score_equal_to_the_postcluster_threshold_is_removed() {
     let Some(nvinfer) = Nvinfer::get() else { return };
@@ -416,7 +420,7 @@ fn a_score_equal_to_the_postcluster_threshold_is_removed() {
     assert_eq!((theirs, ours), (vec![0], vec![0, 1]));
 }
 
-/// `pre-cluster-threshold` is applied by nvinfer before this; a candidate must reach it.
+/// nvinfer applies `pre-cluster-threshold` before suppression. A score that is equal to it passes.
 #[test]
 fn thresholds_and_topk_of_each_class_leave_the_objects_of_nvinfer() {
     const CLASSES: usize = 4;
@@ -431,7 +435,7 @@ fn thresholds_and_topk_of_each_class_leave_the_objects_of_nvinfer() {
             let [x, y] = [(); 2].map(|()| rng.f32() * 200.0);
             let [width, height] = [(); 2].map(|()| 5.0 + rng.f32() * 60.0);
             list.corners.push([x, y, x + width, y + height]);
-            // Some scores are equal, and some equal a threshold.
+            // Some scores are equal to each other, and some are equal to a threshold.
             list.scores.push(rng.u32(1..64) as f32 / 64.0);
             list.classes.push(rng.u32(0..CLASSES as u32));
         }
@@ -458,12 +462,14 @@ fn thresholds_and_topk_of_each_class_leave_the_objects_of_nvinfer() {
             .into_iter()
             .map(|index| anchors[index as usize])
             .collect();
-        let rule = |of: &Thresholds| ClassRule {
-            iou_threshold: Some(of.iou),
-            max_detections: of.topk.max(0) as usize,
+        let rule = |thresholds: &Thresholds| ClassRule {
+            iou_threshold: Some(thresholds.iou),
+            max_detections: thresholds.topk.max(0) as usize,
             ..ClassRule::default()
         };
-        let least = |(&before, of): (&f32, &Thresholds)| before.max(of.postcluster.next_up());
+        let least = |(&before, thresholds): (&f32, &Thresholds)| {
+            before.max(thresholds.postcluster.next_up())
+        };
         let params = Params {
             thresholds: ClassThresholds {
                 default: f32::INFINITY,
@@ -497,8 +503,8 @@ fn topk_limits_each_class_and_max_detections_the_image() {
     let thresholds = Thresholds { topk: 1, ..Thresholds::iou(0.45) };
     assert_eq!(nvinfer.suppress(&list.objects(), thresholds), [3, 2]);
     let rule = ClassRule { max_detections: 1, ..ClassRule::default() };
-    let of_class = Params { class_rules: vec![rule; 2], ..params(0.45) };
-    assert_eq!(list.suppress(&mut *engines::fast(), &of_class), [3, 2]);
+    let one_per_class = Params { class_rules: vec![rule; 2], ..params(0.45) };
+    assert_eq!(list.suppress(&mut *engines::fast(), &one_per_class), [3, 2]);
     let one = Params { max_detections: 1, ..params(0.45) };
     assert_eq!(list.suppress(&mut *engines::fast(), &one), [3]);
 }
@@ -511,7 +517,7 @@ fn a_box_without_area_is_an_object_of_nvinfer() {
     assert_eq!((theirs, ours), (vec![0, 1], vec![1]));
 }
 
-/// A comparison with NaN is false, which nvinfer takes for an overlap above the threshold.
+/// A comparison with NaN is false, and nvinfer takes this for an overlap above the threshold.
 #[test]
 fn a_box_of_nan_suppresses_all_others_in_nvinfer() {
     let Some(nvinfer) = Nvinfer::get() else { return };

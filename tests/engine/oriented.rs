@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Oriented boxes: random scenes, on the engine under test and on the reference.
+//! Oriented boxes: random scenes, compared between the engine under test and the reference engine.
 
 use nmsfilter_core::engine::{Engine, Method, Overlap, Params, Reference};
 
@@ -33,10 +33,12 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
         }
     }
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {suppressed:?}");
-    let of = |count: u64| (count * scenes / 20_000) as usize;
-    assert!(candidates > of(500_000) && left > of(100_000) && rejected > of(10_000));
+    let at_least = |count: u64| (count * scenes / 20_000) as usize;
+    assert!(
+        candidates > at_least(500_000) && left > at_least(100_000) && rejected > at_least(10_000)
+    );
     for overlap in [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::ProbIou] {
-        assert!(suppressed[overlap as usize] > of(4_000), "{overlap:?}: {suppressed:?}");
+        assert!(suppressed[overlap as usize] > at_least(4_000), "{overlap:?}: {suppressed:?}");
     }
 }
 

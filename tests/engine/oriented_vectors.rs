@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Other projects' test cases of oriented boxes, and their rules where they differ.
+//! Other projects' test cases of oriented boxes. Where rules differ, the table has them.
 //!
 //! | project | angles | overlap equal to the threshold |
 //! | --- | --- | --- |
@@ -7,7 +7,8 @@
 //! | detectron2 | degrees, counterclockwise | does not suppress |
 //! | here | radians, clockwise; the layout's `angle-factor` converts others | `threshold-inclusive` |
 //!
-//! Which of equal scores comes first is not defined there; here it is the first anchor.
+//! The other projects do not define the order of equal scores. In this project, the lower anchor
+//! outranks the higher one.
 
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{Detection, Engine, Method, Overlap, Params, Reference};
@@ -17,7 +18,7 @@ use serde_json::Value;
 use crate::support::engines;
 use crate::vectors::{numbers, vectors};
 
-/// Suppression, and overlaps of pairs.
+/// Test cases of suppression, and of overlaps of pairs.
 pub const FILES: [&str; 3] =
     ["mmcv_nms_rotated_quadri.json", "mmcv_box_iou_rotated.json", "detectron2_rotated_iou.json"];
 
@@ -29,15 +30,15 @@ const DETECTRON2_IOU: &str = FILES[2];
 struct Run<'a> {
     boxes: &'a [f32],
     scores: &'a [f32],
-    /// One per box, or none for a single class.
+    /// One class per box; empty if all boxes have one class.
     classes: Vec<f32>,
-    /// What angles are multiplied by to give radians clockwise.
+    /// Factor that converts the angles to radians clockwise.
     angle_factor: f32,
     params: Params,
 }
 
 impl Run<'_> {
-    /// The anchors that survive, in descending rank.
+    /// Returns the anchors that survive, in descending rank.
     fn keep(&self) -> Vec<u32> {
         let mut rows = Vec::new();
         for (index, (number, &score)) in
@@ -92,7 +93,8 @@ fn rotated_cases_of_mmcv_have_the_expected_result() {
     assert_eq!((covered, quadrilaterals), (5, 4));
 }
 
-/// With a threshold slightly less than the overlap two boxes conflict, slightly greater they do not.
+/// Asserts that two boxes conflict at a threshold slightly below the overlap, and do not conflict
+/// slightly above it.
 fn assert_overlap(case: &Value, overlap: Overlap, expected: f32, angle_factor: f32) {
     let boxes = numbers(&case["boxes"]);
     let survivors = |threshold: f32| {
@@ -102,7 +104,8 @@ fn assert_overlap(case: &Value, overlap: Overlap, expected: f32, angle_factor: f
     };
     let name = &case["name"];
     if name == "iou_extreme" {
-        // So far away that rounding makes the bounds empty: the box is dropped.
+        // The box is so far from the origin that rounding makes its bounds empty. Such boxes are
+        // dropped.
         assert_eq!(survivors(0.0), 1);
         return;
     }
@@ -141,14 +144,15 @@ fn boxes_conflict_below_the_iou_that_other_projects_compute_and_not_above() {
     assert_eq!(covered, 9 + 19);
 }
 
-/// Pairs of boxes whose overlap equals the threshold exactly; all numbers are exact in binary. The first number of
-/// survivors is that of mmcv on the GPU and of detectron2, the second that of mmcv on the CPU.
+/// Pairs of boxes whose overlap equals the threshold exactly. All numbers are exact in binary. The
+/// first number of survivors is expected from mmcv on the GPU and from detectron2, the second from
+/// mmcv on the CPU.
 #[test]
 fn an_overlap_equal_to_the_threshold_suppresses_only_if_the_threshold_is_inclusive() {
     let cases = [
-        // 5 x 8 twice, sharing 2 x 8: 16 of 64.
+        // Two boxes of 5 x 8 share 2 x 8: the IoU is 16 / 64.
         (Overlap::Iou, [2.5, 4.0, 5.0, 8.0, 0.0, 5.5, 4.0, 5.0, 8.0, 0.0], 0.25),
-        // 8 x 4 and 4 x 4, sharing 2 x 4.
+        // Boxes of 8 x 4 and 4 x 4 share 2 x 4.
         (Overlap::Representative, [4.0, 2.0, 8.0, 4.0, 0.0, 8.0, 2.0, 4.0, 4.0, 0.0], 0.25),
         (Overlap::Smaller, [4.0, 2.0, 8.0, 4.0, 0.0, 8.0, 2.0, 4.0, 4.0, 0.0], 0.5),
     ];
@@ -180,13 +184,13 @@ fn equal_boxes_with_any_angle_have_an_iou_of_one() {
         let boxes = [row, row].concat();
         let run =
             Run { boxes: &boxes, scores: &[0.9, 0.9], classes: vec![], angle_factor: 1.0, params };
-        // Of equal scores the first anchor is first.
+        // If scores are equal, the lower anchor comes first.
         assert_eq!(run.keep(), [0], "{row:?}");
     }
 }
 
-/// A chain of boxes, each of which overlaps its neighbors: Ultralytics' rule for oriented boxes, by which suppressed
-/// boxes suppress, is map-reduce.
+/// A chain of boxes, each of which overlaps its neighbors. Ultralytics' rule for oriented boxes
+/// lets suppressed boxes suppress others, as map-reduce does.
 #[test]
 fn suppressed_boxes_suppress_with_map_reduce_only() {
     let boxes: Vec<f32> =
@@ -199,7 +203,8 @@ fn suppressed_boxes_suppress_with_map_reduce_only() {
     }
 }
 
-/// As detectron2's tests do for its engine: boxes turned by multiples of a right angle are upright boxes.
+/// Boxes turned by multiples of a right angle are upright boxes. detectron2's tests check its
+/// engine in this way.
 #[test]
 fn boxes_turned_by_right_angles_have_the_survivors_of_upright_boxes() {
     let mut random = fastrand::Rng::with_seed(7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The paper's windows. The expected numbers of survivors are those of the paper's program.
+//! The paper's windows. The paper's program computed the expected numbers of survivors.
 
 use nmsfilter_core::decoder;
 use nmsfilter_core::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
@@ -9,7 +9,8 @@ use crate::settings::Settings;
 use crate::support::{data, engines};
 use crate::through_pipeline;
 
-/// The number of survivors of the first `n` windows, by both engines and through a pipeline.
+/// Returns the number of survivors of the first `n` windows. Both engines and a pipeline must
+/// agree.
 fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
@@ -26,7 +27,7 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     found.survivors.len()
 }
 
-/// With a score threshold of zero, as in the paper's program.
+/// Returns parameters with a score threshold of zero, like the paper's program.
 fn params(method: Method, overlap: Overlap, iou_threshold: f32) -> Params {
     Params {
         method,

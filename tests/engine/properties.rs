@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engines compared with each other and with the rules, on random scenes.
+//! Engines are compared with each other, and with the rules, on random scenes.
 //!
-//! A scene is generated from a seed, which is part of every failure message.
+//! A scene is generated from a seed. Each failure message contains the seed.
 
 use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
@@ -27,7 +27,7 @@ fn survivors(
         .to_vec()
 }
 
-/// The survivors of a scene, and all of its candidates.
+/// Returns the survivors of a scene, and all of its candidates.
 fn survivors_and_candidates(
     engine: &mut dyn Engine,
     scene: &Scene,
@@ -38,7 +38,8 @@ fn survivors_and_candidates(
     (kept, survivors(engine, &tensors, &layout, &all))
 }
 
-/// Whether two detections conflict, by a run of the reference engine on these two alone.
+/// Returns true if two detections conflict. The reference engine decides, in a run with only these
+/// two.
 fn conflict(higher: &Detection, lower: &Detection, params: &Params) -> bool {
     if higher.class != lower.class && !params.class_agnostic {
         return false;
@@ -68,21 +69,21 @@ fn ranked(detections: &[Detection]) -> bool {
     detections.windows(2).all(|pair| outranks(&pair[0], &pair[1]))
 }
 
-/// Sums over scenes.
+/// Totals over scenes.
 #[derive(Default)]
 struct Counts {
     candidates: usize,
     survivors: usize,
     rejected: usize,
-    /// The greatest number of candidates of a scene.
+    /// Greatest number of candidates in a scene.
     most: usize,
-    /// Candidates in excess of the anchors, with `multi_label`.
+    /// Number of candidates beyond the number of anchors, which `multi_label` can give.
     further: usize,
-    /// Neighbors by rank with the same anchor and the same score.
+    /// Pairs of candidates with consecutive ranks, one anchor and equal scores.
     ties: usize,
 }
 
-/// Runs scenes on both engines, whose results must be equal bit for bit and in order.
+/// Runs scenes on both engines. Their results must be equal to the bit, in equal order.
 fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let mut counts = Counts::default();
@@ -112,10 +113,15 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
         fast_equals_reference((0..scenes).map(|seed| (seed, Scene::any(seed))));
     println!("{candidates} candidates, {left} survivors, {rejected} rejected, {ties} ties");
     // The scenes have many candidates to suppress, to keep and to reject.
-    let of = |count: u64| (count * scenes / 12_000) as usize;
-    assert!(candidates > of(1_000_000) && left > of(100_000) && rejected > of(10_000));
+    let at_least = |count: u64| (count * scenes / 12_000) as usize;
+    assert!(
+        candidates > at_least(1_000_000) && left > at_least(100_000) && rejected > at_least(10_000)
+    );
     assert!(left * 2 < candidates);
-    assert!(further > of(100_000) && ties > of(1_000), "{further} further, {ties} ties");
+    assert!(
+        further > at_least(100_000) && ties > at_least(1_000),
+        "{further} further, {ties} ties"
+    );
 }
 
 #[test]
@@ -197,7 +203,8 @@ fn map_reduce_survivors_are_the_undominated_candidates() {
                 all[..rank].iter().any(|other| conflict(other, candidate, &scene.params));
             assert_eq!(kept.contains(candidate), !is_dominated, "seed {seed}: {candidate:?}");
         }
-        // The paper's single pass is the first round of greedy: greedy keeps all of its survivors.
+        // The single pass of the paper is the first round of greedy suppression, so greedy
+        // suppression keeps all of its survivors.
         let greedy = Params { method: Method::Greedy, ..scene.params.clone() };
         let greedy = survivors(&mut *fast, &tensors, &layout, &greedy);
         assert!(kept.iter().all(|survivor| greedy.contains(survivor)), "seed {seed}");
@@ -242,12 +249,12 @@ fn the_limits_of_classes_keep_the_highest_ranked_of_each() {
             rule.max_detections = limit;
         }
         for max_detections in [0, 4] {
-            let mut of_classes = [0; 3];
+            let mut counts = [0; 3];
             let mut expected = kept.clone();
             expected.retain(|survivor| {
                 let class = survivor.class as usize;
-                of_classes[class] += 1;
-                limits[class] == 0 || of_classes[class] <= limits[class]
+                counts[class] += 1;
+                limits[class] == 0 || counts[class] <= limits[class]
             });
             expected.truncate(if max_detections == 0 { usize::MAX } else { max_detections });
             params.max_detections = max_detections;
@@ -309,9 +316,9 @@ fn multi_label_equals_one_run_per_class() {
             let found =
                 fast.run(&tensors, &alone, &single, &engines::places(&alone)).unwrap().group(0);
             sums = [sums[0] + found.candidates, sums[1] + found.rejected];
-            let of_class = all.iter().filter(|d| d.class as usize == class);
-            let of_class: Vec<_> = of_class.map(|&d| Detection { class: 0, ..d }).collect();
-            assert_eq!(of_class, found.survivors, "seed {seed}, class {class}");
+            let alike = all.iter().filter(|d| d.class as usize == class);
+            let alike: Vec<_> = alike.map(|&d| Detection { class: 0, ..d }).collect();
+            assert_eq!(alike, found.survivors, "seed {seed}, class {class}");
         }
         assert_eq!(counts, sums, "seed {seed}");
     }

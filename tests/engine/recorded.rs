@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw tensors that NNStreamer's tests recorded, and the results of its decoder.
+//! Raw tensors that NNStreamer's tests recorded, compared with the results of NNStreamer's decoder.
 //!
-//! The rules of that decoder: edges are rounded to pixels of a 320 x 320 picture, classes are not
-//! compared, and the IoU adds a pixel to the sides of the intersection but not to the areas. For
-//! YOLOv5, objectness is compared with the threshold before it is multiplied, as here. The engines
-//! here suppress per class and do not round. The counts are equal; the tests show that the
-//! survivors are the same anchors.
+//! NNStreamer's decoder has these rules: edges are rounded to pixels of a 320 x 320 picture,
+//! classes are not compared, and the IoU adds a pixel to the sides of the intersection but not to
+//! the areas. For YOLOv5, the decoder compares the objectness with the threshold before it
+//! multiplies, as this project does. The engines of this project suppress per class and do not
+//! round. The tests show that the surviving anchors are equal nevertheless.
 
 use nmsfilter_core::decoder::{self, Coordinates, Options};
 use nmsfilter_core::engine::{Detection, Engine, ImagePlace, Method, Params, Reference};
@@ -22,7 +22,7 @@ fn read(name: &str) -> Option<Vec<f32>> {
     Some(bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
 }
 
-/// The survivors of both engines, which are equal.
+/// Returns the survivors. Both engines must agree.
 fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -> Vec<Detection> {
     let tensors = [TensorView::from_slice("recorded", shape, elements)];
     let options = Options { coordinates: Coordinates::Normalized, ..Options::default() };
@@ -36,7 +36,7 @@ fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -
     found
 }
 
-/// The anchors that survive by the rules of NNStreamer's decoder.
+/// Returns the anchors that survive by the rules of NNStreamer's decoder.
 fn nnstreamer_survivors(candidates: &[Detection], threshold: f32) -> Vec<u32> {
     let whole = |d: &Detection| {
         let (x, y) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
@@ -117,7 +117,7 @@ fn survivors_have_the_edges_that_nnstreamer_drew() {
         let survivors = survivors(decoder, &shape, &elements, Params::default());
         assert_eq!(survivors.len(), count, "{decoder}");
         for d in survivors {
-            // Within a pixel of its edges; labels are drawn over the upper edges.
+            // A line is within one pixel of each edge. Upper edges may be hidden by labels.
             let (x1, y1) = (d.x1.max(0.0) as i32, d.y1.max(0.0) as i32);
             let (x2, y2) = (d.x2.min(319.0) as i32, d.y2.min(319.0) as i32);
             let near = |x: i32, y: i32| (-1..=1).any(|dx| (-1..=1).any(|dy| drawn(x + dx, y + dy)));

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Other projects' test cases of hard suppression.
 //!
-//! Each case is run with the `boxes` decoder, by both engines and through a pipeline; those of oriented boxes are in
-//! `oriented_vectors.rs`. Only the form is
-//! changed: corners are sorted if the source allows any order; boxes given as y, x are converted to
-//! x, y; for a source that drops `score <= t` the threshold is the next number above `t`; an operator
-//! that selects a box for several classes is run one class at a time, since an anchor here has one
-//! class. [`not_covered`] has the reason for every case that is not run, and the counts must add up.
+//! Each case runs with the `boxes` decoder, on both engines and through a pipeline. Cases of
+//! oriented boxes are in `oriented_vectors.rs`. Only the form of a case is changed:
+//!
+//! - Corners are sorted if the source allows any order.
+//! - Boxes given as y, x are converted to x, y.
+//! - If the source drops `score <= t`, the threshold is the next number above `t`.
+//! - An operator that selects a box for several classes runs one class at a time, since an anchor
+//!   here has only one class.
+//!
+//! [`not_covered`] has the reason for every case that is left out, and the counts must add up.
 
 use nmsfilter_core::decoder::{self, BoxFormat, Options};
 use nmsfilter_core::engine::{
@@ -19,7 +23,7 @@ use crate::settings::Settings;
 use crate::support::{data, engines};
 use crate::{oriented_vectors, through_pipeline};
 
-/// Why a case is not run, or `None` where it is.
+/// Returns the reason why a case is not run, or `None` if it is run.
 fn not_covered(case: &Value) -> Option<&'static str> {
     let name = case["name"].as_str().unwrap();
     let params = &case["params"];
@@ -55,17 +59,17 @@ struct Run<'a> {
     boxes: &'a [f32],
     format: BoxFormat,
     scores: &'a [f32],
-    /// One per box, or none for a single class.
+    /// One class per box; empty if all boxes have one class.
     classes: Vec<usize>,
     params: Params,
 }
 
 impl Run<'_> {
-    /// The anchors that survive, in descending rank.
+    /// Returns the anchors that survive, in descending rank.
     fn keep(&self) -> Vec<u32> {
         let n = self.scores.len();
         let classes = self.classes.iter().max().map_or(1, |class| class + 1);
-        // A box has a score for one class; its other scores are minus infinity.
+        // A box has a score for one class. Its other scores are minus infinity.
         let mut scores = vec![f32::NEG_INFINITY; n * classes];
         for (anchor, &score) in self.scores.iter().enumerate() {
             let class = self.classes.get(anchor).copied().unwrap_or(0);
@@ -99,12 +103,13 @@ impl Run<'_> {
     }
 }
 
-/// The anchors that survive, of corners with scores of one class.
+/// Returns the anchors that survive. Boxes are corners, and all have one class.
 fn keep(boxes: &[f32], scores: &[f32], params: Params) -> Vec<u32> {
     Run { boxes, format: BoxFormat::Corners, scores, classes: vec![], params }.keep()
 }
 
-/// Drops what the source drops: scores up to `threshold`, or none where there is none.
+/// Returns thresholds that drop scores up to `threshold`. Drops nothing if the source has no
+/// threshold.
 fn above(threshold: &Value) -> ClassThresholds {
     ClassThresholds::uniform(match threshold.as_f64() {
         Some(threshold) => (threshold as f32).next_up(),
@@ -127,13 +132,13 @@ fn params(case: &Value) -> Params {
     }
 }
 
-/// Corners from y, x in any order to x, y in order.
+/// Converts corners given as y, x in any order to sorted corners given as x, y.
 fn in_order(boxes: &[f32]) -> Vec<f32> {
     let ordered = |b: &[f32; 4]| [b[1].min(b[3]), b[0].min(b[2]), b[1].max(b[3]), b[0].max(b[2])];
     boxes.as_chunks::<4>().0.iter().flat_map(ordered).collect()
 }
 
-/// The survivors in the form of the source's list; `None` if the input is an error.
+/// Returns the survivors in the form of the source's list, or `None` if the input is an error.
 fn run(op: &str, case: &Value) -> Option<Value> {
     let boxes = numbers(&case["boxes"]);
     let scores = numbers(&case["scores"]);
@@ -186,7 +191,7 @@ fn run(op: &str, case: &Value) -> Option<Value> {
     }
 }
 
-/// Compares as the source's test does.
+/// Compares in the way of the source's test.
 fn matches(case: &Value, found: &Option<Value>) -> bool {
     let expected = &case["expected"];
     let Some(found) = found else {
@@ -196,7 +201,7 @@ fn matches(case: &Value, found: &Option<Value>) -> bool {
         return expected["count"].as_u64() == Some(found.as_array().unwrap().len() as u64);
     }
     let list = expected.get("keep").unwrap_or(&expected["selected_indices"]);
-    // The source pads its outputs; the padding is not compared.
+    // The source pads its outputs. The padding is not compared.
     let valid = expected["valid_outputs"].as_u64().map(|valid| valid as usize);
     let list = &list.as_array().unwrap()[..];
     let list = &list[..valid.unwrap_or(list.len())];
@@ -209,7 +214,7 @@ fn matches(case: &Value, found: &Option<Value>) -> bool {
     list == found
 }
 
-/// The files, how many cases of each are run and how many are not.
+/// For each file, the number of cases that are run, and of cases that are not.
 const FILES: [(&str, [usize; 2]); 6] = [
     ("mmcv_nms.json", [4, 3]),
     ("onnx_backend_nonmaxsuppression.json", [10, 0]),
@@ -219,7 +224,7 @@ const FILES: [(&str, [usize; 2]); 6] = [
     ("torchvision_nms_literal.json", [1, 0]),
 ];
 
-/// The vectors of a file.
+/// Reads the test cases of a file.
 pub fn vectors(file: &str) -> Value {
     serde_json::from_str(&data::fixture_text(&format!("vectors/{file}"))).unwrap()
 }
@@ -243,7 +248,8 @@ fn every_case_of_hard_suppression_has_the_expected_result() {
         }
         assert_eq!([covered, left_out], expected, "{file}: cases covered and not covered");
     }
-    // Not covered: 5 soft, 1 cap of 0, 1 without area, 4 thresholds beyond 1.
+    // Not covered: 5 cases of soft suppression, 1 with a limit of 0, 1 without area, 4 with
+    // thresholds above 1.
     let total = |i: usize| FILES.iter().map(|(_, counts)| counts[i]).sum::<usize>();
     assert_eq!([total(0), total(1)], [71, 11]);
 }
@@ -265,9 +271,9 @@ fn every_file_of_vectors_is_run() {
 
 const GSTREAMER_IOU: &str = "gstreamer_analytics_iou.json";
 
-/// Values of IoU from GStreamer's tests: with a threshold slightly less than the value two boxes
-/// conflict, slightly greater they do not. GStreamer's function replaces negative corners by zero;
-/// the engines do not, so these cases are counted as not covered.
+/// IoU values from GStreamer's tests. Two boxes conflict at a threshold slightly below the value,
+/// and do not conflict slightly above it. GStreamer's function replaces negative corners by zero
+/// and the engines do not, so cases with negative corners are counted as not covered.
 #[test]
 fn boxes_conflict_below_the_iou_that_gstreamer_computes_and_not_above() {
     let vectors = vectors(GSTREAMER_IOU);
@@ -301,11 +307,12 @@ fn boxes_conflict_below_the_iou_that_gstreamer_computes_and_not_above() {
     );
 }
 
-/// Pairs of boxes whose overlap equals the threshold exactly; all numbers are exact in binary.
+/// Pairs of boxes whose overlap equals the threshold exactly. All numbers are exact in binary.
 #[test]
 fn an_overlap_equal_to_the_threshold_suppresses_only_if_the_threshold_is_inclusive() {
-    // 8 x 4 and 4 x 4 sharing 2 x 4: of the union of 40 a fifth, of the larger a quarter, of the
-    // smaller a half. 5 x 8 twice, sharing 2 x 8, has 16 of 64: an IoU of exactly a quarter.
+    // Boxes of 8 x 4 and 4 x 4 share 2 x 4. This is a fifth of the union of 40, a quarter of the
+    // larger box, and a half of the smaller. Two boxes of 5 x 8 share 2 x 8: the IoU is 16 / 64,
+    // exactly a quarter.
     let cases = [
         (Overlap::Iou, [0.0, 0.0, 5.0, 8.0, 3.0, 0.0, 8.0, 8.0], 0.25),
         (Overlap::Representative, [0.0, 0.0, 8.0, 4.0, 6.0, 0.0, 10.0, 4.0], 0.25),

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs the test program `frames` with AddressSanitizer in the plugin and in the tests, with 100,000 frames for each
-# reader: tests/frames/asan.sh [OPTION...], with options of the test program. NMSFILTER_TEST_FRAMES is another number.
+# Runs the test program `frames` with AddressSanitizer in the plugin and the tests:
+# tests/frames/asan.sh [OPTION...]. The options are passed to the test program. Each reader reads
+# 100,000 frames, or NMSFILTER_TEST_FRAMES.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source tests/asan.sh

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames that `videoconvert` makes, in every format and in odd sizes: GStreamer's own layout is smaller than what
-//! GstVideoConverter reads for some of them.
+//! Frames that `videoconvert` makes, in every format and in odd sizes. In some formats, GStreamer's
+//! own layout is smaller than the part that GstVideoConverter reads.
 
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo, VideoInterlaceMode};
@@ -11,16 +11,18 @@ use crate::exact_memory::{Border, memory};
 use crate::support::pipeline::{parse, run, watch};
 use crate::{Reader, init};
 
-/// Formats with words of several pixels, tiles and chroma by fields have their least layout at some of these.
+/// Sizes at which formats with words of several pixels, with tiles, or with chroma by fields have
+/// their smallest layout.
 const SIZES: [[u32; 2]; 7] = [[1, 1], [3, 2], [19, 5], [63, 61], [64, 64], [67, 134], [102, 130]];
 
-/// The bytes of the frame that `videoconvert` makes.
+/// Returns the bytes of the frame that `videoconvert` makes.
 fn frame(info: &VideoInfo, pattern: &str) -> Vec<u8> {
     let caps = info.to_caps().unwrap();
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=1 pattern={pattern} ! videoconvert name=convert ! {caps} ! fakesink"
     ));
-    // For some sizes, videoconvert writes beyond its frame. This memory is not part of the buffer.
+    // For some sizes, videoconvert writes past the end of its frame. The extra memory is not part
+    // of the buffer.
     let pad = pipeline.by_name("convert").unwrap().static_pad("src").unwrap();
     pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
         match info.query_mut().map(gst::QueryRef::view_mut) {
@@ -42,7 +44,7 @@ fn frame(info: &VideoInfo, pattern: &str) -> Vec<u8> {
     bytes
 }
 
-/// The mean difference of two tensors, from 0 to 1.
+/// Returns the mean difference of two tensors, from 0 to 1.
 fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32
@@ -74,10 +76,10 @@ fn a_model_receives_the_picture_of_every_frame_that_videoconvert_makes() {
                 match picture(&info_of_format, border) {
                     Ok(found) => {
                         read += 1;
-                        // Subsampled chroma of a few pixels is another picture.
+                        // In small frames, subsampled chroma changes the picture noticeably.
                         let most = if width < 60 { 0.5 } else { 0.08 };
                         let difference = difference(&found, &expected);
-                        // videoconvert of GStreamer 1.28 loses columns of partial tiles.
+                        // In GStreamer 1.28, videoconvert loses columns of partial tiles.
                         let is_whole = !format.to_str().starts_with("MT2110") || width % 16 == 0;
                         if is_whole && difference > most {
                             others.push(format!("{name}: difference {difference}"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory beside which nothing can be accessed.
+//! Memory that detects accesses before its beginning or past its end.
 
 use std::ffi::{c_int, c_void};
 
-/// A multiple of the page size of every processor.
+/// A multiple of every processor's page size.
 const PAGE: usize = 1 << 16;
 
 const PROT_NONE: c_int = 0;
@@ -23,18 +23,19 @@ unsafe extern "C" {
     fn munmap(at: *mut c_void, len: usize) -> c_int;
 }
 
-/// Where memory ends, and what is beside it.
+/// How accesses outside of the memory are detected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Border {
-    /// A block of its size: AddressSanitizer reports accesses beside it.
+    /// The memory is a heap block of exactly its size, so AddressSanitizer reports accesses outside
+    /// of it.
     Block,
-    /// It begins behind a page that cannot be accessed.
+    /// The memory begins directly after an inaccessible page.
     PageBefore,
-    /// It ends before a page that cannot be accessed.
+    /// The memory ends directly before an inaccessible page.
     PageBehind,
 }
 
-/// Memory of these bytes.
+/// Returns memory that contains these bytes.
 pub fn memory(bytes: &[u8], border: Border) -> gst::Memory {
     match border {
         Border::Block => gst::Memory::from_mut_slice(bytes.to_vec().into_boxed_slice()),
@@ -46,7 +47,7 @@ pub fn memory(bytes: &[u8], border: Border) -> gst::Memory {
     }
 }
 
-/// Pages between two that cannot be accessed.
+/// Pages between two inaccessible pages.
 struct Pages {
     base: *mut u8,
     mapped: usize,
@@ -54,15 +55,15 @@ struct Pages {
     len: usize,
 }
 
-// SAFETY: the pages are owned by this value alone.
+// SAFETY: this value is the only owner of the pages.
 unsafe impl Send for Pages {}
 
 impl Pages {
     fn new(len: usize, at_end: bool) -> Self {
         let body = len.next_multiple_of(PAGE);
         let mapped = body + 2 * PAGE;
-        // SAFETY: the kernel chooses the address of new pages; those between the first and the last are made
-        // accessible.
+        // SAFETY: the kernel chooses the address of the new pages. All pages between the first and
+        // the last are made accessible.
         unsafe {
             let base = mmap(std::ptr::null_mut(), mapped, PROT_NONE, MAP_PRIVATE_ANONYMOUS, -1, 0);
             assert_ne!(base.addr(), usize::MAX, "pages can be mapped");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames with random layouts: `GstVideoMeta` that fits the memory, nearly fits it, or is random.
+//! Frames with random layouts. Their `GstVideoMeta` fits the memory, nearly fits it, or is random.
 //!
-//! Readers must refuse what the memory does not hold, and read the other frames as if they had GStreamer's own
-//! layout. The memory ends where the frame ends: a block of exactly its size, for AddressSanitizer (asan.sh), or
-//! pages beside which nothing is mapped, for code that was built without it.
+//! Readers must refuse a layout that exceeds the memory, and must read all other frames as if they
+//! had GStreamer's own layout. The memory ends with the frame: it is either a block of exactly the
+//! frame's size, for AddressSanitizer (asan.sh), or it is next to unmapped pages, for code that was
+//! built without it.
 //!
-//! `NMSFILTER_TEST_FRAMES` is the number of frames.
+//! The variable `NMSFILTER_TEST_FRAMES` sets the number of frames.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -25,16 +26,18 @@ use nmsfilter_core::geometry::Letterbox;
 
 use random_frame::RandomFrame;
 
-/// The number of frames: enough for all formats with most changes, in a few seconds.
+/// Returns the number of frames. The default covers all formats with most changes, in a few
+/// seconds.
 fn count() -> u64 {
     let count = std::env::var("NMSFILTER_TEST_FRAMES");
     count.map_or(4000, |count| count.parse().expect("it is a number"))
 }
 
-/// GLib's criticals and warnings, of all threads.
+/// Criticals and warnings that GLib logged in any thread.
 static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Initializes everything; the result lets one test run at a time, since logs are those of the process.
+/// Initializes everything. The returned guard makes tests run one at a time, since log messages
+/// belong to the whole process.
 fn init() -> MutexGuard<'static, ()> {
     static ONE_TEST: Mutex<()> = Mutex::new(());
     let guard = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +59,7 @@ fn assert_nothing_logged(seed: u64, frame: &RandomFrame) {
     assert_eq!(logged, [""; 0], "seed {seed}: {frame:?}");
 }
 
-/// What a model of 24x24 pixels receives of a frame; `None` if it is refused.
+/// A model with an input of 24x24 pixels that reads frames.
 struct Reader {
     input: InputSpec,
     table: Table,
@@ -66,13 +69,13 @@ struct Reader {
 
 impl Reader {
     fn new() -> Self {
-        let input = InputSpec::of_size([24, 24], PixelElement::F32);
+        let input = InputSpec::with_size([24, 24], PixelElement::F32);
         let table = Table::new(&input);
         let tensor = vec![0.0; input.bytes() / 4];
         Self { input, table, rows: Rows::default(), tensor }
     }
 
-    /// `None` if GstVideoConverter does not know the format.
+    /// Returns `None` if GstVideoConverter does not know the format.
     fn resampler(&self, frame: &RandomFrame) -> Option<Resampler> {
         Resampler::new(&frame.info, &self.input, Letterbox::None).ok()
     }
@@ -87,7 +90,7 @@ impl Reader {
     }
 }
 
-/// Frames that are read by GstVideoConverter are compared, too: it reads by the frame's layout.
+/// Frames that GstVideoConverter reads are compared, too, since it uses the frame's layout.
 #[test]
 fn a_model_receives_the_picture_of_every_frame_that_fits_its_memory_and_no_other() {
     let _one_test = init();
@@ -153,7 +156,7 @@ fn regions_are_drawn_on_every_frame_that_fits_its_memory_and_no_other() {
         let before = frame.bytes_of(&buffer);
         let after = harness.push_and_pull(buffer).expect("the frame passes");
         let warned = bus.pop_filtered(&[gst::MessageType::Warning]).is_some();
-        // The file descriptors of the bus are closed.
+        // Clearing the bus closes its file descriptors.
         harness.element().unwrap().set_bus(None);
         assert_nothing_logged(seed, &frame);
         let is_changed = frame.bytes_of(&after) != before;
@@ -172,7 +175,8 @@ fn regions_are_drawn_on_every_frame_that_fits_its_memory_and_no_other() {
     assert!(drawn > least && refused > least, "{drawn} {refused}");
 }
 
-/// A function that an element sets for memory of another kind: it returns an address that is not of the buffer.
+/// Elements can set a `map` function for special memory. The function here returns an address
+/// outside of the buffer.
 #[test]
 fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
     unsafe extern "C" fn map(
@@ -184,12 +188,13 @@ fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
         flags: gst::ffi::GstMapFlags,
     ) -> glib::ffi::gboolean {
         static PIXELS: [u8; 16 * 12 * 3] = [77; 16 * 12 * 3];
-        // SAFETY: as `gst_video_meta_map` calls it; readers do not write.
+        // SAFETY: `gst_video_meta_map` calls this function with valid pointers, and readers do not
+        // write.
         unsafe {
             assert_eq!((plane, (*meta).n_planes), (0, 1));
             *data = PIXELS.as_ptr().cast_mut().cast();
             *stride = 16 * 3;
-            // `gst_video_frame_unmap` reads them.
+            // `gst_video_frame_unmap` reads these flags.
             (*info).flags = flags;
         }
         glib::ffi::GTRUE
@@ -206,7 +211,7 @@ fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
     let flags = gst_video::VideoFrameFlags::empty();
     let writable = buffer.get_mut().unwrap();
     let meta = gst_video::VideoMeta::add(writable, flags, VideoFormat::Rgb, 16, 12).unwrap();
-    // SAFETY: the metadata is that of the buffer, which is not shared.
+    // SAFETY: the metadata belongs to the buffer, which is not shared.
     unsafe {
         let meta = meta.as_ptr().cast_mut();
         (*meta).map = Some(map);

@@ -17,38 +17,39 @@ struct VideoMetaFields {
     strides: [i32; 4],
 }
 
-/// The bytes of a row of a plane, and its rows.
+/// Size of a plane: bytes per row, and number of rows.
 #[derive(Clone, Copy, Debug)]
 struct PlaneSize {
     row_bytes: usize,
-    /// What GstVideoConverter reads, which can be more than the stride of GStreamer's own layout.
+    /// Bytes per row that GstVideoConverter reads, which can exceed the stride of GStreamer's own
+    /// layout.
     read_row_bytes: usize,
     rows: usize,
-    /// The rows of GStreamer's own layout, which has more for interlaced frames.
+    /// Number of rows in GStreamer's own layout, which has more rows for interlaced frames.
     own_rows: usize,
 }
 
 impl PlaneSize {
-    /// The bytes of a plane with this stride.
+    /// Returns the bytes of a plane with this stride.
     fn bytes(&self, stride: usize, has_tiles: bool) -> usize {
         let between = if has_tiles { self.row_bytes } else { stride };
-        // GStreamer's own layout may end with a row that is shorter than what is read.
+        // In GStreamer's own layout, the last row may be shorter than the part that is read.
         let last = if stride < self.read_row_bytes { self.row_bytes } else { self.read_row_bytes };
         (self.own_rows - 1) * between + last
     }
 }
 
-/// A frame.
+/// A frame with a random layout.
 #[derive(Debug)]
 pub struct RandomFrame {
-    /// That of its caps.
+    /// Description in the frame's caps.
     pub info: VideoInfo,
     layout: VideoMetaFields,
-    /// `layout` before fields were changed.
+    /// The layout before fields were changed.
     original: VideoMetaFields,
     planes: Vec<PlaneSize>,
     border: Border,
-    /// Of each `GstMemory`.
+    /// Size of each `GstMemory`.
     lens: Vec<usize>,
     seed: u64,
 }
@@ -73,10 +74,12 @@ impl RandomFrame {
             let padding = [0, 0, 1, 4, 64, 200][random.usize(..6)];
             let has_tiles = info.format_info().is_tiled();
             let palette = info.format_info().has_palette() && plane == 1;
-            let stride = match has_tiles || palette {
-                true => info.stride()[plane] as usize,
-                false if padding == 0 => samples.row_bytes,
-                false => samples.read_row_bytes + padding,
+            let stride = if has_tiles || palette {
+                info.stride()[plane] as usize
+            } else if padding == 0 {
+                samples.row_bytes
+            } else {
+                samples.read_row_bytes + padding
             };
             offsets[plane] = size + [0, 0, 3, 40][random.usize(..4)];
             strides[plane] = stride as i32;
@@ -96,10 +99,11 @@ impl RandomFrame {
         match random.u8(..8) {
             0 => lens = vec![total - random.usize(1..total.min(70) + 1)],
             1 | 2 => {
-                // Some of them at the planes' borders.
-                let cut = match random.bool() {
-                    true => offsets[random.usize(..number as usize)],
-                    false => random.usize(..total),
+                // Some cuts are at the borders of planes.
+                let cut = if random.bool() {
+                    offsets[random.usize(..number as usize)]
+                } else {
+                    random.usize(..total)
                 };
                 lens = vec![cut, total - cut];
             }
@@ -110,7 +114,7 @@ impl RandomFrame {
         Self { info, layout, original, planes, border, lens, seed }
     }
 
-    /// Random bytes in memory that ends where the frame ends, with the metadata.
+    /// Returns a buffer of random bytes with the metadata. Its memory ends with the frame.
     pub fn buffer(&self) -> gst::Buffer {
         let mut random = fastrand::Rng::with_seed(self.seed);
         let mut buffer = gst::Buffer::new();
@@ -123,18 +127,19 @@ impl RandomFrame {
         buffer
     }
 
-    /// The bytes of all memories of `buffer`.
+    /// Returns the bytes of all memories of `buffer`.
     pub fn bytes_of(&self, buffer: &gst::BufferRef) -> Vec<u8> {
         let maps = (0..buffer.n_memory()).map(|i| buffer.peek_memory(i).map_readable().unwrap());
         maps.flat_map(|map| map.to_vec()).collect()
     }
 
-    /// Whether this file computes itself where the samples are.
+    /// Returns true if this file can compute the positions of the samples.
     fn is_regular(&self) -> bool {
         is_regular(&self.info.format_info())
     }
 
-    /// Whether the memory has the whole frame; `None` if that depends on more than this file computes.
+    /// Returns true if the memory contains the whole frame. Returns `None` if this file cannot
+    /// compute the answer.
     pub fn fits(&self) -> Option<bool> {
         let VideoMetaFields { format, size, planes, .. } = self.layout;
         let is_for_caps = format == self.info.format()
@@ -144,7 +149,7 @@ impl RandomFrame {
         if !is_for_caps {
             return Some(false);
         }
-        // Fields are read from more rows, of which GStreamer's own layout does not have all.
+        // GstVideoConverter reads more rows from interlaced frames than GStreamer's own layout has.
         if self.has_converted_fields() {
             return None;
         }
@@ -155,7 +160,7 @@ impl RandomFrame {
         (self.layout == self.original && is_whole).then_some(true)
     }
 
-    /// Whether GstVideoConverter reads the frame by fields.
+    /// Returns true if GstVideoConverter reads the frame by fields.
     fn has_converted_fields(&self) -> bool {
         let is_converted = !self.is_regular() || self.info.format_info().depth()[0] > 8;
         let is_progressive = self.info.interlace_mode() == VideoInterlaceMode::Progressive;
@@ -166,7 +171,8 @@ impl RandomFrame {
         planes_end(&self.planes, &self.info, &self.original)
     }
 
-    /// The rows of each plane, of as many bytes as they need; `None` if the memory does not have them.
+    /// Returns the rows of each plane, without padding. Returns `None` if the memory does not
+    /// contain them.
     fn rows(&self) -> Option<Vec<Vec<Vec<u8>>>> {
         let buffer = self.buffer();
         let memories: Vec<Vec<u8>> = (0..buffer.n_memory())
@@ -176,7 +182,7 @@ impl RandomFrame {
         for (plane, &PlaneSize { row_bytes, rows, own_rows, .. }) in self.planes.iter().enumerate()
         {
             let (mut start, stride) = (self.layout.offsets[plane], self.layout.strides[plane]);
-            // The memory that has the first byte has all.
+            // The memory with a row's first byte contains the whole row.
             let memory = memories.iter().find(|memory| {
                 let has = start < memory.len();
                 start -= if has { 0 } else { memory.len() };
@@ -197,14 +203,14 @@ impl RandomFrame {
         Some(all)
     }
 
-    /// The same picture in GStreamer's own layout; `Some(None)` if this file does not compute it, `None` if the
-    /// memory does not have it.
+    /// Returns the frame in GStreamer's own layout. Returns `Some(None)` if this file cannot
+    /// compute it, and `None` if the memory does not contain the frame.
     pub fn packed(&self) -> Option<Option<gst::Buffer>> {
         if !self.is_regular() {
             return Some(None);
         }
         let rows = self.rows()?;
-        // The result depends on more than the picture where there are few rows.
+        // If there are few rows, the result depends on more than the picture.
         if self.has_converted_fields() {
             return Some(None);
         }
@@ -227,14 +233,14 @@ impl RandomFrame {
     }
 }
 
-/// Whether samples of a format are at regular distances.
+/// Returns true if the samples of a format are equidistant.
 fn is_regular(format: &VideoFormatInfo) -> bool {
     let irregular = VideoFormatFlags::COMPLEX | VideoFormatFlags::PALETTE | VideoFormatFlags::TILED;
-    // IYU1 has no such flag.
+    // IYU1 is irregular, too, but has none of these flags.
     !format.flags().intersects(irregular) && format.pixel_stride()[0] > 0
 }
 
-/// The planes of GStreamer's own layout, without its padding where samples are at regular distances.
+/// Returns the planes of GStreamer's own layout. For regular formats, they are without padding.
 fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
     let format = info.format_info();
     let number = info.n_planes() as usize;
@@ -249,7 +255,8 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
         }
         let own_rows = bytes / stride;
         if !is_regular(&format) {
-            // GStreamer's strides for odd widths can be less than what its conversions read.
+            // For odd widths, GStreamer's strides can be smaller than the part that its conversions
+            // read.
             let pairs = info.width().div_ceil(2) as usize;
             let words = match (format.name().as_str(), plane) {
                 ("UYVP", _) => pairs * 5,
@@ -261,7 +268,7 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
         }
         let components =
             (0..format.n_components() as usize).filter(|&c| format.plane()[c] as usize == plane);
-        // A pixel, or what several share, is there as a whole.
+        // A pixel, or a group of pixels with shared samples, is complete.
         let sizes = components.map(|c| {
             let columns = format.scale_width(c as u8, info.width()) as usize;
             let rows = format.scale_height(c as u8, info.height()) as usize;
@@ -273,7 +280,7 @@ fn planes(info: &VideoInfo) -> Vec<PlaneSize> {
     (0..number).map(plane).collect()
 }
 
-/// The end of the last plane.
+/// Returns the end of the last plane.
 fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &VideoMetaFields) -> usize {
     let has_tiles = info.format_info().is_tiled();
     let end = |(plane, size): (usize, &PlaneSize)| {
@@ -282,7 +289,7 @@ fn planes_end(planes: &[PlaneSize], info: &VideoInfo, layout: &VideoMetaFields) 
     planes.iter().enumerate().map(end).max().unwrap()
 }
 
-/// Changes a field.
+/// Changes a random field.
 fn change(layout: &mut VideoMetaFields, random: &mut fastrand::Rng, formats: &[VideoFormat]) {
     let plane = random.usize(..layout.planes.clamp(1, 4) as usize);
     match random.u8(..16) {
@@ -330,11 +337,11 @@ fn change(layout: &mut VideoMetaFields, random: &mut fastrand::Rng, formats: &[V
     }
 }
 
-/// Adds metadata with these fields, as an element written in C can, without checks.
+/// Adds metadata with these fields without checks, as an element written in C can.
 fn write(layout: &VideoMetaFields, buffer: &mut gst::BufferRef) {
     let (offsets, strides) = ([0; 4], [0; 4]);
-    // SAFETY: the buffer is writable, and the arrays have an entry for each plane. The call returns metadata of the
-    // buffer; values that do not fit the memory are what is tested.
+    // SAFETY: the buffer is writable, and the arrays have an entry for each plane. The call returns
+    // metadata of the buffer. Some values exceed the memory on purpose: readers must detect them.
     unsafe {
         let meta = gst_video::ffi::gst_buffer_add_video_meta_full(
             buffer.as_mut_ptr(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Prints checksums of the functions in kernels/functions.cuh, on a GPU or on the host.
+// Prints checksums of the functions in kernels/functions.cuh, computed on a GPU or on the host.
 //
 //   nvcc -std=c++17 -O2 functions.cu -o functions
 //   g++ -x c++ -std=c++17 -O2 -ffp-contract=off functions.cu -o functions
@@ -10,7 +10,7 @@
 // core/src/functions print the same lines. tests/fixtures/functions has the expected ones.
 //
 // A checksum is the sum, modulo 2^64, of a hash of each input's index and result. Different results
-// have different hashes, so any single wrong result changes it.
+// have different hashes, so a single wrong result changes the checksum.
 #include "../../kernels/functions.cuh"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct Sums {
     uint64_t exp, sigmoid, sqrt, sin, cos, ln;
 };
 
-// Consecutive inputs: f16 or f32, whose bits are first + index x stride.
+// Consecutive inputs: f16 or f32 with the bits first + index x stride.
 struct Set {
     bool is_half;
     uint32_t first, stride, count;
@@ -32,13 +32,14 @@ DEVICE uint64_t hash(uint64_t index, float result) {
     return product ^ product >> 32;
 }
 
-// The sums over the inputs with the indices start, start + step, ...
+// Sums over the inputs with the indices start, start + step, ...
 DEVICE Sums checksums(const Set &set, uint64_t start, uint64_t step) {
     Sums sums = {};
     for (uint64_t index = start; index < set.count; index += step) {
         const uint32_t bits = set.first + uint32_t(index) * set.stride;
         const float x = set.is_half ? half_to_float(uint16_t(bits)) : __uint_as_float(bits);
-        // NaN has other bits on each platform after a square root.
+        // The square root is tested without NaN, because the bits of its NaN results differ between
+        // platforms.
         const float radicand = __uint_as_float(min(bits & 0x7fffffffu, 0x7f800000u));
         sums.exp += hash(index, exponential(x));
         sums.sigmoid += hash(index, sigmoid(x));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Prints checksums of the results of kernels/oriented.cuh, on a GPU or on the host.
+// Prints checksums of the results of kernels/oriented.cuh, computed on a GPU or on the host.
 //
 //   nvcc -std=c++17 -O2 oriented.cu -o oriented
 //   g++ -x c++ -std=c++17 -O2 -ffp-contract=off oriented.cu -o oriented
@@ -25,7 +25,7 @@ DEVICE uint64_t hash(uint64_t index, float result) {
     return product ^ product >> 32;
 }
 
-// A sequence of numbers from 0 to 1, without 1, in steps of 2^-24.
+// A sequence of numbers from 0 to 1 - 2^-24, in steps of 2^-24.
 struct Sequence {
     uint32_t state;
 
@@ -109,7 +109,7 @@ DEVICE Pair pair(uint32_t kind, uint32_t index) {
     return result;
 }
 
-// The sums over the pairs with the indices start, start + step, ...
+// Sums over the pairs with the indices start, start + step, ...
 DEVICE Sums checksums(uint32_t kind, uint32_t start, uint32_t step) {
     Sums sums = {};
     for (uint32_t index = start; index < PAIRS; index += step) {

@@ -1,33 +1,33 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs tests on a GPU, with the folder made by stage.sh.
+# Runs tests on a GPU with the folder that stage.sh made.
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
-#   suite      every test program with backend=cuda, but for those that are steps of their own
-#   inference  the inference element: needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
-#   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; the time of batches
+#   suite      every test program with backend=cuda, except those that are separate steps
+#   inference  the inference element; needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
+#   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; times of batches
 #   nvidia     NVIDIA's nvstreammux, nvinfer with recorded outputs, nvmsgconv, and the H.264 decoder, if stage.sh was
 #              given a kit
-#   nvidia_times  the time of batches in nvinfer and nmsfilter, in the same pipeline
+#   nvidia_times  times of batches in nvinfer and in nmsfilter, in one pipeline
 #   functions  checksums of the functions in kernels/functions.cuh, over all f32, and of pairs of boxes in
 #              kernels/oriented.cuh; needs nvcc
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
-#   sanitize   compute-sanitizer's four tools on the engine's tests, and on all kernels that nmsbench measures
+#   sanitize   compute-sanitizer's four tools on the engine's tests, and on the kernels that nmsbench measures
 #   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
 #   batch      times of batches only
 #   counts     times of 1000 to 1,000,000 candidates
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
-#   occupied   the same with 1 to 16 multiprocessors that are free; needs nvcc
-#   load       the same beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
+#   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
+#   load       time per frame beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
 #   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
 #              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions needs nvcc, sanitize compute-sanitizer.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,29s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,28s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -37,7 +37,7 @@ if [ ! -d "$work" ]; then
     mkdir -p "$work"
     tar -C "$work" -xJf "$folder/programs.tar.xz"
     [ ! -e "$folder/gstreamer.tar.xz" ] || tar -C "$work" -xJf "$folder/gstreamer.tar.xz"
-    # The programs contain paths of the machine on which they were built.
+    # The programs contain paths of the machine that built them.
     checkout=$(cat "$folder/checkout")
     [ -e "$checkout" ] || { mkdir -p "$(dirname "$checkout")" && ln -s "$PWD" "$checkout"; }
     mkdir -p "$(cat "$folder/scratch")"
@@ -47,8 +47,8 @@ export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST
 export NMSFILTER_TEST_PLUGINS=$folder
 failed=()
 
-# program NAME [ARGUMENT...]: runs one test program, with the tests that are ignored without a GPU.
-# Prints its summary, and its messages if it fails.
+# program NAME [ARGUMENT...]: runs one test program, including the tests that are ignored without a
+# GPU. Prints its summary, and its messages if it fails.
 program() {
     local name=$1 log
     shift
@@ -70,10 +70,10 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # The first is no test. cuda_absent needs the stub driver; those after it have
-            # steps of their own.
+            # The first is not a test. cuda_absent needs the stub driver. The others are steps
+            # of their own.
             nmsbench | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
-            # What is left out needs Python packages or an inference element.
+            # These tests need Python packages or an inference element.
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
         esac
@@ -86,11 +86,11 @@ inference() {
         failed+=(inference)
         return
     fi
-    # For the tests that compare with NumPy and with ONNX Runtime's Python interface.
+    # Some tests compare with NumPy and with ONNX Runtime's Python interface.
     if [ -z "${NMSFILTER_TEST_PYTHON-}" ] && python3 -c 'import numpy, onnxruntime' 2>/dev/null; then
         export NMSFILTER_TEST_PYTHON=python3
     fi
-    # The pipelines need elements that are not in every GStreamer of a GPU machine.
+    # The pipelines need elements that the GStreamer of a GPU machine may lack.
     NMSFILTER_TEST_PROVIDER=cuda program inference --skip pipelines::
 }
 
@@ -107,13 +107,13 @@ deepstream() {
     done
 }
 
-# with_standin FOLDER VERSION ARGUMENT...: the test program `deepstream` with these libraries.
+# with_standin FOLDER VERSION ARGUMENT...: runs the test program `deepstream` with these libraries.
 with_standin() {
     LD_LIBRARY_PATH=$1 NMSFILTER_TEST_STANDIN=$1 NMSFILTER_TEST_DEEPSTREAM=${2:0:1}.${2:1} \
         program deepstream "${@:3}"
 }
 
-# kit FILTER...: the test program `deepstream` with NVIDIA's libraries and elements.
+# kit FILTER...: runs the test program `deepstream` with NVIDIA's libraries and elements.
 kit() {
     local kit=$work/programs/nvidia-kit
     if [ ! -d "$kit" ]; then
@@ -142,7 +142,7 @@ functions() {
     checksums oriented
 }
 
-# checksums NAME ARGUMENT...: compares the output of tests/gpu/NAME.cu with the expected one.
+# checksums NAME ARGUMENT...: compares the output of tests/gpu/NAME.cu with the expected output.
 checksums() {
     local name=$1 expected=tests/fixtures/$1/checksums.txt
     if nvcc -std=c++17 -O2 "tests/gpu/$name.cu" -o "$work/$name" &&
@@ -225,14 +225,15 @@ pipelines() {
     done
 }
 
-# paced NAME=VALUE...: time per frame of 500 frames at 50 a second in a process with these variables.
+# paced NAME=VALUE...: prints the time per frame for 500 frames at 50 frames per second, in a
+# process with these variables.
 paced() {
     env GST_PLUGIN_PATH="$folder" "$@" $with gst-launch-1.0 -m crowdtestsrc num-buffers=500 decoder=yolov8 memory=cuda \
         ! video/x-raw,framerate=50/1 ! nmsfilter backend=cuda ! fakesink sync=true 2>&1 |
         sed -n 's/.*time-p50=(guint64)\([0-9]*\), time-p99=(guint64)\([0-9]*\).*/p50 \1 ns, p99 \2 ns/p' | tail -1
 }
 
-# preload NAME: builds the library NAME of the folder for LD_PRELOAD.
+# preload NAME: builds the library NAME from the folder, for use with LD_PRELOAD.
 preload() {
     if ! nvcc -O2 -arch=native -Xcompiler -fPIC -shared "$folder/$1.cu" -o "$work/$1.so" -lcudart; then
         echo "$1: FAILED: expected $1.cu in the folder, from NMSFILTER_TEST_DATA/tools, and nvcc"
@@ -245,7 +246,7 @@ occupied() {
     local free
     preload gpu-occupy || return
     for free in 1 2 4 8 16; do
-        # Most of the ten seconds.
+        # The multiprocessors are occupied for most of the ten seconds.
         echo "$free multiprocessors: $(paced LD_PRELOAD="$work/gpu-occupy.so" FREE_SM=$free WAIT_MS=3000 HOLD_S=8)"
     done
 }

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes a folder with the tests for a GPU machine without Rust and GStreamer. Needs both.
+# Makes a folder with tests for a GPU machine that has neither Rust nor GStreamer. This machine needs both.
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
 # FOLDER receives the test programs, nmsbench, the plugins, the stand-ins for DeepStream's
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
-# models, pictures and videos of NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy a
-# GPU, and GStreamer from the archive, which has one folder with a program `run` that runs a command with it.
-# Without an archive the GPU machine must have GStreamer. Copy FOLDER and this checkout there and run
-# tests/gpu/run.sh.
+# models, pictures and videos in NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy
+# a GPU, and GStreamer from the archive. The archive must have a single folder with a program `run`, which runs a command
+# with this GStreamer. Without an archive, the GPU machine must have GStreamer. Copy FOLDER and this checkout to the GPU
+# machine, and run tests/gpu/run.sh there.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '3,14s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
@@ -55,7 +55,7 @@ if [ -e "$headers" ] && [ -n "${NMSFILTER_NVIDIA_KIT-}" ]; then
     cp -r "$NMSFILTER_NVIDIA_KIT" "$folder/programs/nvidia-kit"
     rm -rf "$folder/programs/nvidia-kit/include"
 fi
-# Not a larger file that may be there: what can be transferred to a GPU machine is often limited.
+# Larger files are left out, because transfers to a GPU machine are often limited.
 for kind in recorded models images videos oscars; do
     [ ! -e "$data/data/$kind" ] ||
         find "$data/data/$kind" -type f -size -4097k -exec cp --parents --no-preserve=mode -t "$folder/data" {} +
@@ -64,7 +64,7 @@ du -sh "$folder/data"
 for tool in gpu-occupy gpu-filler; do
     [ ! -e "$data/tools/$tool.cu" ] || cp --no-preserve=mode "$data/tools/$tool.cu" "$folder"
 done
-# The paths at which the programs expect the checkout and a folder to write to.
+# The paths at which the programs expect the checkout, and a folder for their files.
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
 echo "$data" >"$folder/data-folder"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Times torchvision.ops.nms on the GPU for boxes such as those of `nmsbench kernels`: CUDA events, medians."""
+"""Times torchvision.ops.nms on the GPU for boxes like those of `nmsbench kernels`. Prints medians of CUDA event times."""
 
 import sys
 

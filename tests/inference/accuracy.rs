@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements find in pictures what an independent program finds (`benches/accuracy`), from the decoded pixels on:
-//! resampling, letterbox, inference, decoding, suppression and mapping.
+//! The elements find the objects in pictures that an independent program finds
+//! (`benches/accuracy`). Decoded pixels are the common input. The comparison covers resampling,
+//! letterbox, inference, decoding, suppression and mapping.
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use crate::element::{has_onnx_runtime, init};
 use crate::support::scratch::Scratch;
 use crate::support::{data, pipeline};
 
-/// Asserts that the detections of a model in 32 pictures, 14 of which have an odd side, are equal.
+/// Asserts that the detections of a model in 32 pictures are equal. 14 of the pictures have an odd
+/// side.
 fn equals_independent(family: &str, model: &str, least: usize) {
     let (Some(model), Some(pictures)) = (data::path(model), data::path("data/coco")) else {
         return;

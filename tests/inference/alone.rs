@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests that run in a process of their own, because they measure the memory of the process, or load
-//! another library of ONNX Runtime.
+//! Tests that need a process of their own, because they measure the memory of the process or load a
+//! different ONNX Runtime library.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 const VARIABLE: &str = "NMSFILTER_TEST_ALONE";
 
-/// What a process of its own printed.
+/// The output of a process.
 pub struct Printed {
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Whether this process was started by [`run`].
+/// Returns true if [`run`] started this process.
 pub fn is_alone() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
 /// Runs the test `name` (`module::test`) in a new process, in which [`is_alone`] is true. Variables
-/// without a value are removed from its environment. A failure or a panic of the process is one of the
-/// calling test.
+/// without a value are removed from its environment. If the process fails or panics, the calling
+/// test fails.
 pub fn run<V: AsRef<OsStr>>(name: &str, variables: &[(&str, Option<V>)]) -> Printed {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--include-ignored", "--nocapture"]).env(VARIABLE, "yes");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames whose `GstVideoMeta` contradicts their memory or the caps: an error, and no access outside of the memory.
+//! Frames whose `GstVideoMeta` contradicts their memory or the caps give an error, without any
+//! access outside of the memory.
 
 use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoInfo};
@@ -18,8 +19,8 @@ struct VideoMetaFields {
 }
 
 impl VideoMetaFields {
-    /// GStreamer's own layout.
-    fn of(info: &VideoInfo) -> Self {
+    /// Returns GStreamer's own layout.
+    fn default_for(info: &VideoInfo) -> Self {
         let (mut offsets, mut strides) = ([0; 4], [0; 4]);
         let planes = info.n_planes() as usize;
         offsets[..planes].copy_from_slice(&info.offset()[..planes]);
@@ -28,11 +29,12 @@ impl VideoMetaFields {
         Self { format: info.format(), size, planes: info.n_planes(), offsets, strides }
     }
 
-    /// Writes the fields as an element written in C can, without checks.
+    /// Writes the fields without checks, as an element written in C can.
     fn write(&self, buffer: &mut gst::BufferRef) {
         let (offsets, strides) = ([0; 4], [0; 4]);
-        // SAFETY: the buffer is writable, and the arrays have an entry for each plane. The call returns metadata of
-        // the buffer; values that do not fit the memory are what is tested.
+        // SAFETY: the buffer is writable, and the arrays have an entry for each plane. The call
+        // returns metadata of the buffer. Some values exceed the memory on purpose: the element
+        // must detect them.
         unsafe {
             let meta = gst_video::ffi::gst_buffer_add_video_meta_full(
                 buffer.as_mut_ptr(),
@@ -53,7 +55,7 @@ impl VideoMetaFields {
     }
 }
 
-/// The error of the element for a frame of these caps, `bytes` long, with this layout.
+/// Returns the element's error for a frame of `bytes` bytes with these caps and this layout.
 fn error_of(info: &VideoInfo, bytes: usize, layout: &VideoMetaFields) -> Option<String> {
     let model = file(&identity([1, 3, 32, 32], Element::F32));
     let inference = gst::ElementFactory::make("ortinference")
@@ -76,7 +78,8 @@ fn error_of(info: &VideoInfo, bytes: usize, layout: &VideoMetaFields) -> Option<
     error
 }
 
-/// The formats have bytes as samples in one, two or three planes, more than 8 bits, and tiles.
+/// The formats have bytes as samples in one, two or three planes, samples of more than 8 bits, and
+/// tiles.
 #[test]
 fn a_frame_whose_layout_exceeds_its_memory_is_an_error() {
     if !has_onnx_runtime() {
@@ -94,7 +97,7 @@ fn a_frame_whose_layout_exceeds_its_memory_is_an_error() {
         VideoFormat::Nv1264z32,
     ] {
         let info = VideoInfo::builder(format, 64, 48).build().unwrap();
-        let whole = VideoMetaFields::of(&info);
+        let whole = VideoMetaFields::default_for(&info);
         assert_eq!(error_of(&info, info.size(), &whole), None, "{format}");
         let last = info.n_planes() as usize - 1;
         let stride = |stride| {
@@ -129,7 +132,7 @@ fn a_frame_that_is_not_of_the_caps_is_an_error() {
         return;
     }
     let info = VideoInfo::builder(VideoFormat::I420, 64, 48).build().unwrap();
-    let whole = VideoMetaFields::of(&info);
+    let whole = VideoMetaFields::default_for(&info);
     for (layout, message) in [
         (VideoMetaFields { planes: 0, ..whole.clone() }, "has 0 planes; I420 has 3"),
         (VideoMetaFields { planes: 1, ..whole.clone() }, "has 1 planes; I420 has 3"),
@@ -146,6 +149,6 @@ fn a_frame_that_is_not_of_the_caps_is_an_error() {
         let error = error_of(&info, info.size(), &layout).unwrap_or_default();
         assert!(error.contains(message), "{layout:?}: {error:?}, expected {message:?}");
     }
-    // More than the caps: the picture is at the upper left.
+    // The layout is larger than the caps. The picture is at the upper left.
     assert_eq!(error_of(&info, info.size(), &VideoMetaFields { size: [96, 90], ..whole }), None);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that share a model by `model-instance-id`: batches of their frames, and what one of them does to the others.
-//! The models give back what they take, so that each tensor has its frame's pixels.
+//! Elements that share a model by `model-instance-id`: batches of their frames, and the effects
+//! that one element has on the others. The models return their input, so that each tensor must have
+//! its frame's pixels.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,21 +16,21 @@ use crate::frames::{self, Picture};
 use crate::support::onnx::{Element, Node, OnnxModel, Tensor, constant, identity};
 use crate::support::pipeline::{self, intercept, parse, watch};
 
-/// The model's input.
+/// Size of the model's input.
 const SIZE: [usize; 2] = [16, 12];
 
 fn with_dynamic_batch() -> OnnxModel {
     identity("n,3,12,16", Element::F32)
 }
 
-/// A stream of frames of one color each.
+/// A stream whose frames have one color each.
 struct Stream {
     number: u8,
     size: [usize; 2],
     frames: usize,
-    /// Between the element and the sink.
+    /// Elements between `ortinference` and the sink.
     after: &'static str,
-    /// Whether the stream begins again after 50 frames, by a flushing seek.
+    /// If true, a flushing seek restarts the stream after 50 frames.
     seeks: bool,
 }
 
@@ -42,7 +43,7 @@ impl Stream {
         [frame as u8, self.number * 40, 255 - (frame >> 8) as u8]
     }
 
-    /// The first frame waits for `start`: until all elements are there.
+    /// Makes the pipeline. Its first frame waits for `start`, until all elements exist.
     fn pipeline(&self, model: &Path, properties: &str, start: &Arc<Barrier>) -> gst::Pipeline {
         let [width, height] = self.size;
         let pipeline = parse(&format!(
@@ -68,8 +69,8 @@ impl Stream {
         pipeline
     }
 
-    /// Runs the stream. Each tensor must have the color of its frame, in order. Returns the frames that came, the error,
-    /// and the stats.
+    /// Runs the stream, and asserts that the tensors have the colors of their frames, in order.
+    /// Returns the number of frames that arrived, the error, and the stats.
     fn run(
         &self,
         model: &Path,
@@ -79,7 +80,7 @@ impl Stream {
         let pipeline = self.pipeline(model, properties, start);
         let seen = watch(&pipeline, "inference", |buffer| {
             let tensor = tensors(buffer).remove(0);
-            (buffer.offset(), Picture::of_planes(&tensor))
+            (buffer.offset(), Picture::from_planes(&tensor))
         });
         if self.seeks {
             let (source, frames) = (pipeline.by_name("in").unwrap(), AtomicUsize::new(0));
@@ -107,7 +108,7 @@ impl Stream {
     }
 }
 
-/// Runs the streams at the same time.
+/// Runs the streams concurrently.
 fn run(
     streams: Vec<Stream>,
     model: &OnnxModel,
@@ -123,7 +124,7 @@ fn run(
     threads.into_iter().map(|thread| thread.join().expect("the frames are right")).collect()
 }
 
-/// Waits for no other stream.
+/// Returns a barrier that waits for no other stream.
 fn alone() -> Arc<Barrier> {
     Arc::new(Barrier::new(1))
 }
@@ -137,7 +138,8 @@ fn each_stream_has_its_own_tensors_in_order() {
     if !has_onnx_runtime() {
         return;
     }
-    // A batch waits for the streams that were in the last two, for longer than the test may take.
+    // A batch waits for the streams that took part in the last two batches. The timeout is longer
+    // than the test may take.
     let properties = "model-instance-id=own-tensors batch-size=4 batch-timeout=600000";
     let streams = (0..4).map(|number| Stream::new(number, 600)).collect();
     for (frames, error, stats) in run(streams, &with_dynamic_batch(), properties) {
@@ -147,7 +149,7 @@ fn each_stream_has_its_own_tensors_in_order() {
 }
 
 #[test]
-fn streams_of_other_sizes_and_more_streams_than_a_batch_has_room_for() {
+fn streams_can_have_other_sizes_and_outnumber_the_places_in_a_batch() {
     if !has_onnx_runtime() {
         return;
     }
@@ -197,7 +199,7 @@ fn sixteen_streams_of_which_one_ends_one_fails_one_seeks_and_one_has_another_siz
             6..12 => assert_eq!((*frames, error), (500, &None)),
             12 => assert_eq!((*frames, error), (60, &None)),
             13 => assert!(*frames < 400 && error.is_some()),
-            // Its flush drops what was on the way.
+            // The flushing seek drops the frames that are in flight.
             14 => assert!((300..=400).contains(frames) && error.is_none(), "{frames}, {error:?}"),
             _ => assert_eq!((*frames, error), (400, &None)),
         }
@@ -220,7 +222,7 @@ fn a_stream_that_pauses_delays_the_others_by_the_timeout_only() {
 }
 
 #[test]
-fn a_fixed_batch_is_filled_up() {
+fn a_fixed_batch_that_is_not_full_is_padded() {
     if !has_onnx_runtime() {
         return;
     }
@@ -238,8 +240,9 @@ fn a_batch_without_an_id_is_a_warning() {
     }
     let model = file(&with_dynamic_batch());
     let ended = pipeline::run(&Stream::new(0, 3).pipeline(&model, "batch-size=8", &alone()));
-    let expected = "batch-size=8 without model-instance-id: each run takes as long as that of 8 frames and has one; set \
-                    the same model-instance-id in the elements of all streams, or leave batch-size at 0";
+    let expected = "batch-size=8 without model-instance-id: each run takes as long as a run of 8 frames, but has a \
+                    single frame; set the same model-instance-id in the elements of all streams, or leave batch-size \
+                    at 0";
     assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
 }
 
@@ -251,8 +254,8 @@ fn a_large_batch_on_the_cpu_is_a_warning_before_the_model_is_opened() {
     let model = file(&with_dynamic_batch());
     let properties = "provider=cpu batch-size=33 model-instance-id=large";
     let ended = pipeline::run(&Stream::new(0, 3).pipeline(&model, properties, &alone()));
-    let expected = "batch-size=33: on the CPU a run with 33 pictures takes as long as 33 runs, and memory for all of \
-                    them, also when the model is opened; set batch-size to the number of streams";
+    let expected = "batch-size=33: on the CPU a run with 33 pictures takes as long as 33 runs, and needs memory for \
+                    all of them, even when the model is opened; set batch-size to the number of streams";
     assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
 }
 
@@ -276,7 +279,7 @@ fn a_stream_can_be_added_and_removed_while_others_run() {
     assert_eq!((frames, error), (2000, None));
 }
 
-/// The error with which the second of two elements with the same id does not start.
+/// Returns the error with which the second of two elements with one id fails to start.
 fn error_beside(properties: &str, other: &str) -> String {
     let model = file(&with_dynamic_batch());
     let first = Stream::new(0, 1).pipeline(&model, properties, &alone());
@@ -308,8 +311,8 @@ fn outputs_that_are_not_of_each_picture_are_an_error() {
     }
     let model = file(&constant("n,3,12,16", "all", &[1, 4], &[0.5; 4]));
     let ended = pipeline::run(&Stream::new(0, 1).pipeline(&model, "batch-size=8", &alone()));
-    let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first: leave \
-                    batch-size at 0, or export the model with a dynamic batch";
+    let expected = "the model's output all has the dimensions [1,4] for a batch of 8; expected 8 as the first \
+                    dimension: leave batch-size at 0, or export the model with a dynamic batch";
     assert!(ended.error().starts_with(expected), "{}", ended.error());
 }
 
@@ -332,7 +335,7 @@ fn constant_shapes_of_a_batch_of_one_are_changed() {
     if !has_onnx_runtime() {
         return;
     }
-    // To rows and back.
+    // The model reshapes its input to rows, and back.
     let model = OnnxModel::new()
         .input("input", Element::F32, [1, 3, 12, 16])
         .initializer("rows", &Tensor::i64(&[3], &[1, -1, 16]))
@@ -347,7 +350,8 @@ fn constant_shapes_of_a_batch_of_one_are_changed() {
     }
 }
 
-/// The error of a model with a batch of 1 that `node` makes another tensor of, for a batch of 2.
+/// Returns the error for a batch of 2, from a model with a batch of 1 whose node `node` depends on
+/// the batch size.
 fn error_of_two(node: Node, dims: &str) -> String {
     let model = OnnxModel::new().input("input", Element::F32, [1, 3, 12, 16]).node(node).output(
         "output",
@@ -364,11 +368,11 @@ fn a_model_that_mixes_the_pictures_of_a_batch_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
-    // One row of all pictures.
+    // The output is one row for all pictures.
     let message = error_of_two(Node::new("Flatten", &["input"], &["output"]).int("axis", 0), "1,?");
     let expected = "the model's output output has the dimensions [1,1152] for a batch of 2";
     assert!(message.contains(expected), "{message}");
-    // A row of each picture, which has its share of the whole batch.
+    // The output has a row per picture, but each row depends on the whole batch.
     let softmax = Node::new("Softmax", &["input"], &["output"]).int("axis", 0);
     let message = error_of_two(softmax, "1,3,12,16");
     let expected = "batch-size=2: the model has a batch of 1, and cannot run with another: ONNX Runtime: the output \

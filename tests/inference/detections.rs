@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real detectors on pictures and a video of crowds, with no property but `model` and `letterbox`:
-//! `nmsfilter` attaches the detections that NumPy computes from the same tensors, and the tensors are those of
-//! ONNX Runtime's own Python interface.
+//! Real detectors on pictures and a video of crowds. Only the properties `model` and `letterbox`
+//! are set. `nmsfilter` must attach the detections that NumPy computes from the tensors, and the
+//! tensors must equal the ones from ONNX Runtime's Python interface.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,24 +16,24 @@ use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 use crate::support::{data, pipeline, project};
 
-/// The defaults of `nmsfilter`.
+/// Defaults of `nmsfilter`.
 const SCORE: &str = "0.25";
 const IOU: &str = "0.45";
 
-/// A detector.
+/// A detector with the settings of its tests.
 pub struct DetectorCase {
-    /// Its file in the folder of inputs.
+    /// File of the model in the folder of inputs.
     pub file: &'static str,
-    /// The decoder of `reference.py`.
+    /// Decoder in `reference.py`.
     decoder: &'static str,
-    /// Its input, in pixels.
+    /// Width and height of the model's input, in pixels.
     pub size: [u32; 2],
-    /// The property `range` of a model that returns the same input; the detector's own is in its
-    /// `.modelinfo` file.
+    /// Property `range` for a model that returns its input, equivalent to the range in the
+    /// detector's `.modelinfo` file.
     range: &'static str,
-    /// Its outputs, in the order of `reference.py`.
+    /// Names of the outputs, in the order of `reference.py`.
     outputs: &'static [&'static str],
-    /// The label of class 0 as `nmsfilter` attaches it.
+    /// Label of class 0 that `nmsfilter` attaches.
     label: &'static str,
 }
 
@@ -61,17 +61,18 @@ pub struct Region {
     label: String,
     class: i32,
     score: f64,
-    /// Left, top, right, bottom, 0 to 1.
+    /// Left, top, right and bottom edge, from 0 to 1.
     edges: [f64; 4],
 }
 
 impl Region {
-    /// The region's type.
+    /// Returns the region's type.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// How far score and edges are from those of another region; `None` if that has another class.
+    /// Returns how much score and edges differ from another region. Returns `None` if the classes
+    /// differ.
     pub fn difference(&self, other: &Self) -> Option<[f64; 2]> {
         let edges = self.edges.iter().zip(other.edges).map(|(a, b)| (a - b).abs());
         let difference = [(self.score - other.score).abs(), edges.fold(0.0, f64::max)];
@@ -79,7 +80,7 @@ impl Region {
     }
 }
 
-/// The regions on `buffer`, in order.
+/// Returns the regions on `buffer`, in order.
 pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
     let region = |meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>| {
         let detection = meta.param("detection").expect("every region has one");
@@ -94,7 +95,7 @@ pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
     buffer.iter_meta().map(region).collect()
 }
 
-/// A survivor of `reference.py`; edges in pixels of the model's input.
+/// A survivor that `reference.py` found. The edges are in pixels of the model's input.
 struct Survivor {
     class: i32,
     score: f32,
@@ -108,7 +109,8 @@ struct Frame {
     regions: Vec<Region>,
 }
 
-/// The Python that `NMSFILTER_TEST_PYTHON` names; `None` is reported as a skip.
+/// Returns the Python interpreter that `NMSFILTER_TEST_PYTHON` names. If it is unset, returns
+/// `None` and reports a skip.
 pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("NMSFILTER_TEST_PYTHON").map(PathBuf::from);
     if python.is_none() {
@@ -117,7 +119,7 @@ pub fn python() -> Option<PathBuf> {
     python
 }
 
-/// What a script of this folder prints.
+/// Runs a script of this folder, and returns what it prints.
 pub fn script(python: &Path, name: &str, arguments: &[String]) -> String {
     let script = project::path("tests/inference").join(name);
     let output = Command::new(python).arg(script).args(arguments).output().unwrap();
@@ -126,7 +128,7 @@ pub fn script(python: &Path, name: &str, arguments: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Elements that read a picture.
+/// Returns elements that read a picture.
 pub fn picture(file: &str) -> Option<String> {
     let file = data::path(file)?;
     let is_png = file.extension().is_some_and(|extension| extension == "png");
@@ -134,10 +136,10 @@ pub fn picture(file: &str) -> Option<String> {
     Some(format!("filesrc location={} ! {decoder} ! videoconvert", file.display()))
 }
 
-/// Elements that read the first `frames` frames of a video in H.264.
+/// Returns elements that read the first `frames` frames of an H.264 video.
 fn video(file: &str, frames: u32) -> Option<String> {
     let file = data::path(file)?;
-    // `qtdemux` gives whole frames, which the first decoder reads without a parser.
+    // `qtdemux` outputs whole frames, which the first of these decoders reads without a parser.
     let decoders = [&["avdec_h264"][..], &["h264parse", "openh264dec"]];
     let has = |element: &&str| gst::ElementFactory::find(element).is_some();
     let Some(decoder) = decoders.into_iter().find(|elements| elements.iter().all(has)) else {
@@ -152,7 +154,7 @@ fn video(file: &str, frames: u32) -> Option<String> {
     ))
 }
 
-/// The survivors of the tensors, by NumPy.
+/// Returns the survivors that NumPy finds in the tensors.
 fn by_numpy(
     python: &Path,
     model: &DetectorCase,
@@ -186,8 +188,9 @@ fn by_numpy(
 
 /// Runs the detector on `source`.
 ///
-/// Asserts that the regions of each frame are NumPy's survivors of its tensors, mapped to the frame. Returns
-/// the number of each frame's regions; `None` (reported as a skip) if something is missing.
+/// Asserts that the regions of each frame are NumPy's survivors of its tensors, mapped to the
+/// frame. Returns the number of regions per frame. If something is missing, returns `None` and
+/// reports a skip.
 fn equals_numpy(model: &DetectorCase, source: &str, letterbox: Letterbox) -> Option<Vec<usize>> {
     let (path, python) = (data::path(model.file)?, python()?);
     let inference = element::inference(&path, &format!("letterbox={}", letterbox.name()));
@@ -222,7 +225,7 @@ fn equals_numpy(model: &DetectorCase, source: &str, letterbox: Letterbox) -> Opt
             for (i, edge) in survivor.edges.into_iter().enumerate() {
                 let axis = i % 2;
                 let expected = ((edge - offset[axis]) / ratio[axis] / side[axis]).clamp(0.0, 1.0);
-                // Regions are in single precision.
+                // Regions have single precision.
                 let difference = (region.edges[i] - expected).abs();
                 assert!(difference < 2e-7, "{what}: {region:?}, expected {:?}", survivor.edges);
             }
@@ -232,8 +235,8 @@ fn equals_numpy(model: &DetectorCase, source: &str, letterbox: Letterbox) -> Opt
     Some(found)
 }
 
-/// Asserts that the tensors of the first frame of `source`, on the CPU, have the bits of those that ONNX
-/// Runtime's Python interface gives for the same input.
+/// Asserts that, on the CPU, the tensors of the first frame of `source` equal the tensors that ONNX
+/// Runtime's Python interface computes from this input, to the bit.
 fn equals_python(model: &DetectorCase, source: &str, letterbox: Letterbox) {
     let tensors = |model: &Path, properties: &str| {
         let properties = format!("provider=cpu letterbox={} {properties}", letterbox.name());
@@ -263,8 +266,8 @@ fn equals_python(model: &DetectorCase, source: &str, letterbox: Letterbox) {
     }
 }
 
-/// Runs a picture through a detector with each letterbox. The expected numbers of survivors are those of
-/// the development machine; other processors round sums differently.
+/// Runs a picture through a detector with each letterbox. The expected numbers of survivors are
+/// from the development machine. Other processors round sums differently.
 fn check_picture(model: &DetectorCase, file: &str, expected: &[(Letterbox, usize)]) {
     if !has_onnx_runtime() {
         return;

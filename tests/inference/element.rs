@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The element in a pipeline: registered, with a model file, and the tensors that it attaches.
+//! Pipelines with `ortinference`: registration, model files, and the tensors that it attaches.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -22,14 +22,14 @@ pub fn init() {
     });
 }
 
-/// The path of ONNX Runtime's library.
+/// Returns the path of ONNX Runtime's library.
 pub fn library() -> Option<PathBuf> {
     std::env::var_os("ORT_DYLIB_PATH")
         .map(PathBuf::from)
         .filter(|path| !path.as_os_str().is_empty())
 }
 
-/// Initializes like [`init`]; returns whether there is a library of ONNX Runtime. `false` is reported as a
+/// Initializes like [`init`]. If there is no ONNX Runtime library, returns false and reports a
 /// skip.
 pub fn has_onnx_runtime() -> bool {
     init();
@@ -40,12 +40,12 @@ pub fn has_onnx_runtime() -> bool {
     found
 }
 
-/// The file of `model`, which is removed when this is dropped.
+/// Writes `model` to a file, which is removed when the result is dropped.
 pub fn file(model: &OnnxModel) -> ScratchFile {
     ScratchFile::new("onnx", &model.to_bytes())
 }
 
-/// The file of `model` in a folder, with a `.modelinfo` file beside it.
+/// A folder with a model file and its `.modelinfo` file.
 pub struct WithInfo {
     _folder: Scratch,
     pub path: PathBuf,
@@ -61,16 +61,16 @@ impl WithInfo {
     }
 }
 
-/// The elements of a tensor.
+/// Elements of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     F32(Vec<f32>),
     F16(Vec<half::f16>),
-    /// Of any integer type.
+    /// Elements of any integer type.
     Integers(Vec<i64>),
 }
 
-/// A tensor that was attached.
+/// A tensor that was attached to a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     pub id: String,
@@ -79,7 +79,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// The elements of a tensor in single precision.
+    /// Returns the elements, which must be in single precision.
     pub fn f32(&self) -> &[f32] {
         match &self.values {
             Values::F32(values) => values,
@@ -88,7 +88,7 @@ impl Tensor {
     }
 }
 
-/// The tensors on `buffer`; those in device memory are copied.
+/// Returns the tensors on `buffer`, after copying them from device memory if necessary.
 pub fn tensors(buffer: &gst::BufferRef) -> Vec<Tensor> {
     let attached = Tensors::of(buffer).unwrap();
     let views = attached.views();
@@ -108,27 +108,28 @@ pub fn tensors(buffer: &gst::BufferRef) -> Vec<Tensor> {
     views.iter().map(tensor).collect()
 }
 
-/// The ids of the tensors on `buffer`.
+/// Returns the ids of the tensors on `buffer`.
 pub fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     tensors(buffer).into_iter().map(|tensor| tensor.id).collect()
 }
 
-/// The field `name` of the `stats` of the element `inference`.
+/// Returns the field `name` of the `stats` of the element `inference`.
 pub fn stat(pipeline: &gst::Pipeline, name: &str) -> u64 {
     stats(pipeline).get(name).unwrap()
 }
 
-/// The `stats` of the element `inference`.
+/// Returns the `stats` of the element `inference`.
 pub fn stats(pipeline: &gst::Pipeline) -> gst::Structure {
     pipeline.by_name("inference").expect("it has this name").property("stats")
 }
 
-/// `ortinference` named `inference` with this model and further properties.
+/// Returns the description of an `ortinference` that is named `inference`, with this model and
+/// further properties.
 pub fn inference(model: &Path, properties: &str) -> String {
     format!("ortinference name=inference model={} {properties}", model.display())
 }
 
-/// Runs the pipeline; returns the tensors on each buffer that leaves the element `inference`.
+/// Runs the pipeline. Returns the tensors on each buffer that leaves the element `inference`.
 pub fn run_pipeline(pipeline: &gst::Pipeline) -> Vec<Vec<Tensor>> {
     let seen = pipeline::watch(pipeline, "inference", tensors);
     let ended = pipeline::run(pipeline);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames with known pixels, and the inputs that models receive of them.
+//! Frames with known pixels, and the inputs that models receive for them.
 
 use std::path::Path;
 
@@ -16,37 +16,37 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// The picture with the pixel `pixel(x, y)` at each position.
+    /// Makes a picture whose pixel at x, y is `pixel(x, y)`.
     pub fn new(size: [usize; 2], pixel: impl Fn(usize, usize) -> [u8; 3]) -> Self {
         let [width, height] = size;
         let pixels = (0..width * height).map(|i| pixel(i % width, i / width)).collect();
         Self { size, pixels }
     }
 
-    /// Random pixels.
+    /// Makes a picture of random pixels.
     pub fn random(size: [usize; 2], seed: u64) -> Self {
         let mut rng = fastrand::Rng::with_seed(seed);
         let pixels = (0..size[0] * size[1]).map(|_| [0; 3].map(|_: u8| rng.u8(..))).collect();
         Self { size, pixels }
     }
 
-    /// One color.
+    /// Makes a picture of one color.
     pub fn solid(size: [usize; 2], color: [u8; 3]) -> Self {
         Self::new(size, |_, _| color)
     }
 
-    /// The pixel at a position.
+    /// Returns the pixel at a position.
     pub fn at(&self, x: usize, y: usize) -> [u8; 3] {
         self.pixels[y * self.size[0] + x]
     }
 
-    /// The values of a channel, row by row.
+    /// Returns the values of a channel, row by row.
     pub fn channel(&self, channel: usize) -> impl Iterator<Item = u8> + '_ {
         self.pixels.iter().map(move |pixel| pixel[channel])
     }
 
-    /// The picture of the input `[1,3,height,width]` that has the values 0 to 255.
-    pub fn of_planes(tensor: &Tensor) -> Self {
+    /// Converts an input `[1,3,height,width]` with values from 0 to 255 to a picture.
+    pub fn from_planes(tensor: &Tensor) -> Self {
         let &[1, 3, height, width] = &*tensor.shape else {
             panic!("expected [1,3,height,width], got {:?}", tensor.shape)
         };
@@ -61,7 +61,7 @@ impl Picture {
     }
 }
 
-/// A pipeline of `count` frames `picture` in RGB, which pass through `elements`.
+/// Makes a pipeline in which `count` RGB frames with this picture pass through `elements`.
 pub fn pipeline_of(picture: &Picture, count: usize, elements: &str) -> gst::Pipeline {
     let picture = picture.clone();
     let [width, height] = picture.size;
@@ -74,7 +74,7 @@ pub fn pipeline_of(picture: &Picture, count: usize, elements: &str) -> gst::Pipe
     pipeline
 }
 
-/// Writes the pixels of an RGB frame, whose rows are padded to a multiple of 4 bytes.
+/// Writes the pixels of an RGB frame. Its rows are padded to a multiple of 4 bytes.
 pub fn write(frame: &mut gst::BufferRef, picture: &Picture) {
     let [width, height] = picture.size;
     let stride = (width * 3).next_multiple_of(4);
@@ -85,8 +85,8 @@ pub fn write(frame: &mut gst::BufferRef, picture: &Picture) {
     }
 }
 
-/// The tensors of a frame `picture` in RGB, which passes through the elements `before` and a model with these
-/// properties.
+/// Returns the tensors of an RGB frame with this picture that passes through the elements `before`
+/// and a model with these properties.
 pub fn converted(picture: &Picture, before: &str, model: &Path, properties: &str) -> Vec<Tensor> {
     let inference = element::inference(model, properties);
     let pipeline = pipeline_of(picture, 1, &format!("{before} ! {inference}"));
@@ -94,7 +94,7 @@ pub fn converted(picture: &Picture, before: &str, model: &Path, properties: &str
     tensors
 }
 
-/// The same for an RGB frame.
+/// Returns the tensors of an RGB frame that passes only through the model.
 pub fn tensors_of(picture: &Picture, model: &Path, properties: &str) -> Vec<Tensor> {
     converted(picture, "identity", model, properties)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model's input: the numbers, their order, and the frame's position in the model's input.
+//! The input that a model receives: the numbers, their order, and the position of the frame.
 //!
-//! The models return their input, so that the attached tensor has what the model received.
+//! The models return their input, so that the attached tensor shows what the model received.
 
 use std::str::FromStr;
 
@@ -14,12 +14,12 @@ use crate::frames::{self, Picture, converted, tensors_of};
 use crate::support::onnx::{Element, Node, OnnxModel, identity};
 use crate::support::pipeline;
 
-/// Asserts that two pictures are equal; names the first pixel that is not.
+/// Asserts that two pictures are equal, and reports the first pixel that differs.
 fn assert_same(found: &Picture, expected: &Picture, what: &str) {
     assert_near(found, expected, 0, what);
 }
 
-/// Asserts that no value of a picture differs by more than `tolerance` from that expected.
+/// Asserts that no value differs from the expected picture by more than `tolerance`.
 fn assert_near(found: &Picture, expected: &Picture, tolerance: u8, what: &str) {
     assert_eq!(found.size, expected.size, "{what}");
     let [width, height] = found.size;
@@ -30,10 +30,10 @@ fn assert_near(found: &Picture, expected: &Picture, tolerance: u8, what: &str) {
     }
 }
 
-/// The value of letterbox borders, in each channel.
+/// The value of letterbox borders in all channels.
 const BORDER: u8 = 114;
 
-/// Every value occurs in each channel.
+/// Returns a picture that has every value in each channel.
 fn picture() -> Picture {
     Picture::new([32, 24], |x, y| {
         let value = (y * 32 + x) as u32;
@@ -41,21 +41,22 @@ fn picture() -> Picture {
     })
 }
 
-/// The model that takes a picture of the size of `picture` in f32 and returns it.
+/// Returns a model whose input is a picture of this size in f32, and which returns its input.
 fn returns_its_input(size: [usize; 2]) -> OnnxModel {
     let [width, height] = size.map(|side| side as i64);
     identity([1, 3, height, width], Element::F32)
 }
 
-/// The pixels that a model receives of the frame, after the elements `before`.
+/// Returns the pixels that a model receives for a frame after the elements `before`.
 fn received(frame: &Picture, before: &str, model: [usize; 2], properties: &str) -> Picture {
     let model = file(&returns_its_input(model));
-    // So that the numbers are those of the pixels.
+    // With this range, the numbers equal the pixels.
     let properties = format!("range=0,255 {properties}");
-    Picture::of_planes(&converted(frame, before, &model, &properties)[0])
+    Picture::from_planes(&converted(frame, before, &model, &properties)[0])
 }
 
-/// Asserts that a model receives of `picture` the number `expected(channel, value)` of each pixel.
+/// Asserts that for each pixel of `picture`, a model receives the number `expected(channel,
+/// value)`.
 fn assert_numbers(properties: &str, expected: impl Fn(usize, u8) -> f32) {
     let picture = picture();
     let model = file(&returns_its_input(picture.size));
@@ -89,10 +90,10 @@ fn mean_and_std_are_numbers_for_red_green_and_blue() {
     if !has_onnx_runtime() {
         return;
     }
-    // As UltraFace was trained: exact in single precision.
+    // Normalization with which UltraFace was trained. It is exact in single precision.
     let properties = "range=0,255 mean=127 std=128";
     assert_numbers(properties, |_, value| (f32::from(value) - 127.0) / 128.0);
-    // As for ImageNet, in double precision and rounded once.
+    // Normalization for ImageNet: computed in double precision, and rounded once.
     let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
     assert_numbers("mean=0.485,0.456,0.406 std=0.229,0.224,0.225", |c, value| {
         ((f64::from(value) / 255.0 - mean[c]) / std[c]) as f32
@@ -139,7 +140,7 @@ fn input_layout_decides_where_both_layouts_fit() {
     let picture = Picture::random([3, 3], 1);
     let model = file(&identity([1, 3, 3, 3], Element::F32));
     let first = |properties: &str| {
-        // Letterboxing leaves out the last row and column of an odd size.
+        // Letterboxing would leave out the last row and column of an odd size.
         let properties = format!("letterbox=none {properties}");
         let tensor = tensors_of(&picture, &model, &properties).remove(0);
         tensor.f32()[..3].to_vec()
@@ -158,13 +159,13 @@ fn gray_models_receive_the_luma_of_the_frame() {
     }
     for dims in [[1, 1, 24, 32], [1, 24, 32, 1]] {
         let model = file(&identity(dims, Element::F32));
-        // A gray frame has the same values.
+        // A gray frame keeps its values.
         let gray = Picture::new([32, 24], |x, y| [(y * 32 + x) as u8; 3]);
         let before = "videoconvert ! video/x-raw,format=GRAY8";
         let tensor = converted(&gray, before, &model, "range=0,255").remove(0);
         let expected: Vec<f32> = gray.channel(0).map(f32::from).collect();
         assert_eq!(tensor.f32(), expected, "{dims:?}");
-        // Of red, green and blue, it is that of BT.601.
+        // Red, green and blue are converted to luma by BT.601.
         let picture = picture();
         let tensor = tensors_of(&picture, &model, "range=0,255").remove(0);
         for (&found, pixel) in tensor.f32().iter().zip(&picture.pixels) {
@@ -175,8 +176,8 @@ fn gray_models_receive_the_luma_of_the_frame() {
     }
 }
 
-/// The elements that a model receives, and the bytes of the picture that `videoconvert` makes of the same
-/// frame without dithering, without its padding.
+/// Returns the elements that a model receives, and the bytes of the picture that `videoconvert`
+/// makes of this frame, without dithering and padding.
 fn both(
     frame: &Picture,
     before: &str,
@@ -227,7 +228,7 @@ fn u8_models_receive_the_bytes() {
 }
 
 #[test]
-fn frames_of_every_packed_rgb_format_are_taken_without_conversion() {
+fn frames_of_every_packed_rgb_format_are_accepted_without_conversion() {
     if !has_onnx_runtime() {
         return;
     }
@@ -238,7 +239,7 @@ fn frames_of_every_packed_rgb_format_are_taken_without_conversion() {
     }
 }
 
-/// A picture whose colors change slowly.
+/// Returns a picture whose colors change slowly.
 fn gradient([width, height]: [usize; 2]) -> Picture {
     Picture::new([width, height], |x, y| {
         [x * 255 / width, y * 255 / height, 255 - (x + y) * 255 / (width + height)]
@@ -246,10 +247,10 @@ fn gradient([width, height]: [usize; 2]) -> Picture {
     })
 }
 
-/// Formats of 8 bits are converted with rounding. GstVideoConverter truncates, and its matrices have 8 bits, so
-/// that its pictures of saturated colors differ by up to 9 from the exact ones.
+/// Formats of 8 bits are converted with rounding. GstVideoConverter truncates instead, and its
+/// matrices have only 8 bits, so its saturated colors deviate by up to 9.
 #[test]
-fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_but_for_rounding() {
+fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_except_for_rounding() {
     if !has_onnx_runtime() {
         return;
     }
@@ -266,7 +267,7 @@ fn frames_of_8_bit_formats_become_the_pictures_of_videoconvert_but_for_rounding(
     }
 }
 
-/// The bytes are those that the names of the formats list. Red of BT.601 is Y 81, U (Cb) 90 and V (Cr) 240.
+/// The bytes follow the names of the formats. In BT.601, red is Y 81, U (Cb) 90 and V (Cr) 240.
 #[test]
 fn red_is_red_in_every_order_of_packed_luma_and_chroma() {
     if !has_onnx_runtime() {
@@ -291,7 +292,7 @@ fn red_is_red_in_every_order_of_packed_luma_and_chroma() {
     }
 }
 
-/// GstVideoConverter converts them first.
+/// GstVideoConverter converts frames of these formats before they are resampled.
 #[test]
 fn frames_of_other_depths_become_the_pictures_of_videoconvert() {
     if !has_onnx_runtime() {
@@ -318,7 +319,8 @@ fn frames_of_other_depths_become_the_pictures_of_videoconvert() {
     }
 }
 
-/// What a model receives of the frame after the elements `before`, and what `videoconvert` makes of it.
+/// Returns the picture that a model receives after the elements `before`, and the picture that
+/// `videoconvert` makes of the frame.
 fn both_pictures(frame: &Picture, before: &str, model: &std::path::Path) -> (Picture, Picture) {
     let size = frame.size;
     let (planes, expected) = both(frame, before, model, "RGB");
@@ -353,7 +355,7 @@ impl RandomFrame {
         Self { caps, info, bytes }
     }
 
-    /// The elements that a model receives.
+    /// Returns the elements that a model receives.
     fn received(&self, model: &std::path::Path, letterbox: Letterbox) -> Vec<f32> {
         let inference = gst::ElementFactory::make("ortinference")
             .property("model", model.to_str().unwrap())
@@ -367,8 +369,9 @@ impl RandomFrame {
         element::tensors(&frame)[0].f32().to_vec()
     }
 
-    /// A component, interpolated at the center of the pixel `x`, `y` of the frame scaled to this size.
-    /// Samples are in the middle of the pixels that they are for, and repeated beyond the borders.
+    /// Interpolates a component at the center of pixel `x`, `y` after scaling the frame to `size`.
+    /// A sample is at the center of the pixels that share it. Beyond the borders, samples are
+    /// repeated.
     fn at(&self, component: usize, [x, y]: [usize; 2], size: [usize; 2]) -> f64 {
         let (info, format) = (&self.info, self.info.format_info());
         let plane = format.plane()[component] as usize;
@@ -390,7 +393,7 @@ impl RandomFrame {
         row(above) * (1.0 - fy) + row(below) * fy
     }
 
-    /// Red, green and blue of a pixel of the frame scaled to this size.
+    /// Returns red, green and blue of a pixel after scaling the frame to `size`.
     fn color(&self, pixel: [usize; 2], size: [usize; 2]) -> [f64; 3] {
         let [a, b, c] = [0, 1, 2].map(|component| {
             let components = self.info.n_components() as usize;
@@ -400,7 +403,7 @@ impl RandomFrame {
             return if self.info.is_gray() { [a; 3] } else { [a, b, c] };
         }
         let colorimetry = self.info.colorimetry();
-        // ITU-R BT.601 and BT.709: the share of red and of blue in luma.
+        // Shares of red and blue in luma, by ITU-R BT.601 and BT.709.
         let (kr, kb) = match colorimetry.matrix() {
             gst_video::VideoColorMatrix::Bt709 => (0.2126, 0.0722),
             _ => (0.299, 0.114),
@@ -419,8 +422,8 @@ impl RandomFrame {
     }
 }
 
-/// Asserts that a model of this size receives the frame, scaled to it and in red, green and blue, with no
-/// value differing by more than `tolerance` from the exact one.
+/// Asserts that a model of this size receives the scaled frame in red, green and blue. No value may
+/// differ from the exact one by more than `tolerance`.
 fn assert_resampled(frame: &RandomFrame, size: [usize; 2], tolerance: f64) {
     let [width, height] = size;
     let found = frame.received(&file(&returns_its_input(size)), Letterbox::None);
@@ -436,10 +439,10 @@ fn assert_resampled(frame: &RandomFrame, size: [usize; 2], tolerance: f64) {
     }
 }
 
-/// Chroma is rounded to bytes before it is converted, so that blue differs by 0.5 x 2.02, and 0.5 by its own
-/// rounding.
+/// Chroma is rounded to bytes before it is converted, so blue can differ by 0.5 x 2.02, plus 0.5
+/// for its own rounding.
 #[test]
-fn colors_of_8_bit_formats_are_those_of_their_colorimetry() {
+fn colors_of_8_bit_formats_follow_their_colorimetry() {
     if !has_onnx_runtime() {
         return;
     }
@@ -461,7 +464,8 @@ fn colors_of_8_bit_formats_are_those_of_their_colorimetry() {
     }
 }
 
-/// Positions are in 256ths of a sample, so that between 0 and 255 there is a difference of 1 along each axis.
+/// Positions are rounded to 256ths of a sample, so values that change from 0 to 255 between samples
+/// can differ by 1 along each axis.
 #[test]
 fn a_scaled_frame_is_interpolated_between_the_nearest_pixels() {
     if !has_onnx_runtime() {
@@ -470,13 +474,13 @@ fn a_scaled_frame_is_interpolated_between_the_nearest_pixels() {
     for [frame, model] in SIZES {
         assert_resampled(&RandomFrame::new("RGB", frame, "sRGB"), model, 2.5);
         assert_resampled(&RandomFrame::new("GRAY8", frame, "1:4:0:0"), model, 2.5);
-        // Each component has that difference, and blue is luma x 1.16 + Cb x 2.02.
+        // The tolerance of 1 applies to each component, and blue is luma x 1.16 + Cb x 2.02.
         assert_resampled(&RandomFrame::new("NV12", frame, "bt709"), model, 9.0);
     }
 }
 
-/// Sizes of frames and of models: equal, larger, smaller, wide, tall, odd, one pixel, a row, a column, and 64 times as
-/// large as the model.
+/// Sizes of frames and models: equal, larger, smaller, wide, tall, odd, one pixel, a row, a column,
+/// and 64 times as large as the model's input.
 const SIZES: [[[usize; 2]; 2]; 13] = [
     [[1, 7], [16, 8]],
     [[9, 1], [16, 8]],
@@ -493,7 +497,7 @@ const SIZES: [[[usize; 2]; 2]; 13] = [
     [[32, 32], [32, 32]],
 ];
 
-/// The rectangle (left, top, right, bottom) in which a frame is in the model's input.
+/// Returns the rectangle (left, top, right, bottom) that a frame covers in the model's input.
 fn rectangle(letterbox: Letterbox, frame: [usize; 2], model: [usize; 2]) -> [usize; 4] {
     let [frame, model] = [frame, model].map(|size| size.map(|side| side as u32));
     let fit = FitRule::from(letterbox).fit(frame, model);
@@ -522,8 +526,9 @@ fn a_frame_of_one_color_fills_its_rectangle_and_borders_are_gray() {
     }
 }
 
-/// A frame with an odd side: its last row and column are in the model's input, at the size and the place to which
-/// Ultralytics' LetterBox and OpenCV scale it (640x427 in 640x640: 106 rows of border, 427 rows, 107 rows).
+/// The last row and column of a frame with an odd side are in the model's input, where Ultralytics'
+/// LetterBox and OpenCV place them: a frame of 640x427 in an input of 640x640 has 106 rows of
+/// border above and 107 below.
 #[test]
 fn the_last_row_of_a_frame_with_an_odd_side_is_seen() {
     if !has_onnx_runtime() {
@@ -539,7 +544,7 @@ fn the_last_row_of_a_frame_with_an_odd_side_is_seen() {
     }
 }
 
-/// A frame of 320x320 pixels that are twice as wide as high is shown as 640x320.
+/// A frame of 320x320 pixels that are twice as wide as high is displayed as 640x320.
 #[test]
 fn a_letterbox_keeps_the_displayed_aspect_ratio() {
     if !has_onnx_runtime() {
@@ -609,7 +614,8 @@ fn the_parts_of_a_letterboxed_frame_keep_their_positions() {
                     assert_eq!(found.at(x, y), colors[row][column], "{frame:?} in {model:?}");
                 }
             }
-            // On both sides of the boundaries, two pixels from them: what is nearer is interpolated.
+            // Pixels on both sides of the color boundaries, at a distance of more than two pixels:
+            // nearer pixels are interpolated.
             let [x, y] = [(left + right) / 2, (top + bottom) / 2];
             let beside = [[x - 3, y - 3], [x + 3, y - 3], [x - 3, y + 3], [x + 3, y + 3]];
             for ([x, y], color) in beside.into_iter().zip(colors.into_iter().flatten()) {
@@ -645,13 +651,13 @@ fn padding_between_the_rows_and_planes_of_a_frame_is_not_read() {
             *buffer = padded(buffer, format, [32, 24]);
             gst::PadProbeReturn::Ok
         });
-        let with = Picture::of_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
+        let with = Picture::from_planes(&element::run_pipeline(&pipeline).remove(0)[0]);
         assert_same(&with, &without, format.to_str());
         assert!(format == VideoFormat::I420 || model != picture.size || with == expected);
     }
 }
 
-/// The frame with other bytes between its rows, before them and between its planes.
+/// Returns the frame with padding bytes before its rows, between them, and between its planes.
 fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]) -> gst::Buffer {
     let packed = gst_video::VideoInfo::builder(format, width, height).build().unwrap();
     let old = frame.map_readable().unwrap().to_vec();
@@ -677,14 +683,14 @@ fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]
 }
 
 #[test]
-fn sides_that_are_dynamic_are_those_of_the_properties() {
+fn the_properties_set_dynamic_sides() {
     if !has_onnx_runtime() {
         return;
     }
     let model = file(&identity("1,3,height,width", Element::F32));
     let frame = Picture::random([32, 24], 4);
     let tensor = tensors_of(&frame, &model, "input-width=32 input-height=24 range=0,255").remove(0);
-    assert_eq!(Picture::of_planes(&tensor), frame);
+    assert_eq!(Picture::from_planes(&tensor), frame);
 }
 
 #[test]
@@ -695,11 +701,11 @@ fn imgsz_in_the_models_metadata_is_the_size_of_dynamic_sides() {
     let model = identity("1,3,height,width", Element::F32).metadata("imgsz", "[24, 32]");
     let frame = Picture::random([32, 24], 5);
     let tensor = tensors_of(&frame, &file(&model), "range=0,255").remove(0);
-    assert_eq!(Picture::of_planes(&tensor), frame);
+    assert_eq!(Picture::from_planes(&tensor), frame);
 }
 
 #[test]
-fn ranges_in_the_modelinfo_file_count_unless_the_property_is_set() {
+fn ranges_in_the_modelinfo_file_apply_unless_the_property_is_set() {
     if !has_onnx_runtime() {
         return;
     }

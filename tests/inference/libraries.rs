@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ONNX Runtime's library: where it is found, and messages where it is missing, old or something else.
+//! ONNX Runtime's library: where it is found, and messages if it is missing, outdated or a
+//! different library.
 //!
-//! A process loads one library, so each case runs in a process of its own.
+//! A process loads only one library, so each case runs in its own process.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,13 +16,13 @@ use crate::support::pipeline::{self, parse};
 use crate::support::scratch::{Scratch, ScratchFile};
 use crate::support::skip::skip;
 
-/// The properties of the element in the process.
+/// Variable with the properties of the element in the process.
 const PROPERTIES: &str = "NMSFILTER_TEST_PROPERTIES";
-/// What the process prints before the library that runs, or the error.
+/// Prefix of the line with which the process prints the library that runs.
 const RUNS: &str = "runs with ";
 const ERROR: &str = "error: ";
 
-/// Runs in the process that `in_process` starts: prints which library runs a model, or the error.
+/// Runs in the process that `in_process` starts. Prints which library runs a model, or the error.
 #[test]
 #[ignore = "run by the other tests in a process of its own"]
 fn report() {
@@ -49,13 +50,13 @@ fn report() {
     let ended = pipeline::run(&pipeline);
     if ended.error.is_some() {
         println!("{ERROR}{}", messages::error(&properties));
-        // The element is not left in a state in which the next start is different.
+        // A failed start does not influence the next start.
         assert_eq!(messages::error(&properties), messages::error(&properties));
     }
 }
 
-/// How a process ends with these properties, `ORT_DYLIB_PATH` and the folder of a virtual environment: with the
-/// path of the library that it uses, or an error.
+/// Starts a process with these properties, `ORT_DYLIB_PATH`, and the folder of a virtual
+/// environment. Returns the path of the library that the process uses, or its error.
 fn in_process(
     properties: &str,
     variable: Option<&Path>,
@@ -87,7 +88,7 @@ fn in_process(
     }
 }
 
-/// A folder like that of a Python package, with a link to the library.
+/// Makes a folder that looks like a Python package, with a link to the library.
 fn package(environment: &Path, library: &Path) -> std::path::PathBuf {
     let capi = environment.join("lib/python3.99/site-packages/onnxruntime/capi");
     std::fs::create_dir_all(&capi).unwrap();
@@ -115,30 +116,30 @@ fn the_library_is_found_by_property_variable_or_python_environment() {
     let found = in_process(&format!("library={}", folder.display()), None, None);
     assert_eq!(found, Ok(link.display().to_string()), "a folder of a Python package");
     let found = in_process("", None, Some(&environment));
-    // Those of the system are found first.
+    // Libraries of the system are found first.
     let found = found.unwrap();
     let is_of_system = found.starts_with("/usr/") || found.starts_with("libonnxruntime.so");
     assert!(is_of_system || found == link.display().to_string(), "{found}");
 }
 
 #[test]
-fn no_library() {
+fn a_missing_library_is_an_error() {
     element::init();
     let found = in_process("", None, None);
-    // One that is installed for all users can be too old.
+    // A library that is installed for all users can be outdated.
     let Some(message) = found.err().filter(|message| !message.contains("has version")) else {
         skip("a machine where ONNX Runtime is not installed for all users");
         return;
     };
-    let expected = "ONNX Runtime's library is not found; install it in a virtual environment of Python \
-                    (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or \
-                    onnxruntime-gpu for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to \
-                    libonnxruntime.so unless it is in one of: the dynamic loader's path";
+    let expected = "ONNX Runtime's library is not found; install it in a Python virtual environment (python3 -m venv \
+                    onnx && . onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu for an NVIDIA GPU), \
+                    or set library or ORT_DYLIB_PATH to libonnxruntime.so; these places were searched: the dynamic \
+                    loader's path";
     assert!(message.starts_with(expected), "{message}");
 }
 
 #[test]
-fn a_library_that_does_not_exist() {
+fn a_library_that_does_not_exist_is_an_error() {
     element::init();
     let missing = "/nonexistent/libonnxruntime.so";
     let by_property = in_process(&format!("library={missing}"), None, None).unwrap_err();
@@ -154,22 +155,22 @@ fn a_library_that_does_not_exist() {
 }
 
 #[test]
-fn a_folder_without_a_library() {
+fn a_folder_without_a_library_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let message = in_process(&format!("library={}", folder.display()), None, None).unwrap_err();
     assert_eq!(
         message,
         format!(
-            "{:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library or \
-             ORT_DYLIB_PATH to that file or its folder",
+            "{:?} has no libonnxruntime.so, and neither have its subfolders capi and onnxruntime/capi; set library \
+             or ORT_DYLIB_PATH to that file or its folder",
             &*folder
         )
     );
 }
 
 #[test]
-fn a_file_that_is_no_library() {
+fn a_file_that_is_not_a_library_is_an_error() {
     element::init();
     let text = ScratchFile::new("so", b"this is a text");
     let message = in_process(&format!("library={}", text.display()), None, None).unwrap_err();
@@ -178,7 +179,7 @@ fn a_file_that_is_no_library() {
     assert!(message.contains("; set library or ORT_DYLIB_PATH to libonnxruntime.so"), "{message}");
 }
 
-/// A library that exports what ONNX Runtime exports: its version, and no functions.
+/// Builds a library with the exports of ONNX Runtime: it has a version, but no functions.
 fn stub(folder: &Path, source: &str) -> Option<std::path::PathBuf> {
     let (c, library) = (folder.join("stub.c"), folder.join("libonnxruntime.so"));
     std::fs::write(&c, source).unwrap();
@@ -201,7 +202,7 @@ fn stub_of_version(version: &str) -> String {
 }
 
 #[test]
-fn an_old_library() {
+fn an_old_library_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let Some(library) = stub(&folder, &stub_of_version("1.10.0")) else { return };
@@ -224,7 +225,7 @@ fn an_old_library_in_a_python_environment_is_reported_if_there_is_no_other() {
 }
 
 #[test]
-fn a_library_that_is_not_onnx_runtime() {
+fn a_library_that_is_not_onnx_runtime_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let Some(library) = stub(&folder, "int other(void) { return 1; }") else { return };
@@ -236,7 +237,7 @@ fn a_library_that_is_not_onnx_runtime() {
 }
 
 #[test]
-fn a_second_library_in_a_process() {
+fn a_second_library_in_a_process_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -260,11 +261,11 @@ fn a_second_library_in_a_process() {
     assert_eq!(
         message,
         format!(
-            "the process uses ONNX Runtime from {first:?}, so {copy:?} cannot be loaded: a process has one \
-             library; leave the property library unset in it"
+            "the process uses ONNX Runtime from {first:?}, so {copy:?} cannot be loaded: a process can load only \
+             one; leave the property library unset"
         )
     );
-    // The same file by another path is the same library.
+    // A different path to one file refers to one library.
     let link = folder.join("link.so");
     std::os::unix::fs::symlink(&first, &link).unwrap();
     assert_eq!(pipeline::run(&run(&format!("library={}", link.display()))).error, None);

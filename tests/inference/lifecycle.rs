@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! States, caps and events: other models, other frames, flushes; and what the element reports of itself.
+//! States, caps and events: changes of the model, changes of the frames, flushes, and the element's
+//! reports about itself.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -78,9 +79,9 @@ fn frames_of_another_size_or_format_are_scaled_anew() {
                 gst_video::VideoInfo::from_caps(&gst::Caps::from_str(&caps).unwrap()).unwrap();
             let frame = gst::Buffer::from_mut_slice(vec![255u8; info.size()]);
             let frame = harness.push_and_pull(frame).unwrap();
-            let picture = Picture::of_planes(&element::tensors(&frame)[0]);
+            let picture = Picture::from_planes(&element::tensors(&frame)[0]);
             assert_eq!(picture.size, model);
-            // A wide frame of white has borders above and below.
+            // A wide white frame has borders above and below.
             [picture.at(8, 0), picture.at(8, 6)]
         };
         let (white, border) = ([255; 3], [114; 3]);
@@ -92,7 +93,7 @@ fn frames_of_another_size_or_format_are_scaled_anew() {
     });
 }
 
-/// A harness with the element, and a model of 16x12 that returns its input.
+/// Runs `test` with a harness of the element, and a model of 16x12 that returns its input.
 fn with_harness(test: impl FnOnce(&mut gst_check::Harness, [usize; 2])) {
     let model = file(&identity(DIMS, Element::F32));
     let inference = gst::ElementFactory::make("ortinference")
@@ -114,7 +115,7 @@ fn frames_run_after_a_flush() {
         for _ in 0..3 {
             let frame = gst::Buffer::from_mut_slice(vec![9u8; 16 * 12 * 3]);
             let frame = harness.push_and_pull(frame).unwrap();
-            assert_eq!(Picture::of_planes(&element::tensors(&frame)[0]).at(0, 0), [9; 3]);
+            assert_eq!(Picture::from_planes(&element::tensors(&frame)[0]).at(0, 0), [9; 3]);
             assert!(harness.push_event(gst::event::FlushStart::new()));
             let frame = gst::Buffer::from_mut_slice(vec![9u8; 16 * 12 * 3]);
             assert_eq!(harness.push(frame), Err(gst::FlowError::Flushing));
@@ -152,7 +153,7 @@ fn auto_runs_on_the_cpu_without_a_warning_where_there_is_no_cuda() {
     let model = file(&identity(DIMS, Element::F32));
     let frame = Picture::random([16, 12], 1);
     let pipeline = frames::pipeline_of(&frame, 2, &element::inference(&model, "provider=auto"));
-    // A warning is a failure.
+    // A warning fails this run.
     element::run_pipeline(&pipeline);
     let stats = stats(&pipeline);
     let provider: String = stats.get("provider").unwrap();
@@ -243,11 +244,11 @@ fn state_cycles_leak_no_memory() {
         element::inference(&model, "provider=cpu")
     ));
     let cycle = || assert_eq!(pipeline::run(&pipeline).error, None);
-    // The allocator's arenas and GStreamer's caches are filled first.
+    // The first cycles fill the allocator's arenas and GStreamer's caches.
     (0..200).for_each(|_| cycle());
     let before = resident();
     (0..500).for_each(|_| cycle());
     let grown = resident().saturating_sub(before);
-    // 4 KiB per cycle: much less than a session of ONNX Runtime, or the threads of one.
+    // 4 KiB per cycle are much less than a leaked session of ONNX Runtime, or its threads.
     assert!(grown < 4 * 500, "grown by {grown} KiB");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The element `ortinference`: what models take and give, its messages, real detectors, and its states.
+//! The element `ortinference`: inputs and outputs of models, messages, real detectors, and states.
 //!
-//! ONNX Runtime's library is the one at `ORT_DYLIB_PATH`; tests that need it skip themselves if that is not
-//! set.
+//! The variable `ORT_DYLIB_PATH` names ONNX Runtime's library. Tests that need the library skip
+//! themselves if it is unset.
 
 #[path = "../support/mod.rs"]
 mod support;

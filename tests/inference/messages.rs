@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error messages: each states what was expected, what came, and what to do. Nothing panics: GStreamer would post
-//! an error that names it.
+//! Error messages: each states what was expected, what came, and what to do. Nothing may panic;
+//! GStreamer would post a panic as an error with this word.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,8 @@ use crate::support::scratch::{Scratch, ScratchFile};
 
 const DIMS: [i64; 4] = [1, 3, 12, 16];
 
-/// The error that ends a stream through the element with these properties, without its debug details.
+/// Returns the error that ends a stream through the element with these properties, without debug
+/// details.
 pub fn error(properties: &str) -> String {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
@@ -26,23 +27,23 @@ pub fn error(properties: &str) -> String {
     assert_eq!(ended.warnings, [""; 0]);
     let text = ended.error();
     assert!(!text.to_lowercase().contains("panic"), "{text}");
-    // The details begin with a place in the source.
+    // The debug details begin with a location in the source.
     text.split_once(" src/").map_or(text, |(message, _)| message).to_owned()
 }
 
-/// The error for this model with further properties.
+/// Returns the error for this model with further properties.
 fn error_of(model: &OnnxModel, properties: &str) -> String {
     let file = file(model);
     error(&format!("model={} {properties}", file.display()))
 }
 
-/// The error for a model file with this path; its path is replaced by `MODEL`.
+/// Returns the error for the model file at this path, which is replaced by `MODEL` in the text.
 fn error_at(path: &Path) -> String {
     let path = path.display().to_string();
     error(&format!("model={path}")).replace(&path, "MODEL")
 }
 
-/// Asserts that a message contains each of these parts, in this order.
+/// Asserts that a message contains all of these parts, in order.
 fn assert_says(message: &str, parts: &[&str]) {
     let mut rest = message;
     for part in parts {
@@ -52,13 +53,13 @@ fn assert_says(message: &str, parts: &[&str]) {
 }
 
 #[test]
-fn no_model() {
+fn a_missing_model_is_an_error() {
     element::init();
     assert_eq!(error(""), "no model is set: set model to a file in the ONNX format");
 }
 
 #[test]
-fn a_model_file_that_is_missing_or_a_folder() {
+fn a_model_file_that_is_missing_or_a_folder_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -74,9 +75,10 @@ fn a_model_file_that_is_missing_or_a_folder() {
     );
 }
 
-/// Superuser or not: the file may not be read while the thread has no user's rights for files.
+/// The thread gives up the right to read files while it opens the model, so the test also works for
+/// the superuser.
 #[test]
-fn a_model_file_that_may_not_be_read() {
+fn a_model_file_that_may_not_be_read_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -85,10 +87,11 @@ fn a_model_file_that_may_not_be_read() {
     }
     let file = file(&identity(DIMS, Element::F32));
     std::fs::set_permissions(&*file, std::fs::Permissions::from_mode(0o000)).unwrap();
-    // SAFETY: it changes the rights of this thread. The element opens the model in the thread that starts it.
+    // SAFETY: the call changes only the rights of this thread, and the element opens the model in
+    // the thread that starts it.
     let before = unsafe { setfsuid(65534) };
     let message = error_at(&file);
-    // SAFETY: as above.
+    // SAFETY: the call restores the rights of this thread.
     unsafe { setfsuid(before as u32) };
     assert_eq!(
         message,
@@ -98,7 +101,7 @@ fn a_model_file_that_may_not_be_read() {
 }
 
 #[test]
-fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
+fn weights_in_a_file_that_is_missing_or_truncated_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -113,15 +116,16 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
         .node(Node::new("Mul", &["input", "weights"], &["output"]))
         .output("output", Element::F32, DIMS)
         .write(real.join("model.onnx"));
-    // ONNX Runtime's message has the path without symbolic links, whichever path the property has.
+    // ONNX Runtime's message has the path without symbolic links, no matter which path the property
+    // has.
     for path in [real.join("model.onnx"), linked.join("model.onnx")] {
-        let expected = "the model \"MODEL\" has its weights in a file of their own, which cannot be read: External";
-        let advice = "; put that file into the model's folder, with the name that it had when the model was exported";
+        let expected = "the model \"MODEL\" has its weights in a separate file, which cannot be read: External";
+        let advice = "; put that file into the model's folder, under the name that it had when the model was exported";
         let missing = error_at(&path);
         assert_says(&missing, &[expected, ".data", advice]);
         std::fs::write(&weights, [0; 100]).unwrap();
         assert_says(&error_at(&path), &[expected, "100", advice]);
-        // With all weights the model runs.
+        // The model runs if all weights are present.
         std::fs::write(&weights, [0; 12 * 16 * 3 * 4]).unwrap();
         let pipeline = parse(&format!(
             "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
@@ -134,7 +138,7 @@ fn a_model_whose_weights_are_in_a_file_that_is_missing_or_cut_off() {
 }
 
 #[test]
-fn a_file_that_is_no_model() {
+fn a_file_that_is_not_a_model_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -156,7 +160,7 @@ fn a_file_that_is_no_model() {
 }
 
 #[test]
-fn a_model_that_is_newer_than_the_library() {
+fn a_model_that_is_newer_than_the_library_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -165,7 +169,7 @@ fn a_model_that_is_newer_than_the_library() {
 }
 
 #[test]
-fn other_numbers_of_inputs_than_one() {
+fn a_number_of_inputs_other_than_one_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -182,7 +186,7 @@ fn other_numbers_of_inputs_than_one() {
 }
 
 #[test]
-fn an_input_that_is_no_picture() {
+fn an_input_that_is_not_a_picture_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -211,7 +215,7 @@ fn an_input_that_is_no_picture() {
 }
 
 #[test]
-fn dynamic_sides_without_their_size() {
+fn dynamic_sides_without_a_size_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -230,7 +234,7 @@ fn dynamic_sides_without_their_size() {
 }
 
 #[test]
-fn another_size_than_the_models() {
+fn a_size_that_differs_from_the_models_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -243,7 +247,7 @@ fn another_size_than_the_models() {
 }
 
 #[test]
-fn outputs_that_cannot_be_read_alone() {
+fn outputs_that_cannot_be_read_are_an_error_if_there_are_no_others() {
     if !has_onnx_runtime() {
         return;
     }
@@ -255,15 +259,15 @@ fn outputs_that_cannot_be_read_alone() {
 }
 
 #[test]
-fn an_output_whose_size_depends_on_the_picture() {
+fn an_output_whose_size_depends_on_the_picture_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
     let message = "the model's output output has the dimensions [?,4], which depend on the picture; \
                    export the model without suppression (nms=False) and with fixed sizes";
-    // Without elements for the black frame of the first run.
+    // In the first run, whose frame is black, the output has no elements.
     assert_eq!(error_of(&varying_output(DIMS), ""), message);
-    // With as many elements for each frame, so the first frame has others than the first run.
+    // Every frame gives an equal number of elements, but the first run gives another number.
     let model = OnnxModel::new()
         .input("input", Element::F32, DIMS)
         .initializer("half", &Tensor::f32(&[], &[0.5]))
@@ -279,7 +283,7 @@ fn an_output_whose_size_depends_on_the_picture() {
 }
 
 #[test]
-fn a_model_that_fails_when_it_runs() {
+fn a_model_that_fails_when_it_runs_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -293,7 +297,7 @@ fn a_model_that_fails_when_it_runs() {
 }
 
 #[test]
-fn numbers_that_are_none() {
+fn invalid_numbers_are_errors() {
     element::init();
     let model = "model=yolo.onnx";
     for range in ["1", "0,0", "0,1,2", "a,b", "\"\"", "0,inf", "nan,1"] {
@@ -328,7 +332,7 @@ fn numbers_that_are_none() {
 }
 
 #[test]
-fn a_mean_or_standard_deviation_for_another_range() {
+fn a_mean_or_standard_deviation_for_another_range_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -339,15 +343,14 @@ fn a_mean_or_standard_deviation_for_another_range() {
         ("mean=123.675,116.28,103.53 std=58.395,57.12,57.375", "-2.118", "-2.101"),
     ] {
         let expected = format!(
-            "range, mean and std: the model sees black as {black} and white as {white}, which is nearly the same; set \
-             range=0,255"
+            "range, mean and std: black becomes {black} and white becomes {white}, which are nearly equal; set range=0,255"
         );
         assert_says(&error_of(&model, properties), &[&expected]);
     }
 }
 
 #[test]
-fn a_label_file_without_a_label() {
+fn a_label_file_without_a_label_is_an_error() {
     element::init();
     let empty = ScratchFile::new("txt", b"\n");
     let message = error(&format!("model=yolo.onnx label-file={}", empty.display()));
@@ -355,7 +358,7 @@ fn a_label_file_without_a_label() {
 }
 
 #[test]
-fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output() {
+fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output_are_errors() {
     if !has_onnx_runtime() {
         return;
     }
@@ -380,7 +383,7 @@ fn groups_of_the_modelinfo_file_that_name_neither_input_nor_output() {
 }
 
 #[test]
-fn a_label_file_that_cannot_be_read() {
+fn a_label_file_that_cannot_be_read_is_an_error() {
     element::init();
     let folder = Scratch::new();
     let missing = folder.join("labels.txt").display().to_string();
@@ -394,7 +397,7 @@ fn a_label_file_that_cannot_be_read() {
 }
 
 #[test]
-fn a_modelinfo_file_that_is_none() {
+fn an_invalid_modelinfo_file_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -420,9 +423,9 @@ fn a_modelinfo_file_that_is_none() {
     }
 }
 
-/// On a machine with an NVIDIA driver, or an emulated one, the library is what lacks the provider.
+/// On a machine with a real or emulated NVIDIA driver, the library lacks the provider.
 #[test]
-fn a_provider_that_this_machine_or_the_library_does_not_have() {
+fn a_provider_that_this_machine_or_the_library_lacks_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -435,13 +438,13 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
         );
         let ended = pipeline::run(&parse(&description));
         let Some(message) = ended.error else {
-            // A GPU, and a library with this provider.
+            // The machine has a GPU, and the library has this provider.
             continue;
         };
         let machine = format!("provider={provider} needs an NVIDIA GPU: ");
         let library =
             format!("provider={provider}: this build of ONNX Runtime has no such provider");
-        // For a library that has the provider, which misses others that it needs.
+        // The library has the provider, which needs further libraries that are missing.
         let installation = format!("provider={provider} cannot be used: Failed to load library");
         let expected = match nmsfilter_core::device::Device::open(0) {
             Err(_) => [&machine; 2],
@@ -451,8 +454,8 @@ fn a_provider_that_this_machine_or_the_library_does_not_have() {
     }
 }
 
-/// The error and the warnings of `nmsfilter` with these properties for the model at `path`.
-fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
+/// Returns the error and the warnings of `nmsfilter` with these properties for the model at `path`.
+fn run_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=2 ! video/x-raw,format=RGB,width=16,height=12
            ! ortinference provider=cpu model={} ! nmsfilter {properties} ! fakesink",
@@ -461,7 +464,7 @@ fn of_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
     pipeline::run(&pipeline)
 }
 
-/// How errors and warnings name each family, by the metadata of its models.
+/// For metadata of each model family, its name in errors and warnings.
 const FAMILIES: [(&[(&str, &str)], &str); 4] = [
     (
         &[("task", "segment")],
@@ -480,7 +483,7 @@ const FAMILIES: [(&[(&str, &str)], &str); 4] = [
 ];
 
 #[test]
-fn a_model_whose_metadata_have_a_family_that_its_output_is_not_of() {
+fn metadata_that_name_another_family_than_the_output_are_an_error() {
     if !has_onnx_runtime() {
         return;
     }
@@ -493,16 +496,16 @@ fn a_model_whose_metadata_have_a_family_that_its_output_is_not_of() {
     for (entries, family) in FAMILIES {
         let model = with(entries);
         let text = format!("they are of {family}");
-        let ended = of_nmsfilter(&model, "");
+        let ended = run_nmsfilter(&model, "");
         assert_says(ended.error(), &["(f32 1x300x6)) cannot be decoded: ", &text]);
-        // The decoder that is set counts.
-        let ended = of_nmsfilter(&model, "decoder=yolov8");
+        // If the decoder is set, it is used, with a warning.
+        let ended = run_nmsfilter(&model, "decoder=yolov8");
         assert_eq!(ended.error, None);
         let [warning] = &ended.warnings[..] else { panic!("{family}: {:?}", ended.warnings) };
         let expected = format!("decoder yolov8 reads the tensors, but {text}");
         assert!(warning.starts_with(&expected), "{warning}");
     }
-    let ended = of_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
+    let ended = run_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
     assert_says(ended.error(), &["can be read as", "set the property decoder to the right one"]);
 }
 
@@ -512,11 +515,11 @@ fn a_real_segmentation_model_is_decoded_without_a_property() {
     if !has_onnx_runtime() {
         return;
     }
-    let ended = of_nmsfilter(&path, "");
+    let ended = run_nmsfilter(&path, "");
     assert_empty_scene(&ended, "yolov8-seg");
 }
 
-/// The id that the metadata of an end-to-end model determine chooses its decoder.
+/// The metadata of an end-to-end model determine an id, which chooses its decoder.
 #[test]
 fn an_end_to_end_model_is_decoded_without_a_property() {
     if !has_onnx_runtime() {
@@ -529,17 +532,18 @@ fn an_end_to_end_model_is_decoded_without_a_property() {
         .metadata("names", "{0: 'person', 1: 'bicycle'}")
         .metadata("task", "detect")
         .metadata("end2end", "True");
-    let ended = of_nmsfilter(&file(&model), "");
+    let ended = run_nmsfilter(&file(&model), "");
     assert_eq!((ended.error, &ended.warnings[..]), (None, &[][..]));
     let survivors: Option<u64> = ended.stats.last().and_then(|stats| stats.get("survivors").ok());
     assert_eq!(survivors, Some(2));
 
     let Some(path) = data::path("data/models2026/models/yolo26n_int8.onnx") else { return };
-    let ended = of_nmsfilter(&path, "");
+    let ended = run_nmsfilter(&path, "");
     assert_empty_scene(&ended, "end2end");
 }
 
-/// Asserts that a real model's output of a test pattern was read, and has nothing: the best score is a small one.
+/// Asserts that a real model's output for a test pattern was read, and that nothing was found: the
+/// best score is small.
 fn assert_empty_scene(ended: &pipeline::Ended, decoder: &str) {
     let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
     let expected = format!("no detection in 2 frames: the best score of decoder {decoder} is 0.0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models on a GPU: the same input, nearly the same outputs, and what happens when the GPU fails. Run with
-//! `--include-ignored` and `NMSFILTER_TEST_PROVIDER=cuda`, with a library of ONNX Runtime for CUDA.
+//! Models on a GPU: inputs equal the CPU's, outputs are nearly equal, and failures of the GPU are
+//! handled. Run with `--include-ignored` and `NMSFILTER_TEST_PROVIDER=cuda`, with an ONNX Runtime
+//! library for CUDA.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +24,7 @@ use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::process::resident;
 use crate::support::skip::skip;
 
-/// Whether there is ONNX Runtime with CUDA; `false` is reported as a skip.
+/// Returns true if there is an ONNX Runtime with CUDA. Otherwise returns false and reports a skip.
 fn has_cuda() -> bool {
     let is_set = std::env::var("NMSFILTER_TEST_PROVIDER").is_ok_and(|provider| provider == "cuda");
     if !is_set {
@@ -53,7 +54,8 @@ fn a_model_takes_the_same_input_on_the_gpu_as_on_the_cpu() {
     }
 }
 
-/// Frames in the memory of a GPU, as GStreamer's CUDA elements give them: `count` pictures of `size`, in RGB.
+/// Makes a pipeline of `count` RGB frames with this picture in GPU memory, like the frames of
+/// GStreamer's CUDA elements.
 pub fn in_device_memory(picture: &Picture, count: usize, elements: &str) -> gst::Pipeline {
     let [width, height] = picture.size;
     assert_eq!(width % 4, 0, "rows without padding");
@@ -65,7 +67,7 @@ pub fn in_device_memory(picture: &Picture, count: usize, elements: &str) -> gst:
     for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
         bytes.extend(picture.at(x, y));
     }
-    // The uploader copies tensors: any numbers of the same bytes.
+    // The uploader copies tensors, so the bytes are passed as numbers.
     let numbers: Vec<f32> =
         bytes.chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
     let tensor = NewTensor::from_vec("frame", &[numbers.len()], numbers).unwrap();
@@ -82,7 +84,7 @@ pub fn in_device_memory(picture: &Picture, count: usize, elements: &str) -> gst:
     pipeline
 }
 
-/// With the provider `cpu` such frames are copied to the host.
+/// With the provider `cpu`, frames in device memory are copied to the host.
 #[test]
 #[ignore = "needs a GPU"]
 fn frames_in_device_memory_give_the_same_input() {
@@ -106,15 +108,15 @@ fn frames_in_device_memory_give_the_same_input() {
     }
 }
 
-/// The first frame of a run of several.
+/// The first of several frames.
 struct Frame {
     tensors: Vec<Tensor>,
     regions: Vec<Region>,
-    /// Those of the tensors that `nmsfilter` decodes on the CPU.
+    /// Regions that `nmsfilter` finds when it decodes the tensors on the CPU.
     on_cpu: Vec<Region>,
 }
 
-/// Runs a detector on a picture, and decodes its tensors where they are and on the CPU.
+/// Runs a detector on a picture. Decodes its tensors where they are, and also on the CPU.
 fn detect(model: &DetectorCase, source: &str, provider: &str, letterbox: &str) -> Frame {
     let path = data::path(model.file).expect("it was there before");
     let properties = format!("provider={provider} letterbox={letterbox}");
@@ -142,7 +144,7 @@ fn detect(model: &DetectorCase, source: &str, provider: &str, letterbox: &str) -
     Frame { tensors, regions, on_cpu: on_cpu[0].clone() }
 }
 
-/// The greatest difference of an element.
+/// Returns the greatest difference between corresponding elements.
 fn difference(a: &Tensor, b: &Tensor) -> f32 {
     assert_eq!((&a.id, &a.shape), (&b.id, &b.shape));
     a.f32().iter().zip(b.f32()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
@@ -156,7 +158,7 @@ fn check_detections(model: &DetectorCase, file: &str, letterbox: &str) {
     }
     let differences: Vec<f32> =
         cpu.tensors.iter().zip(&cuda.tensors).map(|(a, b)| difference(a, b)).collect();
-    // A region of the one is in the other, unless its score is near the threshold.
+    // A region of one result is also in the other, unless its score is near the threshold.
     let nearest = |region: &Region| {
         let all = cuda.regions.iter().filter_map(|other| region.difference(other));
         all.min_by(|a, b| a[1].total_cmp(&b[1]))
@@ -180,23 +182,24 @@ fn check_detections(model: &DetectorCase, file: &str, letterbox: &str) {
 
 #[test]
 #[ignore = "needs a GPU"]
-fn faces_of_a_crowd_are_those_of_the_cpu_but_for_rounding() {
+fn faces_of_a_crowd_equal_the_cpus_except_for_rounding() {
     if has_cuda() {
         check_detections(&ULTRAFACE, "data/images/crowd_selfie.jpg", "none");
         check_detections(&ULTRAFACE, "data/oscars/oscars.png", "center");
     }
 }
 
-/// Its integer operations run on the CPU, also with CUDA: its input is read in host memory.
+/// Integer operations of this model run on the CPU even with CUDA, so its input is read in host
+/// memory.
 #[test]
 #[ignore = "needs a GPU"]
-fn objects_of_a_street_are_those_of_the_cpu_but_for_rounding() {
+fn objects_of_a_street_equal_the_cpus_except_for_rounding() {
     if has_cuda() {
         check_detections(&YOLOV8, "data/images/street.png", "center");
     }
 }
 
-/// Bytes of the GPU's memory that are in use.
+/// Returns the bytes of GPU memory that are in use.
 fn device_memory() -> u64 {
     let output = Command::new("nvidia-smi")
         .args(["--query-gpu=memory.used", "--format=csv,noheader,nounits", "--id=0"])
@@ -245,7 +248,7 @@ fn ten_thousand_frames_do_not_grow_the_memory() {
     assert_eq!(device, 0, "the GPU's memory has grown");
 }
 
-/// A kernel that stores to an address that is not accessible: after it all work on the GPU fails in this
+/// A kernel that stores to an inaccessible address. Afterwards, all work on the GPU fails in this
 /// process.
 const FAULT: &std::ffi::CStr = c".version 6.3
 .target sm_60
@@ -264,12 +267,13 @@ fn break_the_gpu() {
     let device = Device::open(0).unwrap();
     let stream = Stream::new(&device).unwrap();
     let kernel = Module::load(&device, FAULT).unwrap().kernel(c"fault").unwrap();
-    // SAFETY: the kernel has no parameters; that it fails is what is tested.
+    // SAFETY: the kernel has no parameters, and its failure is the purpose of the test.
     unsafe { kernel.launch(&stream, [1, 1, 1], [1, 1, 1], &mut []) }.unwrap();
     stream.synchronize().unwrap_err();
 }
 
-/// Runs a stream whose GPU fails at frame 50; returns the number of regions of each frame, and how it ended.
+/// Runs a stream whose GPU fails at frame 50. Returns the number of regions of each frame, and the
+/// end of the pipeline.
 fn with_a_failing_gpu(
     provider: &str,
     backend: &str,
@@ -391,7 +395,7 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
     if !has_cuda() {
         return;
     }
-    // The model has intermediate results of the output's size, and gives back what it takes.
+    // The model returns its input, and has intermediate results of the output's size.
     let dims = [1, 3, 12, 16];
     let mut model = OnnxModel::new()
         .input("input", Element::F32, dims)
@@ -422,15 +426,16 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
     let kept = kept.lock().unwrap();
     assert_eq!(kept.len(), 40);
     for buffer in kept.iter() {
-        assert_eq!(Picture::of_planes(&tensors(buffer)[0]), picture(buffer.offset()));
+        assert_eq!(Picture::from_planes(&tensors(buffer)[0]), picture(buffer.offset()));
     }
 }
 
-/// A node whose outputs vary in size would write to memory that its graph does not have, and after that nothing runs on the
-/// GPU in this process. Random numbers would be the same in each run.
+/// A node with outputs of varying size would write outside of the memory of a CUDA graph, and then
+/// no work would run on the GPU in this process. A node with random numbers would repeat them in
+/// each run of a graph. For such models `cuda-graph=on` is an error.
 #[test]
 #[ignore = "needs a GPU"]
-fn a_model_that_a_graph_would_change_has_none() {
+fn cuda_graph_on_is_an_error_for_a_model_that_a_graph_would_change() {
     if !has_cuda() {
         return;
     }
@@ -442,7 +447,7 @@ fn a_model_that_a_graph_would_change_has_none() {
         .output("output", Element::F32, dims);
     for (model, problem) in [
         (varying_output(dims), "the outputs of the model's node NonZero have sizes"),
-        (random, "the output output is another one with a CUDA graph"),
+        (random, "the output output is different with a CUDA graph"),
     ] {
         let model = file(&model);
         let on = format!("model={} provider=cuda cuda-graph=on", model.display());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model's outputs: the tensors on the buffers, their ids, and their memory.
+//! A model's outputs: the tensors on buffers, their ids, and their memory.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,20 +23,20 @@ fn frame() -> Picture {
     Picture::random(SIZE, 7)
 }
 
-/// The ids of the tensors of the model at `path`.
+/// Returns the ids of the tensors from the model at `path`.
 fn ids_of(path: &std::path::Path) -> Vec<String> {
     tensors_of(&frame(), path, "").into_iter().map(|tensor| tensor.id).collect()
 }
 
 #[test]
-fn an_output_of_which_nothing_says_an_id_has_none_that_a_decoder_knows() {
+fn an_output_without_an_id_gets_one_that_no_decoder_knows() {
     if has_onnx_runtime() {
         assert_eq!(ids_of(&file(&two_outputs(DIMS))), ["onnx/same", "onnx/negative"]);
     }
 }
 
 #[test]
-fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
+fn a_metadata_key_with_an_outputs_name_has_the_id() {
     if has_onnx_runtime() {
         let model = two_outputs(DIMS).metadata("negative", "my-boxes");
         assert_eq!(ids_of(&file(&model)), ["onnx/same", "my-boxes"]);
@@ -44,7 +44,7 @@ fn a_key_of_the_metadata_that_is_an_outputs_name_has_the_id() {
 }
 
 #[test]
-fn an_id_in_the_modelinfo_file_counts_before_that_of_the_metadata() {
+fn an_id_in_the_modelinfo_file_has_precedence_over_the_metadata() {
     if has_onnx_runtime() {
         let model = two_outputs(DIMS).metadata("same", "a").metadata("negative", "b");
         let info = "[negative]\ndir=output\nid=from-the-file\n";
@@ -83,12 +83,12 @@ fn all_outputs_are_attached_in_the_order_of_the_model() {
     let found = tensors_of(&frame(), &file(&two_outputs(DIMS)), "range=0,255");
     let [same, negative] = found.try_into().expect("two outputs");
     assert_eq!((&*same.id, &*negative.id), ("onnx/same", "onnx/negative"));
-    assert_eq!(Picture::of_planes(&same), frame());
+    assert_eq!(Picture::from_planes(&same), frame());
     let opposite: Vec<f32> = same.f32().iter().map(|value| -value).collect();
     assert_eq!(negative.f32(), opposite);
 }
 
-/// A model that gives its input as it is, and cast to `element`.
+/// Returns a model with two outputs: its input, and its input cast to `element`.
 fn with_cast(element: Element, dims: impl Into<Dims>) -> OnnxModel {
     OnnxModel::new()
         .input("input", Element::F32, DIMS)
@@ -105,7 +105,7 @@ fn outputs_of_integers_are_attached_with_their_type() {
     }
     let frame = frame();
     for element in [Element::U8, Element::I8, Element::I32, Element::I64] {
-        // Half of the range, for i8.
+        // The input has half of the range, so that it fits i8.
         let model = file(&with_cast(element, DIMS));
         let found = tensors_of(&frame, &model, "range=0,127.5");
         let [number, scores] = found.try_into().expect("two outputs");
@@ -115,7 +115,8 @@ fn outputs_of_integers_are_attached_with_their_type() {
     }
 }
 
-/// Integers whose number depends on the picture, as the indices of an operator for suppression.
+/// The number of integers depends on the picture, like the indices that an operator for suppression
+/// outputs.
 #[test]
 fn integers_of_varying_dimensions_are_left_out() {
     if !has_onnx_runtime() {
@@ -128,13 +129,13 @@ fn integers_of_varying_dimensions_are_left_out() {
         .output("indices", Element::I64, "4,?")
         .output("scores", Element::F32, DIMS);
     assert_eq!(ids_of(&file(&model)), ["onnx/scores"]);
-    // The first dimension is that of the batch.
+    // The first dimension is the batch.
     let fixed = with_cast(Element::I64, "batch,3,12,16");
     assert_eq!(ids_of(&file(&fixed)), ["onnx/number", "onnx/scores"]);
 }
 
 #[test]
-fn dynamic_dimensions_of_an_output_are_those_of_the_run() {
+fn dynamic_dimensions_of_an_output_come_from_the_run() {
     if !has_onnx_runtime() {
         return;
     }
@@ -179,8 +180,8 @@ fn tensors_have_the_models_size_letterbox_and_labels() {
     assert_eq!(description(&model, &properties), expected);
 }
 
-/// The window at 160, 200 in a model's input of 640x640, in pixels of the frame: both elements place the frame in the
-/// input by the same numbers.
+/// Returns the region of the window at 160, 200 in a model's input of 640x640, in pixels of the
+/// frame. Both elements must agree on where the frame is in the input.
 #[test]
 fn boxes_are_where_the_model_saw_them() {
     if !has_onnx_runtime() {
@@ -199,21 +200,22 @@ fn boxes_are_where_the_model_saw_them() {
         let regions = seen.lock().unwrap().remove(0);
         regions[0].1
     };
-    // All rows are scaled; there are 106 rows of border above them.
+    // All rows are scaled, below 106 rows of border.
     assert_eq!(rect("width=640,height=427", "center"), [160, 94, 64, 64]);
     assert_eq!(rect("width=640,height=427", "top-left"), [160, 200, 64, 64]);
-    // Shown as 640x640, without a border.
+    // The frame is displayed as 640x640, so it has no border.
     let wide = "width=320,height=640,pixel-aspect-ratio=2/1";
     assert_eq!(rect(wide, "center"), [80, 200, 32, 64]);
     assert_eq!(rect(wide, "top-left"), [80, 200, 32, 64]);
     assert_eq!(rect(wide, "none"), [80, 200, 32, 64]);
-    // Shown as 320x640, with 160 columns of border at the left.
+    // The frame is displayed as 320x640, with 160 columns of border at the left.
     let tall = "width=640,height=640,pixel-aspect-ratio=1/2";
     assert_eq!(rect(tall, "center"), [0, 200, 128, 64]);
     assert_eq!(rect(tall, "none"), [160, 200, 64, 64]);
 }
 
-/// A pipeline of `count` frames through an identity model; each frame has one color, by its number.
+/// Makes a pipeline of `count` frames through an identity model. Each frame has one color, which
+/// depends on its number.
 fn numbered(count: usize, elements: &str) -> gst::Pipeline {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={count}
@@ -245,7 +247,7 @@ fn tensors_of_a_buffer_that_is_held_do_not_change() {
         let held = held.clone();
         move |_, info| {
             let buffer = info.buffer().expect("it is a probe for buffers");
-            // One of every third, among others that are not held.
+            // One of three buffers is held; the others are released.
             let mut held = held.lock().unwrap();
             if buffer.offset() % 3 == 0 && held.len() < HELD as usize {
                 held.push(buffer.clone());
@@ -259,9 +261,9 @@ fn tensors_of_a_buffer_that_is_held_do_not_change() {
         let number = buffer.offset();
         assert_eq!(number, 3 * i as u64);
         let tensor = tensors(buffer).remove(0);
-        assert_eq!(Picture::of_planes(&tensor), Picture::solid(SIZE, color(number)));
+        assert_eq!(Picture::from_planes(&tensor), Picture::solid(SIZE, color(number)));
     }
-    // The held ones, and that of the frame in the pipeline.
+    // One set for each held buffer, and one for the frame in the pipeline.
     assert_eq!(stat(&pipeline, "output-sets"), HELD + 1);
 }
 
@@ -285,7 +287,7 @@ fn a_reader_that_keeps_only_the_tensor_keeps_its_memory() {
     }
     let model = file(&identity(DIMS, Element::F32));
     let pipeline = numbered(10, &element::inference(&model, "range=0,255"));
-    // A copy of the metadata, on a buffer without the frame.
+    // The metadata are copied to a buffer without the frame.
     let copies = watch(&pipeline, "inference", |buffer| {
         let mut copy = gst::Buffer::new();
         let flags = gst::BufferCopyFlags::META;
@@ -294,7 +296,7 @@ fn a_reader_that_keeps_only_the_tensor_keeps_its_memory() {
     });
     assert_eq!(pipeline::run(&pipeline).error, None);
     for (number, copy) in copies.lock().unwrap().iter().enumerate() {
-        let picture = Picture::of_planes(&tensors(copy)[0]);
+        let picture = Picture::from_planes(&tensors(copy)[0]);
         assert_eq!(picture, Picture::solid(SIZE, color(number as u64)));
     }
     assert_eq!(stat(&pipeline, "output-sets"), 10);
@@ -313,18 +315,19 @@ fn ten_thousand_frames_need_no_more_memory() {
     let inference = element::inference(&model, "provider=cpu");
     let pipeline = numbered(11_000, &format!("{inference} ! queue max-size-buffers=4"));
     let memory = watch(&pipeline, "out", |buffer| {
-        // Only of some, because it reads a file.
+        // Memory is measured only for some frames, because the measurement reads a file.
         if buffer.offset() % 1000 == 999 { resident() } else { 0 }
     });
     assert_eq!(pipeline::run(&pipeline).error, None);
     assert_eq!(stat(&pipeline, "frames"), 11_000);
-    // Those in the queue, one before it and one after it, and one for the next frame.
+    // Sets for the buffers in the queue, for one buffer before it and one after it, and for the
+    // next frame.
     let sets = stat(&pipeline, "output-sets");
     assert!(sets <= 7, "{sets}");
     let memory: Vec<u64> = memory.lock().unwrap().iter().copied().filter(|&kib| kib > 0).collect();
     assert_eq!(memory.len(), 11);
     let grown = memory[10].saturating_sub(memory[0]);
-    // 50 bytes per frame: less than the smallest thing that could be allocated for one.
+    // 50 bytes per frame are less than any object that could leak per frame.
     assert!(grown < 512, "grown by {grown} KiB: {memory:?}");
 }
 
@@ -365,7 +368,7 @@ fn both_branches_of_a_tee_after_the_element_have_the_tensors() {
         assert_eq!(seen.len(), 30);
         for (number, tensors) in seen.iter().enumerate() {
             let expected = Picture::solid(SIZE, color(number as u64));
-            assert_eq!(Picture::of_planes(&tensors[0]), expected, "frame {number}");
+            assert_eq!(Picture::from_planes(&tensors[0]), expected, "frame {number}");
         }
     }
 }
@@ -391,7 +394,7 @@ fn the_tensors_of_two_elements_are_on_the_same_buffer() {
         let ids: Vec<&str> = tensors.iter().map(|tensor| &*tensor.id).collect();
         assert_eq!(ids, ["first", "second"]);
         let expected = Picture::solid(SIZE, color(number as u64));
-        assert_eq!(Picture::of_planes(&tensors[0]), expected);
+        assert_eq!(Picture::from_planes(&tensors[0]), expected);
     }
 }
 
@@ -415,9 +418,9 @@ fn two_pipelines_run_at_the_same_time() {
     });
 }
 
-/// A weight that depends on the batch, so that a mistake in the number of images shows.
+/// Each channel has its own weight, so that numbers in the wrong order become visible.
 #[test]
-fn numbers_of_an_output_are_those_of_the_model() {
+fn the_numbers_of_an_output_are_computed_by_the_model() {
     if !has_onnx_runtime() {
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `.launch` files in `pipelines/` that run a model, as `pipelines/play.sh` plays them: boxes on a
-//! picture, a video and a camera's pictures.
+//! The `.launch` files in `pipelines/` that run a model, as `pipelines/play.sh` plays them: boxes
+//! on a picture, on a video, and on pictures of a camera.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::support::play::{play_sh, play_sh_with, words};
 use crate::support::scratch::Scratch;
 use crate::support::{data, pipeline};
 
-/// Runs the pipeline of these words; the regions on each buffer that leaves the element `out`.
+/// Runs the pipeline. Returns the regions on each buffer that leaves the element `out`.
 fn run(words: &[String]) -> Vec<Vec<Region>> {
     init();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -25,7 +25,8 @@ fn run(words: &[String]) -> Vec<Vec<Region>> {
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
-/// The paths of a model and a picture; `None`, which is reported as a skip, without them or ONNX Runtime.
+/// Returns the paths of a model and a picture. If one of them or ONNX Runtime is missing, returns
+/// `None` and reports a skip.
 fn inputs(model: &str, picture: &str) -> Option<[PathBuf; 2]> {
     let (Some(model), Some(picture)) = (data::path(model), data::path(picture)) else {
         return None;
@@ -33,7 +34,7 @@ fn inputs(model: &str, picture: &str) -> Option<[PathBuf; 2]> {
     has_onnx_runtime().then_some([model, picture])
 }
 
-/// `variable=path`.
+/// Returns `variable=path`.
 fn set(variable: &str, path: &Path) -> String {
     format!("{variable}={}", path.display())
 }
@@ -87,7 +88,7 @@ fn detect_file_launch_writes_a_video_with_the_boxes_of_faces() {
     assert!(size > 3 * 100_000, "{size} bytes");
 }
 
-/// Another source and sink: there is neither camera nor screen.
+/// Source and sink are replaced, because there is neither a camera nor a screen.
 #[test]
 fn detect_camera_launch_attaches_the_labels_of_the_model() {
     let Some([model, picture]) = inputs(YOLOV8.file, "data/images/street.png") else { return };
@@ -186,11 +187,13 @@ fn play_sh_names_demo_sh_if_the_plugins_are_not_built() {
     assert_eq!((text.as_str(), played.stdout), (expected, Vec::new()));
 }
 
-/// The beginning of a JPEG file with an EXIF orientation; `big` is the byte order.
+/// Returns the beginning of a JPEG file with an EXIF orientation, in big-endian or little-endian
+/// byte order.
 fn jpeg_with_orientation(orientation: u8, big: bool) -> Vec<u8> {
-    let directory: &[u8] = match big {
-        true => b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0",
-        false => b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
+    let directory: &[u8] = if big {
+        b"MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0"
+    } else {
+        b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"
     };
     let mut jpeg = b"\xff\xd8\xff\xe1\0\x22Exif\0\0".to_vec();
     jpeg.extend(directory);
@@ -246,7 +249,7 @@ fn play_sh_decodes_jpeg_files_with_the_accurate_transform() {
 }
 
 #[test]
-fn detect_picture_launch_finds_in_a_turned_picture_what_is_in_the_upright_one() {
+fn detect_picture_launch_finds_equal_objects_in_turned_and_upright_pictures() {
     let Some([model, picture]) = inputs(YOLOV8.file, "data/images/bus.jpg") else { return };
     let folder = Scratch::new();
     let turned = folder.join("turned.jpg");
@@ -319,7 +322,7 @@ fn play_sh_prints_what_was_found_and_written() {
                     frames without tensors\n";
     assert_eq!(play(&["tee"], &two), (Some(0), expected.to_owned(), String::new()));
 
-    // A pipeline that fails has written nothing that can be relied on.
+    // If a pipeline fails, its output is discarded because it may be incomplete.
     let played = play_sh_with("echo error >&2; exit 3", &picture, Some("/nonexistent"));
     assert_eq!((played.status.code(), played.stdout), (Some(3), Vec::new()));
     assert_eq!(String::from_utf8(played.stderr).unwrap(), "error\n");

@@ -4,22 +4,22 @@
 usage: reference.py DECODER SCORE IOU WIDTH HEIGHT TENSOR... [--visible LEFT TOP RIGHT BOTTOM]
                     [--class-agnostic] [--max-detections N]
 
-DECODER ultraface reads scores [1,N,2] (background, face), then boxes [1,N,4] (corners, 0 to 1); yolov8 reads
-[1,4+C,N] (center x, center y, width, height in pixels, C class scores). SCORE and IOU are the thresholds.
-WIDTH and HEIGHT are the model's input in pixels. Boxes that do not intersect the rectangle of --visible, in
-pixels of the model's input, are rejected: with a letterbox, the part between the borders.
+The DECODER ultraface reads scores [1,N,2] (background, face), then boxes [1,N,4] (corners from 0 to 1). The DECODER
+yolov8 reads [1,4+C,N] (center x, center y, width and height in pixels, then C class scores). SCORE and IOU are the
+thresholds. WIDTH and HEIGHT are the size of the model's input in pixels. The rectangle of --visible is in pixels of the
+model's input, too: it is the part between the borders of a letterbox. Boxes that do not intersect it are rejected.
 
-A TENSOR is the path of an .npy file, or PATH:TYPE:DIMENSIONS for a file with nothing but the elements in
-little-endian byte order, where TYPE is f32 or f16: scores.bin:f32:1x17640x2.
+A TENSOR is the path of an .npy file, or PATH:TYPE:DIMENSIONS for a file that contains only the elements, in
+little-endian byte order. TYPE is f32 or f16. Example: scores.bin:f32:1x17640x2.
 
-Prints a line `# candidates=N rejected=N`, the line `anchor,class,score,x1,y1,x2,y2`, and one such line for
-each survivor: score descending, then anchor ascending. Corners are in pixels of the model's input. Numbers
-have nine digits, from which single precision is read back exactly.
+Prints a line `# candidates=N rejected=N`, a heading `anchor,class,score,x1,y1,x2,y2`, and such a line for each
+survivor, by descending score and ascending anchor. Corners are in pixels of the model's input. Numbers have nine
+digits, from which single precision can be read back exactly.
 
-The results equal the engines' results bit for bit: each operation is one of IEEE 754 (conversion, sum,
-difference, product, half, comparison) in single precision and in the order of the rules, and NumPy rounds
-each by itself. There is no other operation. Not implemented: other measures than IoU, other methods than
-greedy, limits of sizes, thresholds by class, multi-label, pixel offset, batches.
+The results equal the engines' results to the bit. All operations are IEEE 754 operations (conversion, sum, difference,
+product, half, comparison) in single precision, in the order of the rules, and NumPy rounds each of them separately. The
+following is not implemented: overlap measures other than IoU, methods other than greedy, size limits, class
+thresholds, multi-label, pixel offset, and batches.
 """
 
 import argparse
@@ -28,24 +28,24 @@ import sys
 import numpy as np
 
 f32 = np.float32
-# The greatest length of a box's side.
+# Maximum length of a box's side.
 MAX_BOX_SIDE = f32(1.0e9)
 
 
 def tensor(argument):
-    """The elements of a tensor in single precision."""
+    """Reads the elements of a tensor, in single precision."""
     if argument.endswith(".npy"):
         elements = np.load(argument)
     else:
         path, kind, dimensions = argument.rsplit(":", 2)
         elements = np.fromfile(path, {"f32": "<f4", "f16": "<f2"}[kind])
         elements = elements.reshape([int(length) for length in dimensions.split("x")])
-    # Of half precision, the conversion is exact.
+    # The conversion from half precision is exact.
     return elements.astype(f32)
 
 
 def decode(decoder, tensors, size):
-    """Corners in pixels and class scores of each anchor: arrays of N rows."""
+    """Returns corners in pixels, and class scores, as arrays with one row per anchor."""
     if decoder == "ultraface":
         scores, boxes = tensors
         assert scores.shape[2] == 2 and boxes.shape == (1, scores.shape[1], 4), "shapes of UltraFace"
@@ -59,11 +59,11 @@ def decode(decoder, tensors, size):
 
 
 def candidates(corners, scores, threshold, visible):
-    """The indices of the anchors that become candidates, all classes, all scores, the number of rejected ones."""
-    # NaN is less than any other score; of equal scores, argmax gives the first.
+    """Returns the indices of candidates, the class and score of each anchor, and the number of rejected anchors."""
+    # NaN ranks below all other scores. If scores are equal, argmax returns the first.
     ranked = np.where(np.isnan(scores), f32("-inf"), scores)
     classes = ranked.argmax(axis=1)
-    # Minus zero plus zero is zero.
+    # Adding zero turns minus zero into zero.
     best = ranked[np.arange(len(ranked)), classes] + f32(0)
 
     x1, y1, x2, y2 = corners.T
@@ -82,7 +82,7 @@ def candidates(corners, scores, threshold, visible):
 
 
 def suppress(corners, scores, classes, threshold):
-    """The indices of the survivors, highest rank first. Of equal scores, the lower index outranks."""
+    """Returns the indices of the survivors by descending rank. If scores are equal, the lower index has the higher rank."""
     x1, y1, x2, y2 = corners.T
     areas = (x2 - x1) * (y2 - y1)
     # Negation is exact.
@@ -128,6 +128,6 @@ def main():
 
 
 if __name__ == "__main__":
-    # Infinities and NaN are expected values of untrusted tensors.
+    # Untrusted tensors may contain infinities and NaN.
     with np.errstate(all="ignore"):
         sys.exit(main())

@@ -3,8 +3,8 @@
 
 usage: run_model.py MODEL.onnx INPUT FOLDER
 
-INPUT has the elements of the model's input, which has fixed dimensions, in f32. Writes the elements of each
-output in f32 to FOLDER/NAME.bin.
+INPUT is a file with the elements of the model's input in f32. The input must have fixed dimensions. Writes the elements
+of each output to FOLDER/NAME.bin, in f32.
 """
 
 import os

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Compares the detections of the elements with those of benches/accuracy/independent.py on the same decoded pictures.
+"""Compares detections of the elements and of benches/accuracy/independent.py in equal decoded pictures.
 
 usage: same_detections.py pipeline FAMILY MODEL PICTURES FOLDER    prints the words for gst-launch-1.0, one per line
        same_detections.py compare FAMILY MODEL PICTURES FOLDER     after this pipeline has written to FOLDER
 
-PICTURES is the folder of the recorded data's COCO128, of which the first 32 are used. `compare` prints the number of
-detections with a score of at least 0.25, then a line for each that has no equal one on the other side: of its class, with nearly
-its score and box. The other side's score may be below 0.25.
+PICTURES is the folder with COCO128 in the recorded data. Its first 32 pictures are used. `compare` prints the number of
+detections with a score of at least 0.25, then a line for each detection that has no counterpart on the other side. A
+counterpart has the same class, and nearly equal score and box. Its score may be below 0.25.
 
-Both sides resample in their own arithmetic: the elements at positions in steps of 1/256 of a pixel, in integers, the
-independent program in floating point. Values of the model's input differ by at most 2 of 255, which moves a score by some
-thousandths and an edge by a fraction of a pixel. The tolerances are several times that. They find what they should: with sides rounded down to even numbers 39 of YOLOX's detections differ,
-with pixels moved by a half 164, with an overlap of 0.5 instead of 0.45 6.
+The two sides resample with different arithmetic: the elements use integers, with positions in steps of 1/256 of a pixel,
+and the independent program uses floating point. Values of the model's input differ by at most 2 of 255. This changes a
+score by some thousandths, and moves an edge by a fraction of a pixel. The tolerances are several times as large, but
+small enough to detect mistakes: 39 of YOLOX's detections differ if sides are rounded down to even numbers, 164 if pixels
+are moved by a half, and 6 if the overlap threshold is 0.5 instead of 0.45.
 """
 
 import json
@@ -29,7 +30,7 @@ import independent  # noqa: E402
 PICTURES = 32
 THRESHOLD = 0.25
 SCORE_TOLERANCE = 0.02
-# In pixels, plus this part of the box's longer side.
+# In pixels, plus this fraction of the box's longer side.
 EDGE_TOLERANCE = 1.0, 0.02
 SETTINGS = "score-threshold=0.2"
 
@@ -42,7 +43,7 @@ def is_equal(one, other):
 
 
 def without_equal(these, others):
-    """The detections over the threshold that have no equal one among `others`, each of which equals one at most."""
+    """Returns the detections above the threshold without a counterpart in `others`. Each of `others` is used only once."""
     left = list(others)
     missing = []
     for one in these[these[:, 5] >= THRESHOLD]:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several models in series, and `nmsfilter` behind them: which model's tensors are decoded.
+//! Several models in series, followed by `nmsfilter`: the choice of the model whose tensors are
+//! decoded.
 
 use crate::element::{file, has_onnx_runtime, ids};
 use crate::support::onnx::{OnnxModel, constant};
 use crate::support::pipeline::{self, Region, parse, regions, watch};
 use crate::support::scratch::ScratchFile;
 
-/// A model for frames of 64x48 that always finds one window of 8 pixels, with this left edge and label.
+/// Returns a model for frames of 64x48 that always finds one window of 8 pixels, with this left
+/// edge and label.
 fn finds(left: f32, label: &str) -> ScratchFile {
     file(&model(left).metadata("names", &format!("{{0: '{label}'}}")))
 }
@@ -24,8 +26,9 @@ fn person() -> Region {
     ("person".to_owned(), [40, 4, 8, 8])
 }
 
-/// The regions, and the ids of the tensors, of the last of three frames behind two models, named `faces` and
-/// `people`, and these elements, of which the last is named `nms`; and the warnings.
+/// Runs three frames through two models, named `faces` and `people`, and through `elements`, of
+/// which the last is named `nms`. Returns the regions and tensor ids of the last frame, and the
+/// warnings.
 fn run(elements: &str) -> (Vec<Region>, Vec<String>, Vec<String>) {
     let (faces, people) = (finds(8.0, "face"), finds(40.0, "person"));
     let pipeline = parse(&format!(
@@ -73,7 +76,7 @@ fn each_nmsfilter_decodes_the_model_that_it_names() {
             "{elements}"
         );
     }
-    // The other way round.
+    // The models are decoded in the opposite order.
     let elements = "nmsfilter tensors-from=people ! nmsfilter name=nms tensors-from=faces";
     assert_eq!(run(elements).0, [person(), face()]);
 }
@@ -100,7 +103,7 @@ fn the_tensors_of_the_named_model_alone_are_removed() {
 }
 
 #[test]
-fn a_choice_of_which_there_are_no_tensors_is_a_warning_that_names_what_there_is() {
+fn a_choice_without_tensors_is_a_warning_that_names_the_available_models() {
     if !has_onnx_runtime() {
         return;
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Beside GStreamer's own inference element: the same picture, the same model.
+//! `ortinference` and GStreamer's own inference element, compared on equal pictures and models.
 //!
-//! GStreamer's element is linked with a library of ONNX Runtime, which can be another version than
-//! `ortinference` loads, and by default runs models without optimization. So tensors differ by the rounding of
-//! single precision.
+//! GStreamer's element is linked with an ONNX Runtime library whose version can differ from the one
+//! that `ortinference` loads. By default it runs models without optimization. Therefore tensors
+//! differ by rounding in single precision.
 
 use crate::detections::{DetectorCase, Region, ULTRAFACE, YOLOV8, picture, regions};
 use crate::element::{self, Tensor, has_onnx_runtime, tensors};
 use crate::support::skip::skip;
 use crate::support::{data, pipeline};
 
-/// The tensors and regions of a picture with this inference element.
+/// Returns the tensors and regions of a picture with this inference element.
 fn infer(source: &str, inference: &str) -> (Vec<Tensor>, Vec<Region>) {
     let description = format!("{source} ! {inference} ! nmsfilter name=nms ! fakesink");
     let pipeline = pipeline::parse(&description);
@@ -20,15 +20,16 @@ fn infer(source: &str, inference: &str) -> (Vec<Tensor>, Vec<Region>) {
     seen.lock().unwrap().remove(0)
 }
 
-/// The greatest difference of two tensors' elements.
+/// Returns the greatest difference between corresponding elements.
 fn difference(a: &Tensor, b: &Tensor) -> f32 {
     assert_eq!(a.shape, b.shape);
     let pairs = a.f32().iter().zip(b.f32());
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// Asserts that the tensors of both elements differ by `tolerances` at most (output by output), and that the
-/// regions are the same: in number, class and order, and in position to a thousandth of the picture's side.
+/// Asserts that the tensors of both elements differ by at most `tolerances`, one per output.
+/// Asserts that the regions are equal in number, class and order, and that their positions agree to
+/// a thousandth of the picture's side.
 fn equals_onnxinference(model: &DetectorCase, file: &str, tolerances: &[f32]) {
     if !has_onnx_runtime() {
         return;
@@ -65,16 +66,16 @@ fn equals_onnxinference(model: &DetectorCase, file: &str, tolerances: &[f32]) {
 }
 
 #[test]
-fn faces_of_a_crowd_equal_those_of_onnxinference() {
+fn faces_of_a_crowd_equal_onnxinference_results() {
     equals_onnxinference(&ULTRAFACE, "data/images/crowd_selfie.jpg", &[1e-4, 1e-4]);
 }
 
 #[test]
-fn faces_of_the_papers_picture_equal_those_of_onnxinference() {
+fn faces_of_the_papers_picture_equal_onnxinference_results() {
     equals_onnxinference(&ULTRAFACE, "data/oscars/oscars.png", &[1e-4, 1e-4]);
 }
 
 #[test]
-fn objects_of_a_street_equal_those_of_onnxinference() {
+fn objects_of_a_street_equal_onnxinference_results() {
     equals_onnxinference(&YOLOV8, "data/images/street.png", &[1.0]);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several streams on one buffer, behind `analyticscombiner`: models before and behind it.
+//! Several streams on one buffer that `analyticscombiner` makes, with models before and after the
+//! combiner.
 
 use crate::detections::{Region, regions};
 use crate::element::{self, has_onnx_runtime, ids, tensors};
@@ -10,7 +11,8 @@ use crate::support::{batches, data, pipeline};
 const FACES: &str = "data/models/version-RFB-320.onnx";
 const OBJECTS: &str = "data/models/yolov8n_int8_320.onnx";
 
-/// Sources of real frames, of other sizes, formats and lengths; `None`, which is reported as a skip, without the files.
+/// Returns sources of real frames, which differ in size, format and length. If a file is missing,
+/// returns `None` and reports a skip.
 fn sources() -> Option<[String; 3]> {
     let file = |name: &str| Some(format!("filesrc location={}", data::path(name)?.display()));
     Some([
@@ -31,12 +33,13 @@ fn sources() -> Option<[String; 3]> {
     ])
 }
 
-/// `ortinference` with this model; `None`, which is reported as a skip, without the file.
+/// Returns an `ortinference` with this model. If the file is missing, returns `None` and reports a
+/// skip.
 fn inference(model: &str) -> Option<String> {
     Some(format!("ortinference provider=cpu model={}", data::path(model)?.display()))
 }
 
-/// The regions of each frame that arrives at each of these sinks.
+/// Returns the regions of each frame that arrives at each of these sinks.
 fn run(description: &str, sinks: &[&str]) -> Vec<Vec<Vec<Region>>> {
     batches::init();
     let pipeline = pipeline::parse(description);
@@ -46,8 +49,9 @@ fn run(description: &str, sinks: &[&str]) -> Vec<Vec<Vec<Region>>> {
     seen.iter().map(|seen| std::mem::take(&mut *seen.lock().unwrap())).collect()
 }
 
-/// Asserts that streams behind a combiner, with `before` before it and `behind` between it and `nmsfilter`, have the
-/// regions that they have with the elements of `alone` and an `nmsfilter` each.
+/// Asserts that combined streams have the regions that the streams have separately. `before` has
+/// the elements before the combiner, `behind` the elements between the combiner and `nmsfilter`.
+/// Separate streams run through the elements of `alone`, each with its own `nmsfilter`.
 fn equal_those_alone(before: [&str; 3], behind: &str, alone: [&str; 3]) {
     let Some(sources) = sources() else { return };
     let expected = sources.iter().zip(alone).map(|(source, inference)| {
@@ -99,7 +103,8 @@ fn frames_on_one_buffer_are_run_together() {
     if !has_onnx_runtime() {
         return;
     }
-    // The model gives back what it takes. A buffer has six frames: a run has four of them, the next two.
+    // The model returns its input. A buffer has six frames: four of them are one run, and two are
+    // the next.
     let model = element::file(&identity("n,3,12,16", Element::F32));
     let streams = [[16, 12], [32, 24], [16, 12]];
     let sources = streams.iter().enumerate().map(|(stream, [width, height])| {
@@ -124,7 +129,7 @@ fn frames_on_one_buffer_are_run_together() {
     }
     let seen = [0, 1, 2].map(|stream| {
         pipeline::watch(&pipeline, &format!("out{stream}"), |buffer| {
-            (buffer.offset(), Picture::of_planes(&tensors(buffer)[0]))
+            (buffer.offset(), Picture::from_planes(&tensors(buffer)[0]))
         })
     });
     let ended = pipeline::run(&pipeline);
@@ -143,7 +148,7 @@ fn frames_on_one_buffer_are_run_together() {
     }
     let stats = element::stats(&pipeline);
     assert_eq!(stats.get::<u64>("frames").unwrap(), 30);
-    // The mean over frames: (4 x 4 + 2 x 2) / 6.
+    // Mean batch size over all frames: (4 x 4 + 2 x 2) / 6.
     let mean: f64 = stats.get("batch-mean").unwrap();
     assert!((mean - 20.0 / 6.0).abs() < 1e-9, "{mean}");
 }
@@ -167,7 +172,7 @@ fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
     batches::init();
     let pipeline = pipeline::parse(&description);
     let held = pipeline::watch(&pipeline, "held", |buffer| -> gst::Buffer {
-        // SAFETY: the buffer is valid. The reference keeps it shared.
+        // SAFETY: the buffer is valid. The additional reference keeps it shared.
         unsafe { gst::glib::translate::from_glib_none(buffer.as_ptr()) }
     });
     let seen = ["video", "audio"].map(|sink| pipeline::watch(&pipeline, sink, ids));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plugin's own tensor metadata: attached and read back, copied with buffers, removed; malformed
-//! metadata is an error.
+//! The plugin's own tensor metadata: attaching, reading, copying with buffers, and removing.
+//! Malformed metadata is an error.
 
 use gst::glib;
 use gstnmsfilter::input::Tensors;
@@ -71,7 +71,7 @@ fn remove_removes_all_tensors() {
     assert!(ids(buffer).is_empty());
 }
 
-/// The ids of the tensors on each buffer after these elements.
+/// Returns the ids of the tensors on each buffer after these elements.
 fn ids_after(elements: &str) -> Vec<Vec<String>> {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=2 ! video/x-raw,format=I420,width=64,height=48
@@ -139,7 +139,7 @@ fn a_tensor_larger_than_its_memory_is_not_attached() {
     assert!(ids(&buffer).is_empty());
 }
 
-/// A buffer with metadata that is written field by field, as other programs do.
+/// Returns a buffer whose metadata is written field by field, as other programs do.
 fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
     init();
     let mut buffer = gst::Buffer::new();
@@ -153,7 +153,7 @@ fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
     buffer
 }
 
-/// The error for such metadata.
+/// Returns the error for this metadata.
 fn error(write: impl FnOnce(&mut gst::StructureRef)) -> String {
     Tensors::of(&foreign(write)).unwrap_err().to_string()
 }
@@ -244,7 +244,7 @@ fn quantized_tensors_have_scale_and_zero_point() {
     assert_eq!(attached.views()[1].quantization, None);
 }
 
-/// The quantization of a tensor of another program.
+/// Returns the quantization that is read from another program's tensor.
 fn foreign_quantization(write: impl FnOnce(&mut gst::StructureRef)) -> Option<Quantization> {
     let buffer = foreign(|s| {
         s.set("type", "u8");
@@ -263,16 +263,16 @@ fn the_scale_of_other_programs_is_a_double_or_a_float() {
         s.set("zero-point", 114i32);
     });
     assert_eq!(both, Quantization::new(0.1, 114));
-    // Elements that are numbers themselves have none.
-    let of_floats = foreign_quantization(|s| {
+    // Elements that are floating-point numbers have no quantization.
+    let float_quantization = foreign_quantization(|s| {
         s.set("scale", 0.1f64);
         s.set("type", "f32");
     });
-    assert_eq!(of_floats, None);
+    assert_eq!(float_quantization, None);
 }
 
 #[test]
-fn a_scale_or_zero_point_that_is_none_is_an_error() {
+fn an_invalid_scale_or_zero_point_is_an_error() {
     for scale in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e-300, 1e300] {
         let message = error(|s| s.set("scale", scale));
         let expected =
@@ -295,11 +295,11 @@ fn a_scale_or_zero_point_that_is_none_is_an_error() {
     assert!(message.ends_with("tensor foreign: the field zero-point needs scale"), "{message}");
 }
 
-/// Sets a field of type string to bytes that are not UTF-8. `gst_structure_set` does not accept them,
-/// but other functions of GStreamer do.
+/// Sets a string field to bytes that are not UTF-8. `gst_structure_set` rejects them, but other
+/// functions of GStreamer accept them.
 fn set_bytes(structure: &mut gst::StructureRef, field: &str) {
     let field = std::ffi::CString::new(field).unwrap();
-    // SAFETY: the field exists and is of type string, and the structure is mutable; the bytes end
+    // SAFETY: the field exists and has the type string, and the structure is mutable. The bytes end
     // with a zero and are copied.
     unsafe {
         let value = gst::ffi::gst_structure_get_value(structure.as_ptr(), field.as_ptr());

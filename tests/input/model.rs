@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tensors' model description: written as caps, read back from a buffer; malformed caps are an error
-//! that states what was expected and what came.
+//! The model description of tensors: written as caps, and read back from a buffer. Malformed caps
+//! give an error that states what was expected and what came.
 
 use gst::glib;
 use gst::glib::translate::ToGlibPtrMut;
@@ -28,7 +28,7 @@ fn read(caps: &str) -> Result<ModelInfo, String> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn a_description_that_is_written_is_read_back() {
     init();
     for letterbox in Letterbox::ALL {
         let info = info().with_letterbox(letterbox);
@@ -62,7 +62,7 @@ fn caps_in_text_form_are_read() {
     assert_eq!(read(&unknown), Ok(ModelInfo::default().with_letterbox(Letterbox::TopLeft)));
 }
 
-/// The values that earlier versions write, whose inference elements round as nvinfer does.
+/// Earlier versions write these values. Their inference elements round like nvinfer.
 #[test]
 fn a_letterbox_that_is_not_exact_has_even_sides() {
     for (name, letterbox) in [("center", Letterbox::Center), ("top-left", Letterbox::TopLeft)] {
@@ -184,10 +184,11 @@ fn more_labels_than_classes_are_an_error() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// Caps with two labels, the second of which is this.
+/// Returns caps with two labels, of which `second` is the second.
 fn labels_with(second: *const std::ffi::c_char) -> gst::Caps {
     let mut value = glib::Value::from("");
-    // SAFETY: the value is of type string; the text is NULL or ends with a zero byte, and is copied.
+    // SAFETY: the value has the type string. The text is NULL, or ends with a zero byte and is
+    // copied.
     unsafe { glib::gobject_ffi::g_value_set_string(value.to_glib_none_mut().0, second) };
     let labels = [glib::Value::from("a"), value];
     let labels = labels.map(|value| value.try_into_send_value::<String>().unwrap());
@@ -195,7 +196,7 @@ fn labels_with(second: *const std::ffi::c_char) -> gst::Caps {
 }
 
 #[test]
-fn labels_that_are_no_text_are_an_error() {
+fn labels_that_are_not_text_are_an_error() {
     init();
     let error = |text| ModelInfo::from_caps(&labels_with(text)).unwrap_err().to_string();
     let expected = "the tensors' model: expected text as label 1, got ";
@@ -208,7 +209,7 @@ fn labels_that_are_no_text_are_an_error() {
 }
 
 #[test]
-fn a_size_that_caps_cannot_say_is_not_written() {
+fn a_size_that_caps_cannot_express_is_not_written() {
     init();
     for (size, expected) in [
         ([0, 9], "expected width of type int, 1 to 65535, got 0"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions of interest read back: what any element may have attached.
+//! Reading regions of interest. Any element may have attached them.
 
 use std::ffi::{CStr, CString};
 
@@ -16,7 +16,8 @@ fn attach(buffer: &mut gst::BufferRef, label: &str, params: Vec<gst::Structure>)
     params.into_iter().for_each(|param| meta.add_param(param));
 }
 
-/// The structure of an upright box, as `nmsfilter` and the elements of DL Streamer attach it.
+/// Returns the structure of an upright box, as `nmsfilter` and the elements of DL Streamer attach
+/// it.
 fn detection() -> gst::structure::Builder {
     gst::Structure::builder("detection")
         .field("label_id", 7)
@@ -49,16 +50,16 @@ fn mask(sides: [i32; 2], edges: [f64; 4], bytes: &[u8]) -> gst::Structure {
         .build()
 }
 
-/// Reads a region with these structures.
+/// Reads a region that has these structures.
 fn read<T>(params: Vec<gst::Structure>, check: impl FnOnce(AttachedRegion<'_>) -> T) -> T {
     init();
     let mut buffer = gst::Buffer::new();
     attach(buffer.get_mut().unwrap(), "person", params);
-    check(regions::of(&buffer).next().unwrap())
+    check(regions::iter(&buffer).next().unwrap())
 }
 
 #[test]
-fn a_region_is_read_with_all_that_it_has() {
+fn all_fields_of_a_region_are_read() {
     init();
     let mut buffer = gst::Buffer::new();
     let oriented = detection()
@@ -79,7 +80,7 @@ fn a_region_is_read_with_all_that_it_has() {
     attach(buffer.get_mut().unwrap(), "empty", Vec::new());
 
     assert_eq!(regions::count(&buffer), 2);
-    let found: Vec<AttachedRegion<'_>> = regions::of(&buffer).collect();
+    let found: Vec<AttachedRegion<'_>> = regions::iter(&buffer).collect();
     let region = found[0];
     assert_eq!(region.rectangle, [1, 2, 30, 40]);
     assert_eq!((region.label, region.class, region.confidence), (c"person", Some(7), Some(0.75)));
@@ -100,10 +101,10 @@ fn a_region_is_read_with_all_that_it_has() {
 }
 
 #[test]
-fn ids_and_labels_are_those_of_the_metadata() {
+fn ids_and_labels_come_from_the_metadata() {
     init();
     let mut buffer = gst::Buffer::new();
-    // Any element can set the type of a region, which is not checked to be UTF-8.
+    // Any element can set the type of a region, and nothing checks that it is UTF-8.
     let label = CString::new(b"b\xffx".to_vec()).unwrap();
     let quark = unsafe { glib::ffi::g_quark_from_string(label.as_ptr()) };
     let pointer = buffer.get_mut().unwrap().as_mut_ptr();
@@ -114,7 +115,7 @@ fn ids_and_labels_are_those_of_the_metadata() {
             ((*meta).id, (*meta).parent_id) = (id, id + 1);
         }
     }
-    let found: Vec<(&CStr, i32, i32, [u32; 4])> = regions::of(&buffer)
+    let found: Vec<(&CStr, i32, i32, [u32; 4])> = regions::iter(&buffer)
         .map(|region| (region.label, region.id, region.parent_id, region.rectangle))
         .collect();
     let rectangle = [0, 0, u32::MAX, 0];
@@ -136,7 +137,7 @@ fn fields_of_other_types_are_ignored() {
         assert!(region.class.is_none() && region.confidence.is_none() && region.edges.is_none());
         assert!(region.oriented.is_none(), "it has no center");
     });
-    // A structure can own a value of type GBytes that is NULL.
+    // A structure can have a field of type GBytes that is NULL.
     let mut null = mask([1, 1], [0.0, 0.0, 1.0, 1.0], &[0]);
     null.set("data", None::<glib::Bytes>);
     read(vec![null], |region| assert!(region.mask.is_none()));
@@ -156,7 +157,7 @@ fn keypoints_that_do_not_fit_are_ignored() {
         let params = vec![keypoints(count, components, &six)];
         read(params, |region| assert!(region.keypoints.is_none(), "{count} of {components}"));
     }
-    // Bytes that do not begin at a multiple of 4.
+    // The bytes do not begin at a multiple of 4.
     let mut unaligned = keypoints(1, 2, &six);
     let bytes = glib::Bytes::from(bytemuck::cast_slice::<f32, u8>(&six));
     let part = unsafe {

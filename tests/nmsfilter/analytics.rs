@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! GStreamer's analytics metadata: objects that `nmsfilter` attaches, and tensors in `GstTensorMeta`.
+//! GStreamer's analytics metadata: the objects that `nmsfilter` attaches, and tensors in
+//! `GstTensorMeta`.
 
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
@@ -11,7 +12,7 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use crate::support::pipeline::regions;
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
-/// Id, label, left, top, width, height of an object or region.
+/// Id and label of an object or region, and its left, top, width and height.
 type Object = (u32, String, [i32; 4]);
 
 #[derive(Debug, PartialEq)]
@@ -110,7 +111,7 @@ fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
 fn no_region_has_the_id_of_another_one_or_of_another_object() {
     let tensor = windows(3);
     let found = frame("", move |buffer| {
-        // Its id is 0, as the first object's would be.
+        // The id of this region is 0, which would also be the first object's id.
         VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9));
         attach(buffer, &tensor).unwrap();
     });
@@ -166,14 +167,15 @@ mod tensor_meta {
         Tensor::new_simple(id, TensorDataType::Float32, data, TensorDimOrder::RowMajor, &[1, 4])
     }
 
-    /// The tensors on a buffer, as displayed.
+    /// Formats the tensors on a buffer.
     fn listed(buffer: &gst::BufferRef) -> Vec<String> {
         Tensors::of(buffer).unwrap().views().iter().map(ToString::to_string).collect()
     }
 
-    /// The buffer that leaves `nmsfilter` with these properties, which copies a buffer that is shared.
+    /// Returns the buffer that leaves `nmsfilter` with these properties. If `buffer` is shared, the
+    /// result is a copy.
     fn filtered(properties: &[(&str, &str)], buffer: gst::Buffer) -> gst::Buffer {
-        // Some properties are read when the element starts, which the harness does at once.
+        // Some properties are read when the element starts, and the harness starts it immediately.
         let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
         for (name, value) in properties {
             element.set_property_from_str(name, value);
@@ -240,7 +242,7 @@ mod tensor_meta {
     fn memory_shorter_than_the_shape_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
-        // GStreamer does not make such a tensor, but the memory can be resized later.
+        // GStreamer rejects such a tensor, but the memory can be resized later.
         let mut short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 2_822_400);
         short.data_mut().set_size(64);
         add(buffer.get_mut().unwrap(), vec![short]);
@@ -282,7 +284,7 @@ mod tensor_meta {
     fn an_id_that_is_not_utf8_is_replaced_by_a_note() {
         init();
         let mut buffer = gst::Buffer::new();
-        // SAFETY: the text ends with a zero; GLib copies it.
+        // SAFETY: the text ends with a zero byte, and GLib copies it.
         let id: gst::glib::Quark = unsafe {
             let quark = gst::glib::ffi::g_quark_from_string(c"windows\xff".as_ptr());
             gst::glib::translate::from_glib(quark)
@@ -313,7 +315,7 @@ mod tensor_meta {
         assert_eq!(listed(&buffer), ["windows (f32 1x4)"], "the original keeps them");
     }
 
-    /// The first versions of GStreamer 1.26 have at most one per buffer.
+    /// The first versions of GStreamer 1.26 allow only one `GstTensorMeta` per buffer.
     #[cfg(feature = "v1_28")]
     #[test]
     fn several_metas_on_a_buffer_are_read_in_order_and_copied_with_shared_memory() {
@@ -321,7 +323,7 @@ mod tensor_meta {
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
         add(writable, vec![window(1.0), tensor("a", TensorDataType::Float16, &[3], 6)]);
-        // An empty one.
+        // This metadata has no tensors.
         TensorMeta::add(writable);
         add(writable, vec![tensor("b", TensorDataType::Float64, &[1], 8)]);
         let expected = ["windows (f32 1x4)", "a (f16 3)", "b (f64 1)"];
@@ -342,7 +344,7 @@ mod tensor_meta {
         assert_eq!(listed(&copy), expected, "the copy owns the tensors");
     }
 
-    /// Before GStreamer 1.28 a buffer has at most one `GstTensorMeta`.
+    /// Before GStreamer 1.28, a buffer has at most one `GstTensorMeta`.
     #[cfg(feature = "v1_28")]
     #[test]
     fn one_of_several_metas_is_decoded_and_removed() {
@@ -350,7 +352,7 @@ mod tensor_meta {
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
         add(writable, vec![window(100.0)]);
-        // An empty one is of no element.
+        // Metadata without tensors belongs to no inference element.
         TensorMeta::add(writable);
         add(writable, vec![window(200.0)]);
         attach(writable, &windows(1)).unwrap();
@@ -370,7 +372,8 @@ mod tensor_meta {
     fn a_tensor_without_memory_and_id_is_listed_and_cannot_be_read() {
         init();
         let mut buffer = gst::Buffer::new();
-        // SAFETY: returns a tensor of one dimension, all other fields zero, that the caller owns.
+        // SAFETY: the function returns a tensor that the caller owns. It has one dimension, and all
+        // other fields are zero.
         let bare: Tensor = unsafe {
             gst::glib::translate::from_glib_full(gst_analytics::ffi::gst_tensor_alloc(1))
         };
@@ -383,7 +386,7 @@ mod tensor_meta {
         assert!(tensors[0].elements().is_err());
     }
 
-    /// After a tee the buffer is shared, and GStreamer 1.26 copies it without its tensors.
+    /// Behind a tee, the buffer is shared, and GStreamer 1.26 copies it without its tensors.
     #[test]
     fn both_branches_of_a_tee_are_decoded_and_keep_their_tensors() {
         let pipeline = parse(
@@ -402,7 +405,7 @@ mod tensor_meta {
     }
 }
 
-/// What GStreamer's own functions read of oriented objects and masks.
+/// Reads oriented objects and masks with GStreamer's own functions.
 #[cfg(feature = "v1_26")]
 mod details {
     use std::mem::MaybeUninit;
@@ -432,11 +435,12 @@ mod details {
         masks: Vec<Mask>,
     }
 
-    /// The segmentations that are related to the object, and to which the object is related.
+    /// Returns the segmentations that are related to the object. The relation must exist in both
+    /// directions.
     fn masks_of(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, object: u32) -> Vec<Mask> {
         let (mut masks, mut state) = (Vec::new(), null_mut());
         let mut found = MaybeUninit::<ffi::GstAnalyticsMtd>::uninit();
-        // SAFETY: the metadata is borrowed; the functions fill what they return.
+        // SAFETY: the metadata is borrowed, and the functions initialize what they return.
         unsafe {
             let segmentation = ffi::gst_analytics_segmentation_mtd_get_mtd_type();
             while ffi::gst_analytics_relation_meta_get_direct_related(
@@ -470,7 +474,7 @@ mod details {
                 let stride = frame.plane_stride()[0] as usize;
                 let rows = frame.plane_data(0).unwrap().chunks(stride).take(size[1]);
                 let pixels: Vec<u8> = rows.flat_map(|row| row[..size[0]].to_vec()).collect();
-                // Of the background, and of the object.
+                // There is one region for the background and one for the object.
                 assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_count(mtd), 2);
                 let id = ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 1) as u8;
                 assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 0), 0);
@@ -486,7 +490,7 @@ mod details {
         masks
     }
 
-    /// The objects of three frames of this size, in the order of their regions.
+    /// Returns the objects of three frames of this size, in the order of their regions.
     fn detected(size: [usize; 2], recorded: Recorded) -> Vec<Vec<Detected>> {
         let [width, height] = size;
         let pipeline = parse(&format!(
@@ -568,7 +572,7 @@ mod details {
                     addresses.push(mask.address);
                 }
             }
-            // Buffers of earlier frames are used again.
+            // Buffers of earlier frames are reused.
             addresses.sort_unstable();
             addresses.dedup();
             assert!(addresses.len() <= 2 * count, "{} buffers", addresses.len());

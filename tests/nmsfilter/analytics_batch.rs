@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several streams on one buffer, as `GstAnalyticsBatchMeta`: behind `analyticscombiner` and before `analyticssplitter`,
-//! and batches as DL Streamer's `gvastreammux` makes them.
+//! Several streams on one buffer with `GstAnalyticsBatchMeta`: between `analyticscombiner` and
+//! `analyticssplitter`, and in batches like those from DL Streamer's `gvastreammux`.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ use super::bad_input::claim;
 use crate::support::batches::{self, batch, caps_event};
 use crate::support::pipeline::{self, Ended, intercept, regions, run, watch};
 
-/// The pipeline of this description, in which there can be a combiner and a splitter.
+/// Makes a pipeline, which may contain a combiner and a splitter.
 fn parse(description: &str) -> gst::Pipeline {
     batches::init();
     pipeline::parse(description)
@@ -26,14 +26,14 @@ fn parse(description: &str) -> gst::Pipeline {
 /// Left, top, width and height.
 type Rect = (u32, u32, u32, u32);
 
-/// The text of a structure, and the bytes of its field `data`: keypoints and masks.
+/// A structure as text, and the bytes of its field `data`, which keypoints and masks have.
 type Parameter = (String, Option<gst::glib::Bytes>);
 
-/// A frame, and all that `nmsfilter` attached to it.
+/// A frame, and everything that `nmsfilter` attached to it.
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     pts: Option<gst::ClockTime>,
-    /// Type, rectangle, id and parameters.
+    /// Type, rectangle, id and structures.
     regions: Vec<(String, Rect, i32, Vec<Parameter>)>,
     /// Label, rectangle and score.
     objects: Vec<(String, [i32; 4], f32)>,
@@ -64,16 +64,16 @@ fn read(buffer: &gst::BufferRef) -> Frame {
     }
 }
 
-/// A source, and what is done to its frames.
+/// A source, and the changes to its frames.
 struct Stream {
     description: &'static str,
     modify: fn(&mut gst::BufferRef, u64),
-    /// The frames in whose place there are gap events.
+    /// Frames that are replaced by gap events.
     gaps: std::ops::Range<u64>,
 }
 
-/// Streams of other sizes, rates, lengths and models: the paper's detector; YOLOv8; one with a description, whose model
-/// has another size than the frames.
+/// Streams that differ in size, rate, length and model: the paper's detector, YOLOv8, and a model
+/// with a description, whose input has another size than the frames.
 const STREAMS: [Stream; 3] = [
     Stream {
         description: "crowdtestsrc seed=1 num-buffers=130 ! video/x-raw,width=640,height=360,framerate=30/1",
@@ -89,7 +89,7 @@ const STREAMS: [Stream; 3] = [
     Stream {
         description: "videotestsrc num-buffers=110 ! video/x-raw,format=GRAY8,width=270,height=360,framerate=30/1",
         modify: |buffer, frame| {
-            // Not every frame is inferred.
+            // Some frames have no tensors.
             if !frame.is_multiple_of(4) {
                 attach(buffer, &described_windows(frame)).unwrap();
             }
@@ -98,7 +98,7 @@ const STREAMS: [Stream; 3] = [
     },
 ];
 
-/// Windows that move, of a model with an input of 640 x 640 and names of classes.
+/// Returns moving windows of a model that has class names and an input of 640 x 640.
 fn described_windows(frame: u64) -> NewTensor {
     let rows = (0..20).flat_map(|row| {
         let left = 90.0 + (frame as f32 * 1.5 + row as f32 * 23.0) % 400.0;
@@ -114,7 +114,7 @@ fn described_windows(frame: u64) -> NewTensor {
         .with_model(caps.clone())
 }
 
-/// Modifies the frames of the source of this name.
+/// Modifies the frames of the source with this name.
 fn modify(pipeline: &gst::Pipeline, name: &str, stream: &'static Stream) {
     let pad = pipeline.by_name(name).unwrap().static_pad("src").unwrap();
     let frame = Mutex::new(0);
@@ -133,7 +133,7 @@ fn modify(pipeline: &gst::Pipeline, name: &str, stream: &'static Stream) {
     });
 }
 
-/// The frames of a stream that arrive at the sink of this name, and the times of its gaps.
+/// The frames and gap times of a stream that arrive at a sink.
 struct Arrived {
     frames: Arc<Mutex<Vec<Frame>>>,
     gaps: Arc<Mutex<Vec<gst::ClockTime>>>,
@@ -168,15 +168,15 @@ fn assert_equal(stream: usize, found: &FramesAndGaps, expected: &FramesAndGaps) 
     for (found, expected) in found.0.iter().zip(&expected.0) {
         assert_eq!(found, expected, "stream {stream}");
     }
-    // A combiner makes two events of each.
+    // A combiner makes two events of each gap event.
     let mut gaps = found.1.clone();
     gaps.dedup();
     assert_eq!(gaps, expected.1, "gaps of stream {stream}");
 }
 
-/// The frames and gaps of each stream behind an `nmsfilter` of its own.
+/// Returns the frames and gaps of each stream when it has its own `nmsfilter`.
 fn one_by_one(properties: &str) -> Vec<FramesAndGaps> {
-    let of_stream = |stream: &'static Stream| {
+    let run_alone = |stream: &'static Stream| {
         let pipeline = parse(&format!(
             "{} ! identity name=in ! nmsfilter {properties} ! fakesink name=out",
             stream.description
@@ -186,10 +186,11 @@ fn one_by_one(properties: &str) -> Vec<FramesAndGaps> {
         assert_eq!(run(&pipeline).error, None);
         arrived.take()
     };
-    STREAMS.iter().map(of_stream).collect()
+    STREAMS.iter().map(run_alone).collect()
 }
 
-/// The frames and gaps of each stream behind a combiner, one `nmsfilter` and a splitter.
+/// Returns the frames and gaps of each stream when all streams share one `nmsfilter` between a
+/// combiner and a splitter.
 fn combined(combiner: &str, properties: &str) -> (Vec<FramesAndGaps>, Ended) {
     let sources = STREAMS.iter().enumerate().map(|(index, stream)| {
         format!("{} ! identity name=in{index} ! queue ! c.sink_{index}  ", stream.description)
@@ -215,7 +216,7 @@ fn streams_of_a_batch_have_the_regions_that_they_have_alone() {
     let alone = one_by_one("");
     let frames: Vec<usize> = alone.iter().map(|(frames, _)| frames.len()).collect();
     assert_eq!(frames, [124, 30, 108]);
-    // Batches of one frame of each stream and fewer, and of several.
+    // Batches have at most one frame of each stream, or several.
     for combiner in ["batch-duration=33333333", "batch-duration=100000000"] {
         let (streams, ended) = combined(combiner, "");
         assert_eq!((ended.error, ended.warnings), (None, vec![]), "{combiner}");
@@ -249,7 +250,7 @@ fn settings_apply_to_each_stream() {
 
 #[test]
 fn frames_that_others_hold_are_not_changed() {
-    // Before the combiner the frames are shared, behind it the batches.
+    // Frames are shared before the combiner, and batches after it.
     let pipeline = parse(
         "videotestsrc name=in num-buffers=20 ! video/x-raw,width=640,height=480,framerate=10/1 ! tee name=t
            t. ! queue ! fakesink name=frames
@@ -260,8 +261,7 @@ fn frames_that_others_hold_are_not_changed() {
     );
     intercept(&pipeline, "in", |buffer| attach(buffer, &window()).unwrap());
     let copied = |buffer: &gst::BufferRef| -> gst::Buffer {
-        // The reference keeps the frame shared.
-        // SAFETY: the buffer is valid.
+        // SAFETY: the buffer is valid. The additional reference keeps the frame shared.
         unsafe { gst::glib::translate::from_glib_none(buffer.as_ptr()) }
     };
     let frames = watch(&pipeline, "frames", copied);
@@ -304,7 +304,7 @@ fn a_copy_of_a_frame_keeps_gstreamers_tensors() {
 
 #[test]
 fn a_stream_can_change_its_size() {
-    // With a size of the model, the region depends on the size of the frame.
+    // If the model's size is set, the region depends on the size of the frame.
     let source = |index| {
         format!(
             "videotestsrc num-buffers=15 ! video/x-raw,width=640,height=480,framerate=10/1 ! k{index}.
@@ -363,7 +363,7 @@ fn a_mistake_that_all_streams_have_is_reported_once() {
     ));
     for index in 0..5 {
         intercept(&pipeline, &format!("in{index}"), |buffer| {
-            // A score that is no probability.
+            // This score is not a probability.
             let mut elements = vec![0.0f32; 60];
             for (row, number) in [50.0, 50.0, 20.0, 20.0, 1.5].into_iter().enumerate() {
                 elements[row * 10] = number;
@@ -391,13 +391,13 @@ fn streams_without_tensors_are_reported() {
     assert_eq!(ended.stats[0].get::<u64>("frames"), Ok(40));
 }
 
-/// A window of 64 x 64 pixels.
+/// Returns a window of 64 x 64 pixels.
 fn window() -> NewTensor {
     pipeline::init();
     NewTensor::from_vec("windows", &[1, 4], vec![160.0f32, 200.0, 64.0, 0.9]).unwrap()
 }
 
-/// The number of the stream, and the frame, of each buffer of a batch.
+/// Returns the frames of a batch, each with the number of its stream.
 fn frames_of(batch: &gst::BufferRef) -> Vec<(u32, Frame)> {
     let batch = batch.meta::<AnalyticsBatchMeta>().expect("it is a batch");
     let mut frames = Vec::new();
@@ -413,19 +413,20 @@ fn frames_of(batch: &gst::BufferRef) -> Vec<(u32, Frame)> {
     frames
 }
 
-/// A frame with the window.
+/// Returns a frame with the window.
 fn frame() -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     attach(buffer.get_mut().unwrap(), &window()).unwrap();
     buffer
 }
 
-/// An `nmsfilter` for a model of 640 x 480 that is given batches, without `streams` in the caps.
+/// Makes an `nmsfilter` for a model of 640 x 480 that receives batches without `streams` in the
+/// caps.
 fn harness() -> gst_check::Harness {
     harness_of("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)")
 }
 
-/// An `nmsfilter` for a model of 640 x 480 that is given buffers with these caps.
+/// Makes an `nmsfilter` for a model of 640 x 480 that receives buffers with these caps.
 fn harness_of(caps: &str) -> gst_check::Harness {
     pipeline::init();
     let element = gst::ElementFactory::make("nmsfilter")
@@ -441,7 +442,7 @@ fn harness_of(caps: &str) -> gst_check::Harness {
     harness
 }
 
-/// The stream and the pixels of the region of each frame.
+/// Returns the rectangles on each frame, with the number of its stream.
 fn rects(batch: &gst::BufferRef) -> Vec<(u32, Vec<Rect>)> {
     let rects = |frame: Frame| frame.regions.iter().map(|region| region.1).collect();
     frames_of(batch).into_iter().map(|(stream, frame)| (stream, rects(frame))).collect()
@@ -452,7 +453,8 @@ const HALF: Rect = (80, 100, 32, 32);
 
 #[test]
 fn batches_as_gvastreammux_makes_them_are_read() {
-    // Streams without a frame are left out, so that places in the batch are no numbers of streams. One is not video.
+    // Streams without a frame are left out of a batch, so a position in the batch is not the number
+    // of a stream. One stream is not video.
     let mut harness = harness();
     let small = || caps_event("video/x-raw,width=320,height=240");
     let large = || caps_event("video/x-raw(memory:VAMemory),width=640,height=480");
@@ -532,7 +534,8 @@ fn a_frame_of_unknown_size_is_an_error() {
     assert!(text.contains("stream 4 of the batch: ") && text.contains("width"), "{text}");
 }
 
-/// The output of a model of YOLO's layout with one class, of `count` boxes, and behind their scores these numbers.
+/// Returns the output of a one-class YOLO model: `count` boxes in columns, followed by their scores
+/// and by `numbers` more rows.
 fn output(
     id: &str,
     count: usize,
@@ -553,8 +556,8 @@ fn output(
     NewTensor::from_vec(id, &[1, 5 + numbers, ANCHORS], rows).unwrap()
 }
 
-/// The tensors of a model that finds boxes, keypoints, masks or oriented boxes.
-fn of_model(model: usize, count: usize) -> Vec<NewTensor> {
+/// Returns the tensors of a model that finds boxes, keypoints, masks or oriented boxes.
+fn model_tensors(model: usize, count: usize) -> Vec<NewTensor> {
     match model {
         0 => vec![output("yolo-v8-out", count, 0, |_, _| 0.0)],
         1 => vec![output("yolo-v8-pose-out", count, 51, |i, n| match n % 3 {
@@ -579,7 +582,7 @@ fn of_model(model: usize, count: usize) -> Vec<NewTensor> {
     }
 }
 
-/// A frame with these tensors.
+/// Returns a frame with these tensors.
 fn frame_with(tensors: &[NewTensor]) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     tensors.iter().for_each(|tensor| attach(buffer.get_mut().unwrap(), tensor).unwrap());
@@ -589,14 +592,14 @@ fn frame_with(tensors: &[NewTensor]) -> gst::Buffer {
 #[test]
 fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone() {
     let size = |stream: usize| ["width=640,height=480", "width=1280,height=720"][stream % 5 / 4];
-    // Neighbors have the same model and, at most of the places, the same size.
+    // Adjacent streams often share a model, and mostly share a size.
     let models = [0, 0, 0, 2, 2, 1, 1, 1, 3, 3, 0, 2, 1];
     let count = |stream: usize, round: usize| 5 + (stream * 11 + round * 5) % 60;
     let mut alone: Vec<Vec<Frame>> = vec![Vec::new(); 4];
     for (stream, model) in models.into_iter().enumerate() {
         let mut harness = harness_of(&format!("video/x-raw,{}", size(stream)));
         for (round, expected) in alone.iter_mut().enumerate() {
-            let buffer = frame_with(&of_model(model, count(stream, round)));
+            let buffer = frame_with(&model_tensors(model, count(stream, round)));
             expected.push(read(&harness.push_and_pull(buffer).unwrap()));
         }
     }
@@ -604,7 +607,7 @@ fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone
     for (round, expected) in alone.into_iter().enumerate() {
         let streams = models.into_iter().enumerate().map(|(stream, model)| {
             let caps = caps_event(&format!("video/x-raw,{}", size(stream)));
-            let frame = frame_with(&of_model(model, count(stream, round)));
+            let frame = frame_with(&model_tensors(model, count(stream, round)));
             (stream as u32, vec![caps], vec![frame.upcast()])
         });
         let found = harness.push_and_pull(batch(streams.collect())).unwrap();
@@ -615,12 +618,13 @@ fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone
     }
 }
 
-/// The stats of an `nmsfilter` that was given three batches of `streams` streams of one model and one size.
+/// Returns the stats of an `nmsfilter` that received three batches of `streams` streams with equal
+/// models and sizes.
 fn stats_of_equal_streams(streams: usize) -> gst::Structure {
     let mut harness = harness();
     for round in 0..3 {
         let streams = (0..streams).map(|stream| {
-            let frame = frame_with(&of_model(0, 20 + stream + round));
+            let frame = frame_with(&model_tensors(0, 20 + stream + round));
             (
                 stream as u32,
                 vec![caps_event("video/x-raw,width=640,height=480")],
@@ -629,7 +633,7 @@ fn stats_of_equal_streams(streams: usize) -> gst::Structure {
         });
         let found = frames_of(&harness.push_and_pull(batch(streams.collect())).unwrap());
         for (stream, frame) in found {
-            let tensors = of_model(0, 20 + stream as usize + round);
+            let tensors = model_tensors(0, 20 + stream as usize + round);
             let mut alone = harness_of("video/x-raw,width=640,height=480");
             let expected = read(&alone.push_and_pull(frame_with(&tensors)).unwrap());
             assert!(expected.regions.len() > 10);
@@ -647,7 +651,7 @@ fn the_number_of_windows_can_change_with_each_frame_and_size_and_settings_with_a
         });
         NewTensor::from_vec("windows", &[count, 4], rows.collect::<Vec<f32>>()).unwrap()
     };
-    // Frames of a stream that follow each other have as many, except the last of a batch.
+    // Consecutive frames of a stream have equal numbers of boxes, except the last in a batch.
     let count = |round: usize, frame: usize| [10, 30, 50, 51, 4][round] + frame / 4;
     let size = |round: usize| ["width=640,height=480", "width=1280,height=720"][round / 2 % 2];
     let threshold = |round: usize| [0.3f32, 0.8][round / 3];
@@ -687,7 +691,7 @@ fn more_equal_streams_than_one_run_has_are_each_decoded() {
 fn equal_streams_are_one_launch() {
     let stats = stats_of_equal_streams(16);
     assert_eq!(stats.get::<&str>("engine"), Ok("cuda"));
-    // In the first batch each stream makes its plan.
+    // In the first batch, each stream makes its plan.
     assert_eq!(stats.get::<u64>("launches"), Ok(16 + 1 + 1));
 }
 
@@ -699,13 +703,12 @@ fn the_error_of_one_of_several_equal_streams_names_it() {
     let mut push = |short: Option<usize>| {
         let streams = (0..4).map(|stream| {
             let caps = caps_event("video/x-raw,width=640,height=480");
-            let frame = match short == Some(stream) {
-                true => {
-                    let mut frame = gst::Buffer::new();
-                    claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
-                    frame
-                }
-                false => frame_with(&of_model(0, 20)),
+            let frame = if short == Some(stream) {
+                let mut frame = gst::Buffer::new();
+                claim(frame.get_mut().unwrap(), "yolo-v8-out", &[1, 5, 256], 64);
+                frame
+            } else {
+                frame_with(&model_tensors(0, 20))
             };
             (stream as u32, vec![caps], vec![frame.upcast()])
         });
@@ -741,7 +744,8 @@ fn more_streams_than_are_kept_are_read() {
 
 #[test]
 fn a_frame_that_has_the_number_of_its_stream_is_a_frame() {
-    // gvastreammux output-mode=passthrough: as many streams as there are frames in its batch, all but the first empty.
+    // With output-mode=passthrough, gvastreammux declares as many streams as its batch has frames,
+    // and all but the first are empty.
     pipeline::init();
     let mut harness = gst_check::Harness::new("nmsfilter");
     harness.set_src_caps_str("video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1");

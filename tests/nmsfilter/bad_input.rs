@@ -10,7 +10,7 @@ use nmsfilter_core::tensor::ElementType;
 
 use crate::support::pipeline::{self, Ended, intercept, parse, regions, run, watch};
 
-/// Runs two frames of 640x480 through `nmsfilter` with these properties; `prepare` attaches the
+/// Runs two frames of 640x480 through `nmsfilter` with these properties. `prepare` attaches the
 /// tensors.
 fn filter(
     properties: &str,
@@ -33,7 +33,7 @@ fn tensor(id: &str, shape: &[usize], elements: Vec<f32>) -> NewTensor {
     NewTensor::from_vec(id, shape, elements).unwrap()
 }
 
-/// The error for these tensors.
+/// Returns the error for these tensors.
 fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     let ended = filter(properties, move |buffer| {
         for tensor in &tensors {
@@ -43,7 +43,7 @@ fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     ended.error().to_owned()
 }
 
-/// Candidates and rejected anchors of each frame with these tensors.
+/// Returns the numbers of candidates and rejected anchors per frame for these tensors.
 fn counts(properties: &str, tensors: Vec<NewTensor>) -> [u64; 2] {
     let ended = filter(properties, move |buffer| {
         for tensor in &tensors {
@@ -54,7 +54,7 @@ fn counts(properties: &str, tensors: Vec<NewTensor>) -> [u64; 2] {
     ["candidates", "rejected"].map(|name| ended.stats[0].get::<u64>(name).unwrap() / 2)
 }
 
-/// Attaches metadata in which the shape is not checked against the memory.
+/// Attaches metadata without comparing the shape with the memory.
 pub fn claim(buffer: &mut gst::BufferRef, id: &str, dims: &[u64], bytes: usize) {
     gstnmsfilter::input::custom_meta::register();
     let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
@@ -211,8 +211,8 @@ fn an_ambiguous_shape_is_an_error_that_says_which_properties_to_set() {
     );
 }
 
-/// 200 people with 17 keypoints each. If keypoints were read as scores, all would be above the
-/// threshold.
+/// Returns an output with 200 people and 17 keypoints each. All scores would be above the threshold
+/// if keypoints were read as scores.
 fn pose() -> Vec<NewTensor> {
     let elements = (0..56 * 200).map(|i| if i / 200 < 4 { 40.0 } else { 0.9 });
     vec![tensor("output0", &[1, 56, 200], elements.collect())]
@@ -354,7 +354,7 @@ fn a_number_that_is_not_shown_since_the_class_has_a_label_is_an_error() {
 }
 
 #[test]
-fn an_empty_label_file_is_an_error_and_an_empty_name_of_one_is_none() {
+fn an_empty_label_file_is_an_error_and_an_empty_name_means_no_file() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty labels.txt");
     for bytes in ["", "\n \n", "\u{feff}"] {
         std::fs::write(&file, bytes).unwrap();
@@ -434,9 +434,12 @@ fn the_element_runs_again_after_an_error() {
     let good = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     intercept(&pipeline, "in", {
         let good = good.clone();
-        move |buffer| match good.load(std::sync::atomic::Ordering::SeqCst) {
-            true => attach(buffer, &tensor("windows", &[1, 4], vec![9.0, 9.0, 9.0, 0.9])).unwrap(),
-            false => claim(buffer, "windows", &[9, 4], 8),
+        move |buffer| {
+            if good.load(std::sync::atomic::Ordering::SeqCst) {
+                attach(buffer, &tensor("windows", &[1, 4], vec![9.0, 9.0, 9.0, 0.9])).unwrap()
+            } else {
+                claim(buffer, "windows", &[9, 4], 8)
+            }
         }
     });
     let seen = watch(&pipeline, "nms", regions);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings of numbers and settings that contradict the way in which tensors are read: one for each, within the
-//! first second, or at the end of a shorter stream. Tensors that are read rightly give none.
+//! Warnings about numbers and settings that contradict the way in which tensors are read. Each
+//! warning is posted once, within the first second or at the end of a shorter stream. Tensors that
+//! are read correctly give no warning.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,21 +12,21 @@ use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// The ids of raw outputs, by decoder.
+/// Ids of raw outputs, by decoder.
 const YOLOV5: &str = "yolo-v5-out";
 const YOLOV8: &str = "yolo-v8-out";
 
-/// Anchors of the tensors below.
+/// Number of anchors in the tensors of this file.
 const ANCHORS: usize = 100;
 
-/// A box (left, top, right, bottom), its score and class.
+/// A box (left, top, right, bottom), its score and its class.
 type Object = ([f32; 4], f32, usize);
 
-/// Two objects in pixels of a frame of 640x480.
+/// Two objects, in pixels of a frame of 640x480.
 const OBJECTS: [Object; 2] =
     [([40.0, 50.0, 140.0, 250.0], 0.9, 0), ([300.0, 200.0, 400.0, 260.0], 0.7, 2)];
 
-/// The objects as fractions of 640x480.
+/// Converts the objects to fractions of 640x480.
 fn normalized(objects: &[Object]) -> Vec<Object> {
     let to_fraction = |&([x1, y1, x2, y2], score, class): &Object| {
         ([x1 / 640.0, y1 / 480.0, x2 / 640.0, y2 / 480.0], score, class)
@@ -38,7 +39,7 @@ fn tensor(id: &str, shape: &[usize], elements: Vec<f32>) -> NewTensor {
     NewTensor::from_vec(id, shape, elements).unwrap()
 }
 
-/// The output of a YOLOv8 with this id and number of classes.
+/// Returns the output of a YOLOv8 with this id and number of classes.
 fn yolov8(id: &str, classes: usize, objects: &[Object]) -> NewTensor {
     let mut elements = vec![0.0; (4 + classes) * ANCHORS];
     for (anchor, &([x1, y1, x2, y2], score, class)) in objects.iter().enumerate() {
@@ -51,7 +52,7 @@ fn yolov8(id: &str, classes: usize, objects: &[Object]) -> NewTensor {
     tensor(id, &[1, 4 + classes, ANCHORS], elements)
 }
 
-/// The output of a YOLOv5 or YOLOX with this id and 80 classes.
+/// Returns the output of a YOLOv5 or YOLOX with this id and 80 classes.
 fn yolov5(id: &str, objects: &[Object]) -> NewTensor {
     let mut elements = vec![0.0; 85 * ANCHORS];
     for (row, &([x1, y1, x2, y2], score, class)) in elements.chunks_mut(85).zip(objects) {
@@ -62,7 +63,7 @@ fn yolov5(id: &str, objects: &[Object]) -> NewTensor {
     tensor(id, &[1, ANCHORS, 85], elements)
 }
 
-/// Corners and scores of one class, with these ids.
+/// Returns corners, and scores of one class, with these ids.
 fn boxes(ids: [&str; 2], objects: &[Object]) -> Vec<NewTensor> {
     let edges = objects.iter().flat_map(|(edges, ..)| *edges).collect();
     let scores = objects.iter().map(|(_, score, _)| *score).collect();
@@ -70,7 +71,7 @@ fn boxes(ids: [&str; 2], objects: &[Object]) -> Vec<NewTensor> {
     vec![tensor(ids[0], &[count, 4], edges), tensor(ids[1], &[count], scores)]
 }
 
-/// Scores of background and face, and boxes from 0 to 1.
+/// Returns scores of background and face, and boxes from 0 to 1.
 fn ultraface(ids: [&str; 2], objects: &[Object]) -> Vec<NewTensor> {
     let mut scores = [1.0, 0.0].repeat(ANCHORS);
     let mut edges = [0.2, 0.2, 0.3, 0.3].repeat(ANCHORS);
@@ -86,8 +87,8 @@ const ULTRAFACE: [&str; 2] = [
     "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
 ];
 
-/// The warnings of `frames` frames of 640x480, ten a second, and for each of them how many frames had left the
-/// element before it was posted.
+/// Runs `frames` frames of 640x480 at ten frames per second. Returns the warnings, each with the
+/// number of frames that had left the element when it was posted.
 fn stream(frames: usize, properties: &str, tensors: Vec<NewTensor>) -> Vec<(usize, String)> {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,framerate=10/1
@@ -114,8 +115,8 @@ fn stream(frames: usize, properties: &str, tensors: Vec<NewTensor>) -> Vec<(usiz
     std::mem::take(&mut *posted.lock().unwrap())
 }
 
-/// Asserts that a picture and a stream of three seconds give these warnings, each once, and the stream within its
-/// first second. `texts` are a part of each.
+/// Asserts that a single picture and a stream of three seconds give these warnings, each once, and
+/// within the first second of the stream. Each warning contains the corresponding item of `texts`.
 fn assert_warns(properties: &str, tensors: &[NewTensor], texts: &[&str]) {
     for frames in [1, 30] {
         let posted = stream(frames, properties, tensors.to_vec());
@@ -127,8 +128,8 @@ fn assert_warns(properties: &str, tensors: &[NewTensor], texts: &[&str]) {
     }
 }
 
-/// Asserts that a picture, streams of three and of twelve seconds in which nothing is found give one warning with this
-/// text: at the end, or after ten seconds.
+/// Asserts that nothing is found in a single picture, or in streams of three and twelve seconds,
+/// and that each of them gives one warning with this text: after ten seconds, or at an earlier end.
 fn assert_silent(properties: &str, tensors: &[NewTensor], text: &str) {
     for (frames, count) in [(1, "1 frame:"), (30, "30 frames:"), (120, "101 frames:")] {
         let posted = stream(frames, properties, tensors.to_vec());
@@ -142,7 +143,7 @@ fn assert_silent(properties: &str, tensors: &[NewTensor], text: &str) {
     }
 }
 
-/// The error of a picture with these tensors.
+/// Returns the error for a picture with these tensors.
 fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
@@ -154,14 +155,14 @@ fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     run(&pipeline).error().to_owned()
 }
 
-/// A label file with this number of labels.
+/// Returns a label file with this number of labels.
 fn labels(count: usize) -> ScratchFile {
     let lines: String = (0..count).map(|class| format!("label {class}\n")).collect();
     ScratchFile::new("txt", lines.as_bytes())
 }
 
 #[test]
-fn tensors_that_are_read_rightly_give_no_warning() {
+fn tensors_that_are_read_correctly_give_no_warning() {
     for tensor in
         [yolov8(YOLOV8, 80, &OBJECTS), yolov5(YOLOV5, &OBJECTS), yolov5("yolox-out", &OBJECTS)]
     {
@@ -175,18 +176,19 @@ fn tensors_that_are_read_rightly_give_no_warning() {
 }
 
 #[test]
-fn scenes_that_are_rare_give_no_warning() {
+fn unusual_scenes_give_no_warning() {
     for objects in [
-        // One small object, in the corner, elsewhere, and in the corner farthest from it.
+        // There is one small object: in the upper left corner, in the middle, or in the opposite
+        // corner.
         &[([0.0, 0.0, 4.0, 5.0], 0.9, 0)][..],
         &[([300.0, 300.0, 301.0, 301.0], 0.9, 0)],
         &[([639.0, 479.0, 640.0, 480.0], 0.9, 0)],
-        // Partly outside.
+        // Objects are partly outside of the frame.
         &[([-30.0, -30.0, 5.0, 5.0], 0.9, 0), ([600.0, 400.0, 900.0, 900.0], 0.9, 1)],
         &[([200.0, 300.0, 500.0, 1700.0], 0.9, 0)],
-        // As large as the frame.
+        // The object is as large as the frame.
         &[([0.0, 0.0, 640.0, 480.0], 1.0, 0)],
-        // One of many outside.
+        // Only one of several objects is outside of the frame.
         &[OBJECTS[0], OBJECTS[1], ([700.0, 500.0, 800.0, 600.0], 0.9, 1)],
     ] {
         assert_warns("", &[yolov8(YOLOV8, 80, objects)], &[]);
@@ -195,9 +197,10 @@ fn scenes_that_are_rare_give_no_warning() {
     }
 }
 
-/// The text has the best score, so that users see whether the scene is empty or the reading wrong.
+/// The warning contains the best score, which tells users if the scene is empty or the reading
+/// wrong.
 #[test]
-fn streams_in_which_nothing_is_found() {
+fn streams_in_which_nothing_is_found_give_a_warning() {
     let below = [([40.0, 50.0, 140.0, 250.0], 0.125, 3)];
     let empty = "the best score of decoder yolov8 is 0.125 (class 3), below the threshold 0.25; if there are objects in \
                  them, check decoder, score-threshold";
@@ -205,25 +208,25 @@ fn streams_in_which_nothing_is_found() {
     let no_box =
         "none of the 100 anchors that decoder yolov5 reads has a box; if there are objects";
     assert_silent("", &[yolov5(YOLOV5, &[])], no_box);
-    let size = "the sizes that are set leave out 2 boxes with scores up to 0.9, the best of 100x200 pixels of the \
+    let size = "the size limits exclude 2 boxes with scores up to 0.9; the best one has 100x200 pixels of the \
                 model's input; correct min-size, max-size or class-sizes";
     assert_silent("max-size=20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
     assert_silent("class-sizes=0:..20x20,2:..20x20", &[yolov8(YOLOV8, 80, &OBJECTS)], size);
-    // An i8 tensor whose zero point has lost its sign: each score is below 0.
+    // The zero point of this i8 tensor has lost its sign, so each score is below 0.
     let bytes: Vec<i8> = vec![-128; 84 * ANCHORS];
     init();
     let quantized = NewTensor::from_vec("output0", &[1, 84, ANCHORS], bytes).unwrap();
     let properties = "decoder=yolov8 quantization=output0:0.00390625:127";
     let posted = stream(1, properties, vec![quantized]);
     assert_eq!(posted.len(), 1, "{posted:?}");
-    // Lists that are empty have no anchors.
+    // Empty lists have no anchors.
     assert_warns("", &[tensor("windows", &[0, 4], vec![])], &[]);
 }
 
 #[test]
-fn properties_without_effect() {
+fn properties_without_effect_give_a_warning() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
-    let format = "box-format has no effect: the boxes of decoder yolov8 have a format of their own; unset box-format";
+    let format = "box-format has no effect: the boxes of decoder yolov8 have a fixed format; unset box-format";
     assert_warns("box-format=center", &tensors, &[format]);
     assert_warns(
         "unique-id=7",
@@ -231,7 +234,7 @@ fn properties_without_effect() {
         &["unique-id=7 has no effect: it selects tensors of DeepStream"],
     );
     assert_warns("attach=0", &tensors, &["attach=0 attaches no detection to a buffer"]);
-    // They have one.
+    // The decoder `boxes` obeys box-format, so there is no warning.
     let centers = [([10.0, 10.0, 200.0, 200.0], 0.9, 0)];
     assert_warns("box-format=center", &boxes(["boxes", "scores"], &centers), &[]);
 }
@@ -239,7 +242,7 @@ fn properties_without_effect() {
 #[test]
 fn crowdtestsrc_gives_no_warning() {
     for decoder in ["windows", "yolov5", "yolov8"] {
-        // More people than by default, so that most anchors of YOLOv8 have a window.
+        // There are more people than by default, so that most anchors of YOLOv8 have a window.
         for people in [0, 200] {
             let pipeline = parse(&format!(
                 "crowdtestsrc decoder={decoder} people={people} num-buffers=40
@@ -251,7 +254,7 @@ fn crowdtestsrc_gives_no_warning() {
     }
 }
 
-/// Boxes, classes, scores and their number, with the ids of GStreamer's `ssdtensordec`.
+/// Returns boxes, classes, scores and their number, with the ids of GStreamer's `ssdtensordec`.
 fn ssd(class: f32) -> Vec<NewTensor> {
     let id = |name: &str| format!("ssd-mobilenet-v1-variant-1-out-{name}");
     vec![
@@ -273,12 +276,12 @@ fn classes_of_ssd_begin_with_1_and_have_no_background() {
     assert_warns(&with(&background), &ssd(1.0), &[expected]);
     let expected = "a box has class 0, but classes of decoder ssd-postprocess begin with 1";
     assert_warns(&with(&right), &ssd(0.0), &[expected]);
-    // Two classes are the numbers 1 and 2.
+    // With two classes, the numbers are 1 and 2.
     assert_warns(&format!("{} num-classes=2", with(&right)), &ssd(2.0), &[]);
 }
 
 #[test]
-fn labels_and_classes_of_different_numbers() {
+fn different_numbers_of_labels_and_classes_give_a_warning() {
     let tensor = [yolov8(YOLOV8, 80, &OBJECTS)];
     for count in [91, 2, 79] {
         let file = labels(count);
@@ -291,7 +294,7 @@ fn labels_and_classes_of_different_numbers() {
     }
     let (all, two) = (labels(80), labels(2));
     assert_warns(&format!("label-file={}", all.display()), &tensor, &[]);
-    // All classes that can be detected have a label.
+    // Every class that can be detected has a label.
     assert_warns(&format!("label-file={} classes=0,1", two.display()), &tensor, &[]);
     let info = ModelInfo::default().with_labels(vec!["x"; 91]).to_caps().unwrap();
     let [tensor] = tensor.map(|tensor| tensor.with_model(info.clone()));
@@ -299,7 +302,7 @@ fn labels_and_classes_of_different_numbers() {
 }
 
 #[test]
-fn normalized_boxes_that_are_read_as_pixels() {
+fn normalized_boxes_that_are_read_as_pixels_give_a_warning() {
     let objects = normalized(&OBJECTS);
     let text = "all 2 boxes are within the first pixel of the model's input of 640x480, so they are probably \
                 normalized; set coordinates=normalized";
@@ -318,8 +321,8 @@ fn normalized_boxes_that_are_read_as_pixels() {
 }
 
 #[test]
-fn offsets_of_grid_cells_that_are_read_as_pixels() {
-    // As YOLOX has them before its decode step: offsets and logarithms of sides.
+fn offsets_of_grid_cells_that_are_read_as_pixels_give_a_warning() {
+    // YOLOX outputs such numbers before its decode step: offsets, and logarithms of sides.
     let raw: Vec<Object> = (0..5).map(|i| ([i as f32, 1.0, i as f32 + 0.9, 3.0], 0.8, 0)).collect();
     let text = "boxes are in the upper left corner of the model's input of 640x480: their numbers are not pixels; \
                 check decoder and coordinates";
@@ -327,14 +330,14 @@ fn offsets_of_grid_cells_that_are_read_as_pixels() {
 }
 
 #[test]
-fn pixels_that_are_read_as_normalized() {
+fn pixels_that_are_read_as_normalized_give_a_warning() {
     let text = "anchors rejected: 2, candidates: 0; most numbers are no boxes, or boxes outside the frame; \
                 coordinates are read as normalized: set coordinates=pixels";
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     assert_eq!(stream(1, "coordinates=normalized", tensors.to_vec()).len(), 1);
     assert!(stream(1, "coordinates=normalized", tensors.to_vec())[0].1.starts_with(text));
     assert_warns("coordinates=normalized", &tensors, &["set coordinates=pixels"]);
-    // Boxes at the upper left corner are not rejected: they are larger than the frame.
+    // Boxes at the upper left corner are larger than the frame, so they are not rejected.
     let at_corner = [([0.0, 0.0, 140.0, 250.0], 0.9, 0)];
     let text = "1 of 1 boxes are many times larger than the model's input of 640x480; coordinates are read as";
     let posted = stream(1, "coordinates=normalized", vec![yolov8(YOLOV8, 80, &at_corner)]);
@@ -342,34 +345,33 @@ fn pixels_that_are_read_as_normalized() {
 }
 
 #[test]
-fn faces_of_ultraface_that_are_read_by_decoder_boxes() {
+fn faces_of_ultraface_that_are_read_by_decoder_boxes_give_a_warning() {
     let unknown = ultraface(["onnx/scores", "onnx/boxes"], &normalized(&OBJECTS));
     assert_warns("decoder=boxes", &unknown, &["set coordinates=normalized"]);
-    // In a letterbox, the corner is outside the frame.
+    // With a letterbox, the corner is outside of the frame.
     let letterbox = "decoder=boxes letterbox=center model-width=640 model-height=640";
-    assert_warns(letterbox, &unknown, &["anchors is rejected: their numbers are NaN or"]);
+    assert_warns(letterbox, &unknown, &["anchors are rejected: their numbers are NaN or"]);
     let known = ultraface(ULTRAFACE, &normalized(&OBJECTS));
-    let id = "whose id is that of decoder ultraface; unset decoder";
+    let id = "whose id belongs to decoder ultraface; unset decoder";
     assert_warns("decoder=boxes", &known, &[id, "set coordinates=normalized"]);
 }
 
-/// Where the boxes are right, the scores of the background are those of class 0.
+/// Where the boxes are correct, the background's scores are taken for scores of class 0.
 #[test]
-fn scores_of_the_background_that_are_read_as_those_of_a_class() {
+fn background_scores_that_are_read_as_class_scores_give_a_warning() {
     let mut tensors = ultraface(["onnx/scores", "onnx/boxes"], &[]);
     for tensor in &mut tensors {
         let columns = tensor.shape[2];
         let row = if columns == 2 { [0.9, 0.1].as_slice() } else { &[0.2, 0.2, 0.3, 0.3] };
         *tensor = self::tensor(&tensor.id, &[1, 2000, columns], row.repeat(2000));
     }
-    let text = "boxes reach the threshold: if the first of the two scores is that of the background, set \
-                decoder=ultraface";
+    let text = "boxes reach the threshold: if the first of the two scores is the background's, set decoder=ultraface";
     assert_warns("decoder=boxes coordinates=normalized", &tensors, &[text]);
 }
 
-/// Rows of `[1,N,7]`, with the angle last. A whole turn in radians is no contradiction.
+/// Rows of `[1,N,7]` have the angle last. A whole turn in radians contradicts nothing.
 #[test]
-fn angles_in_degrees() {
+fn angles_in_degrees_give_a_warning() {
     let rows = |angles: [f32; 2]| {
         let row = |x: f32, angle: f32| [x, 200.0, 80.0, 30.0, 0.9, 1.0, angle];
         let rows = [row(100.0, angles[0]), row(300.0, angles[1])].concat();
@@ -382,7 +384,7 @@ fn angles_in_degrees() {
 }
 
 #[test]
-fn numbers_that_are_nan() {
+fn numbers_that_are_nan_give_a_warning() {
     let text = "anchors is rejected: their numbers are NaN or infinite";
     for (properties, tensor) in [
         ("", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
@@ -395,7 +397,7 @@ fn numbers_that_are_nan() {
 }
 
 #[test]
-fn scores_that_are_no_probabilities() {
+fn scores_that_are_not_probabilities_give_a_warning() {
     let objects = [(OBJECTS[0].0, 4.59, 0), OBJECTS[1]];
     for (decoder, tensor) in [
         ("yolov8", yolov8(YOLOV8, 80, &objects)),
@@ -403,8 +405,8 @@ fn scores_that_are_no_probabilities() {
         ("yolox", yolov5("yolox-out", &objects)),
     ] {
         let text = format!(
-            "a score is 4.59, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors are \
-             of another model family"
+            "a score is 4.59, but scores of decoder {decoder} are probabilities from 0 to 1, so the tensors belong \
+             to another model family"
         );
         assert_warns("", &[tensor], &[&text]);
     }
@@ -420,8 +422,8 @@ fn scores_that_are_no_probabilities() {
 }
 
 #[test]
-fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
-    // x1, y1, x2, y2, score, class: a bus and a person.
+fn an_end_to_end_output_that_is_read_by_another_decoder_gives_a_warning() {
+    // Rows of x1, y1, x2, y2, score, class: a bus and a person.
     let mut rows = [0.0; 6].repeat(300);
     rows[..6].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9, 5.0]);
     rows[6..12].copy_from_slice(&[300.0, 200.0, 400.0, 460.0, 0.8, 0.0]);
@@ -432,23 +434,24 @@ fn an_end_to_end_output_that_is_read_as_one_with_suppression_to_do() {
 }
 
 #[test]
-fn a_decoder_that_contradicts_the_id_of_the_tensor() {
+fn a_decoder_that_contradicts_the_id_of_the_tensor_gives_a_warning() {
     let rows = yolov5(YOLOV5, &OBJECTS);
-    let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id is that of decoder yolov5; \
+    let text = "decoder yolov8 reads the tensor yolo-v5-out (f32 1x100x85), whose id belongs to decoder yolov5; \
                 unset decoder, or correct the tensor's id";
     assert_warns("decoder=yolov8", std::slice::from_ref(&rows), &[text]);
     assert_warns("decoder=yolov5", std::slice::from_ref(&rows), &[]);
-    // The same numbers have the same meaning.
+    // Both decoders read these numbers alike.
     assert_warns("decoder=yolox", &[rows], &[]);
     assert_warns("decoder=yolov5", &[yolov5("yolox-out", &OBJECTS)], &[]);
     assert_warns("decoder=yolov5", &[yolov5("output", &OBJECTS)], &[]);
 }
 
 #[test]
-fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
+fn a_letterbox_or_size_that_contradicts_the_model_gives_a_warning() {
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
-    let of = |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
-    let tensors = of(&info);
+    let with_model =
+        |info: &ModelInfo| [yolov8(YOLOV8, 80, &OBJECTS).with_model(info.to_caps().unwrap())];
+    let tensors = with_model(&info);
     for letterbox in ["none", "top-left"] {
         let text = format!(
             "letterbox={letterbox}, but the tensors' model has letterbox center, so boxes are displaced; set \
@@ -460,11 +463,11 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
     let text = "model-width=320 and model-height=320, but the tensors' model has an input of 640x640, so boxes \
                 are displaced; set both to 0";
     assert_warns("model-width=320 model-height=320", &tensors, &[text]);
-    // A frame of the shape of the input has no borders.
-    let same_shape = of(&info.clone().with_size([320, 240]));
+    // If the frame has the shape of the input, the letterbox has no borders.
+    let same_shape = with_model(&info.clone().with_size([320, 240]));
     assert_warns("letterbox=none", &same_shape, &[]);
     // Fractions of the whole frame do not depend on the size.
-    let stretched = of(&info.with_letterbox(Letterbox::None));
+    let stretched = with_model(&info.with_letterbox(Letterbox::None));
     let [stretched] = stretched.map(|mut tensor| {
         tensor.data = yolov8(YOLOV8, 80, &normalized(&OBJECTS)).data;
         tensor
@@ -474,7 +477,7 @@ fn a_letterbox_or_a_size_that_contradicts_the_model_of_the_tensors() {
 }
 
 #[test]
-fn thresholds_that_no_score_reaches() {
+fn thresholds_that_no_score_reaches_give_a_warning() {
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     let text = "score-threshold is 50 or more, but scores of decoder yolov8 are probabilities from 0 to 1, so \
                 nothing is detected; set it to less than 1, such as 0.5";
@@ -485,14 +488,14 @@ fn thresholds_that_no_score_reaches() {
         )
     };
     assert_silent("score-threshold=1", &tensors, &silence(1.0));
-    // Other classes are excluded on purpose.
+    // The class thresholds exclude all other classes on purpose.
     assert_warns("score-threshold=50 class-thresholds=0:0.5", &tensors, &[]);
     let both = "the least of score-threshold and class-thresholds is 1.5 or more";
     assert_warns("score-threshold=50 class-thresholds=0:1.5", &tensors, &[both]);
-    let of_boxes = boxes(["boxes", "scores"], &OBJECTS);
+    let boxes_and_scores = boxes(["boxes", "scores"], &OBJECTS);
     assert_silent(
         "score-threshold=50",
-        &of_boxes,
+        &boxes_and_scores,
         "score of decoder boxes is 0.9 (class 0), below the threshold 50;",
     );
     let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);
@@ -503,7 +506,7 @@ fn thresholds_that_no_score_reaches() {
     assert_silent("classes=79,91", &tensors, excluded);
 }
 
-/// Rows of six numbers as an end-to-end model has them: corners, score and class.
+/// Returns rows of six numbers, as from an end-to-end model: corners, score and class.
 fn six_columns(id: &str, anchors: usize, objects: &[Object]) -> NewTensor {
     let mut elements = vec![0.0; 6 * anchors];
     for (row, &(edges, score, class)) in elements.chunks_mut(6).zip(objects) {
@@ -524,7 +527,7 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
                 "decoder {decoder} reads rows of six numbers in tensor output0 (f32 1x{anchors}x6) as a box and \
                  {classes}, but six are usually a box, a score and a class; set decoder=end2end, or num-classes="
             );
-            // With the first frame, even if it has no objects.
+            // The warning comes with the first frame, even if it has no objects.
             let posted = stream(1, &format!("decoder={decoder}"), none.to_vec());
             let [(0, warning)] = &posted[..] else { panic!("{posted:?}") };
             assert!(warning.contains(&text), "{warning}");
@@ -550,13 +553,13 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     let message = error("", vec![tensor.clone()]);
     let tensors = "the buffer's tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
     assert!(message.starts_with(&format!("{tensors}{expected}")), "{message}");
-    // The decoder that is set counts.
+    // If the decoder is set, it is used, with a warning.
     let warning = format!("decoder yolov5 reads the tensors, but {expected}");
     assert_warns("decoder=yolov5", &[tensor], &[&warning]);
     let detect = ModelInfo::default().with_task("detect").with_end2end(true).to_caps().unwrap();
     let message = error("", vec![rows.with_model(detect)]);
     assert!(message.contains("set the property decoder to the right one"), "{message}");
-    // A shape that is otherwise enough.
+    // The shape would be enough if there were no metadata.
     let segment = ModelInfo::default().with_task("segment").to_caps().unwrap();
     let output = yolov8("onnx/output0", 80, &OBJECTS);
     assert_warns("", std::slice::from_ref(&output), &[]);
@@ -564,9 +567,10 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     assert!(message.contains("a segmentation model (task segment)"), "{message}");
 }
 
-/// Objects that come later are judged, too: the second begins with the first of them.
+/// Objects that appear later are judged, too: the second of stream time begins with the first of
+/// them.
 #[test]
-fn the_second_begins_with_the_first_object() {
+fn the_first_second_begins_with_the_first_object() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480,framerate=10/1
            ! nmsfilter name=nms ! fakesink",
@@ -581,7 +585,7 @@ fn the_second_begins_with_the_first_object() {
 }
 
 #[test]
-fn a_property_that_is_corrected_within_the_second_prevents_the_warning() {
+fn a_property_that_is_corrected_within_a_second_prevents_the_warning() {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=30 ! video/x-raw,width=640,height=480,framerate=10/1
            ! nmsfilter name=nms ! fakesink",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What regions have besides their boxes: the structures `keypoints` and `mask`, and the angles of `detection`, as a
-//! reader of the metadata finds them. Recorded outputs (data/models2026) are compared with what a program in NumPy
-//! computed from them, through the letterbox of a frame that is not as large as the model's input.
+//! Details of regions beyond their boxes: the structures `keypoints` and `mask`, and the angles in
+//! `detection`, as readers of the metadata find them. Recorded outputs (data/models2026) are
+//! compared with a NumPy program's results. The frame is letterboxed, and is larger or smaller than
+//! the model's input.
 
 use std::collections::HashMap;
 
@@ -16,12 +17,12 @@ use crate::support::pipeline::{init, intercept, parse, run, watch};
 /// The structures of a region.
 pub type Structures = Vec<gst::Structure>;
 
-/// The structure of this name; panics if it is missing.
+/// Returns the structure with this name; panics if it is missing.
 pub fn structure<'s>(structures: &'s Structures, name: &str) -> &'s gst::Structure {
     structures.iter().find(|structure| structure.name() == name).expect("the region has it")
 }
 
-/// The structures of the regions of one frame of this size.
+/// Returns the structures of each region of one frame of this size.
 pub fn regions(size: [usize; 2], properties: &str, tensors: Vec<NewTensor>) -> Vec<Structures> {
     init();
     let [width, height] = size;
@@ -43,14 +44,15 @@ pub fn regions(size: [usize; 2], properties: &str, tensors: Vec<NewTensor>) -> V
     seen.lock().unwrap().remove(0)
 }
 
-/// A recorded output: its tensors, the properties for it, and the expected survivors by the names of their numbers.
+/// A recorded output: its tensors, the properties for it, and the expected survivors, each as a map
+/// from column names to numbers.
 pub struct Recorded {
     pub tensors: Vec<NewTensor>,
     pub properties: String,
     pub expected: Vec<HashMap<String, f64>>,
 }
 
-/// That of this folder; `None` without the data.
+/// Reads the recording in this folder. Returns `None` if the data is missing.
 pub fn recorded(name: &str, properties: &str) -> Option<Recorded> {
     let folder = data::path(&format!("data/models2026/{name}"))?;
     let case = Case::read(&folder, true);
@@ -67,7 +69,7 @@ pub fn recorded(name: &str, properties: &str) -> Option<Recorded> {
     Some(Recorded { tensors: case.tensors, properties, expected: expected.collect() })
 }
 
-/// The numbers of `data`, a field of `keypoints`.
+/// Returns the numbers in the field `data` of `keypoints`.
 fn points(keypoints: &gst::Structure) -> Vec<Vec<f64>> {
     let components: i32 = keypoints.get("components").unwrap();
     let data: glib::Bytes = keypoints.get("data").unwrap();
@@ -80,7 +82,8 @@ fn points(keypoints: &gst::Structure) -> Vec<Vec<f64>> {
     points
 }
 
-/// The greatest distance of a coordinate from the expected one, which `to_frame` maps to the frame.
+/// Returns the greatest distance of a coordinate from the expected one, which `to_frame` maps to
+/// the frame.
 fn greatest_error(
     found: &[Structures],
     expected: &[HashMap<String, f64>],
@@ -94,11 +97,11 @@ fn greatest_error(
         assert!((confidence - expected["score"]).abs() < 1e-4);
         for (index, point) in points(structure(structures, "keypoints")).iter().enumerate() {
             assert_eq!(point.len(), components);
-            let of = |name: &str| expected[&format!("k{index}{name}")];
-            let [x, y] = to_frame(of("x"), of("y"));
+            let expected_number = |name: &str| expected[&format!("k{index}{name}")];
+            let [x, y] = to_frame(expected_number("x"), expected_number("y"));
             greatest = greatest.max((point[0] - x).abs()).max((point[1] - y).abs());
             if components == 3 {
-                assert!((point[2] - of("v")).abs() < 1e-4);
+                assert!((point[2] - expected_number("v")).abs() < 1e-4);
             }
         }
     }
@@ -115,7 +118,7 @@ fn keypoints_of_people_are_within_a_twentieth_of_a_pixel() {
     for (name, properties) in cases {
         let properties = format!("{properties} letterbox=center");
         let Some(recorded) = recorded(name, &properties) else { return };
-        // The picture that the model saw: 480 of 640 columns, between borders of 80.
+        // The model saw 480 of its 640 columns, between borders of 80 columns.
         let found = regions([810, 1080], &recorded.properties, recorded.tensors);
         let scale = 640.0 / 1080.0;
         let to_frame = |x: f64, y: f64| [(x - 80.0) / scale, y / scale];
@@ -139,7 +142,8 @@ fn landmarks_of_faces_are_within_a_twentieth_of_a_pixel() {
         let properties = format!("decoder={decoder} letterbox=top-left");
         let Some(recorded) = recorded(name, &properties) else { return };
         let found = regions([1600, 898], &recorded.properties, recorded.tensors);
-        // 1600 to 640; the height is an even number of pixels of the frame.
+        // Columns are scaled from 1600 to 640. For the height, an even number of frame pixels is
+        // used.
         let to_frame = |x: f64, y: f64| [x / 0.4, y * 898.0 / 359.0];
         let error = greatest_error(&found, &recorded.expected, 2, to_frame);
         assert!(error < 0.05, "{name}: {error} pixels");
@@ -154,7 +158,7 @@ fn landmarks_of_faces_are_within_a_twentieth_of_a_pixel() {
 fn oriented_boxes_have_their_center_sides_and_angle() {
     let properties = "decoder=yolov8-obb coordinates=normalized";
     let Some(recorded) = recorded("04_obb/nnstreamer", properties) else { return };
-    // Each pixel of the model is two of the frame.
+    // One pixel of the model's input is two pixels of the frame.
     let found = regions([1280, 1280], &recorded.properties, recorded.tensors);
     assert_eq!(found.len(), recorded.expected.len());
     for (structures, expected) in found.iter().zip(&recorded.expected) {
@@ -170,7 +174,7 @@ fn oriented_boxes_have_their_center_sides_and_angle() {
             assert!((found - expected).abs() < 0.05, "{name}: {found}, expected {expected}");
         }
         assert!((number("rotation") - expected["angle"]).abs() < 1e-5);
-        // The region is the bounds, clipped to the frame.
+        // The region is the bounds of the box, clipped to the frame.
         let bounds = ["x1", "y1", "x2", "y2"].map(|edge| (expected[edge] / 640.0).clamp(0.0, 1.0));
         let edges = ["x_min", "y_min", "x_max", "y_max"].map(number);
         let is_near = edges.iter().zip(bounds).all(|(a, b)| (a - b).abs() < 1e-4);
@@ -196,24 +200,24 @@ fn masks_have_as_many_pixels_as_expected_and_cover_their_boxes() {
             assert_eq!(data.len(), side("width").div_ceil(8) * side("height"), "{name}");
             let set: u32 = data.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(f64::from(set), expected["mask_area"], "{name}");
-            // Four pixels of the frame are one of the mask.
+            // One pixel of the mask is four pixels of the frame.
             let edge = |name: &str| mask.get::<f64>(name).unwrap();
-            for (low, high, of, edges) in [
+            for (low, high, sides, edges) in [
                 ("left", "right", "width", ["x1", "x2"]),
                 ("top", "bottom", "height", ["y1", "y2"]),
             ] {
                 let [from, to] = edges.map(|edge| expected[edge].clamp(0.0, 320.0));
-                assert!((edge(high) - edge(low) - 4.0 * side(of) as f64).abs() < 1e-3);
+                assert!((edge(high) - edge(low) - 4.0 * side(sides) as f64).abs() < 1e-3);
                 assert!((edge(low) - from).abs() < 4.0 && (edge(high) - to).abs() < 4.0, "{name}");
             }
         }
     }
 }
 
-/// An output of yolov8-pose with this one detection, in columns: box, score, points.
+/// Returns an output of yolov8-pose with a single detection, as columns: box, score, points.
 fn pose(detection: &[f32]) -> NewTensor {
     init();
-    // The model has more anchors than numbers for each.
+    // The model has more anchors than numbers per anchor.
     const ANCHORS: usize = 64;
     let elements = detection.iter().flat_map(|&number| {
         let others = std::iter::repeat_n(0.0, ANCHORS - 1);
@@ -255,7 +259,7 @@ fn points_that_are_not_numbers_or_outside_the_frame_are_passed_on() {
 
 #[test]
 fn points_of_models_that_are_not_of_people_or_faces_have_no_layout() {
-    // Two points without visibility.
+    // Two points without a visibility.
     let detection = [100.0, 100.0, 80.0, 150.0, 0.9, 90.0, 95.0, 110.0, 105.0];
     let found = regions([640, 480], "decoder=yolov8-pose", vec![pose(&detection)]);
     let keypoints = structure(&found[0], "keypoints");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The number of survivors with each label, in `stats`.
+//! Counts of survivors by label in `stats`.
 
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::support::pipeline::{init, intercept, parse, run};
 use crate::support::scratch::ScratchFile;
 
-/// The labels and their counts after frames with these tensors.
+/// Returns the labels and their counts after frames with these tensors.
 fn label_counts(properties: &str, tensors: Vec<NewTensor>) -> Vec<(String, u64)> {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={} ! video/x-raw,width=640,height=640
@@ -22,13 +22,14 @@ fn label_counts(properties: &str, tensors: Vec<NewTensor>) -> Vec<(String, u64)>
     let array = |name: &str| stats.get::<gst::Array>(name).unwrap();
     let (labels, counts) = (array("labels"), array("label-counts"));
     assert_eq!(labels.len(), counts.len());
-    let of = |(label, count): (&gst::glib::SendValue, &gst::glib::SendValue)| {
+    let pair = |(label, count): (&gst::glib::SendValue, &gst::glib::SendValue)| {
         (label.get::<String>().unwrap(), count.get::<u64>().unwrap())
     };
-    labels.iter().zip(counts.iter()).map(of).collect()
+    labels.iter().zip(counts.iter()).map(pair).collect()
 }
 
-/// A YOLOv8 output of three classes: boxes of 20 pixels beside each other, one for each of `classes`.
+/// Returns a YOLOv8 output of three classes: adjacent boxes of 20 pixels, one for each item of
+/// `classes`.
 fn boxes(classes: &[usize]) -> NewTensor {
     let anchors = 64;
     let mut data = vec![0.0f32; 7 * anchors];

@@ -7,7 +7,7 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use crate::support::pipeline::{Ended, Region, init, intercept, parse, regions, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// Rows of score, class and corners, which no decoder of the crate reads.
+/// Rows of score, class and corners. No decoder of the crate reads them.
 const LAYOUT: &str = "name = mine
 about = rows of score, class, x1, y1, x2, y2
 
@@ -28,14 +28,15 @@ fn file(text: &str) -> ScratchFile {
     ScratchFile::new("layout", text.as_bytes())
 }
 
-/// Two boxes, whose scores are logits from 0 to 1.
+/// Returns two boxes, whose scores are logits between 0 and 1.
 fn rows() -> NewTensor {
     init();
     let rows = [[0.9, 3.0, 10.0, 20.0, 40.0, 60.0], [0.1, 1.0, 50.0, 20.0, 70.0, 60.0]];
     NewTensor::from_vec("out", &[1, 2, 6], rows.as_flattened().to_vec()).unwrap()
 }
 
-/// The regions of each of three frames, and the messages. Before frame 1, `change` is set.
+/// Returns the regions of each of three frames, and the messages. The properties in `change` are
+/// set before frame 1.
 fn stream(properties: &str, change: &[(&'static str, String)]) -> (Vec<Vec<Region>>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=96,height=64,framerate=10/1
@@ -79,9 +80,9 @@ fn the_activation_of_scores_can_be_set() {
     let (seen, ended) = stream(&properties, &[("score-activation", "sigmoid".to_owned())]);
     assert_eq!((ended.error, &ended.warnings[..]), (None, &[][..]));
     assert_eq!(seen, [vec![first()], vec![first(), second()], vec![first(), second()]]);
-    // A value that is set counts instead of the file's.
-    let of_logits = file(&LAYOUT.replace("[box]", "activation = sigmoid\n\n[box]"));
-    let properties = format!("decoder=layout layout-file={}", of_logits.display());
+    // The property overrides the file's activation.
+    let logits = file(&LAYOUT.replace("[box]", "activation = sigmoid\n\n[box]"));
+    let properties = format!("decoder=layout layout-file={}", logits.display());
     assert_eq!(stream(&properties, &[]).0[0], [first(), second()]);
     assert_eq!(stream(&format!("{properties} score-activation=none"), &[]).0[0], [first()]);
 }

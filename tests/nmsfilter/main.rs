@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element `nmsfilter`: regions and analytics metadata, properties, streams that change, errors
-//! for invalid input, warnings.
+//! for invalid input, and warnings.
 
 #[path = "../support/mod.rs"]
 mod support;

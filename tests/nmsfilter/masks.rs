@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The masks of regions, at both sizes, and the bytes that `stats` counts for them.
+//! Masks of regions in both sizes, and the mask bytes in `stats`.
 
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -7,14 +7,14 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use crate::support::engines;
 use crate::support::pipeline::{Ended, init, intercept, parse, run, watch};
 
-/// Rectangle of the region; width and height of the mask, its area in the frame, its rows.
+/// Rectangle of a region, and its mask: width and height, area in the frame, and rows.
 type Masked = ((u32, u32, u32, u32), Option<([i32; 2], [f64; 4], Vec<u8>)>);
 
-/// Two anchors in a model's input of 32x32, and two prototypes of 8x8: columns less than 3 are above 0 in the first,
-/// rows less than 4 below 0 in the second.
+/// Returns two anchors in a model's input of 32x32, and two prototypes of 8x8. The first prototype
+/// is positive in columns 0 to 2, the second is negative in rows 0 to 3.
 fn tensors() -> Vec<NewTensor> {
     init();
-    // Corners, score, class, coefficients.
+    // Corners, score, class and coefficients.
     let output =
         [[4.0, 10.0, 20.0, 18.0, 0.9, 0.0, 1.0, 0.0], [16.0, 8.0, 32.0, 24.0, 0.8, 1.0, 0.0, -2.0]];
     let first = (0..64).map(|pixel| if pixel % 8 < 3 { 1.0 } else { -1.0 });
@@ -25,7 +25,8 @@ fn tensors() -> Vec<NewTensor> {
     ]
 }
 
-/// The regions of a frame of 64x32, which was letterboxed: rows 8 to 23 of the model's input.
+/// Returns the regions of a letterboxed frame of 64x32, which covers rows 8 to 23 of the model's
+/// input.
 fn regions(properties: &str) -> (Vec<Masked>, Ended) {
     let backend = if engines::on_gpu() { "cuda" } else { "cpu" };
     let tensors = tensors();
@@ -63,11 +64,12 @@ fn stats(ended: &Ended, name: &str) -> u64 {
 #[test]
 fn a_mask_of_the_prototypes_covers_the_pixels_of_its_box_in_the_frame() {
     let (found, ended) = regions("");
-    // Rows 3 and 4, which begin at row 12 of the model's input, 4 rows below the edge of the frame.
+    // The mask covers prototype rows 3 and 4. They begin at row 12 of the model's input, 4 rows
+    // below the upper edge of the frame.
     let first = ([4, 2], [8.0, 8.0, 40.0, 24.0], vec![0b1100_0000; 2]);
     let second = ([4, 4], [32.0, 0.0, 64.0, 32.0], vec![0xf0, 0xf0, 0, 0]);
     assert_eq!(found, [((8, 4, 32, 16), Some(first)), ((32, 0, 32, 32), Some(second))]);
-    // A word for each mask, in each of two frames.
+    // Each of two frames downloads one word per mask.
     let expected = if engines::on_gpu() { [2 * 2 * 4, 2 * 2 * 8] } else { [0, 0] };
     let names = ["mask-bytes-downloaded", "column-bytes-downloaded"];
     assert_eq!(names.map(|name| stats(&ended, name)), expected);
@@ -82,7 +84,7 @@ fn a_mask_of_the_frame_has_the_pixels_of_the_region() {
         panic!("{found:?}")
     };
     assert_eq!((first_rect, second_rect), (&(8, 4, 32, 16), &(32, 0, 32, 32)));
-    // A pixel of the prototypes is 8 pixels of the frame: the logit is 0 between the columns 23 and 24.
+    // One prototype pixel is 8 frame pixels. The logit is 0 between the columns 23 and 24.
     assert_eq!(*first, ([32, 16], [8.0, 4.0, 40.0, 20.0], [0xff, 0xff, 0, 0].repeat(16)));
     // Row 4 of the prototypes begins at row 16 of the frame.
     let rows = [[0xff; 4].repeat(16), [0; 4].repeat(16)].concat();

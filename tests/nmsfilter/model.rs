@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Labels, letterbox and size of the model that arrive with the tensors: used where no property is set,
-//! also if they change in mid-stream.
+//! Labels, letterbox and size of the model that arrive with the tensors. They apply unless a
+//! property is set, and may change in mid-stream.
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -8,30 +8,31 @@ use gstnmsfilter::input::model::{Letterbox, MEDIA_TYPE, ModelInfo};
 
 use crate::support::pipeline::{Ended, Region, init, intercept, parse, regions, run, watch};
 
-/// A window of 64 x 64 pixels in a model's input of 640 x 640.
+/// Returns a window of 64 x 64 pixels in a model's input of 640 x 640.
 fn window() -> NewTensor {
     init();
     NewTensor::from_vec("windows", &[1, 4], vec![160.0f32, 200.0, 64.0, 0.9]).unwrap()
 }
 
-/// The window with what its model is.
+/// Returns the window with this model description.
 fn window_of(info: &ModelInfo) -> NewTensor {
     window().with_model(info.to_caps().unwrap())
 }
 
-/// A model description with all fields.
+/// Returns a model description with all fields.
 fn model() -> ModelInfo {
     init();
     let info = ModelInfo::default().with_size([640, 640]).with_letterbox(Letterbox::Center);
     info.with_labels(["person"])
 }
 
-/// The regions of each frame of 1920 x 1080 pixels; `tensors` are those of the frames, one after the other.
+/// Returns the regions of each frame of 1920 x 1080 pixels. `tensors` has the tensors of each frame
+/// in turn.
 fn stream(properties: &str, tensors: Vec<Vec<NewTensor>>) -> (Vec<Vec<Region>>, Ended) {
     stream_of([1920, 1080], properties, tensors)
 }
 
-/// As [`stream`], with frames of this size.
+/// Runs [`stream`] with frames of this size.
 fn stream_of(
     [width, height]: [u32; 2],
     properties: &str,
@@ -52,14 +53,15 @@ fn stream_of(
     (seen, ended)
 }
 
-/// The regions of one frame.
+/// Returns the regions of one frame.
 fn frame(properties: &str, tensors: Vec<NewTensor>) -> Vec<Region> {
     let (mut seen, ended) = stream(properties, vec![tensors]);
     assert_eq!((ended.error, ended.warnings), (None, vec![]), "{properties}");
     seen.remove(0)
 }
 
-/// The regions of one frame, with properties that contradict the model: a warning has each of these texts.
+/// Returns the regions of one frame whose properties contradict the model. Each item of `texts`
+/// must be in a warning.
 fn contradicting(properties: &str, tensors: Vec<NewTensor>, texts: &[&str]) -> Vec<Region> {
     let (mut seen, ended) = stream(properties, vec![tensors]);
     assert_eq!(ended.error, None, "{properties}");
@@ -70,7 +72,7 @@ fn contradicting(properties: &str, tensors: Vec<NewTensor>, texts: &[&str]) -> V
     seen.remove(0)
 }
 
-/// The error for one frame.
+/// Returns the error for one frame.
 fn error(properties: &str, tensors: Vec<NewTensor>) -> String {
     stream(properties, vec![tensors]).1.error().to_owned()
 }
@@ -79,7 +81,8 @@ fn region(label: &str, rect: [u32; 4]) -> Vec<Region> {
     vec![(label.to_owned(), rect)]
 }
 
-// The window in the frame: stretched, 3 by 1.6875; letterboxed, 3 by 3, after 140 rows of border above.
+// The window in the frame: scaled by 3 and 1.6875 if it is stretched, or by 3 and 3 below 140 rows
+// of border if it is letterboxed.
 const UNSCALED: [u32; 4] = [160, 200, 64, 64];
 const STRETCHED: [u32; 4] = [480, 338, 192, 108];
 const CENTER: [u32; 4] = [480, 180, 192, 192];
@@ -93,8 +96,8 @@ fn size_letterbox_and_labels_of_the_tensors_are_used_without_properties() {
     assert_eq!(frame("", vec![window_of(&top_left)]), region("person", TOP_LEFT));
 }
 
-/// In a frame of 640x427 that an inference element of an earlier version scaled, 426 rows begin at row 107; where all rows
-/// were scaled, they begin at row 106.
+/// For a frame of 640x427, inference elements of earlier versions scaled 426 rows, which begin at
+/// row 107. If all rows are scaled, they begin at row 106.
 #[test]
 fn a_frame_with_an_odd_side_is_mapped_as_its_inference_element_scaled_it() {
     let rect = |properties: &str, fields: &str| {
@@ -109,15 +112,15 @@ fn a_frame_with_an_odd_side_is_mapped_as_its_inference_element_scaled_it() {
     assert_eq!(rect("letterbox=center", ", letterbox=center"), [160, 93, 64, 64]);
     assert_eq!(rect("", ", letterbox=center-exact"), [160, 94, 64, 64]);
     assert_eq!(rect("letterbox=center", ", letterbox=center-exact"), [160, 94, 64, 64]);
-    // Without a description, as programs do with which models are evaluated.
+    // Without a description, all rows are scaled, as in programs that evaluate models.
     assert_eq!(rect("letterbox=center", ""), [160, 94, 64, 64]);
-    // Shown as 320x427, with 80 columns of border at the left.
+    // The frame is displayed as 320x427, with 80 columns of border at the left.
     let tall = ", letterbox=center-exact, pixel-aspect-ratio=1/2";
     assert_eq!(rect("", tall), [107, 133, 85, 43]);
 }
 
 #[test]
-fn each_of_them_can_be_missing() {
+fn each_field_of_a_description_can_be_missing() {
     let none = ModelInfo::default();
     for (info, expected) in [
         (none.clone(), region("object", UNSCALED)),
@@ -152,7 +155,7 @@ fn properties_override_the_model_description() {
     };
     let (box_, input) = ("the tensors' model has letterbox", "has an input of 640x640");
     // The window is in the border, which has 280 rows.
-    assert_eq!(size("auto", &[input, "every one of 1 anchors is rejected"]), []);
+    assert_eq!(size("auto", &[input, "all 1 anchors are rejected"]), []);
     assert_eq!(size("top-left", &[box_, input]), region("person", [240, 300, 96, 96]));
     assert_eq!(size("none", &[box_, input]), region("person", [240, 169, 96, 54]));
 }
@@ -176,7 +179,7 @@ fn a_letterbox_without_any_size_is_an_error() {
 }
 
 #[test]
-fn the_first_tensor_with_a_model_counts() {
+fn the_first_tensor_with_a_model_is_used() {
     init();
     let other = NewTensor::from_vec("other", &[1], vec![0.0f32]).unwrap();
     let cat = ModelInfo::default().with_labels(["cat"]).to_caps().unwrap();
@@ -184,7 +187,7 @@ fn the_first_tensor_with_a_model_counts() {
     assert_eq!(frame("", tensors), region("person", CENTER));
 }
 
-/// Three boxes of YOLOv8, one of each class, with an id that no decoder has.
+/// Returns three boxes of YOLOv8, one of each class, with an unknown id.
 fn yolov8(labels: &[&str]) -> NewTensor {
     init();
     let mut elements = vec![0.0f32; 7 * 10];
@@ -233,7 +236,7 @@ fn rules_for_classes_take_labels_of_the_tensors() {
 fn a_model_that_changes_in_mid_stream_applies_from_its_first_frame_on() {
     let other = ModelInfo::default().with_size([960, 540]).with_labels(["cat"]);
     let (model, other) = (model().to_caps().unwrap(), other.to_caps().unwrap());
-    // Equal caps at another address, as a producer makes them that makes them for each frame.
+    // Caps are equal but at another address, as from a producer that makes new caps for each frame.
     let copy = || model.copy();
     let with = |caps: &gst::Caps| vec![window().with_model(caps.clone())];
     let frames = vec![
@@ -325,7 +328,7 @@ fn after_malformed_caps_the_element_can_start_again() {
     assert!(harness.push(buffer(&format!("{MEDIA_TYPE}, labels=<a>"))).is_ok());
 }
 
-/// Behind a tee the buffer is shared, so the element makes a copy to which it attaches regions.
+/// The buffer behind a tee is shared, so the element attaches regions to a copy.
 #[test]
 fn a_copy_of_a_shared_buffer_keeps_the_model() {
     let pipeline = parse(

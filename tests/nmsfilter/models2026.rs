@@ -1,122 +1,85 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded raw outputs of real models (data/models2026) through the element: the regions of a frame of the size of
-//! the model's input are the expected survivors, which a program in NumPy computed.
+//! Recorded outputs of real models (data/models2026) pass through the element. The frame has the
+//! size of the model's input, so the regions must equal the expected survivors, which a NumPy
+//! program computed.
 //!
-//! The tensors have the names of the model's outputs as ids, and the decoder is set.
+//! The ids of the tensors are the names of the model's outputs, and the decoder is set.
 
 use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use nmsfilter_core::nms::Nms;
-use nmsfilter_core::tensor::{ElementType, Quantization};
 use serde_json::Value;
 
 use crate::support::data;
 use crate::support::pipeline::{Ended, init, intercept, parse, run, watch};
+use crate::support::recorded::{CASES, ONE_SCALE, RecordedOutput, RecordedTensor, rows};
 use crate::support::scratch::ScratchFile;
 
-/// The cases, each with its properties besides the thresholds.
-const CASES: [(&str, &str); 34] = [
-    ("01_six_yolo26/bus", "decoder=end2end method=none"),
-    ("01_six_yolo26/street", "decoder=end2end method=none"),
-    ("01_six_yolo26_tflite/bus", "decoder=end2end method=none coordinates=normalized"),
-    ("01_six_yolov10/nnstreamer", "decoder=end2end method=none coordinates=normalized"),
-    ("02_seg_nhwc_layout/bus", "decoder=yolov8-seg coordinates=normalized"),
-    ("02_seg_yolov8/bus", "decoder=yolov8-seg"),
-    ("02_seg_yolov8/street", "decoder=yolov8-seg"),
-    ("02_seg_yolov8_640/bus", "decoder=yolov8-seg coordinates=normalized"),
-    ("03_pose_pixels/bus", "decoder=yolov8-pose"),
-    ("03_pose_yolo11_tflite/bus", "decoder=yolov8-pose coordinates=normalized"),
-    ("04_obb/nnstreamer", "decoder=yolov8-obb coordinates=normalized"),
-    ("05_detr_deimv2/bus", "decoder=detr method=none"),
-    ("05_detr_deimv2/bus_postprocessed", "decoder=boxes method=none"),
-    ("05_detr_deimv2/street", "decoder=detr method=none"),
-    ("05_detr_deimv2/street_postprocessed", "decoder=boxes method=none"),
-    ("05_rtdetr_cat_layout/street", "decoder=detr method=none"),
-    ("06_yolox/bus", "decoder=yolox-raw"),
-    ("06_yolox/street", "decoder=yolox-raw"),
-    ("06_yolox_int8/street", "decoder=yolox-raw"),
-    ("07_ssd_raw/nnstreamer0", "decoder=ssd"),
-    ("07_ssd_tf_postprocess/nnstreamer0", "decoder=ssd-postprocess method=none"),
-    ("07_ssd_tflite_postprocess/bus", "decoder=ssd-postprocess method=none"),
-    ("08_retinaface/crowd_selfie", "decoder=retinaface"),
-    ("08_scrfd/crowd_selfie", "decoder=scrfd"),
-    ("08_yunet/crowd_selfie", "decoder=yunet"),
-    ("09_quantised_yolov8/bus", "decoder=yolov8 coordinates=normalized"),
-    ("09_quantised_yolov8/street", "decoder=yolov8 coordinates=normalized"),
-    ("10_efficientnms_layout/street", "decoder=efficientnms method=none"),
-    ("10_nanodet/bus", "decoder=nanodet"),
-    ("10_picodet/street", "decoder=picodet"),
-    ("10_yolonas_layout/street", "decoder=boxes"),
-    ("11_six_with_angle_layout/nnstreamer", "decoder=end2end-obb method=none"),
-    ("11_six_with_keypoints_layout/bus", "decoder=end2end-pose method=none"),
-    ("11_six_with_masks_layout/bus", "decoder=end2end-seg method=none"),
-];
+/// The exported model has, in one tensor, boxes from 0 to 1 and keypoints in pixels.
+const OTHER_UNIT: &str = "03_pose_yolov8_tflite_224/bus";
 
-/// An end-to-end output with one scale for boxes, scores and classes: its classes are no whole numbers.
-const ONE_SCALE: &str = "01_six_yolo26_int8_negative/bus";
+/// Returns folder and decoder of the cases that are read without a warning.
+fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CASES.iter().map(|&(name, decoder, _)| (name, decoder)).filter(|(name, _)| *name != OTHER_UNIT)
+}
 
-/// Class, score and edges in pixels.
+/// Class, score, and edges in pixels.
 type Object = (i32, f64, [f64; 4]);
 
 pub(super) struct Case {
     pub(super) tensors: Vec<NewTensor>,
     pub(super) size: [usize; 2],
-    /// The properties of the thresholds.
+    /// Properties for the thresholds.
     pub(super) thresholds: String,
+    /// Properties for the method and the coordinates.
+    properties: String,
     expected: Vec<Object>,
 }
 
 impl Case {
-    /// Quantized tensors have their scale and zero point if `with_scale`.
+    /// Reads a case. If `with_scale` is true, quantized tensors have their scale and zero point.
     pub(super) fn read(folder: &Path, with_scale: bool) -> Self {
         init();
-        let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
-        let case: Value = serde_json::from_str(&text).unwrap();
-        let tensor = |(name, tensor): (&String, &Value)| {
-            let element = match tensor["dtype"].as_str().unwrap() {
-                "float32" => ElementType::F32,
-                "int8" => ElementType::I8,
-                "int32" => ElementType::I32,
-                "int64" => ElementType::I64,
-                other => panic!("{name}: {other}"),
-            };
-            let bytes = std::fs::read(folder.join(tensor["file"].as_str().unwrap())).unwrap();
-            let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-            let shape = numbers(&tensor["shape"]);
-            let mut data = gst::Buffer::with_size(bytes.len() - header).unwrap();
-            data.get_mut().unwrap().copy_from_slice(0, &bytes[header..]).unwrap();
-            let made = NewTensor::new(name, element, &shape, data).unwrap();
-            match tensor["scale"].as_f64().filter(|_| with_scale) {
+        let recorded = RecordedOutput::read(folder);
+        let tensor = |tensor: &RecordedTensor| {
+            let mut data = gst::Buffer::with_size(tensor.bytes().len()).unwrap();
+            data.get_mut().unwrap().copy_from_slice(0, tensor.bytes()).unwrap();
+            let made = NewTensor::new(&tensor.name, tensor.element, &tensor.shape, data).unwrap();
+            match tensor.quantization.filter(|_| with_scale) {
                 None => made,
-                Some(scale) => {
-                    let zero_point = tensor["zero_point"].as_i64().unwrap() as i32;
-                    made.with_quantization(Quantization::new(scale as f32, zero_point).unwrap())
-                }
+                Some(quantization) => made.with_quantization(quantization),
             }
         };
-        let tensors = case["tensors"].as_object().unwrap().iter().map(tensor).collect();
-        let [width, height] = numbers(&case["model_input"])[..] else { panic!("{text}") };
-        // There, a score equal to the threshold is below it.
-        let score = (case["score_threshold"].as_f64().unwrap() as f32).next_up();
-        let iou = case["iou_threshold"].as_f64().unwrap() as f32;
-        let thresholds = format!("score-threshold={score} iou-threshold={iou} max-detections=0");
-        let survivors = std::fs::read_to_string(folder.join("expected.csv")).unwrap();
-        let object = |line: &str| {
-            let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
-            let [x1, y1, x2, y2, score, class, ..] = numbers[..] else { panic!("{line}") };
+        let RecordedOutput { score_threshold, iou_threshold, model: [width, height], .. } =
+            recorded;
+        let thresholds = format!(
+            "score-threshold={score_threshold} iou-threshold={iou_threshold} max-detections=0"
+        );
+        let method = if recorded.needs_suppression { "" } else { " method=none" };
+        let coordinates = if recorded.is_normalized { " coordinates=normalized" } else { "" };
+        let object = |row: Vec<f32>| {
+            let numbers: Vec<f64> = row.into_iter().map(f64::from).collect();
+            let [x1, y1, x2, y2, score, class, ..] = numbers[..] else { panic!("{numbers:?}") };
             let (width, height) = (width as f64, height as f64);
             let (x1, x2) = (x1.clamp(0.0, width), x2.clamp(0.0, width));
             let (y1, y2) = (y1.clamp(0.0, height), y2.clamp(0.0, height));
             (class as i32, score, [x1, y1, x2, y2])
         };
-        let mut expected: Vec<Object> = survivors.lines().skip(1).map(object).collect();
+        let mut expected: Vec<Object> =
+            rows(&folder.join("expected.csv")).into_iter().map(object).collect();
         expected.retain(|(_, _, [x1, y1, x2, y2])| x2 > x1 && y2 > y1);
-        Self { tensors, size: [width, height], thresholds, expected }
+        Self {
+            tensors: recorded.tensors.iter().map(tensor).collect(),
+            size: [width, height],
+            thresholds,
+            properties: format!("{method}{coordinates}"),
+            expected,
+        }
     }
 
-    /// The regions of one frame, and the messages.
+    /// Returns the regions of one frame, and the messages.
     fn run(self, properties: &str) -> (Vec<Object>, Ended) {
         let [width, height] = self.size;
         let pipeline = parse(&format!(
@@ -151,10 +114,6 @@ impl Case {
     }
 }
 
-fn numbers(value: &Value) -> Vec<usize> {
-    value.as_array().unwrap().iter().map(|side| side.as_u64().unwrap() as usize).collect()
-}
-
 fn sorted(mut objects: Vec<Object>) -> Vec<Object> {
     objects.sort_by(|a, b| {
         let edges = a.2.partial_cmp(&b.2).expect("edges are numbers");
@@ -163,7 +122,7 @@ fn sorted(mut objects: Vec<Object>) -> Vec<Object> {
     objects
 }
 
-/// What differs between the regions and the expected survivors; `None` if nothing does.
+/// Describes how the regions differ from the expected survivors. Returns `None` if they are equal.
 fn difference(found: Vec<Object>, expected: Vec<Object>) -> Option<String> {
     if found.len() != expected.len() {
         return Some(format!("{} regions, expected {}", found.len(), expected.len()));
@@ -179,12 +138,13 @@ fn difference(found: Vec<Object>, expected: Vec<Object>) -> Option<String> {
 #[test]
 fn recorded_outputs_have_the_expected_regions_and_no_warning() {
     let mut differences = Vec::new();
-    for (name, properties) in CASES {
+    for (name, decoder) in cases() {
         let Some(folder) = data::path(&format!("data/models2026/{name}")) else { return };
         let mut case = Case::read(&folder, true);
         let expected = std::mem::take(&mut case.expected);
         assert!(!expected.is_empty(), "{name}");
-        let (found, ended) = case.run(properties);
+        let properties = format!("decoder={decoder}{}", case.properties);
+        let (found, ended) = case.run(&properties);
         if let Some(error) = ended.error {
             differences.push(format!("{name}: {error}"));
             continue;
@@ -231,9 +191,8 @@ fn an_output_with_one_scale_for_boxes_scores_and_classes_is_warned_of() {
 #[test]
 fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
     let mut found = Vec::new();
-    for (case, right) in CASES {
+    for (case, right) in cases() {
         let Some(folder) = data::path(&format!("data/models2026/{case}")) else { return };
-        let right = right.split(' ').next().unwrap().trim_start_matches("decoder=");
         for decoder in Nms::decoders().filter(|&decoder| decoder != right) {
             let mut read = Case::read(&folder, true);
             for (index, tensor) in read.tensors.iter_mut().enumerate() {
@@ -248,15 +207,14 @@ fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// An export with boxes from 0 to 1 and keypoints in pixels, in one tensor.
 #[test]
 fn keypoints_of_another_unit_than_the_boxes_are_warned_of_and_can_be_described() {
-    let Some(folder) = data::path("data/models2026/03_pose_yolov8_tflite_224/bus") else { return };
+    let Some(folder) = data::path(&format!("data/models2026/{OTHER_UNIT}")) else { return };
     let case = Case::read(&folder, true);
     let (found, ended) = case.run("decoder=yolov8-pose coordinates=normalized");
     assert_eq!((found.len(), ended.error), (3, None));
     let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
-    let start = "51 of 51 keypoints are far from their boxes, so they are no keypoints, or have another unit";
+    let start = "51 of 51 keypoints are far from their boxes, so they are not keypoints, or have another unit";
     assert!(warning.contains(start), "{warning}");
 
     let text = "name = pose\n\

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings of `nmsfilter`, each given once per run.
+//! Warnings of `nmsfilter` that are posted once per run.
 
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 
-/// `count` windows that do not overlap.
+/// Returns `count` windows that do not overlap.
 fn windows(count: usize) -> NewTensor {
     init();
     let rows = (0..count).flat_map(|i| [(i % 60) as f32 * 10.0, (i / 60) as f32 * 10.0, 8.0, 0.9]);
     NewTensor::from_vec::<f32>("windows", &[count, 4], rows.collect()).unwrap()
 }
 
-/// Runs three frames of 640x480 with these tensors through these elements, of which the last is named
+/// Runs three frames of 640x480 with these tensors through `elements`, of which the last is named
 /// `nms`. Returns the number of regions of each frame, and the messages.
 fn frames(elements: &str, tensors: Vec<NewTensor>) -> (Vec<usize>, Ended) {
     let pipeline = parse(&format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nvinfer-config`, and lists of rules by class: the regions, the warnings and the errors.
+//! The property `nvinfer-config`, and lists of class rules: regions, warnings and errors.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use crate::support::scratch::Scratch;
 /// x1, y1, x2, y2, score, class.
 type Row = [f32; 6];
 
-/// The regions of one frame of 640x480 with these rows as an output `[1,N,6]`, and how the pipeline ended.
+/// Runs one frame of 640x480 with these rows as an output `[1,N,6]`. Returns the regions, and the
+/// end of the pipeline.
 fn ended(properties: &str, rows: &[Row]) -> (Vec<String>, Ended) {
     init();
     let pipeline = parse(&format!(
@@ -30,21 +31,21 @@ fn ended(properties: &str, rows: &[Row]) -> (Vec<String>, Ended) {
     (found, ended)
 }
 
-/// The regions, without errors and warnings.
+/// Returns the regions, after asserting that there were no errors and no warnings.
 fn found(properties: &str, rows: &[Row]) -> Vec<String> {
     let (found, ended) = ended(properties, rows);
     assert_eq!((ended.error, ended.warnings), (None, vec![]), "{properties}");
     found
 }
 
-/// The name of a file with this text in the folder, as a property.
+/// Writes this text to a file in the folder, and returns the property that names it.
 fn config(folder: &Path, text: &str) -> String {
     let path = folder.join("config_infer_primary.txt");
     std::fs::write(&path, text).unwrap();
     format!("nvinfer-config={}", path.display())
 }
 
-/// The keys that DeepStream-Yolo's configuration for YOLOv8 has, and `output-tensor-meta`.
+/// The keys in DeepStream-Yolo's configuration for YOLOv8, and `output-tensor-meta`.
 const YOLOV8: &str = "[property]
 gpu-id=0
 net-scale-factor=0.0039215697906911373
@@ -68,14 +69,14 @@ pre-cluster-threshold=0.25
 topk=300
 ";
 
-/// In a model's input of 640x640, in which the frame is from row 80 to row 560.
+/// Rows in a model's input of 640x640, in which the frame covers rows 80 to 560.
 const ROWS: [Row; 6] = [
     [100.0, 180.0, 200.0, 280.0, 0.9, 0.0],
-    // IoU 0.67 with the first: suppressed, unless the threshold is higher.
+    // The IoU with the first row is 0.67, so this row is suppressed unless the threshold is higher.
     [120.0, 180.0, 220.0, 280.0, 0.8, 0.0],
-    // Of another class.
+    // The class differs.
     [120.0, 180.0, 220.0, 280.0, 0.7, 1.0],
-    // Equal to the threshold of scores, and below it.
+    // The first score equals the score threshold, the second is below it.
     [400.0, 180.0, 440.0, 220.0, 0.25, 2.0],
     [500.0, 180.0, 540.0, 220.0, 0.24, 2.0],
     [400.0, 400.0, 430.0, 420.0, 0.5, 2.0],
@@ -88,7 +89,7 @@ fn a_configuration_of_deepstream_yolo_is_the_only_property_to_set() {
     let folder = Scratch::new();
     std::fs::write(folder.join("labels.txt"), "person;human\n\ncar\nbus\n").unwrap();
     let config = config(&folder, YOLOV8);
-    // The labels are those of nvinfer: before a semicolon, and blank lines are none.
+    // Labels are read like in nvinfer: they end at semicolons, and blank lines are skipped.
     let expected =
         ["person 100,100 100x100", "car 120,100 100x100", "bus 400,320 30x20", "bus 400,100 40x40"];
     assert_eq!(found(&format!("{config} {MODEL}"), &ROWS), expected);
@@ -113,14 +114,15 @@ fn properties_that_are_set_replace_the_configuration() {
     let [person, shifted, car] =
         ["person 100,100 100x100", "person 120,100 100x100", "car 120,100 100x100"];
     assert_eq!(with(""), [person, car]);
-    // The default, but set.
+    // The property is set to its default value.
     assert_eq!(
         with("letterbox=none model-height=480"),
         ["person 100,180 100x100", "car 120,180 100x100"]
     );
     assert_eq!(with("iou-threshold=0.7"), [person, shifted, car]);
     assert_eq!(with("class-iou-thresholds=person:0.7"), [person, shifted, car]);
-    // That of all classes does not replace that of a group; a list does for its classes.
+    // The threshold for all classes does not replace the threshold of a group. A list replaces it
+    // for its classes.
     assert_eq!(with("score-threshold=0.1"), [person, car]);
     assert_eq!(with("score-threshold=0.75"), [person]);
     assert_eq!(with("class-thresholds=bus:0.1"), [person, car, "bus 400,320 30x20"]);
@@ -136,7 +138,7 @@ fn properties_that_are_set_replace_the_configuration() {
     assert_eq!(named, ["a;b 100,100 100x100", "c 120,100 100x100"]);
 }
 
-/// Objects outside of the limits have suppressed others before they are removed.
+/// Objects outside of the limits suppress others before they are removed.
 #[test]
 fn sizes_and_the_region_of_interest_apply_to_survivors() {
     let folder = Scratch::new();
@@ -148,10 +150,10 @@ fn sizes_and_the_region_of_interest_apply_to_survivors() {
     };
     let rows = [
         [10.0, 100.0, 110.0, 200.0, 0.9, 0.0],
-        // Suppressed by the first.
+        // This row is suppressed by the first.
         [15.0, 105.0, 110.0, 200.0, 0.8, 0.0],
         [200.0, 400.0, 230.0, 460.0, 0.7, 1.0],
-        // Beyond the lower edge of the frame: clipped.
+        // This box reaches beyond the lower edge of the frame, so it is clipped.
         [300.0, 440.0, 340.0, 500.0, 0.6, 0.0],
     ];
     let with = |keys: &str, properties: &str| {
@@ -170,14 +172,14 @@ fn sizes_and_the_region_of_interest_apply_to_survivors() {
     assert_eq!(with("roi-bottom-offset=20", ""), [first, second]);
     assert_eq!(with("roi-bottom-offset=21", ""), [first]);
     assert_eq!(with("roi-bottom-offset=2000000000", ""), [""; 0]);
-    // Sizes that are properties exclude candidates before.
+    // Size limits of properties exclude candidates before suppression.
     assert_eq!(with("", "max-size=99"), ["class-0 15,105 95x95", second, last]);
     assert_eq!(with("detected-max-w=20", "max-size=200"), [first, second, last]);
     assert_eq!(with("detected-max-w=20", "class-sizes=0:..99x99"), ["class-0 15,105 95x95", last]);
 }
 
 #[test]
-fn keys_of_single_classes_apply_to_these() {
+fn keys_of_single_classes_apply_only_to_them() {
     let folder = Scratch::new();
     let text = |keys: &str| {
         format!(
@@ -188,7 +190,7 @@ fn keys_of_single_classes_apply_to_these() {
     let box_of = |x: f32, score, class| [x, 0.0, x + 10.0, 10.0, score, class];
     let mut rows: Vec<Row> = Vec::new();
     for class in [0.0, 1.0, 2.0] {
-        // IoU 0.54 of the first two.
+        // The IoU of the first two boxes is 0.54.
         rows.extend(
             [(0.0, 0.9), (3.0, 0.8), (50.0, 0.7)]
                 .map(|(x, score)| box_of(100.0 * class + x, score, class)),
@@ -202,7 +204,7 @@ fn keys_of_single_classes_apply_to_these() {
         lefts.sort_by_key(|left| left.parse::<u32>().unwrap());
         lefts
     };
-    // nvinfer's defaults: 0.2 and 0.3.
+    // These are nvinfer's defaults, 0.2 and 0.3.
     assert_eq!(with(""), ["0", "50", "100", "150", "200", "250"]);
     assert_eq!(
         with("[class-attrs-1]\nnms-iou-threshold=0.6"),
@@ -233,7 +235,7 @@ fn lists_of_classes_need_no_configuration() {
     assert_eq!(with(""), 2);
     assert_eq!(with("class-iou-thresholds=0:0.7"), 3);
     assert_eq!(with("iou-threshold=0.7 class-iou-thresholds=0:0.45"), 2);
-    // The box of class 1 has the lower rank, and IoU 0.67 with the first.
+    // The box of class 1 has the lower rank, and an IoU of 0.67 with the first box.
     assert_eq!(with("class-agnostic=true"), 1);
     assert_eq!(with("class-agnostic=true class-iou-thresholds=1:0.7"), 2);
     assert_eq!(with("class-agnostic=true class-iou-thresholds=0:0.7"), 2);
@@ -243,7 +245,7 @@ fn lists_of_classes_need_no_configuration() {
 }
 
 #[test]
-fn what_is_not_followed_is_a_warning_at_the_start() {
+fn keys_that_are_not_obeyed_give_a_warning_at_the_start() {
     let folder = Scratch::new();
     let text = YOLOV8.replace("labelfile-path", "#").replace("cluster-mode=2", "cluster-mode=1");
     let (found, ended) = ended(&format!("{} {MODEL}", config(&folder, &text)), &ROWS);
@@ -290,7 +292,7 @@ fn keys_that_nvinfer_ignores_are_warnings_and_those_that_it_knows_are_not() {
     assert!(!warnings.iter().any(|warning| warning.contains("nvinfer has no")), "{warnings:?}");
 }
 
-/// The best score is that of no class.
+/// Every class is excluded, so no class has the best score.
 #[test]
 fn a_configuration_that_excludes_all_classes_is_a_warning() {
     let folder = Scratch::new();
@@ -331,7 +333,7 @@ fn a_file_that_cannot_be_used_is_an_error_at_the_start() {
     let path = folder.join("large.txt");
     std::fs::write(&path, vec![b'#'; (1 << 20) + 1]).unwrap();
     let large = error(&format!("nvinfer-config={}", path.display()));
-    assert!(large.contains("more than the 1048576 that are read at most"), "{large}");
+    assert!(large.contains("expected at most 1048576"), "{large}");
     std::fs::write(&path, b"[property]\nx=\xff\n").unwrap();
     let other = error(&format!("nvinfer-config={}", path.display()));
     assert!(other.contains("is not valid UTF-8"), "{other}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `overlap=diou` with each backend. The kernels do not support this measure; the CPU engine does.
+//! `overlap=diou` with each backend. The kernels do not support this measure, and the CPU engine
+//! does.
 
 use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
@@ -8,7 +9,7 @@ use crate::support::engines;
 use crate::support::pipeline::{init, intercept, parse, regions, run, watch};
 
 /// Two boxes of 100 x 100 pixels with centers 40 pixels apart. Their IoU is 6000 / 14000 = 0.429.
-/// DIoU is less by 40^2 / (140^2 + 100^2) = 0.054, which gives 0.375.
+/// DIoU is smaller by 40^2 / (140^2 + 100^2) = 0.054, which gives 0.375.
 fn windows() -> NewTensor {
     init();
     let windows = vec![10.0f32, 10.0, 100.0, 0.9, 50.0, 10.0, 100.0, 0.8];
@@ -95,7 +96,7 @@ fn backend_auto_decodes_device_tensors_on_the_cpu_with_diou_and_on_the_gpu_with_
             gst::PadProbeReturn::Ok
         }
     });
-    // The engine of the latest frame, and the launches up to it.
+    // Collects the engine of each frame, and the number of launches so far.
     let seen = watch(&pipeline, "nms", move |_| {
         let stats = nms.property::<gst::Structure>("stats");
         (stats.get::<String>("engine").unwrap(), stats.get::<u64>("launches").unwrap())

@@ -10,7 +10,8 @@ use crate::support::pipeline::{Ended, Region, init, intercept, parse, regions, r
 const ANCHORS: usize = 20;
 const SCALE: f32 = 1.0 / 256.0;
 
-/// The output of a YOLOv8 with normalized coordinates: two objects of classes 0 and 1, in the steps of [`SCALE`].
+/// Returns the output of a YOLOv8 with normalized coordinates: two objects of the classes 0 and 1,
+/// in steps of [`SCALE`].
 fn steps() -> Vec<i32> {
     let mut steps = vec![0; 6 * ANCHORS];
     for (anchor, column) in
@@ -48,7 +49,8 @@ fn quantization(scale: f32, zero_point: i32) -> Quantization {
     Quantization::new(scale, zero_point).unwrap()
 }
 
-/// The regions of each of three frames of 256x256 with this tensor, and the messages. Before frame 1, `change` is set.
+/// Returns the regions of each of three frames of 256x256 with this tensor, and the messages. The
+/// property in `change` is set before frame 1.
 fn stream(
     properties: &str,
     tensor: NewTensor,
@@ -84,7 +86,7 @@ fn error_of(properties: &str, tensor: NewTensor) -> String {
 }
 
 #[test]
-fn quantized_tensors_have_the_regions_of_their_numbers() {
+fn quantized_tensors_have_the_regions_of_their_dequantized_numbers() {
     let expected = regions_of("", floats());
     assert_eq!(
         expected,
@@ -106,7 +108,7 @@ fn the_property_has_the_quantization_where_the_metadata_has_none() {
 }
 
 #[test]
-fn the_property_replaces_that_of_the_metadata() {
+fn the_property_replaces_the_quantization_of_the_metadata() {
     let expected = regions_of("", floats());
     let property = format!("quantization={ID}:0.00390625:-128");
     let wrong = signed().with_quantization(quantization(0.001, 7));
@@ -137,7 +139,7 @@ fn an_invalid_entry_is_an_error_that_names_it() {
         let message = error_of(&format!("quantization={value}"), signed());
         assert!(message.starts_with(expected), "{value}: {message}");
     }
-    // The scale of elements that are numbers themselves has no effect.
+    // A quantization does not apply to floating-point elements.
     let message = error_of(&format!("quantization={ID}:1:0"), floats());
     assert!(
         message.starts_with(&format!("quantization: there is no tensor {ID} of type")),
@@ -149,7 +151,7 @@ fn an_invalid_entry_is_an_error_that_names_it() {
 fn a_change_comes_into_force_with_the_next_frame() {
     let tensor = || signed().with_quantization(quantization(SCALE, -128));
     let all = regions_of("", tensor());
-    // Scores of half the size: 0.45 and 0.39.
+    // All numbers are halved, so the scores are 0.45 and 0.39.
     let (seen, ended) = stream(
         "score-threshold=0.4 coordinates=pixels model-width=1 model-height=1",
         tensor(),
@@ -162,7 +164,7 @@ fn a_change_comes_into_force_with_the_next_frame() {
 
 #[test]
 fn one_scale_for_boxes_and_scores_is_warned_of_at_once() {
-    // Coordinates of 640 pixels in 256 steps: scores are 0, 2.5, 5 and so on.
+    // If 256 steps cover the coordinates of 640 pixels, scores can only be 0, 2.5, 5 and so on.
     for (scale, is_coarse) in [(2.5, true), (0.05, true), (0.049, false)] {
         let tensor = unsigned().with_quantization(quantization(scale, 0));
         let (_, ended) = stream("score-threshold=1 coordinates=pixels", tensor, None);

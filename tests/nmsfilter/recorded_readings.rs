@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded outputs of detectors, read by each decoder that accepts their shape: the right reading gives no
-//! warning, and others give the warnings of this table.
+//! Recorded outputs of detectors, read by each decoder that accepts their shape. The correct
+//! reading gives no warning. Each wrong reading gives the warnings in this table.
 //!
-//! The recordings are not part of the project; the tests skip themselves without them. The frame has the size of
-//! the model's input.
+//! The recordings are not part of the project, and the tests skip themselves without them. The
+//! frame has the size of the model's input.
 
 use crate::support::data;
 use crate::support::pipeline::{parse, run};
 use crate::support::scratch::ScratchFile;
 
-/// A part of each warning.
+/// A characteristic part of each warning.
 const SIX_COLUMNS: &str = "reads rows of six numbers in tensor";
-const SCORE: &str = "are probabilities from 0 to 1, so the tensors are of another model family";
+const SCORE: &str = "are probabilities from 0 to 1, so the tensors belong to another model family";
 const UNBOUNDED: &str = "scores above 1 are not probabilities";
 const NORMALIZED: &str = "within the first pixel";
 const CORNER: &str = "in the upper left corner";
 const REJECTED: &str = "anchors rejected: ";
 const HUGE: &str = "many times larger than the model's input";
 const NO_BACKGROUND: &str = "and in a detector's output most are background";
-/// Nothing is found.
+/// The warning that nothing was found.
 const SILENCE: &str = "no detection in 3 frames: ";
 const LABELS: &str = "so labels are probably wrong";
 
-/// One reading: properties, and the warnings.
+/// A reading: properties, and the expected warnings.
 type Reading = (&'static str, &'static [&'static str]);
 
 struct Recording {
-    /// The folder of the tensors.
+    /// Folder of the tensors.
     case: &'static str,
-    /// Their files, without extension.
+    /// Files of the tensors, without extension.
     tensors: &'static [&'static str],
     /// Width and height of the model's input.
     input: [u32; 2],
-    /// The right readings, of which some families have none.
+    /// Correct readings. Some families have none.
     right: &'static [&'static str],
     wrong: &'static [Reading],
 }
 
 const RECORDINGS: &[Recording] = &[
-    // End to end: x1, y1, x2, y2, score, class.
+    // End-to-end models: x1, y1, x2, y2, score, class.
     Recording {
         case: "01_six_yolo26/bus",
         tensors: &["output0"],
@@ -81,7 +81,7 @@ const RECORDINGS: &[Recording] = &[
             ("decoder=yolov5", &[SIX_COLUMNS, SCORE, NORMALIZED]),
         ],
     },
-    // Rows beyond 4+C: coefficients, keypoints, an angle.
+    // Rows beyond 4+C: coefficients, keypoints or an angle.
     Recording {
         case: "02_seg_yolov8/bus",
         tensors: &["output0"],
@@ -125,7 +125,7 @@ const RECORDINGS: &[Recording] = &[
         tensors: &["output0"],
         input: [640, 640],
         right: &[],
-        // Objectness is 0 for yolov5.
+        // For yolov5, the objectness is 0.
         wrong: &[("decoder=yolov8", &[SCORE, NORMALIZED]), ("decoder=yolov5", &[SILENCE])],
     },
     Recording {
@@ -149,7 +149,7 @@ const RECORDINGS: &[Recording] = &[
         right: &[],
         wrong: &[("decoder=yolov8", &[SCORE]), ("decoder=yolov5", &[SCORE])],
     },
-    // DETR: logits, and boxes of center and size from 0 to 1.
+    // DETR: logits, and boxes as center and size from 0 to 1.
     Recording {
         case: "05_detr_deimv2/bus",
         tensors: &["logits", "pred_boxes"],
@@ -179,7 +179,7 @@ const RECORDINGS: &[Recording] = &[
         wrong: &[
             ("decoder=boxes coordinates=normalized", &[REJECTED]),
             ("decoder=boxes box-format=center coordinates=normalized", &[HUGE]),
-            // Wrong, and not detected: boxes of these sizes are possible.
+            // This wrong reading is not detected: boxes of these sizes are possible.
             ("decoder=boxes box-format=center", &[]),
         ],
     },
@@ -195,7 +195,7 @@ const RECORDINGS: &[Recording] = &[
         tensors: &["output0"],
         input: [320, 320],
         right: &["decoder=yolov8 num-classes=80 coordinates=normalized"],
-        // Objectness is 0 for yolov5.
+        // For yolov5, the objectness is 0.
         wrong: &[("decoder=yolov8 num-classes=80", &[NORMALIZED]), ("decoder=yolov5", &[SILENCE])],
     },
     // YOLOX before its decode step.
@@ -217,13 +217,13 @@ const RECORDINGS: &[Recording] = &[
         right: &[],
         wrong: &[("decoder=yolox", &[CORNER]), ("decoder=yolov8", &[CORNER])],
     },
-    // Offsets from anchors, or from grid cells.
+    // Offsets from anchors or from grid cells.
     Recording {
         case: "07_ssd_raw/nnstreamer0",
         tensors: &["scores"],
         input: [300, 300],
         right: &[],
-        // Objectness is negative for yolov5.
+        // For yolov5, the objectness is negative.
         wrong: &[("decoder=yolov5", &[SILENCE])],
     },
     Recording {
@@ -262,7 +262,7 @@ const RECORDINGS: &[Recording] = &[
         right: &[],
         wrong: &[("decoder=yolov8", &[SCORE, CORNER])],
     },
-    // Boxes and scores. Those of TensorFlow begin with y.
+    // Boxes and scores. In TensorFlow's boxes, y comes first.
     Recording {
         case: "07_ssd_tf_postprocess/nnstreamer0",
         tensors: &["boxes", "scores"],
@@ -270,7 +270,7 @@ const RECORDINGS: &[Recording] = &[
         right: &[],
         wrong: &[
             ("decoder=boxes", &[NORMALIZED]),
-            // Wrong, and not detected: x and y are exchanged.
+            // This wrong reading is not detected: x and y are exchanged.
             ("decoder=boxes coordinates=normalized", &[]),
         ],
     },
@@ -290,8 +290,9 @@ const RECORDINGS: &[Recording] = &[
     },
 ];
 
-/// The warnings of three frames of this size with these recordings (properties of `tensorreplay`). The CPU engine
-/// decodes them: the other has the same result, and an emulated GPU takes minutes for suppressing thousands of boxes.
+/// Returns the warnings of three frames of this size with these recordings (properties of
+/// `tensorreplay`). The CPU engine decodes them: other engines have equal results, and an emulated
+/// GPU would take minutes to suppress thousands of boxes.
 fn warnings(recordings: &[String], [width, height]: [u32; 2], properties: &str) -> Vec<String> {
     let replays: String =
         recordings.iter().map(|recording| format!("! tensorreplay {recording} ")).collect();
@@ -304,7 +305,7 @@ fn warnings(recordings: &[String], [width, height]: [u32; 2], properties: &str) 
     ended.warnings
 }
 
-/// What differs from the expected warnings; `None` if nothing does.
+/// Describes how the warnings differ from the expected ones. Returns `None` if they are equal.
 fn difference(
     recordings: &[String],
     input: [u32; 2],
@@ -353,7 +354,7 @@ fn outputs_of_yolov5_and_yolov8_give_warnings_if_they_are_misread() {
                 ("decoder=yolox coordinates=normalized", &[]),
                 ("decoder=yolov5", &[NORMALIZED]),
                 ("decoder=yolov8", &[NORMALIZED]),
-                // Objectness is read as the score of class 0.
+                // The objectness is read as the score of class 0.
                 ("decoder=yolov8 coordinates=normalized", &[NO_BACKGROUND]),
             ][..],
         ),
@@ -363,7 +364,7 @@ fn outputs_of_yolov5_and_yolov8_give_warnings_if_they_are_misread() {
             &[
                 ("decoder=yolov8 coordinates=normalized", &[]),
                 ("decoder=yolov8", &[NORMALIZED]),
-                // The class scores of persons are 0 for yolov5.
+                // For yolov5, the class scores of persons are 0.
                 ("decoder=yolov5 coordinates=normalized", &[SILENCE]),
             ],
         ),

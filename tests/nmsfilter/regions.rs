@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions that `nmsfilter` attaches: rectangles, structures, labels.
+//! Regions that `nmsfilter` attaches: rectangles, structures and labels.
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
@@ -44,7 +44,8 @@ fn tensor(id: &str, shape: &[usize], elements: &[f32]) -> NewTensor {
     NewTensor::from_vec(id, shape, elements.to_vec()).unwrap()
 }
 
-/// The result of `extract` for one frame of this size with these tensors after `nmsfilter`.
+/// Runs one frame of this size with these tensors through `nmsfilter`, and returns the result of
+/// `extract`.
 fn frame<T: Send + 'static>(
     size: &str,
     properties: &str,
@@ -73,7 +74,7 @@ fn rects(size: &str, properties: &str, tensors: Vec<NewTensor>) -> Vec<(u32, u32
     })
 }
 
-/// Boxes that do not overlap, as corners, with a score for each of three classes.
+/// Returns boxes that do not overlap, as corners, with scores for three classes.
 fn boxes() -> Vec<NewTensor> {
     let corners = [
         [10.0, 20.0, 40.0, 60.0],
@@ -107,8 +108,9 @@ fn survivors_become_regions_in_descending_score() {
     assert_eq!(ids, [0, 1, 2, 3]);
 }
 
-/// The ids of the regions behind two `nmsfilter` of which the second reads tensors that are attached after the
-/// first; `foreign` are ids of regions that are attached before both.
+/// Returns the ids of the regions after two `nmsfilter` elements. The tensors for the second
+/// element are attached after the first. `foreign` has the ids of regions that are attached before
+/// both.
 fn ids_behind_two(foreign: &'static [i32]) -> Vec<i32> {
     let pipeline = parse(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
@@ -136,7 +138,7 @@ fn ids_behind_two(foreign: &'static [i32]) -> Vec<i32> {
 #[test]
 fn ids_continue_after_those_on_the_buffer() {
     assert_eq!(ids_behind_two(&[]), [0, 1, 2]);
-    // The id of regions whose element sets none is 0.
+    // The id is 0 if an element does not set it.
     assert_eq!(ids_behind_two(&[0, 0]), [0, 0, 1, 2, 3]);
     assert_eq!(ids_behind_two(&[41, 7]), [41, 7, 42, 43, 44]);
     assert_eq!(ids_behind_two(&[-1, -5]), [-1, -5, 0, 1, 2]);
@@ -206,7 +208,7 @@ fn classes_are_selected_by_the_labels_that_regions_have() {
     };
     assert_eq!(with_file(&[("classes", r"cup\, glass")]), [100]);
     assert_eq!(with_file(&[("classes", r" class-1 , cup\, glass ")]), [100, 400, 10]);
-    // A backslash before another character is itself; two are one.
+    // A backslash before an ordinary character stands for itself. Two backslashes stand for one.
     assert_eq!(with_file(&[("classes", r"a:b\c")]), [200]);
     assert_eq!(with_file(&[("classes", r"a:b\\c")]), [200]);
     assert_eq!(with_file(&[("class-thresholds", r"cup\, glass:0.95,a:b\c:0.7")]), [400, 10]);
@@ -220,11 +222,11 @@ fn min_size_and_max_size_are_in_pixels_of_the_frame() {
         lefts.sort_unstable();
         lefts
     };
-    // Sides are 30 x 40, 20 x 20, 100 x 200 and 80 x 80.
+    // Boxes have the sizes 30 x 40, 20 x 20, 100 x 200 and 80 x 80.
     assert_eq!(lefts("min-size=30"), [10, 200, 400]);
     assert_eq!(lefts("max-size=80"), [10, 100, 400]);
     assert_eq!(lefts("min-size=21 max-size=79"), [10]);
-    // The frame is half the model's size, so sides are halved.
+    // The frame is half as large as the model's input, so sides are halved.
     let half = "model-width=1280 model-height=960";
     assert_eq!(lefts(&format!("{half} min-size=15")), [5, 100, 200]);
     assert_eq!(lefts(&format!("{half} max-size=40")), [5, 50, 200]);
@@ -261,11 +263,12 @@ fn boxes_are_clipped_to_the_frame() {
     assert_eq!(found[0].edges, [0.0, 0.0, 30.0 / 640.0, 20.0 / 480.0]);
     assert_eq!(found[1].rect, (620, 470, 20, 10));
     assert_eq!(found[1].edges[2..], [1.0, 1.0]);
-    // Less than a pixel wide; its region has one pixel.
+    // The box is less than a pixel wide, and its region has one pixel.
     assert_eq!(found[2].rect, (639, 100, 1, 9));
 }
 
-/// With letterbox the model's input of 640x640 has the frame of 640x480 between borders of 80 rows.
+/// With a letterbox, the model's input of 640x640 contains the frame of 640x480 between borders of
+/// 80 rows.
 #[test]
 fn a_box_outside_the_frame_does_not_count_toward_limits_and_suppresses_none() {
     let windows = |first: [f32; 4]| {
@@ -279,7 +282,7 @@ fn a_box_outside_the_frame_does_not_count_toward_limits_and_suppresses_none() {
         // The box touches the frame from outside.
         ("", [640.0, 10.0, 50.0, 0.9]),
         ("", [-50.0, 10.0, 50.0, 0.9]),
-        // In a border.
+        // The box is in a border.
         (letterbox, [10.0, 20.0, 60.0, 0.9]),
         (letterbox, [10.0, 560.0, 60.0, 0.9]),
     ] {
@@ -290,7 +293,7 @@ fn a_box_outside_the_frame_does_not_count_toward_limits_and_suppresses_none() {
             assert_eq!(found, expected[..left], "{properties} {limit} {best:?}");
         }
     }
-    // The first box conflicts with the second, but it is outside the frame.
+    // The first box conflicts with the second, but is outside of the frame.
     let pair = [[-30.0, 10.0, 30.0, 0.9], [-29.0, 10.0, 30.0, 0.8]];
     let pair = vec![tensor("windows", &[2, 4], pair.as_flattened())];
     assert_eq!(rects(VGA, "", pair), [(0, 10, 1, 30)]);
@@ -362,7 +365,8 @@ fn boxes_are_mapped_from_the_letterboxed_model_input_to_the_frame() {
     let window = || vec![tensor("windows", &[1, 4], &[160.0, 200.0, 64.0, 0.9])];
     let size = "width=1920,height=1080";
     let model = "model-width=640 model-height=640";
-    // Stretched: 3 by 1.6875. Letterboxed: 3 by 3, after 140 rows of border above.
+    // The scale is 3 and 1.6875 if the frame is stretched, or 3 and 3 below 140 rows of border if
+    // it is letterboxed.
     let rect =
         |letterbox: &str| rects(size, &format!("{model} letterbox={letterbox}"), window())[0];
     assert_eq!(rect("none"), (480, 338, 192, 108));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties that are changed one after the other while frames are decoded: the values in force, and
-//! the warnings.
+//! Properties that change in turn while frames are decoded: the values in force, and the warnings.
 
 use gst::glib;
 use gst::glib::translate::IntoGlib;
@@ -15,7 +14,7 @@ use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watc
 /// The number of a frame, and the property and value that are set before it.
 type Change = (u64, &'static str, &'static str);
 
-/// A box of 40 x 40 pixels, class 0 of two.
+/// Returns a box of 40 x 40 pixels with class 0 of two.
 fn output() -> NewTensor {
     init();
     let mut elements = vec![0.0; 6 * 10];
@@ -25,8 +24,8 @@ fn output() -> NewTensor {
     NewTensor::from_vec("yolo-v8-out", &[1, 6, 10], elements).unwrap()
 }
 
-/// The regions of each frame, and the messages, of a stream with these changes at 50 frames per
-/// second.
+/// Runs a stream at 50 frames per second with these changes. Returns the regions of each frame, and
+/// the messages.
 fn stream(frames: u64, changes: &'static [Change]) -> (Vec<String>, Ended) {
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480,\
@@ -104,7 +103,7 @@ const INVALID: [(&[Change], &str); 11] = [
 #[test]
 fn invalid_settings_leave_the_earlier_ones_in_force_and_give_one_warning() {
     for (changes, expected) in INVALID {
-        // 150 frames are three seconds.
+        // 150 frames take three seconds.
         let (seen, ended) = stream(150, changes);
         assert_eq!(ended.error, None, "{changes:?}");
         assert_eq!(seen, [UNSCALED; 150], "{changes:?}");

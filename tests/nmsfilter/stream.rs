@@ -22,7 +22,7 @@ fn count(buffer: &gst::BufferRef) -> usize {
 
 #[test]
 fn tensors_of_other_shapes_and_decoders_are_decoded_from_frame_to_frame() {
-    // Ten anchors, of which the first two are candidates.
+    // There are ten anchors, of which the first two are candidates.
     let yolov8 = |id: &str| {
         let mut elements = vec![0.0; 60];
         for (number, columns) in
@@ -58,7 +58,7 @@ fn properties_set_before_a_buffer_apply_to_that_buffer() {
         "videotestsrc name=in num-buffers=60 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
     );
-    // Two boxes with an IoU of a third, and scores of 0.9 and 0.5.
+    // The two boxes have an IoU of a third, and scores of 0.9 and 0.5.
     let tensor = windows(&[[10.0, 10.0, 20.0, 0.9], [20.0, 10.0, 20.0, 0.5]]);
     intercept(&pipeline, "in", move |buffer| attach(buffer, &tensor).unwrap());
     let nms = pipeline.by_name("nms").unwrap();
@@ -82,7 +82,8 @@ fn properties_set_before_a_buffer_apply_to_that_buffer() {
     assert_eq!(run(&pipeline).error, None);
     let expected: Vec<usize> = (0..60)
         .map(|frame| match (frame % 5, frame % 3, frame % 2) {
-            // Class 0 is excluded; or the second score is below the threshold; or nothing is suppressed.
+            // Class 0 is excluded, or the second score is below the threshold, or nothing is
+            // suppressed.
             (0, _, _) => 0,
             (_, 0, _) => 1,
             (_, 2, _) => 2,
@@ -154,7 +155,7 @@ fn stats_have_the_counts_of_frames_candidates_and_bytes() {
         "videotestsrc name=in num-buffers=10 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms ! fakesink",
     );
-    // Two candidates, one of which survives. A box outside the frame and a score that is not a
+    // Two candidates, one of which survives. A box outside of the frame and a score that is not a
     // number are rejected.
     let tensor = windows(&[
         [10.0, 10.0, 20.0, 0.9],
@@ -179,7 +180,7 @@ fn stats_have_the_counts_of_frames_candidates_and_bytes() {
         ("candidates", 8 * 2),
         ("survivors", 8),
         ("rejected", 8 * 2),
-        // Five windows are uploaded; the counts and one survivor are downloaded.
+        // Five windows are uploaded. The counts and one survivor are downloaded.
         ("bytes-uploaded", if on_gpu { 8 * 5 * 16 } else { 0 }),
         ("bytes-downloaded", if on_gpu { 8 * (32 + 28) } else { 0 }),
         ("launches", if on_gpu { 8 } else { 0 }),
@@ -207,7 +208,7 @@ fn one_stats_message_is_posted_at_the_end_of_the_stream_or_at_stop() {
     while seen.lock().unwrap().is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // The state NULL flushes the pipeline's bus, so only the element is stopped.
+    // The state NULL would flush the pipeline's bus, so only the element is stopped.
     let nms = live.by_name("nms").unwrap();
     nms.set_locked_state(true);
     nms.set_state(gst::State::Ready).unwrap();

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds a part of NVIDIA DeepStream's runtime for tests, on Debian 12 or Ubuntu 24.04 (x86_64).
+# Builds a part of NVIDIA DeepStream's runtime for tests on Debian 12 or Ubuntu 24.04 (x86_64).
 #
 #   tests/nvidia/build.sh SOURCES OUT [--no-gpu]
 #
 #   SOURCES   includes and src of the public repository NVIDIA/DeepStream at version 9.1
-#   OUT       receives lib/, plugins/ (gst-inspect-1.0 lists the elements), include/ and env.sh, to be sourced by
-#             bash. An earlier kit there is replaced only if everything worked.
-#   --no-gpu  adds a driver without devices (libcuda.so.1), with which the libraries load where there is no NVIDIA
-#             driver, and host/, with which nvinfer runs there: CUDA's runtime and surfaces on the host's memory, and a
-#             function that scales no pixels. A kit for a machine with a GPU must be built without it.
+#   OUT       gets lib/, plugins/ (gst-inspect-1.0 lists the elements), include/, and env.sh for sourcing from bash.
+#             An earlier kit there is replaced only if everything worked.
+#   --no-gpu  adds a driver without devices (libcuda.so.1), so that the libraries load without an NVIDIA driver, and
+#             host/, with which nvinfer runs in host memory: CUDA's runtime, surfaces, and a function that does not
+#             scale any pixels. A kit for a machine with a GPU must be built without this option.
 #
-# Python packages have NVIDIA's libraries of metadata and surfaces, nvvideoconvert and nvv4l2decoder. Compiled from
-# source: the new nvstreammux, nvinfer with its library, nvmsgconv with its library, nvdspreprocess. TensorRT is in
-# neither; nvinfer's library is linked with an engine that answers with recorded outputs (tensorrt/recorded.cpp).
-# Python packages are kept in NVIDIA_KIT_CACHE (default: ~/.cache/deepstream-kit).
+# NVIDIA's libraries for metadata and surfaces, nvvideoconvert and nvv4l2decoder come from Python packages. The new
+# nvstreammux, nvinfer and nvmsgconv with their libraries, and nvdspreprocess are compiled from source. An engine that
+# returns recorded outputs replaces TensorRT (tensorrt/recorded.cpp). The Python packages are kept in NVIDIA_KIT_CACHE
+# (default: ~/.cache/deepstream-kit).
 set -Eeuo pipefail
 say() { printf 'build.sh: %s\n' "$*"; }
 die() {
@@ -40,7 +40,7 @@ trap 'rm -rf "$build"' EXIT
 kit=$build/kit lib=$build/kit/lib plugins=$build/kit/plugins
 mkdir -p "$lib" "$plugins" "$kit/include" "$build/driver" "$cache"
 
-# 1. Debian packages: only those that are not installed.
+# 1. Install Debian packages that are not installed yet.
 missing=()
 for package in g++ binutils pkg-config unzip gstreamer1.0-tools libgstreamer1.0-dev libyaml-cpp-dev \
     libgstreamer-plugins-base1.0-dev libegl-dev libv4lconvert0 libjson-glib-dev uuid-dev libprotobuf-dev; do
@@ -54,8 +54,9 @@ if [ ${#missing[@]} -gt 0 ]; then
         "${missing[@]}"; } >"$build/log" 2>&1 || die "apt-get failed: $(tail -3 "$build/log")"
 fi
 
-# 2. Python packages: of each, the headers and the libraries that are needed. unzip's status 11: it has none of
-# one kind. A file that is in no package is noticed when something is linked or loaded.
+# 2. Take the required headers and libraries from each Python package. The exit status 11 of unzip
+#    means that a package has none of one kind. If a file is in no package, linking or loading fails
+#    later.
 say "2. Python packages, kept in $cache"
 for package in nvidia-deepstream-videodecode-cu13==9.0.2 nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 \
     nvidia-nvtx==13.5.25 nvidia-npp==13.0.3.3; do
@@ -71,19 +72,19 @@ cp "$build"/nvidia/{deepstream_videodecode/_libs,cu13/lib}/*.so* "$lib"
 cp -r "$build/nvidia/deepstream_videodecode/_libs/v4l_plugins" "$lib"
 mv "$lib"/libgstnv{videoconvert,video4linux2}.so "$plugins"
 
-# 3. Objects. -w: the sources are NVIDIA's.
+# 3. Compile objects. -w suppresses warnings, because the sources are NVIDIA's.
 say "3. compiles"
 cp "$source"/includes/*.h "$kit/include"
 gst="gstreamer-base-1.0 gstreamer-video-1.0 gstreamer-audio-1.0"
 flags=(-fPIC -DNDEBUG -DDS_VERSION='"9.1.0"' -isystem "$kit/include" -isystem "$batch/include" -isystem "$infer"
     -isystem "$libraries/nvmsgconv" -isystem "$elements/gst-nvdspreprocess/include" -isystem "$here/tensorrt"
     -isystem "$build/nvidia/cu13/include" -isystem "$libraries/nvmsgconv/deepstream_schema"
-    # Of DeepStream's 3D components.
+    # Stubs for DeepStream's 3D components.
     -isystem "$here/../deepstream/nvmsgconv/stubs")
 json="json-glib-1.0 uuid protobuf"
 # shellcheck disable=SC2207  # a list of options
 flags+=($(pkg-config --cflags $gst $json))
-# compile FOLDER FILE...: objects of FILEs in FOLDER.
+# compile FOLDER FILE...: compiles FILEs to objects in FOLDER.
 compile() {
     mkdir -p "$build/$1"
     (cd "$build/$1" && g++ -c -w -std=c++17 "${flags[@]}" "${@:2}") || die "$1 was not compiled"
@@ -96,20 +97,22 @@ compile preprocess "$elements"/gst-nvdspreprocess/*.cpp "$elements/gst-nvmsgconv
 jobs+=($!)
 (cd "$libraries/nvmsgconv" && compile msgconv "$PWD"/nvmsgconv.cpp "$PWD"/deepstream_schema/*.{cpp,cc}) &
 jobs+=($!)
-# Optimized: its times are measured.
+# nvinfer is optimized, because its time is measured.
 compile infer -O2 "$infer"/nvdsinfer_{context_impl,context_impl_output_parsing,context_impl_capi,backend,func_utils}.cpp \
     "$infer/nvdsinfer_dynamic_properties.cpp"
 for job in "${jobs[@]}"; do wait "$job" || exit 1; done
 mkdir "$build/recorded"
 (cd "$build/recorded" && g++ -c -Wall -Wextra -Werror -std=c++17 "${flags[@]}" "$here/tensorrt/recorded.cpp")
 
-# 4. Links. Libraries that are in no package are replaced; DeepStream's old nvstreammux by nothing.
+# 4. Link. Libraries that no package contains are replaced. DeepStream's old nvstreammux is left
+#    out.
 say "4. links"
 shared() { "$1" -shared "${flags[@]}" -o "$2" "${@:3}"; }
 shared gcc "$lib/libnvdsgst_customhelper.so" -w "$events/gst-nvdscustomevent.c"
 shared gcc "$lib/libnvds_utils.so" -x c - <<<'void nvds_version(unsigned *a, unsigned *b) { *a = 9; *b = 1; }'
 shared gcc "$lib/libnvds_nvtxhelper.so" -x c - <<<'void nvtx_helper_push_pop(void) {} void nvtx_helper_start_end(void) {}'
-# A driver whose every function answers that there is no device (100). All is linked with it in any case.
+# Make a driver in which each function reports that there is no device (100). Everything is linked
+# with it in any case.
 { nm -D -u "$lib"/*.so; cat "$build/nvidia/cu13/include/cuda.h"; } | grep -oE '\bcu[A-Z]\w+' | sort -u |
     sed 's/.*/int &(void) { return 100; }/' |
     shared gcc "$build/driver/libcuda.so.1" -Wl,-soname,libcuda.so.1 -x c -
@@ -139,7 +142,8 @@ if [ -n "$no_gpu" ]; then
     done
     gcc -c -Wall -Wextra -Werror "${flags[@]}" -o "$build/cudart.o" "$here/host/cudart.c"
     nm --defined-only "$build/cudart.o" | awk '$2 == "T" { print $3 }' | sort >"$build/defined"
-    # With the driver's functions, in case that another libcuda.so.1 comes first, as that which runs kernels on the host.
+    # Functions of the driver are included, in case another libcuda.so.1, such as the one that runs
+    # kernels on the host, comes first.
     nm -D -u "$lib"/*.so* "$plugins"/*.so | grep -oE '\bcu(da)?[A-Z]\w+' | sort -u | comm -23 - "$build/defined" |
         sed 's/.*/int &(void) { return 801; }/' >"$build/others.c"
     echo 'libcudart.so.13 { global: *; };' >"$build/version"
@@ -147,15 +151,17 @@ if [ -n "$no_gpu" ]; then
         "$build/cudart.o" -w "$build/others.c"
 fi
 cat >"$kit/env.sh" <<'C'
-# To be sourced by bash. It finds its folder, which may be moved.
+# Source this file from bash. It finds its own folder, which may be moved.
 NVIDIA_KIT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export LD_LIBRARY_PATH=$NVIDIA_KIT/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# Without a GPU nvinfer needs $NVIDIA_KIT/host before it; nvvideoconvert does not load with it.
+# Without a GPU, nvinfer needs $NVIDIA_KIT/host in front of this path, with which nvvideoconvert
+# does not load.
 export GST_PLUGIN_PATH=$NVIDIA_KIT/plugins${GST_PLUGIN_PATH:+:$GST_PLUGIN_PATH} USE_NEW_NVSTREAMMUX=yes
 export LIBV4L2_PLUGIN_DIR=$NVIDIA_KIT/lib/v4l_plugins
 C
 
-# 5. Checks that all loads from another folder, and installs it with libraries that GStreamer does not need.
+# 5. Check that everything loads from another folder. Then install it, without the libraries that
+#    GStreamer does not need.
 say "5. checks libraries and elements"
 mv "$kit" "$build/moved"
 export LD_LIBRARY_PATH=$build/driver GST_PLUGIN_PATH= GST_REGISTRY=$build/registry.bin

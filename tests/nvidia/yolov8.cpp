@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A function with which nvinfer parses the output of YOLOv8, `[4+C,N]` (`parse-bbox-func-name=NvDsInferParseYolov8`),
-// as users write it: for each anchor the best class, if its score reaches the class's threshold. nvinfer itself
-// parses outputs of DetectNet only.
+// A function with which nvinfer parses the output of YOLOv8, `[4+C,N]`
+// (`parse-bbox-func-name=NvDsInferParseYolov8`). It is written the way users do it: for each anchor
+// it takes the best class, if its score reaches the class's threshold. nvinfer itself parses only
+// outputs of DetectNet.
 
 #include <vector>
 
@@ -13,7 +14,7 @@ extern "C" bool NvDsInferParseYolov8(const std::vector<NvDsInferLayerInfo> &laye
     if (layers.size() != 1 || layers[0].dataType != FLOAT || layers[0].inferDims.numDims != 2) return false;
     const auto *rows = static_cast<const float *>(layers[0].buffer);
     const unsigned classes = layers[0].inferDims.d[0] - 4, anchors = layers[0].inferDims.d[1];
-    // A row of scores after the other, as they are in memory.
+    // Goes through the scores row by row, in the order of memory.
     static thread_local std::vector<float> best;
     static thread_local std::vector<unsigned> best_class;
     best.assign(rows + 4 * anchors, rows + 5 * anchors);

@@ -14,7 +14,8 @@ rm -rf "$sources" "$packages/package"
 cargo package --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
-# Their files are of 2006: with the time of today (--touch), cargo builds them.
+# The files in the archives are dated 2006. With --touch they get today's date, so that cargo builds
+# them.
 for crate in "$packages"/package/*.crate; do tar --extract --touch --directory "$sources" --file "$crate"; done
 
 # What a user writes. The workspace is for the crates that are not in the registry yet.
@@ -49,7 +50,8 @@ resolver = "3"
 gst-plugin-nmsfilter = { path = "gst-plugin-nmsfilter-0.1.0" }
 nmsfilter-core = { path = "nmsfilter-core-0.1.0" }
 MANIFEST
-# The versions that the tree is tested with. Cargo leaves out what these packages do not use.
+# Use the dependency versions with which the tree is tested. Cargo ignores those that these packages
+# do not need.
 cp Cargo.lock "$sources/"
 
 data=()

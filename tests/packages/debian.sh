@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# debian.sh ROOT FOLDER: builds the Debian packages of this tree, in a copy of it, and installs them with apt in a copy of
-# ROOT (tests/roots/clean.sh), which has this machine's release of Debian and no GStreamer. The elements are found, and a face
-# detector finds faces in a picture. The packages are kept in FOLDER. CARGO_TARGET_DIR and DEB_BUILD_OPTIONS have an effect;
-# ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
+# debian.sh ROOT FOLDER: builds the Debian packages in a copy of this tree, and installs them with
+# apt in a copy of ROOT (tests/roots/clean.sh), which has this machine's Debian release without
+# GStreamer. The elements must be found, and a face detector must find faces in a picture. FOLDER
+# keeps the packages. CARGO_TARGET_DIR and DEB_BUILD_OPTIONS are obeyed. ORT_DYLIB_PATH and
+# NMSFILTER_TEST_DATA have the meanings from tests/run.sh.
 set -euo pipefail
 root=$1 folder=$(realpath -m "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# dpkg-buildpackage writes into the tree and beside it. The files are new ones (--touch): cargo builds what was built from
-# another copy once more.
+# dpkg-buildpackage writes into the tree and beside it. With --touch, the files are new, so that
+# cargo rebuilds what was built from another copy.
 rm -rf "$folder"
 mkdir -p "$folder/nmsfilter"
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create |
@@ -37,14 +38,14 @@ fi
 mkdir -p "$folder/packages"
 cp "$folder"/*.deb c/examples/suppress.c "$folder/packages"
 tests/packages/in_clean_root.sh "$root" "$folder/packages" '
-    # Without libnmsfilter-dev, which needs the headers of GStreamer.
+    # Leaves out libnmsfilter-dev, which needs the headers of GStreamer.
     install /packages/gstreamer1.0-*.deb /packages/libnmsfilter0_*.deb /packages/libnmsfilter-gst0_*.deb
-    # What the packages depend on is enough for their libraries.
+    # The dependencies of the packages must suffice for their libraries.
     if ldd /usr/lib/*/gstreamer-1.0/*.so /usr/lib/*/libnmsfilter*.so.0 | grep "not found"; then refuse "a library is missing"; fi
-    # Pipelines need tools and elements of GStreamer.
+    # Pipelines additionally need tools and elements of GStreamer.
     install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
     /check/picture.sh
-    # A program in C, without GStreamer.
+    # A C program works without GStreamer.
     install /packages/libnmsfilter*.deb gcc libc6-dev pkgconf
     cc -std=c99 /packages/suppress.c -o /tmp/suppress $(pkg-config --cflags --libs nmsfilter)
     /tmp/suppress

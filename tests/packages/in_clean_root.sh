@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# in_clean_root.sh ROOT FOLDER COMMANDS: the commands of a shell, as root, in a copy of ROOT (tests/roots/clean.sh) in which
-# nothing of this tree is but the checks in /check. FOLDER, what is to be tested, is mounted at /packages; ONNX Runtime
-# (ORT_DYLIB_PATH) and the test inputs (NMSFILTER_TEST_DATA) too. The commands can use `install PACKAGE...` and `refuse WHY`.
+# in_clean_root.sh ROOT FOLDER COMMANDS: runs shell commands as root in a copy of ROOT
+# (tests/roots/clean.sh). It contains nothing of this tree except the checks in /check. FOLDER has
+# the files to test, and is mounted at /packages. ONNX Runtime (ORT_DYLIB_PATH) and the test inputs
+# (NMSFILTER_TEST_DATA) are mounted, too. The commands can call `install PACKAGE...` and `refuse
+# WHY`.
 set -euo pipefail
 root=$1 folder=$2 commands=$3
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# picture.sh: run in a root where the plugins are installed, or named by GST_PLUGIN_PATH. GStreamer finds both elements, and
-# a face detector and `nmsfilter` find in a picture the faces that other programs find in it. ORT_DYLIB_PATH is ONNX Runtime's
-# library; NMSFILTER_TEST_DATA is the folder of test inputs: without it there is no picture.
+# picture.sh: runs in a root where the plugins are installed, or are named by GST_PLUGIN_PATH.
+# GStreamer must find both elements. A face detector and `nmsfilter` must find as many faces in a
+# picture as other programs. ORT_DYLIB_PATH names ONNX Runtime's library. NMSFILTER_TEST_DATA is the
+# folder of test inputs; without it, there is no picture.
 set -eu
 export GST_REGISTRY=/tmp/registry.bin
 for element in nmsfilter ortinference; do
@@ -23,5 +24,5 @@ gst-launch-1.0 -m filesrc location="$data/data/images/crowd_selfie.jpg" ! decode
     ! nmsfilter score-threshold=0.25 ! fakesink >/tmp/messages 2>&1 || { cat /tmp/messages; exit 1; }
 survivors=$(sed -n 's/.*nmsfilter-stats.* survivors=(guint64)\([0-9]*\).*/\1/p' /tmp/messages)
 echo "faces in the picture: $survivors"
-# 266 of other programs; decoders of JPEG and ONNX Runtime round differently.
+# Other programs find 266 faces. JPEG decoders and versions of ONNX Runtime round differently.
 [ "$survivors" -ge 250 ] && [ "$survivors" -lt 280 ]

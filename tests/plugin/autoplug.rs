@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tensordecodebin` of GStreamer 1.28, and caps with tensors.
+//! `tensordecodebin` of GStreamer 1.28, and caps that describe tensors.
 
 use gst::prelude::*;
 use gst_analytics::{
@@ -16,7 +16,7 @@ use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
 use crate::support::scratch::ScratchFile;
 use crate::support::{pipeline, skip};
 
-/// The label, the rectangle and the score of each object, and the number of regions.
+/// Label, rectangle and score of each object, and the number of regions.
 type Attached = (Vec<(String, [i32; 4], f32)>, usize);
 
 fn attached(buffer: &gst::BufferRef) -> Attached {
@@ -31,7 +31,7 @@ fn attached(buffer: &gst::BufferRef) -> Attached {
     (objects, buffer.iter_meta::<VideoRegionOfInterestMeta>().count())
 }
 
-/// The factories of the elements in a bin, in the order of the stream.
+/// Returns the factories of the elements in a bin, in the order of the stream.
 fn chain(bin: &gst::Element) -> Vec<String> {
     let mut names = Vec::new();
     let ghost = bin.static_pad("sink").unwrap().downcast::<gst::GhostPad>().unwrap();
@@ -43,7 +43,8 @@ fn chain(bin: &gst::Element) -> Vec<String> {
     names
 }
 
-/// What `tensordecodebin` and `nmsfilter` attach to the frame of these elements, and what is in the bin.
+/// Runs the frame of these elements through `tensordecodebin` and through `nmsfilter`. Returns what
+/// each attaches, and the elements in the bin.
 fn both(model: &StockModel, file: &str, borders: bool) -> Option<([Attached; 2], Vec<String>)> {
     pipeline::init();
     let picture = picture(file)?;
@@ -77,7 +78,7 @@ fn both(model: &StockModel, file: &str, borders: bool) -> Option<([Attached; 2],
     Some(([auto, nms], chain))
 }
 
-/// GStreamer's decoders for the groups of tensors of these models.
+/// GStreamer's decoders for the tensor groups of these models.
 const STOCK: [&str; 2] = ["yolov8tensordec", "ultralightfacedetectortensordec"];
 
 fn set_ranks(ranks: [gst::Rank; 2]) {
@@ -89,8 +90,9 @@ fn set_ranks(ranks: [gst::Rank; 2]) {
     }
 }
 
-/// `tensordecodebin` links GStreamer's decoder of the same tensors behind `nmstensordec`, unless its rank is NONE. It finds
-/// nothing there, and there is one object for each survivor.
+/// `tensordecodebin` links `nmstensordec`, followed by GStreamer's own decoder for these tensors,
+/// unless that decoder has the rank NONE. GStreamer's decoder finds no tensors there, so there is
+/// exactly one object per survivor.
 #[test]
 fn tensordecodebin_chooses_nmstensordec_and_every_object_comes_once() {
     pipeline::init();
@@ -108,7 +110,8 @@ fn tensordecodebin_chooses_nmstensordec_and_every_object_comes_once() {
         assert!(auto.0.len() > 10 && auto.1 == auto.0.len(), "{file}: {} objects", auto.0.len());
         assert_eq!(auto, nms, "{file}");
     }
-    // As with GST_PLUGIN_FEATURE_RANK=yolov8tensordec:NONE,ultralightfacedetectortensordec:NONE.
+    // Equivalent to
+    // GST_PLUGIN_FEATURE_RANK=yolov8tensordec:NONE,ultralightfacedetectortensordec:NONE.
     set_ranks([gst::Rank::NONE; 2]);
     for (model, file, borders, _) in models {
         let ([auto, nms], chain) = both(model, file, borders).unwrap();
@@ -118,7 +121,7 @@ fn tensordecodebin_chooses_nmstensordec_and_every_object_comes_once() {
     set_ranks(ranks);
 }
 
-/// Caps of frames of 640x640 with a group of one tensor.
+/// Returns caps for frames of 640x640 with a group that contains one tensor.
 fn caps(group: &str, id: &str, dims: &str, kind: &str) -> gst::Caps {
     let caps = format!(
         "video/x-raw, format=RGB, width=640, height=640, framerate=25/1,
@@ -136,27 +139,28 @@ fn nmstensordec_accepts_the_tensors_of_its_template_only() {
     let element = gst::ElementFactory::make("nmstensordec").build().unwrap();
     let pad = element.static_pad("sink").unwrap();
     let accepts = |caps: &gst::Caps| pad.query_accept_caps(caps);
-    let of = |[group, id, dims, kind]: [&str; 4]| caps(group, id, dims, kind);
+    let caps_with = |[group, id, dims, kind]: [&str; 4]| caps(group, id, dims, kind);
     for tensors in [
         YOLOV8_CAPS,
-        // Of a dynamic model.
+        // Caps of a dynamic model.
         ["yolo-v8-out", "yolo-v8-out", "0, 84, 0", "float32"],
         ["yolo-26-end2end-out", "yolo-26-end2end-out", "1, 300, 6", "float16"],
     ] {
-        assert!(accepts(&of(tensors)), "{tensors:?}");
+        assert!(accepts(&caps_with(tensors)), "{tensors:?}");
     }
     for tensors in [
         ["other-out", "other-out", "1, 84, 8400", "float32"],
         ["yolo-v8-out", "other-out", "1, 84, 8400", "float32"],
         ["yolo-v8-out", "yolo-v8-out", "1, 84, 8400", "int8"],
     ] {
-        assert!(!accepts(&of(tensors)), "{tensors:?}");
+        assert!(!accepts(&caps_with(tensors)), "{tensors:?}");
     }
     let without = "video/x-raw,format=RGB,width=640,height=640,framerate=25/1";
     assert!(!accepts(&without.parse().unwrap()));
 }
 
-/// The error of `nmsfilter` with these properties for a stream without buffers that has these caps.
+/// Returns the error of `nmsfilter` with these properties for a stream that has these caps and no
+/// buffers.
 fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<String> {
     let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
     for (name, value) in properties {
@@ -172,7 +176,7 @@ fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<St
     })
 }
 
-/// The ids of each role of each form of a decoder, of those whose roles all have ids.
+/// Returns the ids of each role, for each form of a decoder in which all roles have ids.
 fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
     let forms = decoders().iter().flat_map(|decoder| decoder.forms());
     forms
@@ -184,7 +188,7 @@ fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
 fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
     for roles in roles_with_ids().filter(|roles| roles.len() == 1) {
         for id in roles[0] {
-            // Of the paper's detector, which no inference element runs.
+            // The paper's detector is not run by any inference element, so it has no group.
             assert!(*id == "windows" || GROUPS.iter().any(|group| group.id == *id), "{id}");
         }
     }
@@ -192,7 +196,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 
 #[test]
 fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
-    for group in &GROUPS {
+    for group in GROUPS.iter() {
         let is_read = roles_with_ids().any(|roles| {
             roles.len() == group.tensors.len()
                 && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))
@@ -208,7 +212,7 @@ fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
     for (properties, caps) in [
         (&[][..], caps(group, id, dims, kind)),
         (&[("decoder", "yolov8")], caps(group, id, dims, kind)),
-        // What is not in the caps is no error.
+        // Unknown sizes, unknown tensors and tensors of other models are accepted.
         (&[], caps(group, id, "1, 84, 0", kind)),
         (&[], caps("other", "other", "1, 2, 3, 4", "float64")),
         (&[("tensors-from", "other")], caps(group, id, "1, 84", kind)),
@@ -229,7 +233,7 @@ fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
     }
 }
 
-/// A tensor whose first numbers are these, and the others 0.
+/// Returns a tensor that begins with these numbers, followed by zeros.
 fn tensor(id: &str, dims: &[usize], numbers: &[f32]) -> Tensor {
     let mut elements = vec![0.0f32; dims.iter().product()];
     elements[..numbers.len()].copy_from_slice(numbers);
@@ -239,7 +243,7 @@ fn tensor(id: &str, dims: &[usize], numbers: &[f32]) -> Tensor {
     Tensor::new_simple(gst::glib::Quark::from_str(id), kind, data, order, dims)
 }
 
-/// The ids of the tensors on a buffer.
+/// Returns the ids of the tensors on a buffer.
 fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     let metas = buffer.iter_meta::<TensorMeta>();
     let ids = metas.flat_map(|meta| {
@@ -248,7 +252,7 @@ fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     ids.collect()
 }
 
-/// Caps with the tensors of an SSD model, which have these ids and dimensions.
+/// Returns caps with the tensors of an SSD model that have these ids and dimensions.
 fn ssd_caps(ids: &[String], dims: [&str; 4]) -> gst::Caps {
     let group = |(id, dims): (&String, &str)| {
         format!(
@@ -265,7 +269,7 @@ fn ssd_caps(ids: &[String], dims: [&str; 4]) -> gst::Caps {
     caps.parse().unwrap()
 }
 
-/// The tensors of an SSD model with one detection, which `ssdtensordec` needs to be there.
+/// Tensors of an SSD model with one detection. `ssdtensordec` requires them to be on the buffer.
 #[test]
 fn required_tensors_are_replaced_by_tensors_without_detections() {
     pipeline::init();
@@ -294,7 +298,8 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
     }
 }
 
-/// The first line of a label file is the name of class 1, as in `ssdtensordec` since GStreamer 1.28.7.
+/// In a label file, the first line is the name of class 1, as in `ssdtensordec` since GStreamer
+/// 1.28.7.
 #[test]
 fn labels_of_ssd_equal_ssdtensordec_results() {
     pipeline::init();
@@ -340,12 +345,11 @@ fn tensors_of_other_models_stay_on_the_buffer() {
         let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
         let writable = buffer.get_mut().unwrap();
         let (detections, class) = (tensor(id, &[1, 84, 8400], &[]), tensor(other, &[1, 10], &[]));
-        match together {
-            true => TensorMeta::add(writable).set(vec![detections, class].into()),
-            false => {
-                TensorMeta::add(writable).set(vec![detections].into());
-                TensorMeta::add(writable).set(vec![class].into());
-            }
+        if together {
+            TensorMeta::add(writable).set(vec![detections, class].into())
+        } else {
+            TensorMeta::add(writable).set(vec![detections].into());
+            TensorMeta::add(writable).set(vec![class].into());
         }
         let buffer = harness.push_and_pull(buffer).unwrap();
         assert_eq!(ids(&buffer), expected, "in one metadata: {together}");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `.launch` files for DeepStream, and the configurations of nvinfer in `pipelines/deepstream`.
+//! The `.launch` files for DeepStream, and the nvinfer configurations in `pipelines/deepstream`.
 //!
-//! DeepStream is not installed where tests run. Its elements are replaced by GStreamer's: this shows that
-//! `play.sh` and GStreamer parse the files, that the elements are linked as intended, and that `nmsfilter`
-//! has the properties that are set. It does not show that DeepStream's elements have theirs. Of nvinfer,
-//! whose source NVIDIA has published, names of properties and keys are compared with the source.
+//! DeepStream is not installed where tests run, so its elements are replaced by GStreamer's. The
+//! tests show that `play.sh` and GStreamer can parse the files, that the elements are linked as
+//! intended, and that `nmsfilter` has the properties that the files set. They do not show that
+//! DeepStream's elements have the properties in the files. NVIDIA has published the source of
+//! nvinfer, so its property names and keys are compared with the source.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -18,8 +19,8 @@ use crate::support::play::words;
 use crate::support::scratch::Scratch;
 use crate::support::{data, project};
 
-/// DeepStream's elements, cameras and files, and what is in their place. Their properties are left out,
-/// except names.
+/// DeepStream's elements, cameras and files, with their replacements. Only the property `name` is
+/// kept.
 const REPLACED: [(&str, &[&str]); 13] = [
     ("filesrc", &SOURCE),
     ("nvarguscamerasrc", &SOURCE),
@@ -33,7 +34,7 @@ const REPLACED: [(&str, &[&str]); 13] = [
     ("nvvideoconvert", &["videoconvert"]),
     ("uridecodebin", &SOURCE),
     ("v4l2src", &SOURCE),
-    // Its copies of frames have no tensors of `crowdtestsrc`.
+    // Frames that the real element copies would lose the tensors of `crowdtestsrc`.
     ("videoflip", &["identity"]),
 ];
 
@@ -41,7 +42,7 @@ const FRAMES: usize = 4;
 const SOURCE: [&str; 3] = ["crowdtestsrc", "decoder=yolov8", "num-buffers=4"];
 const MEMORY: &str = "video/x-raw(memory:NVMM),format=NV12";
 
-/// The pipeline of these words with other elements in place of DeepStream's.
+/// Replaces DeepStream's elements in the words of a pipeline.
 fn replaced(words: &[String]) -> Vec<String> {
     let mut result: Vec<String> = Vec::new();
     let mut omit_properties = false;
@@ -61,10 +62,12 @@ fn replaced(words: &[String]) -> Vec<String> {
     result
 }
 
-/// Runs what `play.sh` plays with these arguments; the regions on each buffer that leaves the element `out`.
+/// Runs the pipeline that `play.sh` plays with these arguments. Returns the regions on each buffer
+/// that leaves the element `out`.
 ///
-/// The size of the model's input, which nvinfer's tensors have and those of `crowdtestsrc` have not, is set as
-/// further properties of `nmsfilter`: that of the frame, so that the letterbox has no borders.
+/// The tensors of nvinfer contain the size of the model's input, unlike the tensors of
+/// `crowdtestsrc`. Therefore the size is set as properties of `nmsfilter`: it is the frame's size,
+/// so that the letterbox has no borders.
 fn play(arguments: &[&str]) -> Vec<Vec<Region>> {
     init();
     let arguments = [arguments, &["nms=model-width=1920 model-height=1080"]].concat();
@@ -86,7 +89,7 @@ fn assert_crowds(frames: &[Vec<Region>]) {
     }
 }
 
-/// A tracker as `pipelines/README.md` sets it.
+/// Properties of a tracker, as `pipelines/README.md` sets them.
 const TRACKER: &str = "tracker=nvtracker \
     ll-lib-file=/opt/nvidia/deepstream/deepstream/lib/libnvds_nvmultiobjecttracker.so";
 
@@ -130,14 +133,14 @@ fn deepstream_streams_launch_has_sixteen_streams() {
     }
 }
 
-/// The text between each pair of quotes that follows `before`.
+/// Returns the texts in quotes that directly follow `before`.
 fn quoted_after<'t>(text: &'t str, before: &str) -> HashSet<&'t str> {
     let pieces = text.split(before).skip(1);
     pieces.filter_map(|piece| piece.trim_start().strip_prefix('"')?.split('"').next()).collect()
 }
 
 #[test]
-fn nvinfer_has_the_properties_that_are_set() {
+fn nvinfer_has_all_properties_that_the_files_set() {
     let Some(folder) = data::path("deepstream-9.1/src/gst-plugins/gst-nvinfer") else { return };
     let source = std::fs::read_to_string(folder.join("gstnvinfer.cpp")).unwrap();
     let mut properties = HashSet::new();
@@ -159,7 +162,7 @@ fn nvinfer_has_the_properties_that_are_set() {
     }
 }
 
-/// The keys of the group `property` that nvinfer's parser compares with, by its published source.
+/// Returns the keys of the group `property` that nvinfer's published source compares with.
 fn keys_of_the_parser(folder: &Path) -> HashSet<String> {
     let header = std::fs::read_to_string(folder.join("gstnvinfer_property_parser.h")).unwrap();
     let parser = std::fs::read_to_string(folder.join("gstnvinfer_property_parser.cpp")).unwrap();
@@ -174,7 +177,7 @@ fn keys_of_the_parser(folder: &Path) -> HashSet<String> {
         .collect()
 }
 
-/// The keys and values of the group `property` of a configuration.
+/// Returns the keys and values of the group `property` in a configuration.
 fn properties(configuration: &str) -> Vec<(String, String)> {
     let file = glib::KeyFile::new();
     file.load_from_data(configuration, glib::KeyFileFlags::NONE).unwrap();
@@ -192,7 +195,7 @@ fn nvinfers_parser_knows_the_keys_of_the_configurations() {
     let Some(folder) = data::path("deepstream-9.1/src/gst-plugins/gst-nvinfer") else { return };
     let known = keys_of_the_parser(&folder);
     assert!(known.len() > 40, "{known:?}");
-    // In the document: the keys for outputs that are not copied to the host.
+    // The document has the keys for outputs that are not copied to the host.
     let document = std::fs::read_to_string(project::path("docs/jetson.md")).unwrap();
     let (_, block) = document.split_once("```ini\n").expect("the document has such a block");
     let (block, _) = block.split_once("```").unwrap();
@@ -215,7 +218,7 @@ fn configurations_attach_raw_outputs_and_name_the_engine_as_nvinfer_does() {
         for (key, expected) in [
             ("network-type", "100"),
             ("output-tensor-meta", "1"),
-            // What letterbox=center of the pipelines expects.
+            // The pipelines' `letterbox=center` requires these values.
             ("maintain-aspect-ratio", "1"),
             ("symmetric-padding", "1"),
             ("infer-dims", "3;640;640"),
@@ -234,8 +237,8 @@ fn configurations_attach_raw_outputs_and_name_the_engine_as_nvinfer_does() {
     assert!(words.iter().any(|word| word == engine), "{words:?}");
 }
 
-/// The parser that finds no objects. Its arguments are addresses that the host cannot read, as those of outputs
-/// in device memory.
+/// The parser that finds no objects. Its arguments are addresses that the host cannot read, like
+/// outputs in device memory.
 #[test]
 fn no_objects_returns_true_and_reads_nothing() {
     const CALL: &str = "#include <stdbool.h>

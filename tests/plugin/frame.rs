@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The regions and tensors on a buffer after nmsfilter, and the regions that are expected.
+//! The regions and tensors on a buffer after nmsfilter, and the expected regions.
 
 use gst_video::VideoRegionOfInterestMeta;
 
@@ -9,25 +9,25 @@ use crate::tensors::{self, Recorded};
 /// A region as nmsfilter describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
-    /// Its class.
+    /// Class of the object.
     pub class: usize,
-    /// Its score.
+    /// Score of the object.
     pub score: f64,
-    /// Edges, 0 to 1.
+    /// Left, upper, right and lower edge, from 0 to 1.
     pub corners: [f64; 4],
 }
 
-/// Tensors and regions on a buffer after nmsfilter.
+/// The tensors and regions on a buffer after nmsfilter.
 pub struct Frame {
-    /// The tensors.
+    /// Tensors on the buffer.
     pub tensors: Vec<Recorded>,
-    /// The regions, in the order of the metadata.
+    /// Regions, in the order of the metadata.
     pub regions: Vec<Region>,
 }
 
 impl Frame {
-    /// Reads them from a buffer.
-    pub fn of(buffer: &gst::BufferRef) -> Self {
+    /// Reads tensors and regions from a buffer.
+    pub fn read(buffer: &gst::BufferRef) -> Self {
         let regions = buffer.iter_meta::<VideoRegionOfInterestMeta>().map(|region| {
             let detection = region.param("detection").expect("every region has one");
             let number = |name| detection.get::<f64>(name).unwrap();
@@ -41,8 +41,8 @@ impl Frame {
     }
 }
 
-/// The regions of `survivors` that are expected of nmsfilter: clipped to the frame, without boxes
-/// outside of it.
+/// Returns the regions that nmsfilter must attach for `survivors`. They are clipped to the frame,
+/// and boxes outside of it are left out.
 pub fn regions(survivors: &[Candidate], size: [u32; 2]) -> Vec<Region> {
     let region = |candidate: &Candidate| {
         let [w, h] = size.map(|side| side as f32);

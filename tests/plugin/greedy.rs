@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoding and greedy suppression by the rules of `python/greedy.py`, independent of the engines.
+//! Decoding and greedy suppression by the rules of `python/greedy.py`. This code shares nothing
+//! with the engines.
 
 use crate::tensors::Recorded;
 
-/// An anchor whose score is not below the threshold.
+/// An anchor whose score reaches the threshold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its index in the tensor.
+    /// Index of the anchor in the tensor.
     pub anchor: usize,
-    /// Its best class.
+    /// Class with the best score.
     pub class: usize,
-    /// Its score.
+    /// Best score.
     pub score: f32,
-    /// Left, upper, right and lower edge in pixels of the model's input.
+    /// Left, upper, right and lower edge, in pixels of the model's input.
     pub corners: [f32; 4],
 }
 
-/// The number of candidates, and the survivors.
+/// The result of suppression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// The number of candidates.
+    /// Number of candidates.
     pub candidates: usize,
-    /// The survivors, in descending score.
+    /// Survivors, by descending score.
     pub survivors: Vec<Candidate>,
 }
 
-/// The anchors of a decoder's tensors whose score is not below the threshold.
+/// Returns the anchors of a decoder's tensors whose score reaches the threshold.
 pub fn candidates(
     decoder: &str,
     tensors: &[Recorded],
@@ -67,7 +68,8 @@ pub fn candidates(
     (0..anchors).map(candidate).filter(|candidate| candidate.score >= threshold).collect()
 }
 
-/// The survivors of greedy suppression within each class, as `python/greedy.py` computes them.
+/// Returns the survivors of greedy suppression within each class, by the rules of
+/// `python/greedy.py`.
 pub fn by_numpys_rules(
     decoder: &str,
     tensors: &[Recorded],
@@ -81,8 +83,8 @@ pub fn by_numpys_rules(
     }
 }
 
-/// Keeps each candidate that no kept candidate of higher score (or of equal score and lower anchor)
-/// suppresses.
+/// Keeps a candidate unless a kept candidate of higher rank suppresses it. The higher score has the
+/// higher rank, and if scores are equal, the lower anchor.
 pub fn greedy(
     candidates: &[Candidate],
     suppresses: impl Fn(&Candidate, &Candidate) -> bool,
@@ -98,7 +100,7 @@ pub fn greedy(
     kept
 }
 
-/// Intersection over union in single precision.
+/// Computes the intersection over union in single precision.
 pub fn iou(a: &Candidate, b: &Candidate) -> f32 {
     let [(ax1, ay1, ax2, ay2), (bx1, by1, bx2, by2)] = [a, b].map(|c| c.corners.into());
     let inter = (ax2.min(bx2) - ax1.max(bx1)).max(0.0) * (ay2.min(by2) - ay1.max(by1)).max(0.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A detector with output in half precision, which the stock inference element does not support: the
-//! output is recorded with ONNX Runtime and replayed.
+//! A detector with outputs in half precision. The stock inference element does not support it, so
+//! ONNX Runtime records the output, which is then replayed.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{self, Candidate, Kept, iou};
@@ -9,11 +9,11 @@ use crate::python;
 use crate::stock::YOLOV5_HALF;
 use crate::support::{data, pipeline};
 
-/// The score threshold of the recorded list.
+/// Score threshold of the recorded list.
 const SCORE: f32 = 0.05;
 const IOU: f32 = 0.45;
 
-/// The survivors in the candidate list of the same picture and model.
+/// Returns the survivors in the candidate list that was recorded for this picture and model.
 fn listed_survivors() -> Vec<Candidate> {
     let text = data::fixture_text("candidates/yolov5nfp16_street.csv");
     let rows = text.lines().skip(1).map(|line| {
@@ -34,7 +34,7 @@ fn regions_from_half_precision_equal_numpy_results() {
     pipeline::init();
     let recorded = || {
         let picture = picture("data/images/street.png")?;
-        let recording = Recording::of(&YOLOV5_HALF, &pixels(&picture))?;
+        let recording = Recording::record(&YOLOV5_HALF, &pixels(&picture))?;
         Some((picture, recording))
     };
     let listed = listed_survivors();
@@ -50,7 +50,7 @@ fn regions_from_half_precision_equal_numpy_results() {
         recording.replay(),
         drawn("street_half"),
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let attached = pipeline::watch(&pipeline, "in", |buffer| {
         let attached = gstnmsfilter::input::Tensors::of(buffer).unwrap();
         let tensors = attached.views();
@@ -74,7 +74,7 @@ fn regions_from_half_precision_equal_numpy_results() {
     assert_eq!(counted.get("candidates"), Ok(candidates as u64));
     println!("street_half: {candidates} candidates, {} kept", survivors.len());
 
-    // The picture of the list was scaled by another program, so scores and edges differ slightly.
+    // Another program scaled the picture for the list, so scores and edges differ slightly.
     let found = |listed: &&Candidate| {
         let same = |found: &Candidate| found.class == listed.class && iou(found, listed) > 0.9;
         survivors.iter().any(same)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plugin as an application uses it: what it registers, the pipelines in `pipelines/`, and
-//! `nmsfilter` with models, compared with NumPy and with GStreamer's own tensor decoders.
+//! The plugin from an application's point of view: what it registers, the pipelines in
+//! `pipelines/`, and `nmsfilter` with models. Results are compared with NumPy and with GStreamer's
+//! own tensor decoders.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -11,7 +11,7 @@ use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 use crate::support::{data, pipeline};
 
-/// Elements that read a picture.
+/// Returns elements that read a picture.
 pub fn picture(file: &str) -> Option<String> {
     let file = data::path(file)?;
     let decoder = match file.extension()?.to_str()? {
@@ -21,7 +21,7 @@ pub fn picture(file: &str) -> Option<String> {
     Some(format!("filesrc location={} ! {decoder} ! videoconvert", file.display()))
 }
 
-/// Elements that scale to the model's input.
+/// Returns elements that scale to the size of the model's input.
 pub fn scaled(model: &StockModel, borders: bool) -> String {
     let [w, h] = model.size;
     format!(
@@ -30,7 +30,7 @@ pub fn scaled(model: &StockModel, borders: bool) -> String {
     )
 }
 
-/// Elements that draw the regions and write the picture to a file, for inspection.
+/// Returns elements that draw the regions and write the picture to a file, for inspection.
 pub fn drawn(name: &str) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&folder).unwrap();
@@ -41,7 +41,7 @@ pub fn drawn(name: &str) -> String {
     )
 }
 
-/// The last picture of these elements.
+/// Returns the last picture that these elements output.
 pub fn pixels(source: &str) -> Picture {
     let pipeline = pipeline::parse(&format!(
         "{source} ! videoconvert ! video/x-raw,format=RGBA ! fakesink name=out"
@@ -52,7 +52,7 @@ pub fn pixels(source: &str) -> Picture {
         let caps = pad.current_caps().expect("caps precede buffers");
         let info = gst_video::VideoInfo::from_caps(&caps).unwrap();
         Picture {
-            // Rows of four bytes per pixel have no padding.
+            // With four bytes per pixel, rows have no padding.
             rgba: buffer.map_readable().unwrap().to_vec(),
             size: [info.width(), info.height()],
         }
@@ -62,26 +62,26 @@ pub fn pixels(source: &str) -> Picture {
     pictures.pop().expect("there is a picture")
 }
 
-/// A model's outputs for a picture, in files that are removed when this is dropped.
+/// A model's outputs for a picture. The files are removed when this is dropped.
 pub struct Recording {
     model: &'static StockModel,
     folder: Scratch,
 }
 
 impl Recording {
-    /// Records the outputs; `None` (reported as a skip) if something is missing.
-    pub fn of(model: &'static StockModel, picture: &Picture) -> Option<Self> {
+    /// Records the outputs. If something is missing, returns `None` and reports a skip.
+    pub fn record(model: &'static StockModel, picture: &Picture) -> Option<Self> {
         let folder = python::record(&data::path(model.file)?, picture, model.range)?;
         Some(Self { model, folder })
     }
 
-    /// The files, one for each output.
+    /// Returns the files, one per output.
     pub fn files(&self) -> Vec<PathBuf> {
         let file = |[output, _]: &[&str; 2]| self.folder.join(format!("{output}.npy"));
         self.model.outputs.iter().map(file).collect()
     }
 
-    /// Elements that attach the outputs.
+    /// Returns elements that attach the outputs.
     pub fn replay(&self) -> String {
         let ids = self.model.outputs.iter().map(|[_, id]| id);
         let element = |(id, file): (&&str, PathBuf)| {
@@ -92,7 +92,8 @@ impl Recording {
     }
 }
 
-/// Elements that read an H.264 video, or `None` (reported as a skip) where none decodes it.
+/// Returns elements that read an H.264 video. If there is no decoder, returns `None` and reports a
+/// skip.
 pub fn video(file: &str) -> Option<String> {
     let file = data::path(file)?;
     let decoders = ["avdec_h264", "openh264dec"];

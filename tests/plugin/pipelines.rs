@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every `.launch` file in `pipelines/` runs to its end, and regions reach its sink. Those that run a model are
-//! in the test program `inference`, those for DeepStream in the module `deepstream_pipelines`.
+//! Every `.launch` file in `pipelines/` runs to its end, and regions reach its sink. Files that run
+//! a model are tested in the program `inference`, files for DeepStream in the module
+//! `deepstream_pipelines`.
 
 use crate::support::pipeline::{Region, init, parse, regions, run, watch};
 use crate::support::skip;
 
-/// Runs a file; the regions of each buffer at its sink, or `None` (reported as a skip) if an
-/// element is missing.
+/// Runs a file, and returns the regions of each buffer at its sink. If an element is missing,
+/// returns `None` and reports a skip.
 fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     init();
     let folder = crate::support::project::path("pipelines");
@@ -29,7 +30,7 @@ fn play(name: &str) -> Option<Vec<Vec<Region>>> {
     Some(seen)
 }
 
-/// About sixty people, and a few false detections.
+/// Asserts that each frame has about sixty people, and few false detections.
 fn assert_a_crowd(frames: &[Vec<Region>], count: usize) {
     assert_eq!(frames.len(), count);
     for regions in frames {
@@ -87,7 +88,7 @@ fn track_launch_assigns_far_fewer_tracks_than_detections() {
     let Some(frames) = play("track") else { return };
     assert_a_crowd(&frames, 50);
 
-    // People walk a few pixels a frame: far fewer tracks than detections.
+    // People walk a few pixels per frame, so there are far fewer tracks than detections.
     let description = "crowdtestsrc num-buffers=50 ! nmsfilter score-threshold=0.5 ! ioutracker
         ! fakesink name=out";
     let pipeline = parse(description);

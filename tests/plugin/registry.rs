@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The descriptions of the plugins and of their elements in the registry.
+//! Descriptions of the plugins and their elements in the registry.
 
 use gst::prelude::*;
 
 use crate::support::pipeline;
 
-/// Each plugin, which has the name of its package, with its elements. The plugin `onnxruntime` is in the test
-/// program `inference`.
+/// The plugins, which are named like their packages, and their elements. The plugin `onnxruntime`
+/// is tested in the program `inference`.
 const PLUGINS: [(&str, &[&str]); 2] = [
     #[cfg(not(feature = "v1_28"))]
     ("nmsfilter", &["detectionjson", "nmsfilter"]),
@@ -24,7 +24,7 @@ fn plugins_have_their_package_name_and_version_and_no_invalid_origin() {
         assert_eq!(plugin.source(), format!("gst-plugin-{name}"));
         assert_eq!(plugin.package(), format!("gst-plugin-{name}"));
         assert_eq!(plugin.origin(), "Unknown package origin");
-        // Of "MIT OR Apache-2.0", the one in GStreamer's list of licenses.
+        // GStreamer's list of licenses has only one of "MIT OR Apache-2.0".
         assert_eq!(plugin.license(), "MIT/X11");
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nmsfilter and the tensor decoders of GStreamer 1.28 on the same tensors: both after one inference
-//! element, on two branches of a tee.
+//! nmsfilter and the tensor decoders of GStreamer 1.28, compared on equal tensors. Both follow one
+//! inference element, on two branches of a tee.
 //!
-//! The rules of each stock decoder are in `stock/decoders.rs`. Their results must equal the boxes of
-//! the stock decoder, so that its results differ from those of nmsfilter only because of the rules.
+//! `stock/decoders.rs` implements the rules of each stock decoder. Its results must equal the stock
+//! decoder's boxes. This proves that the stock decoder differs from nmsfilter only in these rules.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{Candidate, candidates, greedy, iou};
@@ -15,7 +15,7 @@ use crate::support::{pipeline, skip};
 const SCORE: f32 = 0.25;
 const IOU: f32 = 0.45;
 
-/// The results of nmsfilter and of a stock decoder for each frame of these elements.
+/// Returns the results of nmsfilter and of a stock decoder for each frame of these elements.
 fn both(
     name: &str,
     model: &StockModel,
@@ -40,7 +40,7 @@ fn both(
          tee. ! queue ! {decoder} name=stock iou-threshold={IOU} ! fakesink",
         drawn(name)
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let objects = pipeline::watch(&pipeline, "stock", decoders::objects);
     assert_eq!(pipeline::run(&pipeline).error, None, "{name}");
     let (frames, objects) = (
@@ -51,10 +51,10 @@ fn both(
     Some(frames.into_iter().zip(objects).collect())
 }
 
-/// ultralightfacedetectortensordec has an inclusive threshold, nmsfilter an exclusive one (unless
-/// threshold-inclusive), and it compares boxes in fractions of the frame. No pair here is so close to
-/// the threshold that this matters: the results are equal, except that its boxes are rounded to
-/// pixels.
+/// The threshold of ultralightfacedetectortensordec is inclusive, while nmsfilter's is exclusive
+/// (unless threshold-inclusive is set), and the stock decoder compares boxes in fractions of the
+/// frame. No pair of boxes here is close enough to the threshold for this to matter. Therefore the
+/// results are equal, except that the stock decoder rounds its boxes to pixels.
 fn same_faces(name: &str, file: &str) -> Option<usize> {
     pipeline::init();
     let source = format!("{} ! {}", picture(file)?, scaled(&ULTRAFACE, false));
@@ -92,7 +92,7 @@ fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordec_results() {
 }
 
 /// Prints each candidate that is in only one of two lists of survivors, and the candidate of the
-/// other list that suppresses it. Returns the number of these.
+/// other list that suppresses it. Returns the number of such candidates.
 fn differences(
     name: &str,
     [exact, rounded]: [&[Candidate]; 2],
@@ -127,9 +127,10 @@ fn differences(
     count
 }
 
-/// The rules of yolov8tensordec give its boxes. With the exact IoU instead of the IoU in pixels they
-/// give those of nmsfilter: its other rules, about boxes beyond the frame, drop nothing here. Returns
-/// the number of frames, and the number of frames with different survivors.
+/// Asserts that the rules of yolov8tensordec give its boxes, and that with the exact IoU instead of
+/// the IoU in pixels they give nmsfilter's boxes. The other rules of yolov8tensordec, about boxes
+/// beyond the frame, drop nothing here. Returns the number of frames, and the number of frames with
+/// different survivors.
 fn compare_yolov8(name: &str, source: &str) -> Option<[usize; 2]> {
     let decoder =
         format!("yolov8tensordec class-confidence-threshold={SCORE} max-detections={}", u32::MAX);
@@ -185,7 +186,8 @@ fn objects_of_every_video_frame_equal_yolov8tensordec_results_except_for_roundin
     let source = format!("{video} ! {}", scaled(&YOLOV8, true));
     if let Some([frames, differing]) = compare_yolov8("towncentre_both", &source) {
         assert_eq!(frames, 96);
-        // Three on the development machine; the model's outputs differ slightly between CPUs.
+        // The development machine has three such frames. The model's outputs differ slightly
+        // between processors.
         assert!(differing < 20, "{differing}");
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! nmsfilter after GStreamer's own inference element, on pictures and a video of real crowds.
 //!
-//! The expected results are computed from the tensors on the buffers by NumPy, if there is a Python
-//! with NumPy, and by a Rust function with the same rules. `stock_decoders` compares with the stock
-//! decoders. If GStreamer has no inference element, tensors are recorded with ONNX Runtime from the
-//! same pixels and replayed.
+//! The expected results are computed from the tensors on the buffers: by NumPy, if there is a
+//! Python with NumPy, and by a Rust function with equal rules. `stock_decoders` compares with the
+//! stock decoders. If GStreamer has no inference element, ONNX Runtime records tensors for these
+//! pixels, which are then replayed.
 
 use crate::frame::{Frame, regions};
 use crate::greedy::{self, Kept};
@@ -18,7 +18,8 @@ use crate::tensors::Recorded;
 const SCORE: f32 = 0.25;
 const IOU: f32 = 0.45;
 
-/// The survivors of `tensors` by a Rust function, whose result equals that of NumPy if there is one.
+/// Returns the survivors that a Rust function finds in `tensors`. If there is NumPy, asserts that
+/// its result is equal.
 fn reference(model: &StockModel, tensors: &[Recorded]) -> Kept {
     let plain = greedy::by_numpys_rules(model.decoder, tensors, model.size, [SCORE, IOU]);
     let folder = Scratch::new();
@@ -34,14 +35,14 @@ fn reference(model: &StockModel, tensors: &[Recorded]) -> Kept {
     plain
 }
 
-/// Asserts that the regions of each frame of `source` are the expected ones: boxes, classes, scores,
+/// Asserts that the regions of each frame of `source` have the expected boxes, classes, scores and
 /// order. Returns the numbers of candidates and survivors of each frame.
 fn equals_numpy(name: &str, model: &StockModel, source: &str) -> Vec<[usize; 2]> {
     let pipeline = pipeline::parse(&format!(
         "{source} ! nmsfilter name=nms score-threshold={SCORE} iou-threshold={IOU} ! {}",
         drawn(name)
     ));
-    let frames = pipeline::watch(&pipeline, "nms", Frame::of);
+    let frames = pipeline::watch(&pipeline, "nms", Frame::read);
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None, "{name}");
     let counted = ended.stats.last().expect("it posts its counts");
@@ -49,7 +50,7 @@ fn equals_numpy(name: &str, model: &StockModel, source: &str) -> Vec<[usize; 2]>
 
     let mut counts = Vec::new();
     for (i, frame) in frames.lock().unwrap().iter().enumerate() {
-        // NumPy takes long to start, so it is used for every 16th frame of a video.
+        // NumPy takes long to start, so it checks only every 16th frame of a video.
         let kept = match i % 16 {
             0 => reference(model, &frame.tensors),
             _ => greedy::by_numpys_rules(model.decoder, &frame.tensors, model.size, [SCORE, IOU]),
@@ -64,8 +65,9 @@ fn equals_numpy(name: &str, model: &StockModel, source: &str) -> Vec<[usize; 2]>
     counts
 }
 
-/// [`equals_numpy`] on a picture after the stock inference element, or, if there is none, after a
-/// recording of the model's outputs for the same pixels. `None` if something is missing.
+/// Runs [`equals_numpy`] on a picture after the stock inference element. If there is none, the
+/// model's outputs for these pixels are recorded and replayed. Returns `None` if something is
+/// missing.
 fn inferred(
     name: &str,
     model: &'static StockModel,
@@ -74,12 +76,12 @@ fn inferred(
 ) -> Option<[usize; 2]> {
     pipeline::init();
     let picture = format!("{} ! {}", picture(file)?, scaled(model, borders));
-    // Lives until the pipeline has run.
+    // The files must exist until the pipeline has run.
     let recording;
     let inference = match stock::onnxinference(model) {
         Some(element) => element,
         None => {
-            recording = Recording::of(model, &pixels(&picture))?;
+            recording = Recording::record(model, &pixels(&picture))?;
             recording.replay()
         }
     };
@@ -90,9 +92,9 @@ fn inferred(
     Some(counts)
 }
 
-/// NumPy keeps 268 of 945 candidates, as does the stock decoder. If the picture is decoded and scaled
-/// by Python libraries, NumPy keeps 265 or 266. Processors round sums differently, so that a score
-/// near the threshold can be on either side.
+/// NumPy and the stock decoder keep 268 of 945 candidates. If Python libraries decode and scale the
+/// picture, NumPy keeps 265 or 266. Processors round sums differently, so a score near the
+/// threshold can be on either side of it.
 #[test]
 fn faces_of_a_crowd_equal_numpy_results() {
     let file = "data/images/crowd_selfie.jpg";
@@ -110,8 +112,8 @@ fn faces_of_the_papers_picture_equal_numpy_results() {
     }
 }
 
-/// The model quantizes dynamically, so that its outputs differ slightly between CPUs. On the
-/// development machine there are 120 candidates and 20 survivors.
+/// The model quantizes dynamically, so its outputs differ slightly between processors. On the
+/// development machine, there are 120 candidates and 20 survivors.
 #[test]
 fn objects_of_a_street_equal_numpy_results() {
     if let Some([candidates, kept]) = inferred("street", &YOLOV8, "data/images/street.png", true) {
@@ -126,7 +128,7 @@ fn objects_of_every_video_frame_equal_numpy_results() {
     let source = || {
         let video = video("data/videos/towncentre_96f_1080p.mp4")?;
         let Some(inference) = stock::onnxinference(&YOLOV8) else {
-            // Without the element, ONNX Runtime is used for pictures only.
+            // Without the element, ONNX Runtime replaces it for pictures only.
             skip::skip("onnxinference");
             return None;
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors read back from a buffer.
+//! Reads the tensors on a buffer.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,18 +7,18 @@ use std::path::Path;
 use gstnmsfilter::input::Tensors;
 use nmsfilter_core::tensor::Elements;
 
-/// A tensor in single precision; half precision widened, which is exact.
+/// A tensor in single precision. Half precision is converted, which is exact.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Its id.
+    /// Id of the tensor.
     pub id: String,
-    /// Dimensions, slowest first.
+    /// Dimensions, the slowest first.
     pub shape: Vec<usize>,
-    /// Its numbers.
+    /// Elements of the tensor.
     pub elements: Vec<f32>,
 }
 
-/// All tensors on `buffer`.
+/// Returns all tensors on `buffer`.
 pub fn read(buffer: &gst::BufferRef) -> Vec<Recorded> {
     let attached = Tensors::of(buffer).unwrap();
     let tensors = attached.views();
@@ -35,11 +35,12 @@ pub fn read(buffer: &gst::BufferRef) -> Vec<Recorded> {
 }
 
 impl Recorded {
-    /// Writes it as `.npy`, version 1.0.
+    /// Writes the tensor as an `.npy` file of version 1.0.
     pub fn write_npy(&self, file: &Path) {
         let shape: String = self.shape.iter().map(|dim| format!("{dim}, ")).collect();
         let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
-        // Ten bytes precede the header; their sum is a multiple of 64, newline included.
+        // Ten bytes precede the header. The total length, including the newline, is a multiple of
+        // 64.
         let width = (header.len() + 11).next_multiple_of(64) - 11;
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend(((width + 1) as u16).to_le_bytes());

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# clean.sh SUITE DIR: creates a Debian SUITE with no more packages than apt needs in DIR, for tests of what is installed
-# there, unless DIR exists. The archives of the packages below and of those that they depend on are in apt's cache there,
-# so that apt can install them without the network. Needs root, mmdebstrap and debian-archive-keyring;
-# mirror.sh has where the packages are from. DIR is renamed to its name when complete; a lock serializes runs for the
-# same DIR.
+# clean.sh SUITE DIR: creates a Debian SUITE in DIR, for tests of installed packages, unless DIR
+# exists. It contains only the packages that apt needs. The archives of the packages below and of
+# their dependencies are in its apt cache, so that apt can install them without the network. The
+# script needs root, mmdebstrap and debian-archive-keyring. mirror.sh determines the source of the
+# packages. DIR gets its name when it is complete. A lock serializes runs for one DIR.
 set -euo pipefail
 suite=$1 dir=$2
 packages=(gcc gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-tools libc6-dev
@@ -17,7 +17,7 @@ flock 9
 
 source "$(dirname "${BASH_SOURCE[0]}")/mirror.sh"
 echo "packages from ${mirror:-the mirror that mmdebstrap uses by default}"
-# The remains of an interrupted run, without file systems that are still mounted there.
+# Removes the remains of an interrupted run, but no file systems that are still mounted there.
 rm -rf --one-file-system "$dir.tmp"
 mmdebstrap --quiet --variant=minbase --keyring="$keyring" \
     --aptopt='APT::Install-Recommends "false"' \

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# enter.sh ROOT UID:GID [ro|rw FROM TO]... -- COMMAND...: runs COMMAND as that user in the folder
-# ROOT that make.sh created, with each folder FROM of this machine mounted at TO, read-only or
-# writable. Needs root. The mounts are in a separate namespace and end with the command.
+# enter.sh ROOT UID:GID [ro|rw FROM TO]... -- COMMAND...: runs COMMAND as this user in the folder
+# ROOT that make.sh created. Each folder FROM of this machine is mounted at TO, read-only or
+# writable. The script needs root. The mounts are in a separate namespace, and end together with the
+# command.
 set -euo pipefail
 [ -n "${ENTER_NAMESPACE-}" ] || ENTER_NAMESPACE=1 exec unshare --mount "$BASH" "$0" "$@"
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # make.sh SUITE DIR: creates a small Debian SUITE (trixie: GStreamer 1.26, forky: 1.28) in DIR, in
-# which the plugin can be built and run, unless DIR exists. Needs root, mmdebstrap and
-# debian-archive-keyring; mirror.sh has where the packages are from. DIR is renamed to its name when complete; a lock
-# serializes runs for the same DIR.
+# which the plugin can be built and run, unless DIR exists. The script needs root, mmdebstrap and
+# debian-archive-keyring. mirror.sh determines the source of the packages. DIR gets its name when it
+# is complete. A lock serializes runs for one DIR.
 set -euo pipefail
 suite=$1 dir=$2
 
@@ -15,7 +15,7 @@ flock 9
 source "$(dirname "${BASH_SOURCE[0]}")/mirror.sh"
 echo "packages from ${mirror:-the mirror that mmdebstrap uses by default}"
 
-# A few elements of the bad plugins and GStreamer's analytics library are needed. Their packages
+# Tests need a few elements of the bad plugins, and GStreamer's analytics library. Their packages
 # depend on OpenCV and 270 others, so only these files are extracted.
 # shellcheck disable=SC2016  # expanded by the shell that runs the hook
 bad_plugins='
@@ -40,10 +40,10 @@ packages=(ca-certificates gcc libc6-dev pkgconf libgstreamer1.0-dev libgstreamer
     libgstreamer-plugins-bad1.0-0 libpangocairo-1.0-0
     gstreamer1.0-libav python3-numpy python3-gi gir1.2-gst-plugins-base-1.0)
 
-# The remains of an interrupted run, without file systems that are still mounted there.
+# Removes the remains of an interrupted run, but no file systems that are still mounted there.
 rm -rf --one-file-system "$dir.tmp"
-# The release file of a testing suite is renewed often, and mirrors lag: its signature is checked,
-# its date is not.
+# A testing suite's release file is renewed often, and mirrors lag behind. Its signature is checked,
+# but its date is not.
 mmdebstrap --quiet --variant=minbase --keyring="$keyring" --include="$(IFS=,; echo "${packages[*]}")" \
     --aptopt='Acquire::Check-Valid-Until "false"' \
     --aptopt='APT::Install-Recommends "false"' \

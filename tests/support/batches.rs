@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches of several streams: the elements that make them and split them, and some that are made by hand.
+//! Batches of several streams: the elements that combine and split them, and batches that are made
+//! by hand.
 
 use std::sync::Once;
 
@@ -15,12 +16,13 @@ pub fn init() {
     INIT.call_once(|| gstrsanalytics::plugin_register_static().unwrap());
 }
 
-/// A stream of a batch: its number, sticky events and objects.
+/// A stream of a batch: its number, its sticky events, and its objects.
 pub type BatchStream = (u32, Vec<gst::Event>, Vec<gst::MiniObject>);
 
-/// A buffer with a batch of these streams.
+/// Makes a buffer with a batch of these streams.
 pub fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
-    /// The array of these pointers, allocated as the metadata frees it; null if there are none.
+    /// Copies the values to an array that the metadata can free. The result is null if there are no
+    /// values.
     fn array<T: Copy>(values: &[T]) -> *mut T {
         // SAFETY: the memory is as large as the values.
         unsafe {
@@ -46,7 +48,7 @@ pub fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
             }
         })
         .collect();
-    // SAFETY: the metadata is writable, and owns the arrays.
+    // SAFETY: the metadata is writable, and takes ownership of the arrays.
     unsafe {
         let meta = &mut *meta.as_mut_ptr();
         (meta.streams, meta.n_streams) = (array(&streams), streams.len());
@@ -54,7 +56,7 @@ pub fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
     buffer
 }
 
-/// An event with these caps.
+/// Returns an event with these caps.
 pub fn caps_event(caps: &str) -> gst::Event {
     gst::event::Caps::new(&caps.parse().unwrap())
 }

@@ -9,5 +9,6 @@ pub mod library;
 pub mod oriented_scene;
 pub mod project;
 pub mod random_layout;
+pub mod recorded;
 pub mod scene;
 pub mod skip;

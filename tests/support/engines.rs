@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine under test: `Cpu`, or `Cuda` where `NMSFILTER_TEST_BACKEND` is `cuda`.
+//! The engine under test: `Cuda` if `NMSFILTER_TEST_BACKEND` is `cuda`, otherwise `Cpu`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,11 +7,11 @@ use nmsfilter_core::decoder::Layout;
 use nmsfilter_core::device::Device;
 use nmsfilter_core::engine::{Cpu, Cuda, Engine, GroupOutcome, ImagePlace, MAX_IMAGES, Mask};
 
-/// Kept open, because creating a context takes long.
+/// The GPU, which is kept open, because creating a context takes long.
 static GPU: LazyLock<Arc<Device>> =
     LazyLock::new(|| Device::open(0).expect("NMSFILTER_TEST_BACKEND=cuda needs a GPU"));
 
-/// Whether the tests are to run on a GPU.
+/// Returns true if the tests are to run on a GPU.
 pub fn on_gpu() -> bool {
     match std::env::var("NMSFILTER_TEST_BACKEND").as_deref() {
         Ok("cuda") => true,
@@ -20,11 +20,12 @@ pub fn on_gpu() -> bool {
     }
 }
 
-/// A new engine under test, to compare with `Reference`.
+/// Returns a new engine under test, for comparison with `Reference`.
 pub fn fast() -> Box<dyn Engine> {
-    match on_gpu() {
-        true => Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load")),
-        false => Box::new(Cpu::default()),
+    if on_gpu() {
+        Box::new(Cuda::new(Some(GPU.ordinal())).expect("the kernels load"))
+    } else {
+        Box::new(Cpu::default())
     }
 }
 
@@ -40,8 +41,8 @@ pub fn scene_count(count: u64) -> u64 {
     count / divisor.map_or(1, |divisor| divisor.parse().expect("NMSFILTER_TEST_FEWER is a number"))
 }
 
-/// Fails a test that needs a GPU if the tests do not run on one. Such tests are marked `#[ignore = "needs a
-/// GPU"]`.
+/// Fails a test that needs a GPU if the tests run without one. Such tests are marked `#[ignore =
+/// "needs a GPU"]`.
 pub fn require_gpu() {
     assert!(on_gpu(), "set NMSFILTER_TEST_BACKEND=cuda, or leave out --include-ignored");
 }

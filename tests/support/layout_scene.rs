@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random layouts with parameters, generated from a seed.
+//! Random layouts with parameters. Each is generated from a seed.
 
 use std::ops::Deref;
 

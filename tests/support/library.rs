@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared libraries in C++ that tests build and load.
+//! Builds and loads shared libraries in C++.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use libloading::os::unix::{Library as SharedLibrary, RTLD_NOW};
 
 use super::skip::skip;
 
-/// Whether there is a C++ compiler; if not, this is reported as a skip.
+/// Returns true if there is a C++ compiler. Otherwise returns false and reports a skip.
 pub fn has_compiler() -> bool {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".to_owned());
     let answer = Command::new(&compiler).arg("--version").output();
@@ -19,7 +19,8 @@ pub fn has_compiler() -> bool {
     answer.is_ok()
 }
 
-/// Runs `script INPUT FOLDER`, which compiles something of `input` into the folder, and returns the folder.
+/// Runs `script INPUT FOLDER`, which compiles a library from `input` into the folder. Returns the
+/// folder.
 pub fn build(script: &str, input: &Path, folder: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let script = crate::support::project::path(script);
@@ -29,23 +30,24 @@ pub fn build(script: &str, input: &Path, folder: &str) -> PathBuf {
     folder
 }
 
-/// A loaded library. It stays loaded.
+/// A loaded library. It is never unloaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedLibrary(&'static SharedLibrary);
 
 impl LoadedLibrary {
-    /// Loads the library `path`.
+    /// Loads the library at `path`.
     ///
     /// # Safety
-    /// Its initializers run.
+    /// Loading runs the initializers of the library.
     pub unsafe fn open(path: &Path) -> Self {
-        // SAFETY: the caller answers for the initializers.
+        // SAFETY: required of the caller.
         let library = unsafe { SharedLibrary::open(Some(path), RTLD_NOW) };
         let library = library.unwrap_or_else(|error| panic!("{}: {error:?}", path.display()));
         Self(Box::leak(Box::new(library)))
     }
 
-    /// The library that the dynamic loader knows by this name, if the process has loaded it already.
+    /// Returns the library that the dynamic loader knows by this name, if the process has already
+    /// loaded it.
     pub fn loaded(name: &str) -> Option<Self> {
         const RTLD_NOLOAD: i32 = 4;
         // SAFETY: nothing is loaded, so no initializers run.
@@ -53,18 +55,18 @@ impl LoadedLibrary {
         Some(Self(Box::leak(Box::new(library.ok()?))))
     }
 
-    /// Whether it has a symbol of this name.
+    /// Returns true if the library has a symbol with this name.
     pub fn has(self, name: &CStr) -> bool {
         // SAFETY: the symbol is not used.
         unsafe { self.0.get::<*const ()>(name) }.is_ok()
     }
 
-    /// The function `name`.
+    /// Returns the function `name`.
     ///
     /// # Safety
-    /// `T` is the type of a pointer to the function.
+    /// `T` must be the type of a pointer to the function.
     pub unsafe fn function<T: Copy>(self, name: &CStr) -> T {
-        // SAFETY: the caller answers for the type.
+        // SAFETY: required of the caller.
         let function = unsafe { self.0.get::<T>(name) };
         *function.unwrap_or_else(|error| panic!("{error:?}"))
     }

@@ -16,10 +16,11 @@ pub mod play;
 pub mod process;
 pub mod project;
 pub mod random_layout;
+pub mod recorded;
 pub mod scene;
 pub mod scratch;
 pub mod skip;
 
-/// Registers each plugin.
+/// The function that registers each plugin.
 const PLUGINS: [fn() -> Result<(), gst::glib::BoolError>; 2] =
     [gstnmsfilter::plugin_register_static, gstnmsfilterdemo::plugin_register_static];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small ONNX models, written byte by byte.
+//! Writes small ONNX models byte by byte.
 //!
-//! In: a graph's inputs, outputs, nodes and initializers. Out: the bytes of an `.onnx` file. [`OnnxModel`] is the
-//! builder; the functions below it make models for tests.
+//! In: a graph's inputs, outputs, nodes and initializers. Out: the bytes of an `.onnx` file.
+//! [`OnnxModel`] is the builder, and the functions below it make models for tests.
 //!
-//! An `.onnx` file is a `ModelProto` in the wire format of Protocol Buffers. These are the messages of ONNX's
-//! `onnx.proto3` that are written, with the numbers of their fields:
+//! An `.onnx` file is a `ModelProto` in the wire format of Protocol Buffers. This module writes the
+//! following messages of ONNX's `onnx.proto3`, given here with the numbers of their fields:
 //!
 //! | message | fields |
 //! | --- | --- |
@@ -26,12 +26,12 @@
 
 use std::path::Path;
 
-/// The IR version of the models, of ONNX 1.10; ONNX Runtime 1.9 and later read it.
+/// IR version of the models, introduced by ONNX 1.10. ONNX Runtime 1.9 and later read it.
 const IR_VERSION: u64 = 8;
-/// The version of the operators, of ONNX 1.8.
+/// Operator set version, introduced by ONNX 1.8.
 const OPSET: u64 = 13;
 
-/// The type of a tensor's elements; the number is that of `TensorProto.DataType`.
+/// Element type of a tensor, with its number in `TensorProto.DataType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     F32 = 1,
@@ -46,21 +46,22 @@ pub enum Element {
 /// A dimension of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dim {
-    /// A number. ONNX Runtime reads a negative one as unknown.
+    /// A number. ONNX Runtime takes a negative number for an unknown dimension.
     Size(i64),
-    /// A name, such as `height`: the length is known when the model runs.
+    /// A name, such as `height`. The length is known only when the model runs.
     Symbol(String),
-    /// Neither number nor name.
+    /// Neither a number nor a name.
     Unknown,
 }
 
-/// The dimensions of an input or output: from an array of numbers, an array of [`Dim`], or a text such as
-/// `"1,3,height,width"`, where `?` is a dimension without a name. `Dims::unranked()` states no shape at all.
+/// The dimensions of an input or output. They can be made from an array of numbers, an array of
+/// [`Dim`], or a text such as `"1,3,height,width"`, in which `?` is a dimension without a name.
+/// `Dims::unranked()` has no shape at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dims(Option<Vec<Dim>>);
 
 impl Dims {
-    /// No shape, not even the number of dimensions.
+    /// Makes dimensions without a shape, so that even their number is unknown.
     pub fn unranked() -> Self {
         Self(None)
     }
@@ -99,7 +100,7 @@ impl From<&str> for Dims {
 pub struct Node(Message);
 
 impl Node {
-    /// A node without attributes; its name is that of its first output.
+    /// Makes a node without attributes. It is named like its first output.
     pub fn new(operator: &str, inputs: &[&str], outputs: &[&str]) -> Self {
         let mut node = Message::default();
         for input in inputs {
@@ -138,7 +139,7 @@ impl Node {
     }
 }
 
-/// A tensor with a value: an initializer of the graph.
+/// A tensor with values: an initializer of the graph.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     element: Element,
@@ -146,37 +147,37 @@ pub struct Tensor {
     data: Data,
 }
 
-/// Where the elements of a tensor are.
+/// The location of a tensor's elements.
 #[derive(Clone, Debug)]
 enum Data {
     Here(Vec<u8>),
-    /// In a file with this path, relative to the model's folder.
+    /// In a file at this path, relative to the model's folder.
     InFile(String),
 }
 
 impl Tensor {
-    /// Elements of type f32.
+    /// Makes a tensor of f32.
     ///
-    /// Like the other two constructors, it does not compare the number of elements with `dims`, so that
-    /// models with a contradiction can be written.
+    /// None of the constructors compares the number of elements with `dims`, so that contradictory
+    /// models can be written.
     pub fn f32(dims: &[i64], values: &[f32]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Self { element: Element::F32, dims: dims.into(), data: Data::Here(data) }
     }
 
-    /// Elements of type f16, by their bits (`half::f16::to_bits`).
+    /// Makes a tensor of f16 from its bits (`half::f16::to_bits`).
     pub fn f16(dims: &[i64], bits: &[u16]) -> Self {
         let data = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
         Self { element: Element::F16, dims: dims.into(), data: Data::Here(data) }
     }
 
-    /// Elements of type i64.
+    /// Makes a tensor of i64.
     pub fn i64(dims: &[i64], values: &[i64]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         Self { element: Element::I64, dims: dims.into(), data: Data::Here(data) }
     }
 
-    /// Elements of type f32 that are in a file in the model's folder.
+    /// Makes a tensor of f32 whose elements are in a file in the model's folder.
     pub fn f32_in_file(dims: &[i64], file: &str) -> Self {
         Self { element: Element::F32, dims: dims.into(), data: Data::InFile(file.to_owned()) }
     }
@@ -197,7 +198,7 @@ impl Default for OnnxModel {
 }
 
 impl OnnxModel {
-    /// A graph without inputs, outputs and nodes.
+    /// Starts with a graph without inputs, outputs and nodes.
     pub fn new() -> Self {
         let mut graph = Message::default();
         graph.text(2, "test");
@@ -210,19 +211,19 @@ impl OnnxModel {
         self
     }
 
-    /// Adds an output, which is the output of a node with this name.
+    /// Adds an output. A node must have an output with this name.
     pub fn output(mut self, name: &str, element: Element, dims: impl Into<Dims>) -> Self {
         self.graph.message(12, &value_info(name, element, dims.into()));
         self
     }
 
-    /// Adds a node. Nodes follow the nodes whose outputs they read.
+    /// Adds a node. It must follow the nodes whose outputs it reads.
     pub fn node(mut self, node: Node) -> Self {
         self.graph.message(1, &node.0);
         self
     }
 
-    /// Adds a tensor with a value, which nodes read by this name.
+    /// Adds a tensor with values, which nodes read by this name.
     pub fn initializer(mut self, name: &str, tensor: &Tensor) -> Self {
         let mut initializer = Message::default();
         initializer.packed(1, &tensor.dims);
@@ -242,7 +243,7 @@ impl OnnxModel {
         self
     }
 
-    /// Adds an entry of the model's metadata.
+    /// Adds an entry to the model's metadata.
     pub fn metadata(mut self, key: &str, value: &str) -> Self {
         let mut entry = Message::default();
         entry.text(1, key);
@@ -251,14 +252,14 @@ impl OnnxModel {
         self
     }
 
-    /// Replaces the version of the operators, which is 13. ONNX Runtime returns an error for a version later
-    /// than those that it knows.
+    /// Replaces the operator set version, which is 13 by default. ONNX Runtime returns an error for
+    /// versions that are later than the latest one that it knows.
     pub fn opset(mut self, version: u64) -> Self {
         self.opset = version;
         self
     }
 
-    /// The contents of the file.
+    /// Returns the contents of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut opset = Message::default();
         opset.unsigned(2, self.opset);
@@ -273,7 +274,7 @@ impl OnnxModel {
         model.0
     }
 
-    /// Writes the file.
+    /// Writes the model to a file.
     pub fn write(&self, path: impl AsRef<Path>) {
         let path = path.as_ref();
         std::fs::write(path, self.to_bytes())
@@ -281,7 +282,7 @@ impl OnnxModel {
     }
 }
 
-/// The model whose `output` is its `input`, so that a test reads what the model receives.
+/// Returns a model whose `output` is its `input`. It shows a test what the model receives.
 pub fn identity(dims: impl Into<Dims>, element: Element) -> OnnxModel {
     let dims = dims.into();
     OnnxModel::new()
@@ -290,21 +291,21 @@ pub fn identity(dims: impl Into<Dims>, element: Element) -> OnnxModel {
         .output("output", element, dims)
 }
 
-/// The model whose output `name` has these values, whatever its `input` of dimensions `input` (f32) is:
-/// [`constants`] with one output.
+/// Returns a model whose output `name` always has these values: [`constants`] with one output.
 pub fn constant(input: impl Into<Dims>, name: &str, dims: &[i64], values: &[f32]) -> OnnxModel {
     constants(input, &[(name, dims, values)])
 }
 
-/// The model with these outputs (name, dimensions, values; f32), whatever its `input` of dimensions `input`
-/// (f32) is.
+/// Returns a model with these outputs (name, dimensions, values), which do not depend on its
+/// `input`. All tensors are f32.
 ///
-/// The input is used: the outputs are `values + 0 * sum(input)`. So they have the bits of `values`, except that
-/// minus zero becomes zero, and that an input which is not finite, or whose sum is not, makes all values NaN.
+/// The model does use its input: the outputs are `values + 0 * sum(input)`. The bits therefore
+/// equal the bits of `values`, with two exceptions: minus zero becomes zero, and all values become
+/// NaN if the sum of the input is not finite.
 pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> OnnxModel {
     let mut model = OnnxModel::new()
         .input("input", Element::F32, input)
-        // Without the input `axes`, ReduceSum reduces all axes.
+        // If the input `axes` is missing, ReduceSum reduces all axes.
         .node(Node::new("ReduceSum", &["input"], &["sum"]).int("keepdims", 0))
         .initializer("zero", &Tensor::f32(&[], &[0.0]))
         .node(Node::new("Mul", &["sum", "zero"], &["nothing"]));
@@ -318,12 +319,12 @@ pub fn constants(input: impl Into<Dims>, outputs: &[(&str, &[i64], &[f32])]) -> 
     model
 }
 
-/// The model whose `output` (f16) is its `input` (f32), rounded.
+/// Returns a model whose `output` (f16) is its `input` (f32), rounded.
 pub fn identity_f16_output(dims: impl Into<Dims>) -> OnnxModel {
     cast(dims.into(), Element::F16)
 }
 
-/// The model whose `output` (f64) is its `input` (f32).
+/// Returns a model whose `output` (f64) is its `input` (f32).
 pub fn f64_output(dims: impl Into<Dims>) -> OnnxModel {
     cast(dims.into(), Element::F64)
 }
@@ -335,7 +336,7 @@ fn cast(dims: Dims, to: Element) -> OnnxModel {
         .output("output", to, dims)
 }
 
-/// The model whose outputs are `same`, its `input` (f32), and `negative`, its input with the opposite sign.
+/// Returns a model with two outputs: `same` is its `input` (f32), and `negative` its negated input.
 pub fn two_outputs(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
     OnnxModel::new()
@@ -346,7 +347,7 @@ pub fn two_outputs(dims: impl Into<Dims>) -> OnnxModel {
         .output("negative", Element::F32, dims)
 }
 
-/// The model whose `output` is the sum of its inputs `left` and `right` (f32).
+/// Returns a model whose `output` is the sum of its inputs `left` and `right` (f32).
 pub fn two_inputs(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
     OnnxModel::new()
@@ -356,9 +357,9 @@ pub fn two_inputs(dims: impl Into<Dims>) -> OnnxModel {
         .output("output", Element::F32, dims)
 }
 
-/// The model whose `output` (f32) has the indices of the elements of its `input` (f32) that are not zero: one
-/// row of as many indices as the input has dimensions. The number of rows depends on the values, so its
-/// dimension is the symbol `found`.
+/// Returns a model whose `output` (f32) has a row for each element of its `input` (f32) that is not
+/// zero. The row has the element's index in each dimension. The number of rows depends on the
+/// values, so their dimension is the symbol `found`.
 pub fn varying_output(dims: impl Into<Dims>) -> OnnxModel {
     let dims = dims.into();
     let rank = dims.0.as_ref().map_or(Dim::Unknown, |dims| Dim::Size(dims.len() as i64));
@@ -370,7 +371,7 @@ pub fn varying_output(dims: impl Into<Dims>) -> OnnxModel {
         .output("output", Element::F32, [Dim::Symbol("found".into()), rank])
 }
 
-/// A `ValueInfoProto`.
+/// Writes a `ValueInfoProto`.
 fn value_info(name: &str, element: Element, dims: Dims) -> Message {
     let mut tensor = Message::default();
     tensor.unsigned(1, element as u64);
@@ -395,12 +396,12 @@ fn value_info(name: &str, element: Element, dims: Dims) -> Message {
     value
 }
 
-/// A message in the wire format of Protocol Buffers: fields one after the other, each a tag and its value.
+/// A message in the wire format of Protocol Buffers: a sequence of fields, each a tag and a value.
 #[derive(Clone, Debug, Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// Wire types, the lower three bits of a tag.
+    /// Wire types, which are in the lower three bits of a tag.
     const VARINT: u64 = 0;
     const LENGTH_DELIMITED: u64 = 2;
     const FIXED32: u64 = 5;
@@ -409,7 +410,8 @@ impl Message {
         self.varint(field << 3 | wire_type);
     }
 
-    /// Seven bits per byte, the lowest first; the eighth bit is set in all bytes but the last.
+    /// Writes seven bits per byte, the lowest first. The eighth bit is set in all bytes except the
+    /// last.
     fn varint(&mut self, mut value: u64) {
         while value > 0x7f {
             self.0.push(value as u8 | 0x80);
@@ -423,7 +425,7 @@ impl Message {
         self.varint(value);
     }
 
-    /// A field of type int64, in two's complement.
+    /// Writes a field of type int64, in two's complement.
     fn signed(&mut self, field: u64, value: i64) {
         self.unsigned(field, value as u64);
     }
@@ -447,7 +449,7 @@ impl Message {
         self.bytes(field, &value.0);
     }
 
-    /// A repeated field of type int64.
+    /// Writes a repeated field of type int64.
     fn packed(&mut self, field: u64, values: &[i64]) {
         let mut packed = Message::default();
         for &value in values {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenes of oriented boxes, generated from a seed.
+//! Random scenes of oriented boxes. Each is generated from a seed.
 //!
-//! Boxes are equal, touch, contain each other, cross or differ a little; some are huge, tiny or without an area, some
-//! numbers are not finite, and angles have any size.
+//! Boxes are equal, touch, contain each other, cross, or differ slightly. Some are huge, tiny or
+//! without area, some numbers are not finite, and angles can have any size.
 
 use arrayvec::ArrayVec;
 use fastrand::Rng;
@@ -15,17 +15,17 @@ use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorVi
 
 use super::scene::any_params;
 
-/// Center x and y, width, height, angle.
+/// Center x and y, width, height and angle.
 type Row = [f32; 5];
 
-/// A layout of oriented boxes, its tensor and parameters.
+/// A layout of oriented boxes, its tensor, and parameters for it.
 #[derive(Debug)]
 pub struct OrientedScene {
     pub layout: Layout,
     pub params: Params,
     element: ElementType,
     quantization: Option<Quantization>,
-    /// The elements of all images.
+    /// Number of elements in all images.
     elements: usize,
     bytes: Vec<u8>,
 }
@@ -36,7 +36,7 @@ impl OrientedScene {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
         let classes = *rng.choice(&[1, 1, 2, 15]).unwrap();
         let anchors = match rng.u8(0..40) {
-            // More than are compared without the spatial grid.
+            // There are enough boxes for the spatial grid.
             0 => rng.usize(300..900),
             1..10 => rng.usize(0..12),
             _ => rng.usize(12..120),
@@ -56,7 +56,7 @@ impl OrientedScene {
         let mut numbers = Vec::new();
         for _ in 0..images {
             let boxes = boxes(rng, anchors);
-            // By anchor, or by component.
+            // Numbers are stored anchor by anchor, or component by component.
             for row in boxes {
                 numbers.extend(row);
                 numbers.extend((0..classes).map(|_| score(rng)));
@@ -110,7 +110,7 @@ impl OrientedScene {
             priors: None,
             normalized: false,
         };
-        // One scale for pixels, angles and scores: few scores are different.
+        // One scale applies to pixels, angles and scores, so only few scores are distinct.
         let quantization = Quantization::new(1.0, 0).filter(|_| element == ElementType::U8);
         let elements = numbers.len();
         let bytes = match element {
@@ -123,7 +123,7 @@ impl OrientedScene {
         Self { layout, params, element, quantization, elements, bytes }
     }
 
-    /// The tensor.
+    /// Returns the tensor.
     pub fn view(&self) -> TensorView<'_> {
         let images = self.layout.images;
         let shape = Shape::new(&[images, self.elements / images]).unwrap();
@@ -153,7 +153,7 @@ fn angle(rng: &mut Rng) -> f32 {
     }
 }
 
-/// The boxes of an image.
+/// Generates the boxes of an image.
 fn boxes(rng: &mut Rng, count: usize) -> Vec<Row> {
     let scale = *rng.choice(&[1.0, 1.0, 1.0, 1.0, 1e6, 1e-3, 1e-20]).unwrap();
     let on_grid = rng.u8(0..6) == 0;
@@ -171,20 +171,20 @@ fn boxes(rng: &mut Rng, count: usize) -> Vec<Row> {
             let (sin, cos) = (sin as f32, cos as f32);
             let mut near = |number: f32, by: f32| number + (rng.f32() - 0.5) * by;
             next = match near(4.0, 8.0) as u8 {
-                // Differs a little, or is equal.
+                // The box is equal to another one, or differs slightly.
                 0 => {
                     let by = 0.3 * (w + h);
                     [near(x, by), near(y, by), near(w, 0.3 * w), near(h, 0.3 * h), near(a, 0.5)]
                 }
                 1 => [x, y, w, h, a],
-                // The same rectangle, with width and height exchanged.
+                // The rectangle is unchanged, but its width and height are exchanged.
                 2 => [x, y, h, w, a + std::f32::consts::FRAC_PI_2],
-                // Touches, or shares a part of a side.
+                // The box touches the other one, or shares part of a side.
                 3 => [x + w * cos, y + w * sin, w, h, a],
                 4 => [x + 0.5 * w * cos, y + 0.5 * w * sin, 0.5 * w, h, a],
-                // Contained.
+                // The box is inside of the other one.
                 5 => [x, y, 0.6 * w, 0.5 * h, near(a, 0.2)],
-                // Crossing.
+                // The box crosses the other one.
                 6 => [x, y, 0.1 * h, 6.0 * w, near(a, 1.0)],
                 _ => next,
             };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pipelines: made from a description, run to their end, and the buffers that pass an element.
+//! Pipelines: makes them from a description, runs them to their end, and observes the buffers that
+//! pass an element.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,29 +19,29 @@ pub fn init() {
     });
 }
 
-/// How a run ended: the error's text, if it was one, and the other messages of interest.
+/// The end of a run: the error, if there was one, and other messages of interest.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// The first error and its debug details.
+    /// Text of the first error, with its debug details.
     pub error: Option<String>,
     /// Warnings.
     pub warnings: Vec<String>,
-    /// Messages `nmsfilter-stats`.
+    /// Messages with the name `nmsfilter-stats`.
     pub stats: Vec<gst::Structure>,
 }
 
 impl Ended {
-    /// The error; panics if there was none.
+    /// Returns the error. Panics if there was none.
     pub fn error(&self) -> &str {
         self.error.as_deref().expect("the pipeline ends with an error")
     }
 }
 
-/// Runs `pipeline` until it ends by itself; then stops it.
+/// Runs `pipeline` until it ends, then stops it.
 pub fn run(pipeline: &gst::Pipeline) -> Ended {
     let mut ended = Ended::default();
     let bus = pipeline.bus().unwrap();
-    // If the state change fails, the reason is posted as an error message.
+    // If the state change fails, an error message with the reason is posted.
     let _ = pipeline.set_state(gst::State::Playing);
     while let Some(message) = bus.timed_pop(gst::ClockTime::from_seconds(120)) {
         if add_message(&mut ended, &message) {
@@ -54,7 +55,7 @@ pub fn run(pipeline: &gst::Pipeline) -> Ended {
     ended
 }
 
-/// Adds a message to `ended`; returns whether it ends the run.
+/// Adds a message to `ended`. Returns true if it ends the run.
 fn add_message(ended: &mut Ended, message: &gst::Message) -> bool {
     match message.view() {
         gst::MessageView::Eos(_) => return true,
@@ -73,7 +74,7 @@ fn add_message(ended: &mut Ended, message: &gst::Message) -> bool {
     false
 }
 
-/// The pipeline of this description; its `nmsfilter` elements have the backend that
+/// Makes a pipeline from a description. Its `nmsfilter` elements get the backend that
 /// `NMSFILTER_TEST_BACKEND` names, unless the description sets one.
 pub fn parse(description: &str) -> gst::Pipeline {
     init();
@@ -93,7 +94,7 @@ pub fn parse(description: &str) -> gst::Pipeline {
     pipeline
 }
 
-/// Collects the result of `extract` for each buffer that leaves the element of this name.
+/// Collects the result of `extract` for each buffer that leaves the named element.
 pub fn watch<T: Send + 'static>(
     pipeline: &gst::Pipeline,
     element: &str,
@@ -113,7 +114,7 @@ pub fn watch<T: Send + 'static>(
     seen
 }
 
-/// Applies `modify` to each buffer that leaves the element of this name.
+/// Applies `modify` to each buffer that leaves the named element.
 pub fn intercept(
     pipeline: &gst::Pipeline,
     element: &str,
@@ -130,7 +131,7 @@ pub fn intercept(
 /// The type of a region, and its left, top, width and height in pixels.
 pub type Region = (String, [u32; 4]);
 
-/// The regions on `buffer`, in order.
+/// Returns the regions on `buffer`, in order.
 pub fn regions(buffer: &gst::BufferRef) -> Vec<Region> {
     buffer
         .iter_meta::<VideoRegionOfInterestMeta>()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `pipelines/play.sh` plays.
+//! Runs `pipelines/play.sh`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -7,13 +7,15 @@ use std::process::{Command, Output};
 use super::project;
 use super::scratch::Scratch;
 
-/// What `play.sh` does with these arguments, with a `gst-launch-1.0` that prints its own, one per line.
+/// Runs `play.sh` with these arguments, and with a `gst-launch-1.0` that prints its own arguments,
+/// one per line.
 pub fn play_sh(arguments: &[&str]) -> Output {
     play_sh_with("printf '%s\\n' \"$@\"", arguments, Some("/nonexistent"))
 }
 
-/// What `play.sh` does with these arguments and this `GST_PLUGIN_PATH`, in a build folder without plugins.
-/// `gst-launch-1.0` is a shell script with the commands `launch`, and `gst-inspect-1.0` finds no element.
+/// Runs `play.sh` with these arguments and this `GST_PLUGIN_PATH`, in a build folder without
+/// plugins. `gst-launch-1.0` is a shell script with the commands `launch`, and `gst-inspect-1.0`
+/// finds no element.
 pub fn play_sh_with(launch: &str, arguments: &[&str], plugin_path: Option<&str>) -> Output {
     let folder = Scratch::new();
     for (program, commands) in [("gst-launch-1.0", launch), ("gst-inspect-1.0", "exit 1")] {
@@ -33,7 +35,7 @@ pub fn play_sh_with(launch: &str, arguments: &[&str], plugin_path: Option<&str>)
     command.output().unwrap()
 }
 
-/// The words of the pipeline that `play.sh` plays with these arguments.
+/// Returns the words of the pipeline that `play.sh` plays with these arguments.
 pub fn words(arguments: &[&str]) -> Vec<String> {
     let output = play_sh(&[&["-m"], arguments].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

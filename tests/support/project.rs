@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's folder.
+//! Locates the project's folder.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random layouts of every kind, with tensors of every element type that fit them.
+//! Random layouts of every kind, with tensors of all element types that fit them.
 //!
-//! The numbers are such that a part of the anchors become candidates, and
-//! that boxes overlap; some numbers are not finite.
+//! The numbers are chosen so that some of the anchors become candidates and boxes overlap. Some
+//! numbers are not finite.
 
 use std::sync::Arc;
 
@@ -21,35 +21,35 @@ pub struct RandomLayout {
     pub tensors: Vec<StoredTensor>,
 }
 
-/// A tensor `[images, elements of an image]` in host memory.
+/// A tensor `[images, elements per image]` in host memory.
 pub struct StoredTensor {
     pub id: String,
     pub element: ElementType,
     pub quantization: Option<Quantization>,
     pub images: usize,
-    /// The elements of an image.
+    /// Number of elements per image.
     pub elements: usize,
-    /// The elements, in memory that is aligned for all types.
+    /// Elements of all images, in memory that is aligned for all types.
     words: Vec<u64>,
 }
 
-/// What the numbers of a field are.
+/// The range of the numbers in a field.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Probability,
     Logit,
     Class,
     Count,
-    /// Numbers from the first to the second.
+    /// From the first number to the second.
     Range(f32, f32),
 }
 
-/// The numbers of one field of one group.
+/// A field of one group that needs numbers.
 struct NewField {
     kind: Kind,
     components: usize,
     anchors: usize,
-    /// Whether all images have the same elements, as priors have.
+    /// If true, all images have equal elements, as priors do.
     is_shared: bool,
 }
 
@@ -59,14 +59,14 @@ impl StoredTensor {
         &bytemuck::cast_slice(&self.words)[..self.images * self.elements * size]
     }
 
-    /// The tensor, in one memory.
+    /// Returns the tensor as one allocation.
     pub fn view(&self) -> TensorView<'_> {
         let shape = Shape::new(&[self.images, self.elements]).unwrap();
         TensorView::new(&self.id, self.element, shape, Storage::Host(self.bytes()))
             .with_quantization(self.quantization)
     }
 
-    /// The memory of each image.
+    /// Returns each image as a separate allocation.
     pub fn image_storages(&self) -> Vec<Storage<'_>> {
         let bytes = self.elements * self.element.size().unwrap();
         (0..self.images)
@@ -76,13 +76,13 @@ impl StoredTensor {
 }
 
 impl RandomLayout {
-    /// A layout of upright boxes.
+    /// Generates a layout of upright boxes.
     pub fn new(rng: &mut Rng) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
         Self::of_images(rng, images, false)
     }
 
-    /// A layout whose boxes have angles.
+    /// Generates a layout whose boxes have angles.
     pub fn oriented(rng: &mut Rng) -> Self {
         let images = *rng.choice(&[1, 1, 1, 2, 3]).unwrap();
         Self::of_images(rng, images, true)
@@ -104,9 +104,10 @@ impl RandomLayout {
                 .unwrap(),
             combination: *rng.choice(&[Combination::Product, Combination::SquareRoot]).unwrap(),
         };
-        let classes = match has_class {
-            true => *rng.choice(&[3, 80, 65_536]).unwrap(),
-            false => rule.first_class as usize + rule.components + rng.usize(0..2),
+        let classes = if has_class {
+            *rng.choice(&[3, 80, 65_536]).unwrap()
+        } else {
+            rule.first_class as usize + rule.components + rng.usize(0..2)
         };
         let has_objectness = rng.u8(0..3) == 0;
         let mut columns: Vec<Column> = match rng.u8(0..3) {
@@ -199,7 +200,7 @@ impl RandomLayout {
         scene
     }
 
-    /// Adds prototypes of the column with coefficients.
+    /// Adds prototypes for the column that has mask coefficients.
     fn add_prototypes(&mut self, rng: &mut Rng, columns: &[Column]) {
         let is_coefficients = |column: &Column| column.kind == ColumnKind::MaskCoefficients;
         let column = columns.iter().position(is_coefficients).unwrap();
@@ -214,27 +215,29 @@ impl RandomLayout {
         self.layout.prototypes = Some(Prototypes { field, width, height, column });
     }
 
-    /// The tensors, each in one memory.
+    /// Returns the tensors, each as one allocation.
     pub fn views(&self) -> Vec<TensorView<'_>> {
         self.tensors.iter().map(StoredTensor::view).collect()
     }
 
-    /// Whether all images have the same elements of the tensor of this index.
+    /// Returns true if all images have equal elements in the tensor with this index.
     pub fn is_shared(&self, tensor: usize) -> bool {
         self.layout.groups.iter().any(
             |group| matches!(group.reference, Reference::Priors(priors) if priors.tensor == tensor),
         )
     }
 
-    /// Adds tensors for fields of the same anchors: one for all, whose rows or columns are anchors, or one each.
+    /// Adds tensors for fields that describe the same anchors: either one tensor for all of them,
+    /// in which anchors are rows or columns, or one tensor per field.
     fn add(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
         let together = rng.bool() && wanted.len() > 1;
-        match together {
-            true => self.add_tensor(rng, wanted),
-            false => wanted
+        if together {
+            self.add_tensor(rng, wanted)
+        } else {
+            wanted
                 .iter()
                 .flat_map(|field| self.add_tensor(rng, std::slice::from_ref(field)))
-                .collect(),
+                .collect()
         }
     }
 
@@ -242,24 +245,24 @@ impl RandomLayout {
         let images = self.layout.images;
         let (anchors, is_shared) = (wanted[0].anchors, wanted[0].is_shared);
         let width: usize = wanted.iter().map(|field| field.components).sum();
-        // Some tensors have an unused element per anchor or component.
+        // Some tensors have an unused element per anchor or per component.
         let (gap, by_anchor) = (usize::from(rng.u8(0..4) == 0), rng.bool());
         let (anchor_stride, component_stride) =
             if by_anchor { (width + gap, 1) } else { (1, anchors + gap) };
         let elements = if by_anchor { anchors * (width + gap) } else { width * (anchors + gap) };
         let elements = elements.max(1);
         let is_integer = wanted.iter().all(|f| matches!(f.kind, Kind::Class | Kind::Count));
-        let element = match is_integer {
-            true => *rng.choice(&[ElementType::I32, ElementType::I64, ElementType::F32]).unwrap(),
-            false => *rng
-                .choice(&[
-                    ElementType::F32,
-                    ElementType::F32,
-                    ElementType::F16,
-                    ElementType::I8,
-                    ElementType::U8,
-                ])
-                .unwrap(),
+        let element = if is_integer {
+            *rng.choice(&[ElementType::I32, ElementType::I64, ElementType::F32]).unwrap()
+        } else {
+            *rng.choice(&[
+                ElementType::F32,
+                ElementType::F32,
+                ElementType::F16,
+                ElementType::I8,
+                ElementType::U8,
+            ])
+            .unwrap()
         };
         let (low, high) = wanted.iter().fold((0.0f32, 1.0f32), |(low, high), field| {
             let (l, h) = field.kind.range();
@@ -275,7 +278,7 @@ impl RandomLayout {
         let mut fields = Vec::new();
         let mut first = 0;
         for field in wanted {
-            let of = Field {
+            let placed = Field {
                 tensor: self.tensors.len(),
                 offset: first * component_stride,
                 image_stride: if is_shared { 0 } else { elements },
@@ -285,15 +288,15 @@ impl RandomLayout {
             for image in 0..images {
                 for anchor in 0..anchors {
                     for component in 0..field.components {
-                        let at = image * elements + of.index(anchor, component);
+                        let at = image * elements + placed.index(anchor, component);
                         numbers[at] = field.kind.number(rng);
                     }
                 }
             }
-            fields.push(of);
+            fields.push(placed);
             first += field.components;
         }
-        // Separate images of a tensor begin an image apart, also if all are the same.
+        // Every image has its own elements, even if all images are equal.
         if is_shared && images > 1 {
             let (one, others) = numbers.split_at_mut(elements);
             others.chunks_mut(elements).for_each(|image| image.copy_from_slice(one));
@@ -331,7 +334,7 @@ impl Kind {
         }
         let (low, high) = self.range();
         match self {
-            // Many are low, as of background.
+            // Many probabilities are low, as for background.
             Self::Probability => {
                 if rng.bool() {
                     rng.f32() * 0.2
@@ -341,7 +344,7 @@ impl Kind {
             }
             Self::Class => f32::from(rng.u8(0..3)) + if rng.u8(0..20) == 0 { 0.5 } else { 0.0 },
             Self::Count => f32::from(rng.u8(0..200)),
-            // Steps, so that scores are equal now and then.
+            // Logits have steps, so that scores are sometimes equal.
             Self::Logit => (rng.f32() * 40.0).floor() * 0.3 - 6.0,
             Self::Range(..) => low + rng.f32() * (high - low),
         }
@@ -383,7 +386,7 @@ fn any_box_rule(rng: &mut Rng) -> BoxRule {
     BoxRule { format, axes, transform, bins, variances, angle_factor: 1.0 }
 }
 
-/// The numbers of boxes that are sensible with a rule.
+/// Returns the range of box numbers that are plausible for a rule.
 fn box_kind(rule: &BoxRule, is_relative: bool) -> Kind {
     match (rule.transform, rule.format, is_relative) {
         (BoxTransform::Expectation, ..) => Kind::Range(-4.0, 4.0),
@@ -394,9 +397,10 @@ fn box_kind(rule: &BoxRule, is_relative: bool) -> Kind {
 }
 
 fn any_grid(rng: &mut Rng) -> Grid {
-    let sizes: ArrayVec<[f32; 2], 6> = match rng.bool() {
-        true => (0..rng.usize(1..=6)).map(|_| [0; 2].map(|_| 5.0 + rng.f32() * 60.0)).collect(),
-        false => ArrayVec::new(),
+    let sizes: ArrayVec<[f32; 2], 6> = if rng.bool() {
+        (0..rng.usize(1..=6)).map(|_| [0; 2].map(|_| 5.0 + rng.f32() * 60.0)).collect()
+    } else {
+        ArrayVec::new()
     };
     Grid {
         columns: rng.usize(1..9),
@@ -408,7 +412,7 @@ fn any_grid(rng: &mut Rng) -> Grid {
     }
 }
 
-/// The elements of `numbers`, as 64-bit words.
+/// Converts `numbers` to elements, stored as 64-bit words.
 fn stored(numbers: &[f32], element: ElementType, quantization: Option<Quantization>) -> Vec<u64> {
     let quantized = |&number: &f32| {
         let quantization = quantization.expect("the element type is quantized");

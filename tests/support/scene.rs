@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenes: plausible outputs of detectors, and invalid ones.
+//! Random scenes: plausible and invalid outputs of detectors.
 
 use fastrand::Rng;
 use half::f16;
@@ -18,7 +18,7 @@ enum TensorFormat {
     Windows,
     Boxes(BoxFormat),
     Yolov5,
-    /// YOLOv5 transposed: each row has one number of all anchors.
+    /// Transposed YOLOv5: each row has one number per anchor.
     Yolov5Columns,
     Yolov8 {
         transposed: bool,
@@ -47,24 +47,24 @@ impl TensorFormat {
     }
 }
 
-/// A scene and the parameters to run it with.
+/// A scene, and the parameters with which it is run.
 #[derive(Clone)]
 pub struct Scene {
     pub params: Params,
     /// The place of each image.
     pub place: ImagePlace,
     format: TensorFormat,
-    /// Box, objectness if the format has it, and class scores of each anchor.
+    /// Box, objectness (if the format has it) and class scores of each anchor.
     anchors: Vec<Vec<f32>>,
     classes: usize,
-    /// The number of images of the tensors; `anchors` are those of the first.
+    /// Number of images in the tensors. The field `anchors` has only the first image.
     images: usize,
     coordinates: Coordinates,
     half: bool,
     tensors: Vec<StoredTensor>,
 }
 
-/// A tensor as it is in memory.
+/// A tensor as it is stored in memory.
 #[derive(Clone)]
 struct StoredTensor {
     id: &'static str,
@@ -85,7 +85,8 @@ impl std::fmt::Debug for Scene {
 }
 
 impl Scene {
-    /// Any format, any parameters, mostly few anchors, and some invalid numbers.
+    /// Generates a scene with any format and any parameters, mostly with few anchors, and with some
+    /// invalid numbers.
     pub fn any(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let anchors = match rng.u32(0..40) {
@@ -97,7 +98,7 @@ impl Scene {
         Self::random(&mut rng, anchors)
     }
 
-    /// Like [`any`](Self::any), with this number of anchors.
+    /// Generates a scene like [`any`](Self::any), with this number of anchors.
     pub fn large(seed: u64, anchors: usize) -> Self {
         let mut scene = Self::random(&mut Rng::with_seed(seed), anchors);
         scene.params.thresholds = ClassThresholds::uniform(0.02);
@@ -119,7 +120,7 @@ impl Scene {
             7 => TensorFormat::Yolov5Columns,
             _ => TensorFormat::UltraFace,
         };
-        // A YOLOv5 output has at least as many rows as columns.
+        // The decoder expects at least as many rows as columns in a YOLOv5 output.
         let format = if format == TensorFormat::Yolov5 && anchors < 26 {
             TensorFormat::Windows
         } else {
@@ -143,7 +144,7 @@ impl Scene {
         scene
     }
 
-    /// Valid corners and scores, of one class or a few.
+    /// Generates a scene with valid corners and scores, and one or a few classes.
     pub fn plain(seed: u64, method: Method) -> Self {
         let mut rng = Rng::with_seed(seed);
         let classes = *rng.choice(&[1, 3]).unwrap();
@@ -175,7 +176,7 @@ impl Scene {
         scene
     }
 
-    /// A plain scene in which no two anchors have the same score.
+    /// Generates a plain scene without equal scores.
     pub fn without_ties(seed: u64) -> Self {
         let mut scene = Self::plain(seed, Method::Greedy);
         let mut ranks: Vec<usize> = (0..scene.anchors.len()).collect();
@@ -190,8 +191,8 @@ impl Scene {
         scene
     }
 
-    /// Corners on a grid, so that the overlap of many boxes equals the threshold, or they only
-    /// touch; the grid is fine or coarse, and at the origin or far from it.
+    /// Generates corners on a grid, so that the overlap of many boxes equals the threshold, or
+    /// boxes only touch. The grid is fine or coarse, and at the origin or far from it.
     pub fn on_a_grid(seed: u64) -> Self {
         let mut scene = Self::plain(seed, Method::Greedy);
         let mut rng = Rng::with_seed(seed ^ 0x9b1d);
@@ -225,7 +226,8 @@ impl Scene {
         scene
     }
 
-    /// One to `most` images with the same format, parameters and number of anchors.
+    /// Generates up to `most` images with one format, one set of parameters and one number of
+    /// anchors.
     pub fn batch(seed: u64, most: usize) -> Vec<Self> {
         let first = Self::any(seed);
         let mut rng = Rng::with_seed(seed ^ 0xba7c);
@@ -245,7 +247,7 @@ impl Scene {
         batch
     }
 
-    /// The tensors of all images one after the other, with a batch dimension.
+    /// Concatenates the tensors of all images, with a batch dimension.
     pub fn joined(batch: &[Self]) -> Self {
         let mut joined = batch[0].clone();
         joined.images = batch.len();
@@ -277,14 +279,14 @@ impl Scene {
         (permuted, order)
     }
 
-    /// The same scene in half precision.
+    /// Converts the scene to half precision.
     pub fn rounded_to_half(mut self) -> Self {
         self.half = true;
         self.write();
         self
     }
 
-    /// The half-precision numbers in single precision.
+    /// Converts the half-precision numbers to single precision.
     pub fn widened(&self) -> Self {
         let mut wide = self.clone();
         wide.half = false;
@@ -297,7 +299,7 @@ impl Scene {
         wide
     }
 
-    /// The tensors, and their layout.
+    /// Returns the tensors and their layout.
     pub fn tensors(&self) -> (Vec<TensorView<'_>>, Layout) {
         let (tensors, layout) = self.written();
         match self.format {
@@ -306,7 +308,7 @@ impl Scene {
         }
     }
 
-    /// The layout of a transposed YOLOv5 output, which no decoder reads.
+    /// Returns the layout of a transposed YOLOv5 output, which no decoder reads.
     fn columns(&self) -> Layout {
         let anchors = self.anchors.len();
         let column = |number| Field {
@@ -334,9 +336,12 @@ impl Scene {
         let tensors: Vec<TensorView<'_>> = self
             .tensors
             .iter()
-            .map(|StoredTensor { id, shape, single, half }| match self.half {
-                false => TensorView::from_slice(id, shape, single),
-                true => TensorView::from_slice(id, shape, half),
+            .map(|StoredTensor { id, shape, single, half }| {
+                if self.half {
+                    TensorView::from_slice(id, shape, half)
+                } else {
+                    TensorView::from_slice(id, shape, single)
+                }
             })
             .collect();
         let options = Options {
@@ -349,8 +354,8 @@ impl Scene {
         (tensors, choice.ok().map(|choice| choice.layout))
     }
 
-    /// Boxes around objects: clusters, rows of boxes that each overlap the previous one, identical boxes,
-    /// and some at random positions.
+    /// Generates boxes around objects: clusters, rows of boxes that each overlap the previous one,
+    /// identical boxes, and boxes at random positions.
     fn around_objects(
         rng: &mut Rng,
         format: TensorFormat,
@@ -368,9 +373,10 @@ impl Scene {
         for _ in 0..count {
             let [x, y, side] = *rng.choice(&centers).unwrap();
             let corners = match rng.u32(0..10) {
-                // Identical to the previous box.
+                // The box is identical to the previous one.
                 0 => previous,
-                // Overlaps half of the previous box: long dependency paths.
+                // The box overlaps half of the previous one, which makes long chains of
+                // dependencies.
                 1 | 2 => {
                     let step = (previous[2] - previous[0]) * 0.5;
                     [previous[0] + step, previous[1], previous[2] + step, previous[3]]
@@ -428,7 +434,7 @@ impl Scene {
         }
     }
 
-    /// Writes the anchors as tensors of the format.
+    /// Writes the anchors as tensors in the scene's format.
     fn write(&mut self) {
         let n = self.anchors.len();
         let anchors = &self.anchors;
@@ -452,7 +458,7 @@ impl Scene {
                     .collect();
                 vec![("columns", vec![1, numbers + 1, n], columns)]
             }
-            // The decoder takes the longer dimension for the anchors.
+            // The decoder assumes that the longer dimension is the anchors.
             TensorFormat::Yolov8 { transposed: true } if n > numbers => {
                 vec![("yolo-v8-out", vec![1, n, numbers], columns_between(0, numbers))]
             }
@@ -486,7 +492,7 @@ impl Scene {
     }
 }
 
-/// An anchor's box, objectness and scores as the format has them.
+/// Returns an anchor's box, objectness and scores, as far as the format has them.
 fn anchor(
     rng: &mut Rng,
     format: TensorFormat,
@@ -505,7 +511,7 @@ fn anchor(
         anchor.push(if rng.u32(0..3) == 0 { rng.f32() } else { 0.9 });
     }
     for c in 0..classes {
-        // Sometimes another class has the same score.
+        // Sometimes a second class has an equal score.
         let is_equal = c == class || rng.u32(0..6) == 0;
         anchor.push(if is_equal { score } else { score * rng.f32() });
     }
@@ -538,9 +544,10 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         _ => Vec::new(),
     };
     // The CUDA engine does not support DIoU.
-    let overlaps: &[Overlap] = match engines::on_gpu() {
-        true => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller],
-        false => &[Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou],
+    let overlaps: &[Overlap] = if engines::on_gpu() {
+        &[Overlap::Iou, Overlap::Representative, Overlap::Smaller]
+    } else {
+        &[Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou]
     };
     Params {
         method: *rng

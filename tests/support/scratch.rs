@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folders and files that exist while a test uses them.
+//! Folders and files that exist only while a test uses them.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A path that no other test, of this program or another, uses.
+/// Returns a path that no other test uses, in this program or another.
 fn unique_path(suffix: &str) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let n = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -13,11 +13,11 @@ fn unique_path(suffix: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A folder that is removed when this is dropped.
+/// A folder that is removed when it is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new, empty one.
+    /// Makes a new, empty folder.
     pub fn new() -> Self {
         let folder = unique_path("");
         std::fs::create_dir_all(&folder).unwrap();
@@ -35,16 +35,17 @@ impl Deref for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A folder that cannot be removed does no harm.
+        // A leftover folder is harmless.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A file that is removed when this is dropped.
+/// A file that is removed when it is dropped.
 pub struct ScratchFile(PathBuf);
 
 impl ScratchFile {
-    /// A new one that holds `bytes`; `tensorreplay` chooses a format by the extension.
+    /// Makes a new file that contains `bytes`. The extension matters, since `tensorreplay` chooses
+    /// a format by it.
     pub fn new(extension: &str, bytes: &[u8]) -> Self {
         let path = unique_path(&format!(".{extension}"));
         std::fs::write(&path, bytes).unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The interface of nvinfer.h around nvinfer's class DetectPostprocessor: sets the fields that its
-// initialization and its parser set, calls its suppression, and reads the result.
+// Implements nvinfer.h with nvinfer's class DetectPostprocessor: sets the fields that its
+// initialization and its parser would set, calls its suppression, and reads the result.
 
 #include <chrono>
 #include <cmath>
@@ -13,7 +13,8 @@
 
 using nvdsinfer::DetectPostprocessor;
 
-// Access to private members: the arguments of an explicit instantiation are not checked for access.
+// Gives access to private members: C++ does not check access in the arguments of an explicit
+// instantiation.
 namespace {
 template <class Name, auto member>
 struct Grant {
@@ -31,8 +32,8 @@ GRANT(ClassObjects, m_PerClassObjectList);
 #undef GRANT
 } // namespace
 
-// What the class declares and other sources of nvinfer define. Nothing here calls it: it would stop the
-// program.
+// Functions that the class declares and other sources of nvinfer define. They are never called; a
+// call would abort the program.
 namespace nvdsinfer {
 #define NOT_BUILT                                                                                                 \
     { std::abort(); }
@@ -50,7 +51,7 @@ void NvDsInferDBScanCluster(NvDsInferDBScan *, NvDsInferDBScanClusteringParams *
 void NvDsInferDBScanClusterHybrid(NvDsInferDBScan *, NvDsInferDBScanClusteringParams *,
                                   NvDsInferObjectDetectionInfo *, size_t *) NOT_BUILT
 
-// Suppresses with the thresholds of each class; those of classes beyond `classes` are the last.
+// Suppresses with the thresholds of each class. Classes beyond `classes` have the last thresholds.
 static ptrdiff_t suppress(const NvinferObject *objects, size_t count, const NvinferThresholds *thresholds,
                           size_t classes, uint32_t *survivors, size_t runs, double *times) {
     if (count > (1u << 24))
@@ -60,7 +61,7 @@ static ptrdiff_t suppress(const NvinferObject *objects, size_t count, const Nvin
         const NvinferObject &object = objects[i];
         if (object.class_index >= by_class.size())
             by_class.resize(object.class_index + size_t{1});
-        // Suppression copies the angle and does not read it, so it can carry the index.
+        // Suppression copies the angle without reading it, so it can hold the index.
         by_class[object.class_index].push_back({object.class_index, object.left, object.top, object.width,
                                                 object.height, object.score, static_cast<float>(i)});
     }
@@ -119,7 +120,8 @@ extern "C" __attribute__((visibility("default"))) float nvinfer_overlap(const Nv
     };
     if (!is_suppressed(0.0f))
         return 0.0f;
-    // Bisects until no float is between the greatest threshold that suppresses and the smallest that does not.
+    // Bisects until no float is between the greatest threshold that suppresses and the smallest
+    // that does not.
     float low = 0.0f, high = 2.0f;
     for (float middle; (middle = low + (high - low) / 2) != low && middle != high;)
         (is_suppressed(middle) ? low : high) = middle;

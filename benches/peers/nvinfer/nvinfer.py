@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Calls nvinfer's suppression, which build.sh compiles: the interface of nvinfer.h for Python."""
+"""Python interface of nvinfer.h: calls nvinfer's suppression, which build.sh compiles."""
 
 import ctypes
 
@@ -19,7 +19,7 @@ class Nvinfer:
         self._suppress.restype = ctypes.c_ssize_t
 
     def suppress(self, corners, scores, iou, runs):
-        """The indices of the survivors, all of one class, and the time of each run in microseconds."""
+        """Suppresses boxes of one class. Returns the survivors' indices, and the time of each run in microseconds."""
         objects = np.zeros(len(corners), OBJECT)
         objects["left"], objects["top"] = corners[:, 0], corners[:, 1]
         objects["width"], objects["height"] = (corners[:, 2:] - corners[:, :2]).T

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of results: tables as text and CSV, charts as SVG.
+//! Writes results: tables as text and CSV, charts as SVG.
 
 mod plot;
 mod table;
@@ -11,29 +11,29 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// The folder of CSV files and plots.
+/// A folder for CSV files and plots.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Creates the folder if it does not exist.
+    /// Opens the folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// Returns an error if the folder cannot be created.
     pub fn new(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         Ok(Self(path))
     }
 
-    /// The path of a file in the folder.
+    /// Returns the path of a file in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Prints the table and writes it as `NAME.csv`.
+    /// Prints the table, and writes it as `NAME.csv`.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn table(&self, name: &str, table: &Table) -> Result<()> {
         print!("{table}");
         self.csv(name, table)
@@ -42,7 +42,7 @@ impl Folder {
     /// Writes the table as `NAME.csv`.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn csv(&self, name: &str, table: &Table) -> Result<()> {
         let path = self.file(&format!("{name}.csv"));
         table.write(&path).with_context(|| path.display().to_string())
@@ -51,7 +51,7 @@ impl Folder {
     /// Writes the chart as `NAME.svg`.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn plot(&self, name: &str, chart: &Chart) -> Result<()> {
         let path = self.file(&format!("{name}.svg"));
         chart.write(&path).with_context(|| path.display().to_string())

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Charts. In: series of points. Out: an SVG file.
+//! Draws charts. In: series of points. Out: an SVG file.
 
 use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
-/// A named series of points, drawn as a line.
+/// A named series of points, which is drawn as a line.
 pub struct Series {
-    /// The name in the legend.
+    /// Name in the legend.
     pub name: String,
     /// Pairs of x and y.
     pub points: Vec<(f64, f64)>,
@@ -17,39 +17,40 @@ pub struct Series {
 /// The scales of the axes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Both linear, y from 0.
+    /// Both axes are linear, and y starts at 0.
     Linear,
-    /// x logarithmic with base 2, y linear from 0.
+    /// x is logarithmic with base 2, and y is linear and starts at 0.
     Doubling,
-    /// Both logarithmic with base 10.
+    /// Both axes are logarithmic with base 10.
     Logarithmic,
 }
 
 /// A chart of several series.
 pub struct Chart {
-    /// The title.
+    /// Title of the chart.
     pub title: String,
-    /// The label of the x axis.
+    /// Label of the x axis.
     pub x: &'static str,
-    /// The label of the y axis.
+    /// Label of the y axis.
     pub y: &'static str,
-    /// The scales of the x and y axis.
+    /// Scales of both axes.
     pub scale: Scale,
-    /// The series.
+    /// The series to draw.
     pub series: Vec<Series>,
-    /// A series in gray behind the others, with a linear axis on the right that is labeled with its
-    /// name.
+    /// A series that is drawn in gray behind the others. It has a linear axis on the right, which
+    /// is labeled with the series' name.
     pub secondary: Option<Series>,
 }
 
 const SIZE: (u32, u32) = (900, 500);
 
-/// The palette of Okabe and Ito, which is distinguishable with color vision deficiencies.
+/// The palette of Okabe and Ito, whose colors remain distinguishable with color vision
+/// deficiencies.
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const GRAY: RGBColor = RGBColor(150, 150, 150);
 
-/// The label of a tick: with one decimal if it is not an integer.
+/// Returns the label of a tick. It has one decimal if the value is not an integer.
 fn label(value: &f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
@@ -126,12 +127,12 @@ impl Chart {
     }
 }
 
-/// The symbol of a line of this color in the legend.
+/// Returns the legend's symbol for a line of this color.
 fn swatch(color: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> {
     move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2))
 }
 
-/// Minimum and maximum of x and of y.
+/// Returns minimum and maximum of x, and minimum and maximum of y.
 fn bounds<'a>(points: impl Iterator<Item = &'a (f64, f64)>) -> ((f64, f64), (f64, f64)) {
     let none = (f64::INFINITY, f64::NEG_INFINITY);
     let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));

@@ -4,14 +4,14 @@
 use std::fmt;
 use std::path::Path;
 
-/// Rows with a heading for each column.
+/// Rows of text, with a heading for each column.
 pub struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Makes a table without rows.
     pub fn new<S: ToString>(columns: impl IntoIterator<Item = S>) -> Self {
         let columns = columns.into_iter().map(|column| column.to_string()).collect();
         Self { columns, rows: Vec::new() }
@@ -20,14 +20,14 @@ impl Table {
     /// Adds a row with one cell per column.
     ///
     /// # Panics
-    /// If the number of cells is not the number of columns.
+    /// Panics if the number of cells differs from the number of columns.
     pub fn row<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells: Vec<String> = cells.into_iter().map(|cell| cell.to_string()).collect();
         assert_eq!(cells.len(), self.columns.len(), "one cell per column");
         self.rows.push(cells);
     }
 
-    /// A table of every `step`th row and the last one.
+    /// Returns a table with every `step`th row and the last row.
     pub fn every(&self, step: usize) -> Self {
         let last = self.rows.len().saturating_sub(1);
         let rows = self.rows.iter().enumerate();
@@ -35,7 +35,7 @@ impl Table {
         Self { columns: self.columns.clone(), rows: rows.collect() }
     }
 
-    /// A table of the first `count` columns.
+    /// Returns a table with the first `count` columns.
     pub fn first(&self, count: usize) -> Self {
         let first = |cells: &Vec<String>| cells[..count].to_vec();
         Self { columns: first(&self.columns), rows: self.rows.iter().map(first).collect() }
@@ -51,7 +51,7 @@ impl Table {
     }
 }
 
-/// Aligned columns; those of numbers are right-aligned.
+/// Prints aligned columns. Columns of numbers are aligned to the right.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || std::iter::once(&self.columns).chain(&self.rows);
@@ -64,9 +64,10 @@ impl fmt::Display for Table {
         let styles: Vec<(usize, bool)> = (0..self.columns.len()).map(style).collect();
         for line in lines() {
             for (cell, &(width, is_number)) in line.iter().zip(&styles) {
-                match is_number {
-                    true => write!(f, "  {cell:>width$}")?,
-                    false => write!(f, "  {cell:<width$}")?,
+                if is_number {
+                    write!(f, "  {cell:>width$}")?
+                } else {
+                    write!(f, "  {cell:<width$}")?
                 }
             }
             writeln!(f)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time to attach regions to a buffer, by kind of metadata, and that of decoding a tensor for
-//! comparison.
+//! Time for attaching regions to a buffer, by kind of metadata. For comparison, the time for
+//! decoding a tensor.
 
 use anyhow::Result;
 use gstnmsfilter::output::{

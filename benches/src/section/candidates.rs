@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppression of recorded candidates. Out: candidates.csv, from which `peers/nms.py` reads the
-//! lists that it measures with other programs.
+//! Suppression of recorded candidates. Out: candidates.csv, which tells `peers/nms.py` the lists
+//! that it measures with other programs.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// The recorded lists in `tests/fixtures/candidates`.
+/// Recorded lists in `tests/fixtures/candidates`.
 const RECORDED: [&str; 7] = [
     "yoloxnano_street",
     "yolov8n640_street",
@@ -27,7 +27,7 @@ const RECORDED: [&str; 7] = [
     "ultraface640_selfie_low",
 ];
 
-/// The workloads, each with its file and the number of rows of the file that it has.
+/// Returns the workloads. Each has its file, and the number of rows of the file that it uses.
 fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
     let mut workloads = Vec::new();
     let (windows, file) = (windows()?, windows_file().canonicalize()?);
@@ -45,7 +45,7 @@ fn workloads(lists: &[PathBuf]) -> Result<Vec<(Workload, PathBuf, usize)>> {
             .collect::<Result<_>>()?;
         let file = file.canonicalize()?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        // The other programs compare candidates of all classes.
+        // The other programs compare candidates of all classes with each other.
         let mut params = greedy_params(0.45, 0.0);
         params.class_agnostic = true;
         workloads.push((Workload::boxes(name, &rows, params), file, rows.len()));
@@ -57,7 +57,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let columns =
         ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
     let mut table = Table::new(columns);
-    // peers/nms.py reads list, n, engine, survivors, times, threshold and file.
+    // The columns that peers/nms.py reads are list, n, engine, survivors, times, threshold and
+    // file.
     for (workload, file, n) in workloads(&bench.lists)? {
         for run in bench.engines.run(&workload, bench.budget)? {
             let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole chain: pictures in host memory, inference, suppression, beside the model alone in the same process.
+//! The whole chain from pictures in host memory through inference and suppression. For comparison,
+//! the model alone in this process.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,9 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// The numbers of streams.
+/// Numbers of streams.
 const STREAMS: &[usize] = &[1, 2, 4, 8, 16];
-/// Without a GPU.
+/// Numbers of streams on a machine without a GPU.
 const FEW_STREAMS: &[usize] = &[1, 2];
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -40,7 +41,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let decoder = std::env::var("NMSFILTER_BENCH_DECODER").unwrap_or_default();
     let picture = data.join("data/oscars/oscars.png");
     let time = bench.budget * 10;
-    // Latencies are from the sink pad of ortinference to the source pad of nmsfilter: the queue between them is full.
+    // Latencies are measured from the sink pad of ortinference to the source pad of nmsfilter. The
+    // queue between them is full.
     let columns = ["chain", "pictures/s", "of the model", "p50 us", "p99 us", "batch", "cores"];
     let mut table = Table::new(columns);
     let mut bare = Vec::new();
@@ -66,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     let best = |batch: usize| {
-        let rates = bare.iter().filter(|(of, _)| *of == batch).map(|(_, rate)| *rate);
+        let rates = bare.iter().filter(|(size, _)| *size == batch).map(|(_, rate)| *rate);
         rates.fold(0.0, f64::max)
     };
     for &streams in counts {
@@ -99,7 +101,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.table("chain", &table)
 }
 
-/// Pictures a second of the model alone, whose input does not change.
+/// Measures the pictures per second of the model alone, with a constant input.
 fn model_alone(
     model: &Path,
     provider: Provider,
@@ -140,7 +142,7 @@ fn model_alone(
     Ok((runs * batch) as f64 / began.elapsed().as_secs_f64())
 }
 
-/// Pipelines in one process.
+/// Pipelines that run in one process.
 struct Chain<'c> {
     streams: usize,
     properties: &'c str,
@@ -154,9 +156,9 @@ struct Found {
     rate: f64,
     /// Microseconds from the sink pad of `ortinference` to the source pad of `nmsfilter`.
     latency: Times,
-    /// Pictures of a run.
+    /// Pictures per run of the model.
     batch: f64,
-    /// Processor time by time.
+    /// Processor time, divided by wall time.
     cores: f64,
 }
 
@@ -169,17 +171,17 @@ impl Drop for Running {
     }
 }
 
-/// What a stream's probes share.
+/// State that the probes of a stream share.
 #[derive(Default)]
 struct Passed {
     entered: VecDeque<Instant>,
-    /// Of each picture that has left: when, and the microseconds that it took.
+    /// For each picture that has left: the time when it left, and the microseconds that it took.
     left: Vec<(Instant, f64)>,
 }
 
 impl Chain<'_> {
     /// # Errors
-    /// If a pipeline fails.
+    /// Returns an error if a pipeline fails.
     fn run(&self, time: Duration) -> Result<Found> {
         let stream = |index: usize| {
             format!(
@@ -198,19 +200,19 @@ impl Chain<'_> {
         let pipeline = pipeline.map_err(|_| anyhow!("a pipeline"))?;
         let mut passed = Vec::new();
         for index in 0..self.streams {
-            let of_stream = Arc::new(Mutex::new(Passed::default()));
+            let passed_here = Arc::new(Mutex::new(Passed::default()));
             let pad = |element: &str, pad: &str| {
                 let element = pipeline.by_name(&format!("{element}{index}"));
                 element
                     .and_then(|element| element.static_pad(pad))
                     .context("the element has the pad")
             };
-            let shared = of_stream.clone();
+            let shared = passed_here.clone();
             pad("inference", "sink")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
                 shared.lock().expect("no panic").entered.push_back(Instant::now());
                 gst::PadProbeReturn::Ok
             });
-            let shared = of_stream.clone();
+            let shared = passed_here.clone();
             pad("nms", "src")?.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
                 let mut passed = shared.lock().expect("no panic");
                 let now = Instant::now();
@@ -219,9 +221,9 @@ impl Chain<'_> {
                 }
                 gst::PadProbeReturn::Ok
             });
-            passed.push(of_stream);
+            passed.push(passed_here);
         }
-        // Also after an error.
+        // The guard stops the pipeline even after an error.
         let pipeline = Running(pipeline);
         let pipeline = &pipeline.0;
         pipeline.set_state(gst::State::Playing)?;
@@ -251,8 +253,8 @@ impl Chain<'_> {
         let mut latency = Vec::new();
         for stream in &passed {
             let stream = stream.lock().expect("no panic");
-            let of_time = stream.left.iter().filter(|(at, _)| (began..ended).contains(at));
-            latency.extend(of_time.map(|(_, us)| *us));
+            let in_time = stream.left.iter().filter(|(at, _)| (began..ended).contains(at));
+            latency.extend(in_time.map(|(_, us)| *us));
         }
         let seconds = (ended - began).as_secs_f64();
         Ok(Found {
@@ -264,13 +266,13 @@ impl Chain<'_> {
     }
 }
 
-/// The processor time of all threads of this process.
+/// Returns the processor time of all threads in this process.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks: u64 = stat.rsplit_once(')').map_or(0, |(_, fields)| {
         let fields: Vec<&str> = fields.split_whitespace().collect();
         fields[11..13].iter().map(|field| field.parse::<u64>().unwrap_or(0)).sum()
     });
-    // Linux has 100 ticks a second.
+    // Linux has 100 ticks per second.
     Duration::from_millis(ticks * 10)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The paper's streams, crowd_run and the mosaic of four, as simulated by `crowdtestsrc`.
+//! The paper's streams, crowd_run and the mosaic of four, simulated with `crowdtestsrc`.
 
 use anyhow::{Context, Result};
 use gst::prelude::*;
@@ -17,13 +17,13 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// One period of the oscillation of the number of windows in `crowdtestsrc`.
+/// One period of the oscillation of `crowdtestsrc`'s number of windows, in frames.
 const FRAMES: usize = 240;
 
-/// The windows of the first `frames` frames of `crowdtestsrc`.
+/// Returns the windows in the first `frames` frames of `crowdtestsrc`.
 ///
 /// # Errors
-/// If the pipeline fails.
+/// Returns an error if the pipeline fails.
 pub fn crowd_windows(width: u32, height: u32, frames: usize) -> Result<Vec<Vec<Window>>> {
     let pipeline = gst::parse::launch(&format!(
         "crowdtestsrc num-buffers={frames} ! video/x-raw,width={width},height={height},framerate=50/1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole element: from a buffer with a tensor to the same buffer with regions.
+//! The whole element, from a buffer with a tensor to the buffer with regions.
 
 use std::time::Instant;
 
@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Plays `crowdtestsrc` in real time. Returns the number of frames, the duration in seconds, and
-/// the mean time of nmsfilter in nanoseconds per frame.
+/// nmsfilter's mean time per frame in nanoseconds.
 fn in_real_time(backend: &str) -> Result<[f64; 3]> {
     let memory = if backend == "cuda" { "cuda" } else { "system" };
     let pipeline = gst::parse::launch(&format!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time of decode and suppression as a function of the number of candidates, with the exponent of a
-//! power law.
+//! Time of decode and suppression as a function of the number of candidates, and the exponent of
+//! the fitting power law.
 
 use anyhow::Result;
 
@@ -52,7 +52,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.plot("growth", &chart)
 }
 
-/// The exponent of the power law that fits the points: least squares of the logarithms.
+/// Returns the exponent of the power law that fits the points. It is found by least squares of the
+/// logarithms.
 pub(super) fn exponent(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let count = logs.len() as f64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Table 5 of the paper: 200, 1027 and 2895 windows. The engines, the paper's kernels, and
-//! published figures.
+//! Table 5 of the paper, with 200, 1027 and 2895 windows: this project's engines, the paper's
+//! kernels, and published figures.
 
 use anyhow::Result;
 
@@ -23,7 +23,7 @@ pub(super) fn fitted_capacity(n: usize) -> u32 {
     (n as u32).next_multiple_of(32 * PARTITIONS)
 }
 
-/// The times that the paper reports, in microseconds.
+/// Times that the paper reports, in microseconds.
 const PUBLISHED: [(&str, [f64; 3]); 2] =
     [("paper, GTX 1060", [107.0, 324.0, 1313.0]), ("paper, Tesla T4", [24.0, 88.0, 430.0])];
 

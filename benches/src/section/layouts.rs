@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decode and suppression of families whose layouts are not plain, beside plain ones.
+//! Decode and suppression of families with general layouts, compared with plain layouts.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// One anchor in this many has an object.
+/// Distance between anchors that have an object.
 const PERIOD: usize = 12;
 
 fn rows(
@@ -27,7 +27,7 @@ fn rows(
     TensorData { id, shape: vec![1, anchors, numbers], values: values.collect() }
 }
 
-/// The score of a class: high for one class of some anchors.
+/// Returns the score of a class. Some anchors have a high score for one class.
 fn class_score(anchor: usize, class: usize, high: f32, low: f32) -> f32 {
     if anchor.is_multiple_of(PERIOD) && class == anchor % 80 { high } else { low }
 }
@@ -36,7 +36,8 @@ fn objectness(anchor: usize) -> f32 {
     if anchor.is_multiple_of(PERIOD) { 0.9 } else { 0.02 }
 }
 
-/// Center x, center y, width and height in pixels, all over the model's input.
+/// Returns center x, center y, width or height in pixels. The boxes are spread over the model's
+/// input.
 fn pixels(anchor: usize, number: usize) -> f32 {
     match number {
         0 => (anchor * 37 % 600) as f32,
@@ -46,7 +47,7 @@ fn pixels(anchor: usize, number: usize) -> f32 {
 }
 
 fn workloads() -> Vec<Workload> {
-    let of_rows = |box_: fn(usize, usize) -> f32| {
+    let row_number = |box_: fn(usize, usize) -> f32| {
         move |anchor: usize, k: usize| match k {
             0..4 => box_(anchor, k),
             4 => objectness(anchor),
@@ -68,8 +69,8 @@ fn workloads() -> Vec<Workload> {
     let boxes = levels(distances, 4, ["bbox_8", "bbox_16", "bbox_32"]);
     let faces = levels(scores, 1, ["score_8", "score_16", "score_32"]);
     vec![
-        Workload::family("yolov5", vec![rows("yolo-v5-out", [8400, 85], of_rows(pixels))]),
-        Workload::family("yolox-raw", vec![rows("output", [8400, 85], of_rows(offsets))]),
+        Workload::family("yolov5", vec![rows("yolo-v5-out", [8400, 85], row_number(pixels))]),
+        Workload::family("yolox-raw", vec![rows("output", [8400, 85], row_number(offsets))]),
         Workload::family(
             "end2end",
             vec![rows("output0", [8400, 6], |anchor, k| match k {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decode, suppression and masks of a segmentation model, beside boxes alone.
+//! Decode, suppression and masks of a segmentation model, compared with boxes alone.
 //!
-//! Also writes the survivors and the prototypes, from which peers/masks.py computes the same masks in NumPy.
+//! Also writes the survivors and the prototypes, from which peers/masks.py computes the masks with
+//! NumPy.
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
@@ -19,16 +20,17 @@ pub const SECTION: Section = Section {
 };
 
 const ANCHORS: usize = 8400;
-/// Four numbers of the box, 80 scores, 32 coefficients.
+/// Numbers per anchor: four for the box, 80 scores, 32 coefficients.
 const NUMBERS: usize = 116;
 const SURVIVORS: usize = 100;
-/// The anchors of an object, of which one survives.
+/// Anchors per object. One of them survives.
 const PER_OBJECT: usize = 10;
-/// The side of the prototypes, of which there are 32.
+/// Side of each of the 32 prototypes.
 const SIDE: usize = 160;
 const MODEL: f32 = 640.0;
 
-/// Objects of a width around `width` pixels, twice as high, each of a class or place of its own.
+/// Makes objects that are about `width` pixels wide and twice as high. No two objects share both
+/// class and place.
 fn workload(name: &str, width: f32) -> Workload {
     let mut rng = Rng::with_seed(7);
     let mut numbers: Vec<f32> = (0..NUMBERS * ANCHORS)
@@ -59,7 +61,8 @@ fn workload(name: &str, width: f32) -> Workload {
     workload.with_params(name, workload.params.clone())
 }
 
-/// The corners and coefficients of the survivors, the pixels of their masks, and how many are set.
+/// Returns the corners and coefficients of the survivors, the number of mask pixels, and the number
+/// of pixels that are set.
 fn survivors(workload: &Workload) -> Result<(Vec<f32>, u64, u64)> {
     let mut engine = Cpu::default();
     let tensors = workload.tensors();
@@ -90,7 +93,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         "bytes downloaded",
         "of masks",
     ];
-    // A frame of 1920x1080 in the input, with borders above and below it.
+    // A frame of 1920x1080 is in the input, between borders above and below.
     let third = 1.0 / 3.0;
     let frame = FrameMap { size: [1920, 1080], ratio: [third; 2], offset: [0.0, 140.0] };
     let mut table = Table::new(columns);
@@ -103,16 +106,16 @@ fn run(bench: &mut Bench) -> Result<()> {
         };
         write(&format!("masks-{name}.f32"), &survivors(&workload)?.0)?;
         write("masks-prototypes.f32", workload.numbers("output1"))?;
-        let of = |masks, mask_size, frame| {
+        let with_masks = |masks, mask_size, frame| {
             let params = Params { masks, mask_size, ..workload.params.clone() };
             let mut workload = workload.with_params(name, params);
             workload.frame = frame;
             workload
         };
         for (masks, workload) in [
-            ("none", of(false, MaskSize::Prototypes, None)),
-            ("prototypes", of(true, MaskSize::Prototypes, None)),
-            ("frame", of(true, MaskSize::Frame, Some(frame))),
+            ("none", with_masks(false, MaskSize::Prototypes, None)),
+            ("prototypes", with_masks(true, MaskSize::Prototypes, None)),
+            ("frame", with_masks(true, MaskSize::Frame, Some(frame))),
         ] {
             let (_, pixels, set) = survivors(&workload)?;
             for run in bench.engines.run(&workload, bench.budget)? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sections of the evaluation, one file each. In: engines and workloads. Out: tables and plots.
+//! The sections of the evaluation, one per file. In: engines and workloads. Out: tables and plots.
 
 mod attach;
 mod batches;
@@ -32,11 +32,11 @@ use crate::engines::Engines;
 use crate::gpu_time::Repeats;
 use crate::report::Folder;
 
-/// The inputs of every section.
+/// Inputs of every section.
 pub struct Bench {
-    /// The engines of this machine.
+    /// Engines of this machine.
     pub engines: Engines,
-    /// The folder of results.
+    /// Folder for results.
     pub folder: Folder,
     /// Duration of each measurement.
     pub budget: Duration,
@@ -48,11 +48,11 @@ pub struct Bench {
 
 /// A part of the evaluation.
 pub struct Section {
-    /// The name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it measures.
+    /// Description of the measurement.
     pub about: &'static str,
-    /// Runs the measurements and writes the results.
+    /// Function that measures and writes the results.
     pub run: fn(&mut Bench) -> Result<()>,
 }
 
@@ -78,7 +78,7 @@ pub const SECTIONS: &[Section] = &[
     streams::SECTION,
 ];
 
-/// A time in microseconds for tables: without decimals from 100 on, otherwise with one.
+/// Formats a time in microseconds for tables. It has one decimal below 100, and none from 100 on.
 fn format_us(microseconds: f64) -> String {
     let digits = if microseconds >= 100.0 { 0 } else { 1 };
     format!("{microseconds:.digits$}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppression of oriented boxes, beside the algorithm of mmcv. Out: oriented.csv and the lists of boxes, from which
-//! `peers/oriented.py` reads what it measures with OpenCV.
+//! Suppression of oriented boxes, compared with mmcv's algorithm. Out: oriented.csv and the lists
+//! of boxes, which `peers/oriented.py` measures with OpenCV.
 
 use anyhow::Result;
 use nmsfilter_core::engine::{Method, Overlap, Params};
@@ -56,7 +56,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             }
             for (program, survivors, times) in programs {
                 let name = format!("{rule}, {program}");
-                match series.iter_mut().find(|(of, _)| *of == name) {
+                match series.iter_mut().find(|(other, _)| *other == name) {
                     Some((_, points)) => points.push((n as f64, times.median())),
                     None => series.push((name, vec![(n as f64, times.median())])),
                 }
@@ -74,7 +74,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.table("oriented-exponents", &fitted)
 }
 
-/// Writes the boxes that other programs are to suppress.
+/// Writes the boxes that other programs must suppress.
 fn write_list(bench: &Bench, n: usize, rows: &[OrientedRow]) -> Result<()> {
     let mut list = Table::new(["x", "y", "width", "height", "angle", "score"]);
     for row in rows {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The paper's first workload: the windows of the first 1, 2, ... faces of the picture.
+//! The paper's first workload: the windows of the first face of the picture, of the first two
+//! faces, and so on.
 
 use anyhow::Result;
 use nmsfilter_core::engine::{Cpu, Detection, Engine};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Table 6 and figure 11 of the paper: its map and reduce kernels by the number of partitions.
+//! Table 6 and figure 11 of the paper: times of its map and reduce kernels by the number of
+//! partitions.
 
 use anyhow::Result;
 
@@ -21,7 +22,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         println!("SKIPPED: there is no GPU for the paper's kernels");
         return Ok(());
     }
-    // Half a period: from the maximum number of windows to the minimum.
+    // Half of a period goes from the maximum number of windows to the minimum.
     let frames: Vec<_> = crowd_windows(3840, 2160, 120)?.into_iter().step_by(10).collect();
     let paper = PaperKernels::new(PAPER_CAPACITY)?;
     let repeats = bench.repeats.at_most(5);

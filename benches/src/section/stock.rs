@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! GStreamer's own tensor decoders on the same tensors, measured with GStreamer's latency tracer.
+//! GStreamer's own tensor decoders on equal tensors, measured with GStreamer's latency tracer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub const SECTION: Section = Section {
 
 const FRAMES: usize = 100;
 
-/// The file of the tracer, which must be enabled before GStreamer is initialized.
+/// Output file of the tracer, which must be enabled before GStreamer is initialized.
 pub const TRACE_FILE: &str = "latency-trace.log";
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -55,7 +55,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for windows in [&[][..], &windows[..360], &windows[..698], &windows, &disjoint] {
         let tensor =
             Workload::yolov8("yolov8", windows, greedy_params(0.45, 0.25)).new_tensors().remove(0);
-        // yolov8tensordec needs several seconds for a frame of 8400 objects.
+        // yolov8tensordec needs several seconds for a frame with 8400 objects.
         let decoder_frames = if windows.len() > 8000 { 5 } else { FRAMES };
         let elements = [
             ("yolov8tensordec", decoder.to_owned(), decoder_frames),
@@ -86,17 +86,17 @@ fn run(bench: &mut Bench) -> Result<()> {
     bench.folder.table("stock", &table)
 }
 
-/// The source of frames with tensors.
+/// A source of frames with tensors.
 #[derive(Clone, Copy)]
 enum Source<'a> {
-    /// An appsrc whose buffers all have this tensor.
+    /// An appsrc, with this tensor on all buffers.
     Tensor(&'a NewTensor),
     /// Elements that run inference.
     Elements(&'a str),
 }
 
-/// A source that repeats a picture of many faces, with the output of UltraFace RFB-640; `None` if a
-/// file or element is missing.
+/// Returns a source that repeats a picture of many faces with the output of UltraFace RFB-640.
+/// Returns `None` if a file or an element is missing.
 fn ultraface_source() -> Option<String> {
     let (picture, model) =
         (data("data/images/crowd_selfie.jpg")?, data("data/models/version-RFB-640.onnx")?);
@@ -110,8 +110,8 @@ fn ultraface_source() -> Option<String> {
     ))
 }
 
-/// The number of objects on the last buffer, and the element's latencies without those of the first
-/// tenth of the frames.
+/// Returns the number of objects on the last buffer, and the element's latencies. The first tenth
+/// of the frames is ignored.
 fn measure_element(
     description: &str,
     source: Source<'_>,

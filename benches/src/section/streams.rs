@@ -26,7 +26,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let windows = windows()?;
-    // From the minimum number of windows in a stream to the maximum.
+    // The numbers of windows go from a stream's minimum to its maximum.
     let tensors = (360..=698)
         .step_by(48)
         .map(|n| {
@@ -43,7 +43,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let tensors = &tensors;
                 scope.spawn(move || {
                     let mut harness = harness("cuda");
-                    // Frames of different streams begin at different times.
+                    // Different streams begin their frames at different times.
                     let offset = FRAME * i / streams;
                     push_paced(&mut harness, tensors, start + offset, FRAME, FRAMES)
                 })

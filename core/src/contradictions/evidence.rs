@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Evidence that tensors are misread, in the results of engines.
+//! Looks for evidence in the results of engines that tensors are misread.
 //!
-//! In: the counts and the survivors of each frame. Out: a [`NumberContradiction`] if they contradict the decoder and the
-//! settings. No element of a tensor is read, and the evidence depends neither on the engine nor on how frames are grouped
-//! in runs.
+//! In: the counts and the survivors of each frame. Out: a [`NumberContradiction`] if they contradict the decoder
+//! and the settings. No element of a tensor is read, and the evidence depends neither on the engine nor on how
+//! frames are grouped in runs.
 //!
-//! The rules were chosen with recorded outputs of 20 model families, each read by every decoder that accepts
-//! its shape: with the right reading and the default threshold no anchor is rejected, no score exceeds 1, and no
-//! box extends beyond the model's input by a tenth of it.
+//! The rules were chosen with the help of recorded outputs of 20 model families, each read by every decoder that
+//! accepts its shape. With the right decoder and the default threshold, no anchor is rejected, no score exceeds 1,
+//! and no box extends beyond the model's input by more than a tenth of the input's size.
 
 use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
@@ -15,49 +15,51 @@ use crate::decoder::Scores;
 use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};
 
-/// The greatest score that counts as a probability: outputs of quantized models exceed 1 by up to one step,
-/// which is at most 1/128.
+/// The greatest score that counts as a probability. The outputs of quantized models can exceed 1 by one step, which
+/// is at most 1/128.
 const MAX_PROBABILITY: f32 = 1.01;
 
-/// Anchors are probably misread if at least this many are rejected for each candidate. Engines reject none of a
-/// detector whose output is read rightly; a producer of boxes that are partly outside the frame, or that fills
-/// unused rows with NaN, can have some.
+/// Anchors are probably misread if at least this many are rejected per candidate. If a detector's output is read
+/// correctly, no anchor is rejected. But some are rejected if the producer outputs boxes that are partly outside
+/// the frame, or fills unused rows with NaN.
 const REJECTED_PER_CANDIDATE: usize = 3;
 
-/// Of a detector's output with at least this many anchors, most are background. Synthetic outputs and lists of
-/// boxes that were selected before can have many candidates, so that only shapes are judged that other families
-/// have, too: rows of anchors without objectness, which YOLOv5 has with objectness, and two scores a box, which face
-/// detectors have for background and face.
+/// Most anchors of a detector are background if its output has at least this many anchors. Synthetic outputs and
+/// lists of boxes that have already been selected can have many candidates. So only shapes that are easily confused
+/// are judged: rows of anchors without objectness, which YOLOv5 has with objectness; and two scores per box, which
+/// face detectors output for background and face.
 const MIN_ANCHORS: usize = 1000;
 
-/// At least one in this many anchors is a candidate if objectness is read as the score of a class: 34 % or more
-/// are in recorded outputs. Of a picture with hundreds of faces it is 8 %, at the threshold below.
+/// If objectness is misread as the score of a class, at least one of this many anchors is a candidate: in recorded
+/// outputs, 34 % or more are. By contrast, 8 % of the anchors are candidates for a picture with hundreds of faces,
+/// with the threshold below.
 const ANCHORS_PER_CANDIDATE: usize = 4;
 
-/// With lower score thresholds, as for curves of precision and recall, background can become candidates.
+/// With lower score thresholds, which are used for precision-recall curves, background can become candidates.
 const MIN_THRESHOLD: f32 = 0.1;
 
-/// Normalized coordinates are from 0 to 1; boxes of objects at the edges extend beyond it. In pixels, a box
-/// within these limits is at most two pixels large and at the corner of the model's input.
+/// Normalized coordinates are from 0 to 1, and boxes of objects at the edges extend a little beyond this range. If
+/// the coordinates were pixels, a box within these limits would be at most two pixels large, and in the corner of
+/// the model's input.
 const UNIT: [f32; 2] = [-0.5, 1.5];
 
-/// Boxes near the upper left corner end within this fraction of the model's input: 13 of 640 pixels. Offsets
-/// from grid cells, as YOLOX has them before its decode step, are within it.
+/// Boxes are near the upper left corner if they end within this fraction of the model's input: 13 of 640 pixels.
+/// The offsets from grid cells that YOLOX outputs before its decode step are within it.
 const CORNER: f32 = 0.02;
 
-/// One small object can be in the corner. Survivors are duplicates of no other one, and so many small objects of
-/// one frame, and no others, are not.
+/// A small object can really be in the corner. But it is unlikely that a frame has this many small objects in the
+/// corner, no two of which are duplicates, and no object elsewhere.
 const MIN_IN_CORNER: usize = 3;
 
-/// Of a model's input smaller than this, the corner is not distinguished from the rest.
+/// If the model's input is smaller than this, its corner is not distinguished from the rest.
 const MIN_INPUT: f32 = 32.0;
 
-/// A box that extends beyond the model's input by more than this multiple of its size is misread. A person of
-/// whom only the head is in the frame extends beyond it by less than three times the size of the visible part;
-/// pixels that are read as normalized extend by hundreds.
+/// A box is misread if it extends beyond the model's input by more than this multiple of the input's size. If only
+/// the head of a person is in the frame, the box extends by less than three times the size of the visible part.
+/// Pixels that are misread as normalized coordinates extend by hundreds of times.
 const MAX_EXTENSION: f32 = 4.0;
 
-/// Angles in radians have a smaller magnitude: models give half a turn or a whole one, and this is two turns.
+/// Angles in radians are smaller than this: models output half a turn or a whole turn, and this is two turns.
 const GREATEST_ANGLE: f32 = 12.6;
 
 /// Sums over frames with one reading.
@@ -68,25 +70,25 @@ pub(crate) struct Evidence {
     candidates: usize,
     rejected: usize,
     survivors: usize,
-    /// The most survivors of a frame.
+    /// The greatest number of survivors in any frame.
     most_survivors: usize,
     greatest_score: f32,
     /// The lowest class of a survivor.
     lowest_class: Option<u32>,
-    /// Survivors within [`UNIT`].
+    /// The number of survivors within [`UNIT`].
     within_unit: usize,
-    /// Survivors within [`CORNER`].
+    /// The number of survivors within [`CORNER`].
     in_corner: usize,
-    /// Survivors beyond [`MAX_EXTENSION`].
+    /// The number of survivors beyond [`MAX_EXTENSION`].
     huge: usize,
     details: DetailEvidence,
 }
 
-/// Sums over the points of survivors, and the angles of oriented boxes.
+/// Sums over the points of survivors and the angles of oriented boxes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DetailEvidence {
     all: usize,
-    /// Points that are farther from the survivor's box than a quarter of its size.
+    /// The number of points that are farther from the survivor's box than a quarter of the box's size.
     far: usize,
     /// The greatest magnitude of an angle.
     greatest_angle: f32,
@@ -94,7 +96,7 @@ pub struct DetailEvidence {
 
 impl DetailEvidence {
     /// Adds the details of a survivor.
-    pub fn add(&mut self, of: &Detection, detail: &Detail<'_>) {
+    pub fn add(&mut self, survivor: &Detection, detail: &Detail<'_>) {
         if let Some(oriented) = detail.oriented_box() {
             self.greatest_angle = self.greatest_angle.max(oriented.angle.abs());
         }
@@ -104,7 +106,9 @@ impl DetailEvidence {
         };
         for Point { x, y, .. } in detail.points().iter() {
             self.all += 1;
-            self.far += usize::from(!is_near(x, of.x1, of.x2) || !is_near(y, of.y1, of.y2));
+            self.far += usize::from(
+                !is_near(x, survivor.x1, survivor.x2) || !is_near(y, survivor.y1, survivor.y2),
+            );
         }
     }
 }
@@ -131,26 +135,26 @@ impl Evidence {
         }
     }
 
-    /// Adds the details of the survivors of a run.
+    /// Adds the details of a run's survivors.
     pub fn add_details(&mut self, details: DetailEvidence) {
         self.details.all += details.all;
         self.details.far += details.far;
         self.details.greatest_angle = self.details.greatest_angle.max(details.greatest_angle);
     }
 
-    /// Whether no anchor became a candidate or was rejected, as in frames without objects.
+    /// Returns whether no anchor became a candidate or was rejected, as in frames without objects.
     pub fn is_empty(&self) -> bool {
         self.candidates == 0 && self.rejected == 0
     }
 
-    /// The contradiction of the scores. A single score shows it.
-    pub fn of_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
+    /// Returns the contradiction of the scores. A single score is enough evidence.
+    pub fn check_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
         let (score, decoder) = (self.greatest_score, reading.decoder.name());
         let threshold = reading.threshold;
         match reading.decoder.scores() {
             _ if score <= MAX_PROBABILITY => None,
             Scores::Probabilities => Some(NumberContradiction::Score { score, decoder }),
-            // With another threshold, scores of another kind are expected.
+            // A threshold outside 0 to 1 shows that the user expects other scores than probabilities.
             Scores::OfTheModel if (0.0..=1.0).contains(&threshold) => {
                 Some(NumberContradiction::UnboundedScore { score, threshold })
             }
@@ -158,8 +162,8 @@ impl Evidence {
         }
     }
 
-    /// The contradiction of the boxes of all frames.
-    pub fn of_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    /// Returns the contradiction of the boxes of all frames.
+    pub fn check_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
         let &Self { anchors, candidates, rejected, survivors, .. } = self;
         if self.is_empty() {
             return None;
@@ -179,15 +183,15 @@ impl Evidence {
         reading
             .boxes
             .model
-            .and_then(|model| self.of_place(reading.boxes, model))
-            .or_else(|| self.of_classes(reading))
-            .or_else(|| self.of_points())
-            .or_else(|| self.of_angles())
-            .or_else(|| self.of_background(reading))
+            .and_then(|model| self.check_place(reading.boxes, model))
+            .or_else(|| self.check_classes(reading))
+            .or_else(|| self.check_points())
+            .or_else(|| self.check_angles())
+            .or_else(|| self.check_background(reading))
     }
 
-    /// The contradiction of where the boxes are in the model's input.
-    fn of_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
+    /// Checks where the boxes are in the model's input.
+    fn check_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
         let &Self { survivors, .. } = self;
         let is_large = model.iter().all(|&side| side >= MIN_INPUT);
         if is_large && self.within_unit == survivors {
@@ -201,8 +205,9 @@ impl Evidence {
         }
     }
 
-    /// The contradiction of a class before the first one. Rows without a detection have low scores.
-    fn of_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    /// Looks for a class before the first class. With a low threshold nothing is concluded, because rows without a
+    /// detection have low scores and any class.
+    fn check_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
         let (first, decoder) = (reading.first_class, reading.decoder.name());
         let class = self.lowest_class.filter(|&class| class < first)?;
         (reading.threshold >= MIN_THRESHOLD).then_some(NumberContradiction::ClassBeforeFirst {
@@ -212,23 +217,23 @@ impl Evidence {
         })
     }
 
-    /// The contradiction of the points. Keypoints are on their object, whether they are visible or not.
-    fn of_points(&self) -> Option<NumberContradiction> {
+    /// Checks the points. Keypoints are on their object, visible or not.
+    fn check_points(&self) -> Option<NumberContradiction> {
         let DetailEvidence { all, far, .. } = self.details;
         (2 * far > all).then_some(NumberContradiction::Points { far, all })
     }
 
-    /// The contradiction of the angles, which are probably degrees.
-    fn of_angles(&self) -> Option<NumberContradiction> {
+    /// Checks the angles. Great numbers are probably degrees.
+    fn check_angles(&self) -> Option<NumberContradiction> {
         let angle = self.details.greatest_angle;
         (angle > GREATEST_ANGLE).then_some(NumberContradiction::Angles { angle })
     }
 
-    /// The contradiction of the number of candidates.
-    fn of_background(&self, reading: &Reading) -> Option<NumberContradiction> {
+    /// Checks the number of candidates.
+    fn check_background(&self, reading: &Reading) -> Option<NumberContradiction> {
         let &Self { frames, anchors, candidates, rejected, .. } = self;
         let &Reading { decoder, rows_without_objectness, classes, threshold, .. } = reading;
-        let is_known = self.of_scores(reading).is_some();
+        let is_known = self.check_scores(reading).is_some();
         if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
             return None;
         }
@@ -239,7 +244,7 @@ impl Evidence {
                 let decoder = decoder.name();
                 Some(NumberContradiction::NoBackground { candidates, anchors, decoder })
             }
-            // The greater of two probabilities reaches the threshold in any case.
+            // The greater of two probabilities that add up to 1 always reaches the threshold.
             Scores::OfTheModel if classes == 2 && candidates + rejected >= anchors => {
                 Some(NumberContradiction::BackgroundClass { anchors })
             }
@@ -289,13 +294,13 @@ mod tests {
         }
     }
 
-    /// A survivor with these edges.
+    /// Creates a survivor with these edges.
     fn survivor([x1, y1, x2, y2]: [f32; 4], score: f32) -> Detection {
         Detection { x1, y1, x2, y2, score, ..Detection::default() }
     }
 
-    /// The evidence of frames with these survivors, and as many candidates.
-    fn of_frames(frames: &[&[Detection]]) -> Evidence {
+    /// Collects the evidence of frames with these survivors, and with equally many candidates.
+    fn evidence_in(frames: &[&[Detection]]) -> Evidence {
         let mut evidence = Evidence::default();
         for &survivors in frames {
             let (candidates, rejected) = (survivors.len(), 0);
@@ -314,13 +319,13 @@ mod tests {
         evidence
     }
 
-    /// What boxes with these edges contradict, all in one frame.
-    fn of_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
+    /// Returns the contradiction of boxes with these edges in one frame.
+    fn found_in_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
         let survivors: Vec<_> = boxes.iter().map(|&edges| survivor(edges, 0.9)).collect();
-        of_frames(&[&survivors]).of_boxes(&reading("yolov8"))
+        evidence_in(&[&survivors]).check_boxes(&reading("yolov8"))
     }
 
-    fn of_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
+    fn found_in_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
@@ -332,55 +337,55 @@ mod tests {
             rejected,
         };
         evidence.add(&frame, ANCHORS, Some(MODEL));
-        evidence.of_boxes(&reading("yolov8"))
+        evidence.check_boxes(&reading("yolov8"))
     }
 
-    fn of_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
-        let frames = of_frames(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
-        frames.of_scores(&Reading { threshold, ..reading(decoder) })
+    fn found_in_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
+        let frames = evidence_in(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
+        frames.check_scores(&Reading { threshold, ..reading(decoder) })
     }
 
     #[test]
     fn scores_above_1_contradict_decoders_of_probabilities() {
         for decoder in ["yolov5", "yolov8", "yolox", "ultraface"] {
-            assert_eq!(of_score(decoder, 0.25, 1.0), None);
-            assert_eq!(of_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
-            let contradiction = of_score(decoder, 0.25, 4.59);
+            assert_eq!(found_in_score(decoder, 0.25, 1.0), None);
+            assert_eq!(found_in_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
+            let contradiction = found_in_score(decoder, 0.25, 4.59);
             assert!(matches!(contradiction, Some(NumberContradiction::Score { score: 4.59, .. })));
-            // Whatever the threshold is.
-            assert_eq!(of_score(decoder, 2.0, 4.59), contradiction);
+            // The result does not depend on the threshold.
+            assert_eq!(found_in_score(decoder, 2.0, 4.59), contradiction);
         }
     }
 
     #[test]
     fn windows_have_any_score_and_boxes_those_of_which_the_threshold_is() {
-        assert_eq!(of_score("windows", 0.25, 459.0), None);
-        assert_eq!(of_score("boxes", 0.25, 1.0), None);
+        assert_eq!(found_in_score("windows", 0.25, 459.0), None);
+        assert_eq!(found_in_score("boxes", 0.25, 1.0), None);
         let expected = NumberContradiction::UnboundedScore { score: 4.59, threshold: 0.25 };
-        assert_eq!(of_score("boxes", 0.25, 4.59), Some(expected));
-        assert_eq!(of_score("boxes", 1.5, 4.59), None);
-        assert_eq!(of_score("boxes", -2.0, 4.59), None);
+        assert_eq!(found_in_score("boxes", 0.25, 4.59), Some(expected));
+        assert_eq!(found_in_score("boxes", 1.5, 4.59), None);
+        assert_eq!(found_in_score("boxes", -2.0, 4.59), None);
     }
 
     #[test]
     fn frames_without_objects_contradict_nothing() {
-        let evidence = of_frames(&[&[], &[]]);
+        let evidence = evidence_in(&[&[], &[]]);
         assert!(evidence.is_empty());
-        assert_eq!(evidence.of_boxes(&reading("yolov8")), None);
-        assert_eq!(evidence.of_scores(&reading("yolov8")), None);
+        assert_eq!(evidence.check_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence.check_scores(&reading("yolov8")), None);
     }
 
     #[test]
     fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
-        assert_eq!(of_counts(1, 0), None);
-        assert_eq!(of_counts(10, 29), None);
+        assert_eq!(found_in_counts(1, 0), None);
+        assert_eq!(found_in_counts(10, 29), None);
         let is_rejected = |contradiction: Option<NumberContradiction>| {
             matches!(contradiction, Some(NumberContradiction::Rejected { .. }))
         };
-        assert!(is_rejected(of_counts(10, 30)));
-        assert!(is_rejected(of_counts(0, 1)));
-        assert!(is_rejected(of_counts(0, ANCHORS - 1)));
-        let all = of_counts(0, ANCHORS);
+        assert!(is_rejected(found_in_counts(10, 30)));
+        assert!(is_rejected(found_in_counts(0, 1)));
+        assert!(is_rejected(found_in_counts(0, ANCHORS - 1)));
+        let all = found_in_counts(0, ANCHORS);
         assert!(matches!(all, Some(NumberContradiction::AllRejected { anchors: ANCHORS, .. })));
     }
 
@@ -409,29 +414,29 @@ mod tests {
             rejected: 0,
         };
         evidence.add(&frame, ANCHORS, None);
-        assert_eq!(evidence.of_boxes(&reading), None);
+        assert_eq!(evidence.check_boxes(&reading), None);
     }
 
     #[test]
     fn boxes_within_the_first_pixel_are_normalized() {
         let normalized = [[0.1, 0.2, 0.5, 0.9], [-0.02, 0.0, 1.03, 1.0]];
         let expected = NumberContradiction::Normalized { boxes: 2, model: MODEL };
-        assert_eq!(of_boxes(&normalized), Some(expected));
-        assert_eq!(of_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
-        assert_eq!(of_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
+        assert_eq!(found_in_boxes(&normalized), Some(expected));
+        assert_eq!(found_in_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
+        assert_eq!(found_in_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
     }
 
     #[test]
     fn a_small_object_in_the_corner_is_possible_and_several_are_not() {
         let at = |x: f32| [x, 2.0, x + 3.0, 5.0];
-        assert_eq!(of_boxes(&[at(0.0)]), None);
-        assert_eq!(of_boxes(&[at(0.0), at(4.0)]), None);
+        assert_eq!(found_in_boxes(&[at(0.0)]), None);
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0)]), None);
         let expected = NumberContradiction::InCorner { boxes: 3, model: MODEL };
-        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
-        assert_eq!(of_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
-        // The same object in many frames.
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
+        assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
+        // This is a single object in many frames.
         let one = [survivor(at(0.0), 0.9)];
-        assert_eq!(of_frames(&[&one[..]; 30]).of_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence_in(&[&one[..]; 30]).check_boxes(&reading("yolov8")), None);
     }
 
     #[test]
@@ -448,26 +453,28 @@ mod tests {
         };
         evidence.add(&frame, ANCHORS, model);
         assert_eq!(
-            evidence
-                .of_boxes(&Reading { boxes: ReadBoxes { model, ..BOXES }, ..reading("windows") }),
+            evidence.check_boxes(&Reading {
+                boxes: ReadBoxes { model, ..BOXES },
+                ..reading("windows")
+            }),
             None
         );
     }
 
     #[test]
     fn boxes_partly_outside_are_possible_and_many_times_the_input_are_not() {
-        // A head at the lower edge, of a person three times as tall as the visible part.
-        assert_eq!(of_boxes(&[[200.0, 100.0, 500.0, 1600.0]]), None);
-        assert_eq!(of_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
+        // The head of a person at the lower edge. The person is three times as tall as the visible part.
+        assert_eq!(found_in_boxes(&[[200.0, 100.0, 500.0, 1600.0]]), None);
+        assert_eq!(found_in_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
         let pixels_as_normalized = [10.0, 10.0, 640.0 * 90.0, 480.0 * 90.0];
-        let huge = of_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
+        let huge = found_in_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
         assert!(matches!(huge, Some(NumberContradiction::Huge { boxes: 1, all: 2, .. })));
         let few = [pixels_as_normalized, [10.0, 10.0, 90.0, 90.0], [10.0, 10.0, 90.0, 90.0]];
-        assert_eq!(of_boxes(&few), None);
+        assert_eq!(found_in_boxes(&few), None);
     }
 
-    /// What frames with this number of anchors and candidates contradict.
-    fn of_candidates(
+    /// Returns the contradiction of frames with this number of anchors and candidates.
+    fn found_in_candidates(
         reading: Reading,
         anchors: usize,
         candidates: usize,
@@ -484,44 +491,44 @@ mod tests {
             };
             evidence.add(&frame, anchors, Some(MODEL));
         }
-        evidence.of_boxes(&reading)
+        evidence.check_boxes(&reading)
     }
 
     #[test]
     fn most_anchors_of_a_detector_are_background() {
         let dense = Reading { rows_without_objectness: true, ..reading("yolov8") };
-        assert_eq!(of_candidates(reading("yolov8"), 8400, 8400), None);
-        assert_eq!(of_candidates(dense, 8400, 2099), None);
-        let many = of_candidates(dense, 8400, 2100);
+        assert_eq!(found_in_candidates(reading("yolov8"), 8400, 8400), None);
+        assert_eq!(found_in_candidates(dense, 8400, 2099), None);
+        let many = found_in_candidates(dense, 8400, 2100);
         assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
-        assert_eq!(of_candidates(dense, 999, 999), None);
-        assert_eq!(of_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(dense, 999, 999), None);
+        assert_eq!(found_in_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
     }
 
     #[test]
     fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
-        assert_eq!(of_candidates(reading("windows"), 8400, 8400), None);
+        assert_eq!(found_in_candidates(reading("windows"), 8400, 8400), None);
         let pairs = reading("boxes");
-        assert_eq!(of_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
-        assert_eq!(of_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
-        assert_eq!(of_candidates(pairs, 8400, 8399), None);
-        let all = of_candidates(pairs, 8400, 8400);
+        assert_eq!(found_in_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(pairs, 8400, 8399), None);
+        let all = found_in_candidates(pairs, 8400, 8400);
         assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
     }
 
     /// TensorFlow's SSD has no class 0.
     #[test]
     fn a_class_before_the_first_contradicts_the_reading() {
-        let of_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
+        let with_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
         let first_class = |first_class| Reading { first_class, ..reading("ssd-postprocess") };
-        let of = |class, reading: &Reading| {
-            of_frames(&[&[of_class(2), of_class(class)]]).of_boxes(reading)
+        let found = |class, reading: &Reading| {
+            evidence_in(&[&[with_class(2), with_class(class)]]).check_boxes(reading)
         };
         let (class, first, decoder) = (0, 1, "ssd-postprocess");
         let expected = NumberContradiction::ClassBeforeFirst { class, first, decoder };
-        assert_eq!(of(0, &first_class(1)), Some(expected));
-        assert_eq!(of(1, &first_class(1)), None);
-        assert_eq!(of(0, &first_class(0)), None);
-        assert_eq!(of(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
+        assert_eq!(found(0, &first_class(1)), Some(expected));
+        assert_eq!(found(1, &first_class(1)), None);
+        assert_eq!(found(0, &first_class(0)), None);
+        assert_eq!(found(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
     }
 }

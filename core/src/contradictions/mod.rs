@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detects tensors that are misread.
 //!
-//! In: the facts of each new plan, and the result of each run. Out: [`Warning`]s. A decoder or a setting that contradicts
-//! the tensors (`plan.rs`) is found with the plan, a score that contradicts the decoder with the first frame that has one.
-//! Other numbers (`evidence.rs`) are judged when the caller has seen enough frames with candidates or rejected anchors;
-//! frames are not looked at afterwards. Images in which nothing is found are counted apart (`silence.rs`).
+//! In: the facts of each new plan, and the result of each run. Out: [`Warning`]s. If the decoder or a setting
+//! contradicts the tensors, this is found when the plan is made (`plan.rs`). If a score contradicts the decoder,
+//! this is found in the first frame with such a score. The other numbers (`evidence.rs`) are judged once, when the
+//! caller has seen enough frames with candidates or rejected anchors; later frames are not examined. Images in
+//! which nothing is found are counted separately (`silence.rs`).
 
 mod evidence;
 mod numbers;
@@ -27,7 +28,8 @@ use evidence::Evidence;
 use numbers::NumberContradiction;
 use plan::PlanContradiction;
 
-/// Tensors, settings or results that are probably not as intended. Displayed with the names of the Rust interface.
+/// A warning that tensors, settings or results are probably not what the user intended. `Display` uses the names of
+/// the Rust interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warning(Contradiction);
 
@@ -39,7 +41,7 @@ enum Contradiction {
 }
 
 impl Warning {
-    /// The text with the names that `interface` has for settings.
+    /// Returns the text with the names that `interface` uses for settings.
     pub fn text(&self, interface: Interface) -> impl fmt::Display + '_ {
         Text { warning: self, interface }
     }
@@ -66,12 +68,12 @@ impl Warning {
     /// Whether nothing is detected, or nothing right, as long as the decoder or the thresholds are not corrected.
     pub fn explains_silence(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction)
-            if contradiction.is_of_decoder() || contradiction.is_of_thresholds())
+            if contradiction.concerns_decoder() || contradiction.concerns_thresholds())
     }
 
     /// Whether the decoder, and so the number of classes, is probably wrong.
     pub fn is_of_decoder(&self) -> bool {
-        matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.is_of_decoder())
+        matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.concerns_decoder())
     }
 }
 
@@ -114,7 +116,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The numbers of one reading, from its first frame until they are judged.
+/// The evidence for one reading, from its first frame until it is judged.
 #[derive(Debug, Default)]
 pub struct Numbers {
     /// How the tensors are read; `None` before the first plan, and when the numbers have been judged.
@@ -123,7 +125,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Begins anew if tensors are read otherwise than before. Returns whether they are.
+    /// Starts again if the tensors are now read in another way. Returns whether they are.
     pub fn begin(&mut self, reading: Reading) -> bool {
         let is_other = self.reading != Some(reading);
         if is_other {
@@ -132,7 +134,7 @@ impl Numbers {
         is_other
     }
 
-    /// Whether frames are looked at.
+    /// Returns whether frames are still examined.
     pub fn are_open(&self) -> bool {
         self.reading.is_some()
     }
@@ -142,8 +144,8 @@ impl Numbers {
         self.evidence.is_empty()
     }
 
-    /// Adds the frames of a run, each of `anchors` anchors, and the details of all survivors. Returns the warning of the
-    /// scores, again with each run. Does not allocate.
+    /// Adds the frames of a run, each with `anchors` anchors, and the details of all survivors. Returns the warning
+    /// about scores, if there is one, for every run. Does not allocate.
     pub fn add(
         &mut self,
         outcome: &Outcome<'_>,
@@ -155,12 +157,12 @@ impl Numbers {
         for frame in outcome.groups() {
             self.evidence.add(&frame, anchors, reading.boxes.model);
         }
-        self.evidence.of_scores(&reading).map(Warning::from)
+        self.evidence.check_scores(&reading).map(Warning::from)
     }
 
-    /// Judges the numbers. The following frames are not looked at.
+    /// Judges the numbers. Later frames are not examined.
     pub fn judge(&mut self) -> Option<Warning> {
         let reading = self.reading.take()?;
-        self.evidence.of_boxes(&reading).map(Warning::from)
+        self.evidence.check_boxes(&reading).map(Warning::from)
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that contradict the reading of the tensors, and their texts.
+//! Contradictions between numbers and the way in which the tensors are read, and their texts.
 
 use std::fmt;
 
 use crate::names::{Interface, Name, Value};
 
-/// Numbers that the reading excludes. Width and height of the model's input are `model`.
+/// Numbers that cannot occur if the tensors are read correctly. `model` is the width and height of the model's
+/// input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum NumberContradiction {
     Score { score: f32, decoder: &'static str },
@@ -23,7 +24,7 @@ pub(crate) enum NumberContradiction {
 }
 
 impl NumberContradiction {
-    /// Writes the text, with the names of an interface.
+    /// Writes the text with the names of an interface.
     pub fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
         let (decoder, coordinates) = (names.name(Name::Decoder), names.name(Name::Coordinates));
         let threshold = names.name(Name::ScoreThreshold);
@@ -31,8 +32,8 @@ impl NumberContradiction {
         match self {
             Self::Score { score, decoder: name } => write!(
                 f,
-                "a score is {score}, but scores of decoder {name} are probabilities from 0 to 1, so the tensors are \
-                 of another model family and boxes and classes are wrong; correct {decoder}"
+                "a score is {score}, but scores of decoder {name} are probabilities from 0 to 1, so the tensors \
+                 belong to another model family, and boxes and classes are wrong; correct {decoder}"
             ),
             Self::UnboundedScore { score, threshold: set } => write!(
                 f,
@@ -42,15 +43,16 @@ impl NumberContradiction {
             ),
             Self::AllRejected { anchors, reading } => write!(
                 f,
-                "every one of {anchors} anchors is rejected: their numbers are NaN or infinite, or their boxes {}{}; check the \
-                 model and {decoder}; {}",
+                "all {anchors} anchors are rejected: their numbers are NaN or infinite, or their boxes {}{}; check \
+                 the model and {decoder}; {}",
                 if reading.in_frame { "are outside the frame" } else { "have negative sides" },
                 reading.rejected_classes(),
                 reading.advice(names)
             ),
             Self::Rejected { rejected, candidates, reading } => write!(
                 f,
-                "anchors rejected: {rejected}, candidates: {candidates}; most numbers are no boxes, or boxes {}{}; {}",
+                "anchors rejected: {rejected}, candidates: {candidates}; most numbers are not boxes, or are boxes \
+                 {}{}; {}",
                 if reading.in_frame { "outside the frame" } else { "with negative sides" },
                 reading.rejected_classes(),
                 reading.advice(names)
@@ -69,15 +71,15 @@ impl NumberContradiction {
             ),
             Self::NoBackground { candidates, anchors, decoder: name } => write!(
                 f,
-                "{candidates} of {anchors} anchors are candidates, and in a detector's output most are background: \
+                "{candidates} of {anchors} anchors are candidates, but in a detector's output most are background: \
                  decoder {name} probably reads objectness as the score of class 0; set {} or {}",
                 set_decoder("yolov5"),
                 set_decoder("yolox")
             ),
             Self::BackgroundClass { anchors } => write!(
                 f,
-                "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is that of the \
-                 background, set {}",
+                "the scores of all {anchors} boxes reach the threshold: if the first of the two scores is the \
+                 background's, set {}",
                 set_decoder("ultraface")
             ),
             Self::Huge { boxes, all, model: [width, height], reading } => write!(
@@ -87,13 +89,14 @@ impl NumberContradiction {
             ),
             Self::ClassBeforeFirst { class, first, decoder: name } => write!(
                 f,
-                "a box has class {class}, but classes of decoder {name} begin with {first}, so labels are those of other \
-                 classes; correct {decoder}, or describe the output in a layout whose classes begin with {class}"
+                "a box has class {class}, but classes of decoder {name} begin with {first}, so boxes get the labels \
+                 of other classes; correct {decoder}, or describe the output in a layout whose classes begin with \
+                 {class}"
             ),
             Self::Points { far, all } => {
                 write!(
                     f,
-                    "{far} of {all} keypoints are far from their boxes, so they are no keypoints, or have another \
+                    "{far} of {all} keypoints are far from their boxes, so they are not keypoints, or have another \
                      unit than the boxes; correct {decoder}, or describe the output in a layout with a unit for the \
                      points"
                 )
@@ -114,23 +117,23 @@ pub struct ReadBoxes {
     pub normalized: bool,
     /// Width and height of the model's input in pixels; `None` if unknown.
     pub model: Option<[f32; 2]>,
-    /// Whether boxes outside a frame are rejected.
+    /// True if boxes outside a frame are rejected.
     pub in_frame: bool,
-    /// Whether classes are numbers in a tensor. Anchors are rejected if these are not whole or negative.
+    /// True if classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
     pub class_field: bool,
 }
 
 impl ReadBoxes {
-    /// Classes for which anchors are rejected.
+    /// Says for which classes anchors are rejected.
     fn rejected_classes(self) -> &'static str {
         if self.class_field {
-            ", or the class column has numbers that are negative or not whole, so it has no classes"
+            ", or the class column has numbers that are negative or not whole, so it does not contain classes"
         } else {
             ""
         }
     }
 
-    /// How coordinates are read, and what to check.
+    /// Says how coordinates are read, and what to check.
     fn advice(self, names: Interface) -> Advice {
         Advice { reading: self, names }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decoders and settings that contradict the tensors for which they were chosen.
+//! Finds decoders and settings that contradict the tensors for which they were chosen.
 //!
-//! In: the facts of a plan. Out: a [`PlanContradiction`] for each of them. Ids, shapes and settings are compared; no
-//! element of a tensor is read.
+//! In: the facts of a plan. Out: a [`PlanContradiction`] per contradiction. Only ids, shapes and settings are
+//! compared; no element of a tensor is read.
 
 use std::fmt;
 
@@ -19,21 +19,21 @@ use crate::tensor::{ElementType, TensorView};
 pub struct PlanFacts<'a> {
     /// The decoder and the layout.
     pub choice: &'a Choice,
-    /// The tensors, with their quantization.
+    /// The tensors, including their quantization.
     pub tensors: &'a [TensorView<'a>],
     /// The options with which the decoder was chosen.
     pub options: Options,
     /// The score thresholds.
     pub thresholds: &'a ClassThresholds,
-    /// Whether classes have score thresholds in addition to the one for all.
+    /// True if some classes have score thresholds in addition to the general threshold.
     pub has_class_thresholds: bool,
-    /// The list of classes that are not excluded, if there is one.
+    /// The list of included classes, if there is one.
     pub classes: Option<&'a str>,
-    /// The family of the model; `None` if it is unknown, or that of plain detectors.
+    /// The family of the model. `None` if it is unknown, or if the model is a plain detector.
     pub family: Option<ModelFamily>,
 }
 
-/// A decoder or a setting, and the tensor or the family that it contradicts.
+/// A decoder or setting, and the tensor or model family that it contradicts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PlanContradiction {
     Family {
@@ -98,20 +98,20 @@ pub(crate) enum Unread {
 }
 
 impl PlanContradiction {
-    /// Whether the decoder, and so the number of classes, is probably wrong.
-    pub fn is_of_decoder(&self) -> bool {
+    /// Returns whether the decoder, and with it the number of classes, is probably wrong.
+    pub fn concerns_decoder(&self) -> bool {
         matches!(
             self,
             Self::Family { .. } | Self::Id { .. } | Self::SixColumns { .. } | Self::FewRows { .. }
         )
     }
 
-    /// Whether no score reaches its threshold.
-    pub fn is_of_thresholds(&self) -> bool {
+    /// Returns whether no score can reach its threshold.
+    pub fn concerns_thresholds(&self) -> bool {
         matches!(self, Self::Threshold { .. } | Self::NoClass { .. })
     }
 
-    /// Writes the text, with the names of an interface.
+    /// Writes the text with the names of an interface.
     pub fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
         let word = names.name(Name::Decoder);
         let set_decoder = |name| names.value(Value::Decoder(name));
@@ -122,13 +122,13 @@ impl PlanContradiction {
             }
             Self::Id { decoder, tensor, other } => write!(
                 f,
-                "decoder {decoder} reads the tensor {tensor}, whose id is that of decoder {other}; unset {word}, or \
+                "decoder {decoder} reads the tensor {tensor}, whose id belongs to decoder {other}; unset {word}, or \
                  correct the tensor's id"
             ),
             Self::SixColumns { decoder, tensor, classes } => write!(
                 f,
-                "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {}, but \
-                 six are usually a box, a score and a class; set {}, or {} if the model has as many",
+                "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {}, but six \
+                 numbers are usually a box, a score and a class; set {}, or {} if the model has that many",
                 if *classes == 1 { "class" } else { "classes" },
                 set_decoder("end2end"),
                 set_classes(*classes)
@@ -136,7 +136,7 @@ impl PlanContradiction {
             Self::FewRows { decoder, tensor, rows, classes, other } => write!(
                 f,
                 "decoder {decoder} reads {rows} rows of tensor {tensor} as boxes with {classes} class scores each, \
-                 but models with so few rows are usually end to end; set {}, or {} if the model has as many",
+                 but models with so few rows are usually end to end; set {}, or {} if the model has that many",
                 set_decoder(other),
                 set_classes(*classes)
             ),
@@ -183,8 +183,8 @@ impl PlanContradiction {
             Self::UnreadTensor { decoder, tensor, unread } => {
                 write!(
                     f,
-                    "decoder {decoder} does not read the tensor {tensor}, which seems to belong to those that it \
-                     reads; "
+                    "decoder {decoder} does not read the tensor {tensor}, which seems to belong to the tensors that \
+                     it reads; "
                 )?;
                 match unread {
                     Unread::Scores => {
@@ -203,57 +203,58 @@ impl PlanContradiction {
                         set_decoder("end2end-seg")
                     ),
                     Unread::Stride => {
-                        write!(f, "if it is that of a further stride, correct {word}")
+                        write!(f, "if it belongs to another stride, correct {word}")
                     }
                 }
             }
             Self::Queries { decoder, tensor, queries, classes } => write!(
                 f,
                 "decoder {decoder} reads {queries} queries of {classes} classes in tensor {tensor}, but such models \
-                 have some hundreds of queries; correct {word}"
+                 have a few hundred queries; correct {word}"
             ),
             Self::UnusedBoxFormat { decoder } => {
                 let name = names.name(Name::BoxFormat);
                 write!(
                     f,
-                    "{name} has no effect: the boxes of decoder {decoder} have a format of their own; unset {name}"
+                    "{name} has no effect: the boxes of decoder {decoder} have a fixed format; unset {name}"
                 )
             }
         }
     }
 }
 
-/// More queries than models of the DETR family have: most have 100 to 300, those for crowded pictures 900.
+/// More queries than any model of the DETR family has: most have 100 to 300, and models for crowded pictures have
+/// 900.
 const MANY_QUERIES: usize = 2000;
 
-/// End-to-end models have 300 rows, others a row for each of the cells of a grid, of which there are 1029 for an
+/// End-to-end models have 300 rows. Other models have a row per grid cell, of which there are 1029 even for an
 /// input of 224x224.
 const FEW_ROWS: usize = 1000;
 
-/// More classes than detection datasets have: LVIS has 1203.
+/// More classes than any detection dataset has: LVIS has 1203.
 const MANY_CLASSES: usize = 4000;
 
-/// The scale of quantized probabilities is 1/255 if a tensor has no other numbers. From this step on, thresholds and
-/// the order of candidates have no meaning: a tensor has such a scale if it also has coordinates in pixels, or the
-/// numbers of classes.
+/// From this scale on, quantized scores are useless: thresholds and the order of candidates lose their meaning. A
+/// tensor that has nothing but probabilities has the scale 1/255. A coarse scale occurs if the tensor also contains
+/// coordinates in pixels or class numbers.
 const COARSE_STEP: f32 = 0.05;
 
 /// The contradictions of a plan.
 pub fn of_plan(facts: PlanFacts<'_>) -> impl Iterator<Item = Warning> {
     [
-        of_decoder(facts),
-        of_thresholds(facts),
-        of_steps(facts),
-        of_unread_tensors(facts),
-        of_queries(facts),
-        of_box_format(facts),
+        check_decoder(facts),
+        check_thresholds(facts),
+        check_steps(facts),
+        check_unread_tensors(facts),
+        check_queries(facts),
+        check_box_format(facts),
     ]
     .into_iter()
     .flatten()
     .map(Warning::from)
 }
 
-fn of_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice, tensors, options, family, .. } = facts;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
@@ -278,8 +279,8 @@ fn of_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     Some(PlanContradiction::SixColumns { decoder, tensor, classes })
 }
 
-/// The decoder of an end-to-end model that probably has the output: its rows are few, and `choice` reads numbers of
-/// theirs as scores.
+/// Returns the decoder of an end-to-end model that probably produced the output: the output has few rows, and
+/// `choice` reads some numbers of each row as scores.
 fn end_to_end(choice: &Choice) -> Option<&'static str> {
     let other = model_family::end_to_end(choice.decoder.name())?;
     let is_row = |group: &Group| group.boxes.component_stride == 1;
@@ -287,8 +288,8 @@ fn end_to_end(choice: &Choice) -> Option<&'static str> {
     (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
 }
 
-/// Score thresholds that no probability reaches.
-fn of_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+/// Looks for score thresholds that no probability can reach.
+fn check_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice, thresholds, has_class_thresholds, .. } = facts;
     let count = choice.layout.classes;
     let lowest = thresholds.lowest(count);
@@ -301,8 +302,8 @@ fn of_thresholds(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
         .then_some(PlanContradiction::Threshold { has_class_thresholds, lowest, decoder })
 }
 
-/// Scores that are logits in the tensor can have such steps.
-fn of_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+/// Looks for scores with a coarse scale. If the tensor has logits, such a scale is normal.
+fn check_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, .. } = facts.choice;
     if decoder.scores() != Scores::Probabilities || layout.score.activation != Activation::None {
         return None;
@@ -317,9 +318,9 @@ fn of_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     })
 }
 
-/// Tensors that are not read, although their shape is that of a part of what is read. Tensors that are found by their
-/// ids are all that there is.
-fn of_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+/// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
+/// read. If the tensors were found by their ids, none is missing.
+fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, reason } = facts.choice;
     let decoder = decoder.name();
     if *reason == Reason::Id {
@@ -335,7 +336,7 @@ fn of_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
         let is_same = |&index: &usize| facts.tensors[index].shape.last() == columns;
         layout.groups.len() > 1 && columns.is_some() && read.iter().any(is_same)
     };
-    // As many channels as there are numbers that would be coefficients.
+    // Prototypes have as many channels as there are numbers that could be mask coefficients.
     let is_prototypes = |tensor: &TensorView<'_>| {
         let has_channels = |column: &Column| tensor.shape.contains(&column.components);
         tensor.shape.len() == 4 && layout.columns.iter().any(has_channels)
@@ -354,7 +355,7 @@ fn of_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     })
 }
 
-fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+fn check_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder, layout, .. } = facts.choice;
     let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
     if decoder != "detr" || (queries <= MANY_QUERIES && classes <= MANY_CLASSES) {
@@ -364,9 +365,9 @@ fn of_queries(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     Some(PlanContradiction::Queries { decoder, tensor, queries, classes })
 }
 
-/// A format of boxes that the decoder ignores. Decoders do not state whether they obey it, so the layout is compared with
-/// the one without it.
-fn of_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
+/// Looks for a box format that the decoder ignores. Decoders do not state whether they use it, so the layout is
+/// compared with the layout without this setting.
+fn check_box_format(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice: Choice { decoder, layout, .. }, tensors, options, .. } = facts;
     let box_format = Options::default().box_format;
     if options.box_format == box_format {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How tensors are read.
+//! Describes how tensors are read.
 //!
-//! In: the choice of a decoder and parameters. Out: a [`Reading`], with which results are compared.
+//! In: the chosen decoder, and parameters. Out: a [`Reading`], with which results are compared.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use super::numbers::ReadBoxes;
 use crate::decoder::{Choice, Decoder};
 use crate::engine::Params;
 
-/// How the tensors are read.
+/// Describes how the tensors are read.
 #[derive(Clone, Copy)]
 pub struct Reading {
     /// The decoder.
     pub decoder: &'static dyn Decoder,
-    /// Whether rows are anchors, and have no objectness.
+    /// True if rows are anchors, and have no objectness.
     pub rows_without_objectness: bool,
     /// The number of classes.
     pub classes: usize,
-    /// The class with which the classes in a tensor begin.
+    /// The number of the first class in the tensors.
     pub first_class: u32,
     /// The lowest score threshold of any class.
     pub threshold: f32,
@@ -58,7 +58,7 @@ impl fmt::Debug for Reading {
 impl PartialEq for Reading {
     fn eq(&self, other: &Self) -> bool {
         let key =
-            |of: &Self| (of.decoder.name(), of.classes, of.first_class, of.threshold, of.boxes);
+            |it: &Self| (it.decoder.name(), it.classes, it.first_class, it.threshold, it.boxes);
         key(self) == key(other)
     }
 }

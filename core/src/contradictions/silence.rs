@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Images in which nothing is found.
 //!
-//! In: the outcome of each run, and the tensors of two of them. Out: a [`Silence`], which has the best score and the rule by
-//! which no anchor is a candidate.
+//! In: the outcome of each run, and the tensors of two runs. Out: a [`Silence`], with the best score, and the rule
+//! because of which no anchor is a candidate.
 //!
-//! A scene can be empty, so the text only says what the numbers are. Engines count candidates anyway; the best score
-//! is found by decoding a run again on the CPU without thresholds. That happens twice at most: with the first image, if its
-//! tensors are in host memory, so that a stream of a single picture has it, and when the warning is due.
+//! A scene may really be empty, so the text only states the numbers. Engines count the candidates anyway. The best
+//! score is found by decoding a run again, on the CPU and without thresholds. This happens at most twice: with the
+//! first image, if its tensors are in host memory, so that a stream of a single picture also gets the score; and
+//! when the warning is due.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use crate::geometry::Bounds;
 use crate::names::{Interface, Name};
 use crate::tensor::TensorView;
 
-/// What an engine has read in a run.
+/// The input of an engine in a run.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
     /// The tensors.
@@ -39,14 +40,14 @@ pub struct Silence {
     cause: Option<Cause>,
 }
 
-/// Why no anchor is a candidate.
+/// The reason why no anchor is a candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cause {
-    /// No anchor has a box with an area, or the model counts none.
+    /// No anchor has a box with an area, or the number of detections that the model outputs is 0.
     NoBox { anchors: usize },
-    /// All boxes with such scores are too small or too large.
+    /// All boxes whose scores reach their thresholds are too small or too large.
     Size { boxes: usize, best: Detection },
-    /// The class of the best score is excluded, and no anchor is of a class that is not.
+    /// The best score belongs to an excluded class, and no anchor has a class that is not excluded.
     Excluded { best: Detection },
     /// The best score is below the threshold of its class.
     Score { best: Detection, threshold: f32 },
@@ -73,16 +74,16 @@ impl Silence {
             ),
             Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
                 f,
-                ": the sizes that are set leave out {boxes} boxes with scores up to {score}, the best of {}x{} pixels \
-                 of the model's input; correct {}",
+                ": the size limits exclude {boxes} boxes with scores up to {score}; the best one has {}x{} pixels of \
+                 the model's input; correct {}",
                 x2 - x1,
                 y2 - y1,
                 names.name(Name::Sizes)
             ),
             Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
                 f,
-                ": the best score is {score}, of class {class}, which is excluded, and no anchor is of a class \
-                 that is not"
+                ": the best score is {score}, of class {class}, which is excluded, and no anchor has a class that is \
+                 not excluded"
             ),
             Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
                 f,
@@ -95,14 +96,14 @@ impl Silence {
     }
 }
 
-/// The images since the beginning of a reading, until one has a candidate or a rejected anchor.
+/// The images since the start of a reading, until one has a candidate or a rejected anchor.
 #[derive(Debug, Default)]
 pub struct Quiet {
     images: usize,
-    /// The best of the runs that were examined.
+    /// The cause with the best score, among the runs that were examined.
     cause: Option<Cause>,
     decoder: &'static str,
-    /// Whether an image had a candidate or a rejected anchor, or the warning was made.
+    /// True if an image had a candidate or a rejected anchor, or the warning has been made.
     is_over: bool,
 }
 
@@ -117,13 +118,13 @@ impl Quiet {
         self.images
     }
 
-    /// Does not look at images: another warning tells why nothing is found.
+    /// Stops examining images, because another warning explains why nothing is found.
     pub fn stop(&mut self) {
         self.is_over = true;
     }
 
-    /// Adds the images of a run. Tensors without anchors are lists of boxes that are empty on purpose. Allocates only with
-    /// the first.
+    /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on
+    /// purpose. Allocates only for the first image.
     pub fn add(&mut self, outcome: &Outcome<'_>, run: Run<'_>) {
         if self.is_over || run.layout.anchors() == 0 {
             return;
@@ -136,7 +137,7 @@ impl Quiet {
         self.decoder = run.layout.decoder;
     }
 
-    /// Makes the warning, with the tensors of a further run if there is one. Later images do not count.
+    /// Makes the warning, using the tensors of one more run if there is one. Later images do not count.
     pub fn end(&mut self, run: Option<Run<'_>>) -> Option<Silence> {
         if std::mem::replace(&mut self.is_over, true) || self.images == 0 {
             return None;
@@ -155,7 +156,7 @@ impl Quiet {
                 best.score
             }
         };
-        // Tensors that the host cannot read have no cause.
+        // There is no cause if the host cannot read the tensors.
         let cause = cause(run).filter(|new| self.cause.is_none_or(|old| best(new) > best(&old)));
         self.cause = cause.or(self.cause);
     }
@@ -172,7 +173,7 @@ fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
             method: Method::None,
             max_candidates: 1,
             max_detections: 1,
-            // The best class of each anchor suffices.
+            // The best class of each anchor is enough.
             multi_label: false,
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),

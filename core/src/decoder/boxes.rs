@@ -30,6 +30,10 @@ impl Decoder for Boxes {
     fn scores(&self) -> Scores {
         Scores::OfTheModel
     }
+
+    fn has_usual_ids(&self) -> bool {
+        true
+    }
 }
 
 impl Form for Boxes {

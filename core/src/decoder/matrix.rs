@@ -48,18 +48,6 @@ impl Matrix {
         }
     }
 
-    /// The field whose anchors are columns and whose components start at `row`. `tensor` is the number of the
-    /// tensor's role.
-    pub fn anchors_in_columns(&self, tensor: usize, row: usize) -> Field {
-        Field {
-            tensor,
-            offset: row.saturating_mul(self.columns),
-            image_stride: self.elements(),
-            anchor_stride: 1,
-            component_stride: self.columns,
-        }
-    }
-
     /// The number of elements of an image. The shape has not been checked against the memory yet,
     /// so the product can overflow; engines return an error for a field beyond the memory.
     fn elements(&self) -> usize {

@@ -9,34 +9,25 @@
 //! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
 //! of a user's description.
 
-mod assign;
 mod boxes;
 mod choose;
 pub mod description;
 mod families;
+mod groups;
 pub mod layout;
 mod matrix;
 pub mod model_family;
-mod prototypes;
 mod ultraface;
-mod windows;
-mod yolo_tasks;
-mod yolov5;
-mod yolov8;
-mod yolox;
 
-pub use assign::ONNX_PREFIX;
+pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
 pub use choose::{Advice, Choice, ChoiceError, choose};
 pub use choose::{Reason, contradicting_id, may_be_end_to_end};
 pub use description::DescriptionError;
-pub use families::TEXTS;
-pub use families::from_text;
+pub use families::texts;
+pub use families::{decoders, from_text};
+pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
 pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
-pub use yolo_tasks::KeypointShape;
-pub use yolo_tasks::MAX_KEYPOINTS;
-
-use std::sync::LazyLock;
 
 use crate::tensor::TensorView;
 
@@ -45,6 +36,9 @@ pub const MAX_CLASSES: usize = 65_536;
 
 /// The greatest number of tensors that a decoder reads.
 pub const MAX_INPUTS: usize = 16;
+
+/// The greatest number of keypoints of a detection. A greater number is treated as a misread shape.
+pub const MAX_KEYPOINTS: usize = 512;
 
 /// The output of a model family.
 pub trait Decoder: Send + Sync {
@@ -60,6 +54,28 @@ pub trait Decoder: Send + Sync {
     /// What the scores are.
     fn scores(&self) -> Scores {
         Scores::Probabilities
+    }
+
+    /// Whether the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id names,
+    /// it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
+    /// suggested.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    /// Whether outputs of many other families have the decoder's ids, too, so that they contradict no other decoder.
+    fn has_usual_ids(&self) -> bool {
+        false
+    }
+
+    /// The groups of tensors that GStreamer's inference elements have in their caps.
+    fn groups(&self) -> Groups {
+        Groups::None
+    }
+
+    /// What the decoder's models are trained for; `None` for the detection of upright boxes, and if it is not known.
+    fn task(&self) -> Option<ModelTask> {
+        None
     }
 
     /// The name of a class, if it is known without labels.
@@ -100,6 +116,15 @@ pub trait Form: Send + Sync {
     }
 }
 
+/// What a model is trained for, besides the detection of upright boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelTask {
+    /// The name in the metadata of Ultralytics' models.
+    pub name: &'static str,
+    /// Whether the model selects the detections itself.
+    pub is_end2end: bool,
+}
+
 /// What the scores of a decoder's candidates are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
@@ -123,12 +148,14 @@ pub struct Role {
     /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
     /// determine the tensor.
     pub index: Option<usize>,
+    /// The dimensions after that of the images; `None` for any number.
+    pub dims: &'static [Option<usize>],
 }
 
 impl Role {
     /// The role of the tensors with these ids.
     const fn of_ids(name: &'static str, ids: &'static [&'static str]) -> Self {
-        Self { name, ids, names: &[], index: None }
+        Self { name, ids, names: &[], index: None, dims: &[] }
     }
 }
 
@@ -156,28 +183,21 @@ pub struct Options {
     pub keypoints: Option<KeypointShape>,
 }
 
+/// The number of keypoints of a detection and of the components of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeypointShape {
+    /// The number of keypoints, at least one.
+    pub count: usize,
+    /// 2 for x and y, 3 with a visibility.
+    pub components: usize,
+}
+
 impl Options {
     /// The number of classes by [`num_classes`](Self::num_classes), else by
     /// [`labels`](Self::labels); `None` if both are 0.
     pub fn known_classes(&self) -> Option<usize> {
         [self.num_classes, self.labels].into_iter().find(|&number| number > 0)
     }
-}
-
-/// All decoders, in the order in which tensor ids are compared.
-pub fn decoders() -> &'static [&'static dyn Decoder] {
-    static DECODERS: LazyLock<Vec<&dyn Decoder>> = LazyLock::new(|| {
-        let in_rust: [&dyn Decoder; 6] = [
-            &windows::Windows,
-            &boxes::Boxes,
-            &yolov5::Yolov5,
-            &yolov8::Yolov8,
-            &ultraface::UltraFace,
-            &yolox::Yolox,
-        ];
-        in_rust.into_iter().chain(families::embedded()).chain(yolo_tasks::decoders()).collect()
-    });
-    &DECODERS
 }
 
 /// The decoder with this name.

@@ -8,77 +8,58 @@
 
 use std::fmt;
 
+use super::{Decoder, ModelTask, by_name, decoders};
+
 /// A model family other than that of plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFamily {
+    /// The name in messages.
     name: &'static str,
-    decoders: &'static [&'static str],
+    task: ModelTask,
 }
 
-/// The families of a task.
-struct Task {
-    task: &'static str,
-    /// What models of the task are.
-    name: &'static str,
-    /// The decoders of models that do not select the detections themselves.
-    one_to_many: &'static [&'static str],
-    /// The decoder of models that do.
-    end2end: &'static [&'static str],
-}
-
-const TASKS: [Task; 4] = [
-    Task {
-        task: "segment",
-        name: "a segmentation model (task segment)",
-        one_to_many: &["yolov8-seg", "yolov5-seg"],
-        end2end: &["end2end-seg"],
-    },
-    Task {
-        task: "pose",
-        name: "a pose model (task pose)",
-        one_to_many: &["yolov8-pose"],
-        end2end: &["end2end-pose"],
-    },
-    Task {
-        task: "obb",
-        name: "a model of oriented boxes (task obb)",
-        one_to_many: &["yolov8-obb"],
-        end2end: &["end2end-obb"],
-    },
-    Task {
-        task: "classify",
-        name: "a classification model (task classify)",
-        one_to_many: &[],
-        end2end: &[],
-    },
+/// The tasks other than `detect`, with what models of the task are.
+const TASKS: [(&str, &str); 4] = [
+    ("segment", "a segmentation model (task segment)"),
+    ("pose", "a pose model (task pose)"),
+    ("obb", "a model of oriented boxes (task obb)"),
+    ("classify", "a classification model (task classify)"),
 ];
 
-/// The decoder of end-to-end models of the task whose other models `decoder` reads; `None` if it is that of no task.
+/// The names of the decoders for a task.
+fn decoders_for(task: ModelTask) -> impl Iterator<Item = &'static str> {
+    let is_for_task = move |decoder: &&&dyn Decoder| decoder.task() == Some(task);
+    decoders().iter().filter(is_for_task).map(|decoder| decoder.name())
+}
+
+/// The decoder of end-to-end models for the task for which `decoder` reads other models.
 pub(crate) fn end_to_end(decoder: &str) -> Option<&'static str> {
-    let task = TASKS.iter().find(|task| task.one_to_many.contains(&decoder))?;
-    task.end2end.first().copied()
+    let task = by_name(decoder)?.task().filter(|task| !task.is_end2end)?;
+    decoders_for(ModelTask { is_end2end: true, ..task }).next()
 }
 
 impl ModelFamily {
-    /// The family of models of `task`; `None` if the task is unknown, or `detect`.
-    pub fn of(task: &str, is_end2end: bool) -> Option<Self> {
-        let Task { name, one_to_many, end2end, .. } = TASKS.iter().find(|of| of.task == task)?;
-        Some(Self { name, decoders: if is_end2end { end2end } else { one_to_many } })
+    /// The family of models for `task`; `None` if the task is unknown, or `detect`.
+    pub fn for_task(task: &str, is_end2end: bool) -> Option<Self> {
+        let &(task, name) = TASKS.iter().find(|(known, _)| *known == task)?;
+        Some(Self { name, task: ModelTask { name: task, is_end2end } })
     }
 
     /// Whether a decoder reads models of the family, as far as is known: users' layouts may.
     pub fn has_decoder(&self, name: &str) -> bool {
-        self.decoders.contains(&name)
+        decoders_for(self.task).any(|decoder| decoder == name)
     }
 }
 
 impl fmt::Display for ModelFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "they are of {}: ", self.name)?;
-        match self.decoders {
-            [] => f.write_str("models of this family are not read; use a model of the task detect"),
-            decoders => write!(f, "set decoder={}", decoders.join(" or ")),
+        let decoders: Vec<&str> = decoders_for(self.task).collect();
+        if decoders.is_empty() {
+            return f
+                .write_str("models of this family are not read; use a model of the task detect");
         }
+        write!(f, "set decoder={}", decoders.join(" or "))
     }
 }
 
@@ -87,7 +68,7 @@ mod tests {
     use super::*;
 
     fn text(task: &str, is_end2end: bool) -> Option<String> {
-        ModelFamily::of(task, is_end2end).map(|family| family.to_string())
+        ModelFamily::for_task(task, is_end2end).map(|family| family.to_string())
     }
 
     #[test]
@@ -110,11 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn decoders_of_families_exist() {
-        for Task { one_to_many, end2end, .. } in TASKS {
-            for name in one_to_many.iter().chain(end2end) {
-                assert!(crate::decoder::by_name(name).is_some(), "{name}");
+    fn the_tasks_of_decoders_are_known() {
+        for decoder in decoders() {
+            if let Some(ModelTask { name, is_end2end }) = decoder.task() {
+                let family = ModelFamily::for_task(name, is_end2end).unwrap();
+                assert!(family.has_decoder(decoder.name()), "{}", decoder.name());
             }
         }
+        assert_eq!(end_to_end("yolov5-seg"), Some("end2end-seg"));
+        assert_eq!(end_to_end("end2end-seg"), None);
+        assert_eq!(end_to_end("yolov8"), None);
     }
 }

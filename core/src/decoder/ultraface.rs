@@ -2,6 +2,7 @@
 //! The decoder `ultraface`: Ultra-Light-Fast-Generic-Face-Detector, with the scores of background
 //! and face per anchor, and normalized corners.
 
+use super::groups::Groups;
 use super::layout::{Activation, BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_images, check_lengths, shape_error};
 use super::{Decoder, Form, Options, Role};
@@ -23,6 +24,10 @@ impl Decoder for UltraFace {
         &[&UltraFace]
     }
 
+    fn groups(&self) -> Groups {
+        Groups::Named("ultra-lightweight-face-detection-rfb-320-v1-variant-1-out")
+    }
+
     fn label(&self, class: u32) -> Option<&'static str> {
         (class == 0).then_some("face")
     }
@@ -33,17 +38,23 @@ impl Form for UltraFace {
         // GStreamer uses the ids of the 320 x 240 model for all sizes of the model.
         const {
             &[
-                Role::of_ids(
-                    "scores",
-                    &["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
-                ),
-                Role::of_ids(
-                    "boxes",
-                    &[
-                        "ssd-mobilenet-v1-variant-1-out-boxes",
-                        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
-                    ],
-                ),
+                Role {
+                    dims: &[None, Some(2)],
+                    ..Role::of_ids(
+                        "scores",
+                        &["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores"],
+                    )
+                },
+                Role {
+                    dims: &[None, Some(4)],
+                    ..Role::of_ids(
+                        "boxes",
+                        &[
+                            "ssd-mobilenet-v1-variant-1-out-boxes",
+                            "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes",
+                        ],
+                    )
+                },
             ]
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies to memory that other code has allocated, in the order of its stream.
+//! Copies to memory that other code has allocated, in stream order.
 
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::{Device, DeviceError, DriverError, Location, Stream};
 pub struct DeviceRows {
     /// The device address of the first row.
     pub address: u64,
-    /// The bytes from a row to the next.
+    /// The distance between two rows, in bytes.
     pub pitch: usize,
 }
 
 impl Device {
-    /// The GPU that the memory at `address` is on; the first GPU if the driver does not know the address.
+    /// Opens the GPU whose memory contains `address`, or the first GPU if the driver does not know the address.
     ///
     /// # Errors
     /// If a GPU cannot be used.
@@ -32,13 +32,14 @@ impl Device {
 }
 
 impl Stream {
-    /// Copies the first `width` bytes of `rows` rows, asynchronously, in stream order.
+    /// Copies the first `width` bytes of each of `rows` rows, asynchronously, in stream order.
     ///
     /// # Errors
     /// If the call fails, for example because a pitch is less than `width`.
     ///
     /// # Safety
-    /// The memory must be valid for reads, and that of `to` for writes, until the copy has completed.
+    /// Until the copy has completed, the memory of `from` must be valid for reads, and the memory of `to` for
+    /// writes.
     pub unsafe fn copy_rows(
         &self,
         from: DeviceRows,
@@ -69,7 +70,7 @@ impl Stream {
             Height: rows,
         };
         let driver = self.device().enter()?;
-        // SAFETY: the caller guarantees the memory; the structure is read during the call.
+        // SAFETY: the caller guarantees the memory. The driver reads the structure during the call.
         unsafe { driver.cuMemcpy2DAsync_v2(&raw const copy, self.handle()) }
     }
 
@@ -79,23 +80,26 @@ impl Stream {
     /// If the call fails.
     ///
     /// # Safety
-    /// `to` must be valid for writes of `len` bytes until that has completed.
+    /// `to` must be valid for writes of `len` bytes until this work has completed.
     pub unsafe fn write_zeros(&self, to: u64, len: usize) -> Result<(), DriverError> {
         let driver = self.device().enter()?;
         // SAFETY: the caller guarantees the memory.
         unsafe { driver.cuMemsetD8Async(to, 0, len, self.handle()) }
     }
 
-    /// Copies `bytes` to the device address `to`, in stream order. They may be changed once the call has returned.
+    /// Copies `bytes` to the device address `to`, in stream order. `bytes` may be changed as soon as this function
+    /// has returned.
     ///
     /// # Errors
     /// If the call fails.
     ///
     /// # Safety
-    /// `bytes` must not be pinned memory. `to` must be valid for writes of as many bytes until the copy has completed.
+    /// `bytes` must not be in pinned memory. `to` must be valid for writes of `bytes.len()` bytes until the copy
+    /// has completed.
     pub unsafe fn write(&self, bytes: &[u8], to: u64) -> Result<(), DriverError> {
         let driver = self.device().enter()?;
-        // SAFETY: the caller guarantees the destination. The driver has read pageable memory when it returns.
+        // SAFETY: the caller guarantees the destination. When the call returns, the driver has read all bytes,
+        // because they are in pageable memory.
         unsafe {
             driver.cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.handle())
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the CUDA driver API, loaded at run time.
 //!
-//! In: arguments as in the documentation of the CUDA driver API. Out: `Ok`, or a [`DriverError`]
-//! that names the function and the result. cudarc locates and opens the library and declares its
-//! types. Its functions are not used: they panic if the library or a symbol is missing, and their
-//! result type cannot represent result codes of newer drivers.
+//! In: arguments as documented for the CUDA driver API. Out: `Ok`, or a [`DriverError`] that names the function and
+//! the result. This module uses cudarc's types, and uses cudarc to find and open the library. It does not use
+//! cudarc's functions: they panic if the library or a symbol is missing, and their result type cannot represent the
+//! result codes of newer drivers.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::panic::catch_unwind;
@@ -15,29 +15,29 @@ use once_cell::sync::OnceCell;
 
 use super::DeviceError;
 
-/// A call of the driver that did not return success: the call failed, or it reports the failure of earlier
-/// asynchronous work.
+/// The error of a driver call that did not return success: either the call itself failed, or the call reports that
+/// earlier asynchronous work failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {name} ({description})")]
 #[non_exhaustive]
 pub struct DriverError {
-    /// The driver's function.
+    /// The name of the driver's function.
     pub call: &'static str,
-    /// The result, a `CUresult`.
+    /// The result code, a `CUresult`.
     pub code: u32,
-    /// The name of the result, from `cuGetErrorName`.
+    /// The name of the result code, from `cuGetErrorName`.
     pub name: String,
-    /// The description of the result, from `cuGetErrorString`.
+    /// The description of the result code, from `cuGetErrorString`.
     pub description: String,
 }
 
 impl DriverError {
-    /// Whether the result is `CUDA_ERROR_NOT_READY`: work has not completed yet.
+    /// Returns whether the result is `CUDA_ERROR_NOT_READY`: the work has not completed yet.
     pub fn is_not_ready(&self) -> bool {
         self.code == NOT_READY
     }
 
-    /// The error of loading an image that is not PTX, without a call of the driver.
+    /// Creates the error for an image that is not PTX. The driver is not called.
     pub(super) fn not_ptx() -> Self {
         Self {
             call: "cuModuleLoadData",
@@ -47,12 +47,13 @@ impl DriverError {
         }
     }
 
-    /// Whether the result is `CUDA_ERROR_INVALID_HANDLE`: as for an event that has not been recorded.
+    /// Returns whether the result is `CUDA_ERROR_INVALID_HANDLE`, for example because an event has not been
+    /// recorded.
     pub(super) fn is_invalid_handle(&self) -> bool {
         self.code == INVALID_HANDLE
     }
 
-    /// Whether the result is `CUDA_ERROR_INVALID_VALUE`.
+    /// Returns whether the result is `CUDA_ERROR_INVALID_VALUE`.
     pub(super) fn is_invalid_value(&self) -> bool {
         self.code == INVALID_VALUE
     }
@@ -68,7 +69,7 @@ macro_rules! driver {
         required { $($name:ident($($argument:ident: $type:ty),*);)* }
         optional { $($(#[$attribute:meta])? $optional_name:ident($($optional_argument:ident: $optional_type:ty),*);)* }
     ) => {
-        /// The driver's functions. Functions that old drivers do not have return an `Option`.
+        /// The driver's functions. A function that old drivers lack returns an `Option`.
         #[allow(non_snake_case, reason = "fields have the names of the driver's functions")]
         pub struct Driver {
             error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
@@ -79,13 +80,13 @@ macro_rules! driver {
 
         impl Driver {
             fn load() -> Result<Self, DeviceError> {
-                // SAFETY: the library is NVIDIA's driver, whose initializers have no preconditions.
+                // SAFETY: the library is NVIDIA's driver. Its initializers have no preconditions.
                 let library = catch_unwind(|| unsafe {
                     sys::is_culib_present().then(|| sys::culib())
                 });
                 let library = library.ok().flatten().ok_or(DeviceError::NoDriver)?;
                 let missing = |symbol| move |_| DeviceError::OldDriver { symbol };
-                // SAFETY: the function types are those of the documentation of the driver API, with cudarc's
+                // SAFETY: the functions have these types in the documentation of the driver API, with cudarc's
                 // declarations of its types. The library is never unloaded.
                 unsafe {
                     Ok(Self {
@@ -103,13 +104,13 @@ macro_rules! driver {
             }
 
             $(
-                /// Calls the driver's function of this name.
+                /// Calls the driver's function with this name.
                 ///
                 /// # Errors
-                /// If it does not return `CUDA_SUCCESS`.
+                /// If the function does not return `CUDA_SUCCESS`.
                 ///
                 /// # Safety
-                /// As in the documentation of the driver API: pointers and handles must be valid.
+                /// See the documentation of the driver API: pointers and handles must be valid.
                 #[allow(
                     non_snake_case,
                     clippy::too_many_arguments,
@@ -122,10 +123,10 @@ macro_rules! driver {
             )*
 
             $(
-                /// Calls the driver's function of this name; `None` if this driver does not have it.
+                /// Calls the driver's function with this name. Returns `None` if the driver lacks it.
                 ///
                 /// # Errors
-                /// If it does not return `CUDA_SUCCESS`.
+                /// If the function does not return `CUDA_SUCCESS`.
                 ///
                 /// # Safety
                 /// As in the documentation of the driver API: pointers and handles must be valid.
@@ -243,7 +244,7 @@ optional {
 }
 }
 
-/// `CUgraphEdgeData`: the ports that a graph edge connects, and the type of the dependency.
+/// `CUgraphEdgeData`: the ports that an edge of a graph connects, and the type of the dependency.
 #[repr(C)]
 pub struct EdgeData {
     from_port: u8,
@@ -253,23 +254,23 @@ pub struct EdgeData {
 }
 
 impl EdgeData {
-    /// Programmatic dependent launch: the dependent kernel may be launched before the kernel that
-    /// it depends on has completed, and waits for it by `griddepcontrol.wait`. `from_port` is
-    /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `kind` is `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
+    /// Programmatic dependent launch: a kernel may be launched before the kernel that it depends on has completed,
+    /// and waits for it with `griddepcontrol.wait`. `from_port` is `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, and
+    /// `kind` is `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
     pub const PROGRAMMATIC: Self = Self { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
 }
 
 impl Driver {
-    /// The initialized driver, which is loaded once per process.
+    /// Returns the initialized driver, which is loaded once per process.
     ///
     /// # Errors
-    /// If there is no driver, if it has no function of a required name, or if there is no GPU. The
-    /// next call tries again, since a GPU can become available.
+    /// If there is no driver, if the driver lacks a required function, or if there is no GPU. After an error the
+    /// next call tries again, because a GPU can become available.
     pub fn get() -> Result<&'static Self, DeviceError> {
         static DRIVER: OnceCell<Driver> = OnceCell::new();
         DRIVER.get_or_try_init(|| {
             let driver = Self::load()?;
-            // SAFETY: `cuInit` has no preconditions and can be called again.
+            // SAFETY: `cuInit` has no preconditions, and may be called several times.
             match unsafe { driver.cuInit(0) } {
                 Ok(()) => Ok(driver),
                 Err(error) if error.code == NO_DEVICE => Err(DeviceError::NoDevice),
@@ -278,12 +279,12 @@ impl Driver {
         })
     }
 
-    /// Whether the driver supports edges with [`EdgeData`].
+    /// Returns whether the driver supports edges with [`EdgeData`].
     pub fn supports_edge_data(&self) -> bool {
         self.cuGraphAddDependencies_v2.is_some()
     }
 
-    /// The latest CUDA version that the driver supports: 1000 x major + 10 x minor.
+    /// Returns the latest CUDA version that the driver supports: 1000 x major + 10 x minor.
     ///
     /// # Errors
     /// If the call fails.
@@ -294,7 +295,7 @@ impl Driver {
         Ok(version)
     }
 
-    /// Calls `function`, which is the driver's function `name`, and checks its result.
+    /// Calls `function`, which is the driver's function with this name, and checks its result.
     fn call(
         &self,
         name: &'static str,
@@ -316,20 +317,21 @@ impl Driver {
         if code == SUCCESS {
             return Ok(());
         }
-        // The result of polling for work that has not completed: the text is not needed, and would
-        // be allocated.
+        // This code is the normal result of polling for work that has not completed. The texts are not needed then,
+        // and would have to be allocated.
         if code == NOT_READY {
             let (name, description) = Default::default();
             return Err(DriverError { call, code, name, description });
         }
-        let text = |of: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
+        let text = |function: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
             let mut text = null();
-            // SAFETY: `text` is valid for writes. On success the driver stores the address of a
-            // static C string.
+            // SAFETY: `text` is valid for writes. On success, the driver stores the address of a static C string in
+            // it.
             unsafe {
-                match of(code, &mut text) == SUCCESS && !text.is_null() {
-                    true => CStr::from_ptr(text).to_string_lossy().into_owned(),
-                    false => format!("error {code}"),
+                if function(code, &mut text) == SUCCESS && !text.is_null() {
+                    CStr::from_ptr(text).to_string_lossy().into_owned()
+                } else {
+                    format!("error {code}")
                 }
             }
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fault injection into calls of the driver, for tests (feature `fault-injection`).
+//! Makes driver calls fail in tests (feature `fault-injection`).
 //!
-//! In: the calls that are to fail, and how. Out: the number of injected failures, and the number of
-//! resources that were acquired and not released.
+//! In: the calls that are to fail, and how. Out: the number of injected failures, and the number of resources that
+//! were acquired but not released.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A planned failure.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// The driver's function that fails.
+    /// The name of the driver's function that fails.
     pub call: &'static str,
-    /// The number of calls that succeed first.
+    /// The number of calls that succeed before the first failure.
     pub after: usize,
-    /// The number of calls that fail after that; `usize::MAX` for all.
+    /// The number of calls that fail; `usize::MAX` stands for all further calls.
     pub times: usize,
-    /// The result of a call that fails, a `CUresult`.
+    /// The result code of a failing call, a `CUresult`.
     pub code: u32,
 }
 
@@ -25,7 +25,7 @@ static INJECTED: AtomicU32 = AtomicU32::new(0);
 
 static OUTSTANDING: AtomicI64 = AtomicI64::new(0);
 
-/// Functions that acquire a resource, each with the function that releases it.
+/// The functions that acquire a resource, each with the function that releases it.
 const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2"),
     ("cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"),
@@ -39,13 +39,13 @@ const ACQUIRE_RELEASE: [(&str, &str); 10] = [
     ("cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
 ];
 
-/// The number of resources (contexts, modules, memory, streams, events, graphs) that were acquired and not
+/// Returns the number of resources (contexts, modules, memory, streams, events, graphs) that were acquired but not
 /// released.
 pub fn outstanding() -> i64 {
     OUTSTANDING.load(Ordering::SeqCst)
 }
 
-/// Records that `call` has succeeded.
+/// Records that `call` succeeded.
 pub(super) fn record(call: &str) {
     if ACQUIRE_RELEASE.iter().any(|(acquire, _)| *acquire == call) {
         OUTSTANDING.fetch_add(1, Ordering::SeqCst);
@@ -59,7 +59,7 @@ fn faults() -> MutexGuard<'static, Vec<Fault>> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces all planned failures and resets the count of injected ones.
+/// Replaces all planned failures, and resets the count of injected failures.
 pub fn inject(planned: &[Fault]) {
     let mut faults = faults();
     *faults = planned.to_vec();
@@ -67,12 +67,12 @@ pub fn inject(planned: &[Fault]) {
     INJECTED.store(0, Ordering::SeqCst);
 }
 
-/// The number of failures that were injected since the last call of [`inject`].
+/// Returns the number of failures that were injected since the last call of [`inject`].
 pub fn injected() -> u32 {
     INJECTED.load(Ordering::SeqCst)
 }
 
-/// The result that `call` is to return, if it is to fail.
+/// Returns the result code with which `call` is to fail, or `None` if it is not to fail.
 pub(super) fn injected_code(call: &str) -> Option<u32> {
     if PENDING.load(Ordering::SeqCst) == 0 {
         return None;

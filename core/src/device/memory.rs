@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Device memory and pinned host memory.
 //!
-//! In: a size. Out: buffers that are freed when dropped, with their device address.
-//! [`Device::locate`] finds the GPU on which the memory at an address is.
+//! In: a size. Out: buffers with their device addresses, which are freed when dropped. [`Device::locate`] finds the
+//! GPU whose memory contains an address.
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
@@ -13,7 +13,7 @@ use sys::CUpointer_attribute_enum as Attribute;
 
 use super::{Device, DriverError};
 
-/// Device memory.
+/// A block of device memory.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     device: Arc<Device>,
@@ -23,29 +23,29 @@ pub struct DeviceBuffer {
 
 #[allow(clippy::len_without_is_empty, reason = "its length is only compared with others")]
 impl DeviceBuffer {
-    /// Allocates `len` uninitialized bytes, aligned to at least 256 bytes.
+    /// Allocates `len` uninitialized bytes, with an alignment of at least 256 bytes.
     ///
     /// # Errors
     /// If the driver cannot allocate the memory.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, DriverError> {
         let mut address = 0;
-        // SAFETY: `address` is valid for writes; `drop` frees the allocation. An allocation of 0
-        // bytes would be an error.
+        // SAFETY: `address` is valid for writes, and `drop` frees the allocation. (Allocating 0 bytes would be an
+        // error.)
         unsafe { device.enter()?.cuMemAlloc_v2(&mut address, len.max(1)) }?;
         Ok(Self { device: device.clone(), address, len })
     }
 
-    /// The device address of the first byte.
+    /// Returns the device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The GPU that the memory is on.
+    /// Returns the GPU that has the memory.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -54,8 +54,8 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: the address was returned by `cuMemAlloc_v2` in this context, and is freed
-            // once. `cuMemFree` waits for work that uses the memory.
+            // SAFETY: `cuMemAlloc_v2` returned the address in this context, and it is freed once. `cuMemFree` waits
+            // for work that uses the memory.
             let _ = unsafe { driver.cuMemFree_v2(self.address) };
         }
     }
@@ -70,22 +70,22 @@ pub struct PinnedBuffer {
     len: usize,
 }
 
-// SAFETY: the allocation is owned and not bound to a thread. Accesses through its addresses are unsafe and
-// synchronized by the code that makes them.
+// SAFETY: the allocation is owned, and not bound to a thread. Accesses through its addresses are unsafe, and the
+// code that makes them synchronizes them.
 unsafe impl Send for PinnedBuffer {}
-// SAFETY: a shared reference gives the addresses only.
+// SAFETY: a shared reference only gives access to the addresses.
 unsafe impl Sync for PinnedBuffer {}
 
 #[allow(clippy::len_without_is_empty, reason = "its length is only compared with others")]
 impl PinnedBuffer {
-    /// Allocates `len` bytes of zeros, aligned to a page.
+    /// Allocates `len` bytes, which are zero, with the alignment of a page.
     ///
     /// # Errors
     /// If the driver cannot allocate or map the memory.
     pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, DriverError> {
         let driver = device.enter()?;
         let mut host: *mut c_void = null_mut();
-        // SAFETY: `host` is valid for writes; `drop` frees the allocation.
+        // SAFETY: `host` is valid for writes, and `drop` frees the allocation.
         unsafe { driver.cuMemHostAlloc(&mut host, len.max(1), sys::CU_MEMHOSTALLOC_DEVICEMAP) }?;
         let mut buffer = Self {
             device: device.clone(),
@@ -95,31 +95,30 @@ impl PinnedBuffer {
         };
         // SAFETY: the allocation has at least `len` bytes, and no other code uses it yet.
         unsafe { buffer.host.as_ptr().write_bytes(0, len) };
-        // SAFETY: `buffer.address` is valid for writes, and `host` was allocated as mapped memory
-        // in this context.
+        // SAFETY: `buffer.address` is valid for writes, and `host` was allocated as mapped memory in this context.
         unsafe { driver.cuMemHostGetDevicePointer_v2(&mut buffer.address, host, 0) }?;
         Ok(buffer)
     }
 
-    /// The device address of the first byte.
+    /// Returns the device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The host address of the first byte.
+    /// Returns the host address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.host.as_ptr()
     }
 
-    /// The bytes. Kernels write them only where an unsafe call has passed their device address.
+    /// Returns the bytes. Kernels only write them if an unsafe call has passed their device address to a kernel.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the allocation has at least `len` bytes, which `new` has initialized, and it is
-        // borrowed exclusively on the host. Copies by streams only read it, and code that lets a
-        // kernel write it is unsafe and ensures that it is not borrowed meanwhile.
+        // SAFETY: the allocation has at least `len` bytes, which `new` has initialized, and the host borrows it
+        // exclusively. Copies in streams only read it. Code that lets a kernel write it is unsafe, and must ensure
+        // that it is not borrowed meanwhile.
         unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr(), self.len) }
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -128,8 +127,8 @@ impl PinnedBuffer {
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: the address was returned by `cuMemHostAlloc` in this context, and is freed
-            // once. `cuMemFreeHost` waits for work that uses the memory.
+            // SAFETY: `cuMemHostAlloc` returned the address in this context, and it is freed once. `cuMemFreeHost`
+            // waits for work that uses the memory.
             let _ = unsafe { driver.cuMemFreeHost(self.host.as_ptr().cast()) };
         }
     }
@@ -140,17 +139,17 @@ impl Drop for PinnedBuffer {
 pub enum Location {
     /// Kernels of the context can access it at this device address.
     Accessible(u64),
-    /// On this GPU, but the context cannot access it, for example because it belongs to another context.
+    /// The memory is on this GPU, but the context cannot access it, for example because it belongs to another
+    /// context.
     Inaccessible,
-    /// On another GPU, which has this number.
+    /// The memory is on the GPU with this number, which is another one.
     OtherDevice(u32),
-    /// The driver has no memory at this address.
+    /// The driver knows no memory at this address.
     Unknown,
 }
 
 impl Device {
-    /// The location of the memory at `address`, as seen from this device's context. It takes one
-    /// call of the driver.
+    /// Returns the location of the memory at `address`, as seen from this device's context. Calls the driver once.
     ///
     /// # Errors
     /// If the call fails. An unknown address is not an error.
@@ -163,14 +162,15 @@ impl Device {
         ];
         let values: [*mut c_void; 3] =
             [(&raw mut memory_type).cast(), (&raw mut ordinal).cast(), (&raw mut pointer).cast()];
-        // SAFETY: there are 3 attributes and 3 values, and each value is valid for writes of its
-        // attribute's type. The address can be any.
+        // SAFETY: there are 3 attributes and 3 values, and each value is valid for writes of its attribute's type.
+        // Any address may be passed.
         let known = unsafe {
             self.enter()?.cuPointerGetAttributes(3, attributes.as_ptr(), values.as_ptr(), address)
         };
         match known {
             Err(error) if !error.is_invalid_value() => return Err(error),
-            // Attributes that do not apply to an address are zero, and every known address has a memory type.
+            // The driver sets attributes that do not apply to an address to zero, and every known address has a
+            // memory type.
             Err(_) => return Ok(Location::Unknown),
             Ok(()) if memory_type == 0 => return Ok(Location::Unknown),
             Ok(()) => {}
@@ -183,19 +183,19 @@ impl Device {
         })
     }
 
-    /// Waits for all work in the context that owns the memory at `address`. Returns false without
-    /// waiting if the driver has no context for the memory, as for stream-ordered allocations.
+    /// Waits for all work in the context that owns the memory at `address`. Returns false without waiting if the
+    /// driver knows no context for the memory, for example for stream-ordered allocations.
     ///
     /// # Errors
-    /// If that work failed.
+    /// If this work failed.
     pub(crate) fn wait_for_owner(&self, address: u64) -> Result<bool, DriverError> {
         let driver = self.enter()?;
         let mut context: sys::CUcontext = null_mut();
         let value = (&raw mut context).cast();
         let attribute = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
-        // SAFETY: `value` is valid for writes of a context, the type of the attribute; the address
-        // can be any. The context exists, since it owns memory that the caller uses, and it is
-        // popped after it was pushed.
+        // SAFETY: `value` is valid for writes of a context, which is the attribute's type, and any address may be
+        // passed. The context exists, because it owns memory that the caller uses. It is popped after it was
+        // pushed.
         unsafe {
             let known = driver.cuPointerGetAttribute(value, attribute, address).is_ok();
             if !known || context.is_null() {

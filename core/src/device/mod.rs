@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CUDA driver API: devices, contexts, memory, streams, events and kernels.
 //!
-//! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the call that
-//! failed. The driver's library is loaded at run time; without it, [`Device::open`] returns an error.
+//! In: the number of a GPU. Out: safe types that own the driver's handles, and errors that name the failed call.
+//! The driver's library is loaded at run time; if it is missing, [`Device::open`] returns an error.
 
 mod compressed;
 mod copy;
@@ -35,23 +35,23 @@ pub use node_sequence::{NodeSequence, Start};
 pub use ready::{READY_EVENT, Ready};
 pub use stream::{Event, ForeignStream, OwnedEvent, Stream};
 
-/// Why a GPU cannot be used.
+/// The reason why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// The driver's library is not installed.
     #[error("there is no NVIDIA driver (libcuda cannot be loaded)")]
     NoDriver,
-    /// The driver's library has no function of this name.
+    /// The driver's library lacks this function.
     #[error("the NVIDIA driver has no {symbol}; install one for CUDA 11.4 or later")]
     OldDriver {
         /// The name of the function.
         symbol: &'static str,
     },
-    /// There is a driver but no GPU.
+    /// There is a driver, but no GPU.
     #[error("the NVIDIA driver finds no GPU")]
     NoDevice,
-    /// There is no GPU of this number.
+    /// There is no GPU with this number.
     #[error("there is no GPU {ordinal}; the driver reports {count}, numbered from 0")]
     NoSuchDevice {
         /// The requested number.
@@ -75,7 +75,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// Whether the error is that this machine has no driver or no GPU.
+    /// Returns whether this machine simply has no driver or no GPU.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::NoDriver | Self::NoDevice)
     }
@@ -93,18 +93,18 @@ pub struct Device {
     is_integrated: bool,
 }
 
-// SAFETY: a context can be used from any thread that has made it current, as `enter` does.
+// SAFETY: a context can be used on any thread that has made it current, and `enter` does this.
 unsafe impl Send for Device {}
-// SAFETY: the driver's functions are thread-safe, and `Device` has no mutable state of its own.
+// SAFETY: the driver's functions are thread-safe, and `Device` has no mutable state.
 unsafe impl Sync for Device {}
 
-/// The devices that are open.
+/// The open devices.
 static OPEN: Mutex<Vec<Weak<Device>>> = Mutex::new(Vec::new());
 
 impl Device {
-    /// Opens GPU number `ordinal` and retains its primary context; returns the open device if there
-    /// is one. The context is released when the last reference is dropped. After an error that
-    /// leaves the context unusable, the GPU can be opened again once all references are dropped.
+    /// Opens the GPU with the number `ordinal` and retains its primary context, or returns the device if it is
+    /// already open. The context is released when the last reference is dropped. If an error leaves the context
+    /// unusable, the GPU can be opened again after all references have been dropped.
     ///
     /// # Errors
     /// If there is no driver or no such GPU, if the GPU is too old, or if the context cannot be retained.
@@ -171,31 +171,32 @@ impl Device {
         })
     }
 
-    /// The number of the GPU, from 0.
+    /// Returns the number of the GPU, starting at 0.
     pub fn ordinal(&self) -> u32 {
         self.ordinal
     }
 
-    /// The compute capability, major and minor number.
+    /// Returns the major and minor number of the compute capability.
     pub fn capability(&self) -> (i32, i32) {
         self.capability
     }
 
-    /// The number of multiprocessors.
+    /// Returns the number of multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
     }
 
-    /// Whether the GPU shares the host's memory, as on Jetson.
+    /// Returns whether the GPU shares the host's memory, as on Jetson.
     pub fn is_integrated(&self) -> bool {
         self.is_integrated
     }
 
-    /// Makes this device's context current on the calling thread, and returns the driver as a guard. When the
-    /// guard is dropped, the previous context is current again.
+    /// Makes this device's context current on the calling thread, and returns a guard that gives access to the
+    /// driver. When the guard is dropped, the previous context becomes current again.
     ///
-    /// The thread's capture mode is relaxed meanwhile. While another thread captures a stream in global mode, as ONNX
-    /// Runtime does, the driver refuses calls that allocate, free or wait in any other mode, and the capture fails.
+    /// Meanwhile, the thread's capture mode is relaxed. The reason: while another thread captures a stream in
+    /// global mode, as ONNX Runtime does, the driver refuses calls that allocate, free or wait on threads with any
+    /// other mode, and the capture fails.
     ///
     /// # Errors
     /// If the context cannot be made current.
@@ -223,7 +224,8 @@ impl Device {
     }
 }
 
-/// Sets the calling thread's mode, and returns the one before; `None` if the driver cannot.
+/// Sets the calling thread's capture mode and returns the previous mode; `None` if the driver does not support
+/// this.
 fn exchange_capture_mode(driver: &Driver, mut mode: CaptureMode) -> Option<CaptureMode> {
     // SAFETY: `mode` is valid for reads and writes.
     let result = unsafe { driver.cuThreadExchangeStreamCaptureMode(&mut mode) };
@@ -232,13 +234,13 @@ fn exchange_capture_mode(driver: &Driver, mut mode: CaptureMode) -> Option<Captu
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: the context was retained once for `self`. An error cannot be returned from
-        // `drop`; the context then stays retained.
+        // SAFETY: the context was retained once for `self`. `drop` cannot return an error; if there is one, the
+        // context stays retained.
         let _ = unsafe { self.driver.cuDevicePrimaryCtxRelease_v2(self.handle) };
     }
 }
 
-/// Written as `GPU 0 (NVIDIA H200, compute capability 9.0)`.
+/// The format is `GPU 0 (NVIDIA H200, compute capability 9.0)`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (major, minor) = self.capability;
@@ -252,12 +254,12 @@ impl fmt::Debug for Device {
     }
 }
 
-/// The driver, while a device's context is current on this thread.
+/// Gives access to the driver while a device's context is current on this thread.
 pub struct ContextGuard<'a> {
     device: &'a Device,
-    /// The thread's capture mode of before; `None` if the driver has none.
+    /// The thread's previous capture mode; `None` if the driver does not support capture modes.
     mode: Option<CaptureMode>,
-    /// Makes the guard neither `Send` nor `Sync`: a context is current on one thread.
+    /// Makes the guard neither `Send` nor `Sync`, because a context is current on one thread.
     thread: std::marker::PhantomData<*const ()>,
 }
 
@@ -274,7 +276,7 @@ impl Drop for ContextGuard<'_> {
         if let Some(mode) = self.mode {
             exchange_capture_mode(self, mode);
         }
-        // SAFETY: `enter` pushed the context on this thread, and the guard cannot be sent to another one.
+        // SAFETY: `enter` pushed the context on this thread, and the guard cannot be sent to another thread.
         let _ = unsafe { self.device.driver.cuCtxPopCurrent_v2(&mut null_mut()) };
     }
 }

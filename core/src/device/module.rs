@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Modules and kernels.
 //!
-//! In: PTX. Out: kernels, which are launched in a stream. (The engine's kernels are launched by CUDA
-//! graphs, in `engine::cuda`.)
+//! In: PTX. Out: kernels, which are launched in a stream. (The engine's kernels are launched by CUDA graphs
+//! instead, in `engine::cuda`.)
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -12,7 +12,7 @@ use cudarc::driver::sys;
 
 use super::{Device, DriverError, Stream};
 
-/// PTX that is loaded on a GPU. It is unloaded when the module and all its kernels are dropped.
+/// PTX that is loaded on a GPU. It is unloaded when the module and all of its kernels have been dropped.
 #[derive(Clone, Debug)]
 pub struct Module(Arc<Loaded>);
 
@@ -22,34 +22,35 @@ struct Loaded {
     handle: sys::CUmodule,
 }
 
-// SAFETY: a module can be used from any thread on which its context is current, as every method makes it.
+// SAFETY: a module can be used on any thread on which its context is current, and every method makes the context
+// current.
 unsafe impl Send for Loaded {}
 // SAFETY: a handle is immutable, and the driver's functions are thread-safe.
 unsafe impl Sync for Loaded {}
 
 impl Module {
-    /// Loads `ptx`, which the driver compiles for the GPU.
+    /// Loads `ptx`. The driver compiles it for the GPU.
     ///
     /// # Errors
-    /// If it is not PTX, or if the driver cannot compile or load it.
+    /// If the text is not PTX, or if the driver cannot compile or load it.
     pub fn load(device: &Arc<Device>, ptx: &CStr) -> Result<Self, DriverError> {
-        // The driver also accepts machine code, whose length is in its headers: it would read beyond
-        // the end of a string that only starts like machine code.
+        // The driver also accepts machine code, whose length is stated in its headers. If a string merely starts
+        // like machine code, the driver would read past the end of the string.
         let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
         if !ptx.to_bytes().iter().all(is_text) {
             return Err(DriverError::not_ptx());
         }
         let mut handle = null_mut();
-        // SAFETY: `handle` is valid for writes, and the image is text with a terminating zero; `drop`
-        // unloads the module.
+        // SAFETY: `handle` is valid for writes, and the image is text with a terminating zero. `drop` unloads the
+        // module.
         unsafe { device.enter()?.cuModuleLoadData(&mut handle, ptx.as_ptr().cast()) }?;
         Ok(Self(Arc::new(Loaded { device: device.clone(), handle })))
     }
 
-    /// The kernel `name`.
+    /// Returns the kernel with this name.
     ///
     /// # Errors
-    /// If the module has no kernel of this name.
+    /// If the module has no such kernel.
     pub fn kernel(&self, name: &CStr) -> Result<Kernel, DriverError> {
         let mut function = null_mut();
         // SAFETY: `function` is valid for writes, the module is loaded, and the name is a C string.
@@ -64,8 +65,8 @@ impl Module {
 impl Drop for Loaded {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: the module was loaded in this context and is unloaded once. `Kernel::launch`
-            // requires that its kernels have completed.
+            // SAFETY: the module was loaded in this context, and is unloaded once. `Kernel::launch` requires that
+            // its kernels have completed.
             let _ = unsafe { driver.cuModuleUnload(self.handle) };
         }
     }
@@ -78,7 +79,8 @@ pub struct Kernel {
     function: sys::CUfunction,
 }
 
-// SAFETY: a function can be used from any thread on which its context is current, as every method makes it.
+// SAFETY: a function can be used on any thread on which its context is current, and every method makes the context
+// current.
 unsafe impl Send for Kernel {}
 // SAFETY: a handle is immutable, and the driver's functions are thread-safe.
 unsafe impl Sync for Kernel {}
@@ -114,12 +116,12 @@ impl Kernel {
     /// If the call fails, for example because of the size of the grid, or if earlier work failed.
     ///
     /// # Safety
-    /// - `params` must have an address for each parameter of the kernel, valid for reads of the
+    /// - `params` must have an address for each parameter of the kernel, which is valid for reads of the
     ///   parameter's type.
-    /// - `stream` must be of the kernel's GPU.
-    /// - Until the kernel has completed, this kernel or its module must exist, and the memory that
-    ///   the kernel accesses must be valid for these accesses. No other code or work may access what
-    ///   the kernel writes, or write what it reads.
+    /// - `stream` must belong to the kernel's GPU.
+    /// - Until the kernel has completed, this kernel or its module must exist, and the memory that the kernel
+    ///   accesses must be valid for these accesses. No other code or work may access memory that the kernel writes,
+    ///   or write memory that it reads.
     pub unsafe fn launch(
         &self,
         stream: &Stream,
@@ -129,8 +131,8 @@ impl Kernel {
     ) -> Result<(), DriverError> {
         let driver = self.module.0.device.enter()?;
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
-        // SAFETY: the function is of a loaded module, and the stream exists. The caller guarantees the
-        // parameters and the accesses of the kernel.
+        // SAFETY: the function belongs to a loaded module, and the stream exists. The caller guarantees the
+        // parameters and the kernel's accesses.
         unsafe {
             driver.cuLaunchKernel(
                 self.function,

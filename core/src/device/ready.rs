@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When device memory may be read.
+//! Says when device memory may be read.
 //!
-//! In: how the producer of memory announces that its work has completed. Out: [`Ready`], by which a
+//! In: the way in which a producer of memory announces that its work has completed. Out: [`Ready`], with which a
 //! reader makes its stream wait.
 
 use super::{Event, ForeignStream};
@@ -10,7 +10,7 @@ use super::{Event, ForeignStream};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Ready {
-    /// Nothing: the memory may be read immediately.
+    /// No work. The memory may be read immediately.
     Now,
     /// This event. The reader's stream waits.
     After(Event),
@@ -20,8 +20,7 @@ pub enum Ready {
     AfterOwner,
 }
 
-/// The name of the qdata (`gst_mini_object_set_qdata`) of a `GstMemory` for the event, a `CUevent`,
-/// after which the memory may be read. The event must exist for as long as the memory. A producer
-/// that sets it also sets `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not support the
-/// event.
+/// The name of the qdata (`gst_mini_object_set_qdata`) of a `GstMemory` with the event (a `CUevent`) after which
+/// the memory may be read. The event must exist as long as the memory. A producer that sets this qdata also sets
+/// `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`, for readers that do not support the event.
 pub const READY_EVENT: &str = "nmsfilter.cuda.ready-event";

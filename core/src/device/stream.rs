@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Streams and events.
 //!
-//! In: work for a GPU. Out: the work is done asynchronously, in stream order;
-//! [`Stream::synchronize`] waits for it.
+//! In: work for a GPU. Out: the work is done asynchronously, in stream order; [`Stream::synchronize`] waits for it.
 
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -12,16 +11,17 @@ use cudarc::driver::sys;
 
 use super::{Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
 
-/// A CUDA stream: work for a GPU that is done in the order of submission.
+/// A CUDA stream. The GPU does its work in the order of submission.
 #[derive(Debug)]
 pub struct Stream {
     device: Arc<Device>,
     handle: sys::CUstream,
-    /// Whether other code destroys it.
+    /// True if other code owns the stream and will destroy it.
     is_foreign: bool,
 }
 
-// SAFETY: a stream can be used from any thread on which its context is current, as every method makes it.
+// SAFETY: a stream can be used on any thread on which its context is current, and every method makes the context
+// current.
 unsafe impl Send for Stream {}
 // SAFETY: the handle is immutable, and the driver's functions are thread-safe.
 unsafe impl Sync for Stream {}
@@ -30,26 +30,25 @@ impl Stream {
     /// Creates a non-blocking stream, which does not wait for the default stream.
     ///
     /// # Errors
-    /// If the driver cannot create it.
+    /// If the driver cannot create the stream.
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         let mut handle = null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: `handle` is valid for writes; `drop` destroys the stream.
+        // SAFETY: `handle` is valid for writes, and `drop` destroys the stream.
         unsafe { device.enter()?.cuStreamCreate(&mut handle, flags) }?;
         Ok(Self { device: device.clone(), handle, is_foreign: false })
     }
 
-    /// Creates a non-blocking stream with the highest priority of the GPU: blocks of its kernels
-    /// are scheduled before pending blocks of streams with a lower priority. Running blocks are not
-    /// preempted.
+    /// Creates a non-blocking stream with the GPU's highest priority: blocks of its kernels are scheduled before
+    /// pending blocks of streams with a lower priority. Running blocks are not preempted.
     ///
     /// # Errors
-    /// If the driver cannot create it.
+    /// If the driver cannot create the stream.
     pub fn with_highest_priority(device: &Arc<Device>) -> Result<Self, DriverError> {
         let driver = device.enter()?;
         let (mut least, mut greatest, mut handle) = (0, 0, null_mut());
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: `least`, `greatest` and `handle` are valid for writes; `drop` destroys the stream.
+        // SAFETY: `least`, `greatest` and `handle` are valid for writes, and `drop` destroys the stream.
         unsafe {
             driver.cuCtxGetStreamPriorityRange(&mut least, &mut greatest)?;
             driver.cuStreamCreateWithPriority(&mut handle, flags, greatest)?;
@@ -58,23 +57,23 @@ impl Stream {
         Ok(Self { device: device.clone(), handle, is_foreign: false })
     }
 
-    /// A stream of other code, on this GPU. It must exist for as long as this value is used, as
+    /// Wraps a stream of other code on this GPU. The stream must exist as long as this value is used, as
     /// [`ForeignStream::from_raw`] requires.
     pub fn of_other_code(device: &Arc<Device>, stream: ForeignStream) -> Self {
         Self { device: device.clone(), handle: stream.0, is_foreign: true }
     }
 
-    /// The GPU that does the work.
+    /// Returns the GPU that does the work.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    /// The handle, a `CUstream`. It is valid until this value is dropped.
+    /// Returns the handle, a `CUstream`. It is valid until this value is dropped.
     pub fn as_raw(&self) -> *mut std::ffi::c_void {
         self.handle.cast()
     }
 
-    /// The handle, as the driver's functions take it.
+    /// Returns the handle in the type that the driver's functions take.
     pub(crate) fn handle(&self) -> sys::CUstream {
         self.handle
     }
@@ -85,12 +84,12 @@ impl Stream {
     /// If the call fails.
     pub fn zero(&self, buffer: &DeviceBuffer) -> Result<(), DriverError> {
         let driver = self.device.enter()?;
-        // SAFETY: the buffer has `buffer.len()` bytes, and freeing it waits for the work.
+        // SAFETY: the buffer has `buffer.len()` bytes, and freeing it waits for this work.
         unsafe { driver.cuMemsetD8Async(buffer.address(), 0, buffer.len(), self.handle) }
     }
 
-    /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order. If bytes of
-    /// `from` are written before the copy has completed, either the old or the new ones are copied.
+    /// Copies the first `len` bytes of `from` to `to`, asynchronously, in stream order. If a byte of `from` is
+    /// written before the copy has completed, either the old or the new value is copied.
     ///
     /// # Errors
     /// If the call fails.
@@ -105,41 +104,40 @@ impl Stream {
     ) -> Result<(), DriverError> {
         assert!(len <= from.len() && len <= to.len(), "a copy stays within its buffers");
         let (driver, from) = (self.device.enter()?, from.as_ptr().cast_const().cast());
-        // SAFETY: both buffers have at least `len` bytes, and freeing either waits for the copy.
+        // SAFETY: both buffers have at least `len` bytes, and freeing either of them waits for the copy.
         unsafe { driver.cuMemcpyHtoDAsync_v2(to.address(), from, len, self.handle) }
     }
 
-    /// Copies `to.len()` bytes from the device address `address`, in stream order, and waits until
-    /// the copy has completed.
+    /// Copies `to.len()` bytes from the device address `address`, in stream order, and waits until the copy has
+    /// completed.
     ///
     /// # Errors
-    /// If the call fails, or earlier work of the stream failed.
+    /// If the call fails, or if earlier work in the stream failed.
     ///
     /// # Safety
     /// `address` must be valid for reads of `to.len()` bytes.
     pub unsafe fn download(&self, address: u64, to: &mut [u8]) -> Result<(), DriverError> {
         let driver = self.device.enter()?;
-        // SAFETY: the caller guarantees the source. The destination is borrowed exclusively until
-        // the copy has completed.
+        // SAFETY: the caller guarantees the source. The destination is borrowed exclusively until the copy has
+        // completed.
         unsafe {
             driver.cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), address, to.len(), self.handle)?;
         }
         self.synchronize()
     }
 
-    /// Records `event`: it completes when the work that has been submitted to this stream so far has
-    /// completed. What was recorded before is replaced; a stream that waits for that already still
-    /// does.
+    /// Records `event`: it completes when all work that has been submitted to this stream so far has completed. An
+    /// earlier record is replaced, but a stream that already waits for it continues to do so.
     ///
     /// # Errors
-    /// If the call fails, for example because the event is of another GPU.
+    /// If the call fails, for example because the event belongs to another GPU.
     pub fn record(&self, event: &OwnedEvent) -> Result<(), DriverError> {
-        // SAFETY: the stream and the event exist until they are dropped. The driver returns an error
-        // for an event of another context.
+        // SAFETY: the stream and the event exist until they are dropped. The driver returns an error for an event
+        // of another context.
         unsafe { self.device.enter()?.cuEventRecord(event.event.0, self.handle) }
     }
 
-    /// Makes later work of this stream wait for `event`. The calling thread does not wait.
+    /// Makes later work in this stream wait for `event`. The calling thread does not wait.
     ///
     /// # Errors
     /// If the call fails.
@@ -148,8 +146,8 @@ impl Stream {
         unsafe { self.device.enter()?.cuStreamWaitEvent(self.handle, event.0, 0) }
     }
 
-    /// Makes later work of this stream wait for the work that has been submitted to `other` so far.
-    /// The calling thread does not wait.
+    /// Makes later work in this stream wait for all work that has been submitted to `other` so far. The calling
+    /// thread does not wait.
     ///
     /// # Errors
     /// If a call fails.
@@ -157,10 +155,9 @@ impl Stream {
         let driver = self.device.enter()?;
         let (mut context, mut event) = (null_mut(), null_mut());
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-        // SAFETY: `other` exists, as `ForeignStream::from_raw` requires. The event is created in
-        // the context of `other`, since it is recorded there; the context is popped after it was
-        // pushed. The event is destroyed once; the driver frees it after the work that waits for
-        // it.
+        // SAFETY: `other` exists, as `ForeignStream::from_raw` requires. The event is created in the context of
+        // `other`, because it is recorded there. The context is popped after it was pushed. The event is destroyed
+        // once, and the driver frees it after the work that waits for it.
         unsafe {
             driver.cuStreamGetCtx(other.0, &mut context)?;
             driver.cuCtxPushCurrent_v2(context)?;
@@ -174,7 +171,7 @@ impl Stream {
         }
     }
 
-    /// Whether work is captured into a graph rather than done. False if the driver cannot capture.
+    /// Returns whether work is captured into a graph instead of being done. False if the driver cannot capture.
     ///
     /// # Errors
     /// If the call fails.
@@ -185,7 +182,7 @@ impl Stream {
         Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
-    /// Whether all work of the stream has completed.
+    /// Returns whether all work in the stream has completed.
     ///
     /// # Errors
     /// If work failed.
@@ -198,8 +195,8 @@ impl Stream {
         }
     }
 
-    /// Makes later work of this stream wait until the memory at `address` may be read, by `ready`. Returns
-    /// false if nothing is known of the producer's work.
+    /// Makes later work in this stream wait until `ready` says that the memory at `address` may be read. Returns
+    /// false if nothing is known about the producer's work.
     ///
     /// # Errors
     /// If a call fails.
@@ -213,7 +210,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Waits until all work of the stream has completed.
+    /// Waits until all work in the stream has completed.
     ///
     /// # Errors
     /// If work failed.
@@ -228,13 +225,13 @@ impl Drop for Stream {
         if !self.is_foreign
             && let Ok(driver) = self.device.enter()
         {
-            // SAFETY: the stream is owned and is destroyed once. Pending work completes.
+            // SAFETY: the stream is owned, and is destroyed once. Pending work completes.
             let _ = unsafe { driver.cuStreamDestroy_v2(self.handle) };
         }
     }
 }
 
-/// A CUDA event, which [`Stream::record`] records.
+/// A CUDA event. [`Stream::record`] records it.
 #[derive(Debug)]
 pub struct OwnedEvent {
     device: Arc<Device>,
@@ -242,18 +239,19 @@ pub struct OwnedEvent {
 }
 
 impl OwnedEvent {
-    /// Creates an event. As long as it has not been recorded, it is complete.
+    /// Creates an event. Until it is recorded, it counts as complete.
     ///
     /// # Errors
-    /// If the driver cannot create it.
+    /// If the driver cannot create the event.
     pub fn new(device: &Arc<Device>) -> Result<Self, DriverError> {
         Self::with_flags(device, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32)
     }
 
-    /// Creates an event for which a thread waits without using the processor, and which it may notice some 50 us later.
+    /// Creates an event for which a thread waits without using the processor. The thread may notice the event about
+    /// 50 us later than by polling.
     ///
     /// # Errors
-    /// If the driver cannot create it.
+    /// If the driver cannot create the event.
     pub fn with_blocking_wait(device: &Arc<Device>) -> Result<Self, DriverError> {
         let flags = [
             sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
@@ -262,43 +260,43 @@ impl OwnedEvent {
         Self::with_flags(device, flags.into_iter().fold(0, |all, flag| all | flag as u32))
     }
 
-    /// Creates an event that [`since`](Self::since) can compare with another.
+    /// Creates an event whose time can be compared with another event's by [`since`](Self::since).
     ///
     /// # Errors
-    /// If the driver cannot create it.
+    /// If the driver cannot create the event.
     pub fn with_time(device: &Arc<Device>) -> Result<Self, DriverError> {
         Self::with_flags(device, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)
     }
 
     fn with_flags(device: &Arc<Device>, flags: u32) -> Result<Self, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` is valid for writes; `drop` destroys the event.
+        // SAFETY: `handle` is valid for writes, and `drop` destroys the event.
         unsafe { device.enter()?.cuEventCreate(&mut handle, flags) }?;
         Ok(Self { device: device.clone(), event: Event(handle) })
     }
 
-    /// The event, for readers of the memory that it announces.
+    /// Returns the event, for readers of the memory that it announces.
     ///
     /// # Safety
-    /// As for [`Event::from_raw`]: `self` must exist for as long as the result or a copy of it is
-    /// used.
+    /// `self` must exist as long as the result or a copy of it is used (see [`Event::from_raw`]).
     pub unsafe fn event(&self) -> Event {
         self.event
     }
 
-    /// Records the event after the work that has been submitted to `stream` so far, which other code created on the
-    /// event's GPU. What was recorded before is replaced.
+    /// Records the event after all work that has been submitted to `stream` so far. Other code has created the
+    /// stream, on the event's GPU. An earlier record is replaced.
     ///
     /// # Errors
-    /// If the call fails, for example because the stream is of another GPU.
+    /// If the call fails, for example because the stream belongs to another GPU.
     pub fn record_after(&self, stream: ForeignStream) -> Result<(), DriverError> {
-        // SAFETY: the event exists until `drop`, and the stream as `ForeignStream::from_raw` requires. The driver returns
-        // an error for a stream of another context.
+        // SAFETY: the event exists until `drop`, and the stream exists, as `ForeignStream::from_raw` requires. The
+        // driver returns an error for a stream of another context.
         unsafe { self.device.enter()?.cuEventRecord(self.event.0, stream.0) }
     }
 
-    /// The time from `earlier` to this event, both made by [`with_time`](Self::with_time); `None` if one has not been
-    /// recorded, has not completed, or this driver does not measure.
+    /// Returns the time from `earlier` to this event, both of which must have been created by
+    /// [`with_time`](Self::with_time). `None` if one of them has not been recorded or has not completed, or if the
+    /// driver cannot measure times.
     ///
     /// # Errors
     /// If work failed.
@@ -317,7 +315,7 @@ impl OwnedEvent {
         }
     }
 
-    /// Waits until the work that the event was last recorded after has completed.
+    /// Waits until the work after which the event was last recorded has completed.
     ///
     /// # Errors
     /// If work failed.
@@ -330,14 +328,14 @@ impl OwnedEvent {
 impl Drop for OwnedEvent {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: the event is owned and is destroyed once. The driver frees it after the work
-            // that waits for it.
+            // SAFETY: the event is owned, and is destroyed once. The driver frees it after the work that waits for
+            // it.
             let _ = unsafe { driver.cuEventDestroy_v2(self.event.0) };
         }
     }
 }
 
-/// A CUDA event that other code created and records, or that an [`OwnedEvent`] owns.
+/// A CUDA event. Other code has created and records it, or an [`OwnedEvent`] owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Event(sys::CUevent);
 
@@ -347,30 +345,31 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// The event of this handle, a `CUevent`.
+    /// Wraps an event handle, a `CUevent`.
     ///
     /// # Safety
-    /// The event must exist for as long as this value or a copy of it is used.
+    /// The event must exist as long as this value or a copy of it is used.
     pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
         Self(handle.cast())
     }
 
-    /// The handle, a `CUevent`.
+    /// Returns the handle, a `CUevent`.
     pub fn as_raw(self) -> *mut std::ffi::c_void {
         self.0.cast()
     }
 }
 
-/// A CUDA stream that other code created.
+/// A CUDA stream that other code has created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignStream(sys::CUstream);
 
 impl ForeignStream {
-    /// The stream of this handle, a `CUstream` created by `cuStreamCreate`. A default stream (null,
-    /// `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`) is that of the primary context of the GPU on which it is used.
+    /// Wraps a stream handle, a `CUstream` that was created by `cuStreamCreate`. A default stream (null,
+    /// `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`) stands for the default stream in the primary context of the GPU
+    /// on which it is used.
     ///
     /// # Safety
-    /// The stream must exist for as long as this value or a copy of it is used.
+    /// The stream must exist as long as this value or a copy of it is used.
     pub unsafe fn from_raw(handle: *mut std::ffi::c_void) -> Self {
         Self(handle.cast())
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The demonstration: a crowd with known people passes through `nmsfilter`, and the detections are
-//! compared with the truth.
+//! compared with the true positions.
 //!
-//! Writes `out/crowd.png` (raw windows left, survivors right) and `out/crowd.avi`, and prints how
-//! many people are found, missed and found twice, and the time per frame. An application that
-//! embeds the plugin looks like this: it registers the elements, builds a pipeline and reads the
-//! regions in a pad probe.
+//! The program writes `out/crowd.png` (raw windows on the left, survivors on the right) and
+//! `out/crowd.avi`. It prints how many people are found, missed and found twice, and the time per
+//! frame. It is also an example of an application that embeds the plugin: it registers the
+//! elements, builds a pipeline, and reads the regions in a pad probe.
 
 mod score;
 
@@ -20,7 +20,7 @@ use gst_video::VideoRegionOfInterestMeta;
 use score::{Region, Score};
 
 const FRAMES: u32 = 100;
-/// The frame that is saved as a picture.
+/// Number of the frame that is saved as a picture.
 const PICTURED: u32 = FRAMES / 2;
 const OUT: &str = "out";
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     gstnmsfilterdemo::plugin_register_static()?;
     std::fs::create_dir_all(OUT)?;
 
-    // Both halves show the middle of the same frame.
+    // Both halves show the middle of one frame.
     let pipeline = gst::parse::launch(&format!(
         "compositor name=halves sink_1::xpos=960 ! videoconvert ! tee name=out
            out. ! queue ! videoconvert ! video/x-raw,format=I420 ! jpegenc quality=75 ! avimux ! filesink location={OUT}/crowd.avi
@@ -94,8 +94,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls `each` with the true and the detected regions of every frame that leaves `element`, and
-/// removes the true ones from the buffer, so that they are not drawn.
+/// Calls `each` with the true and the detected regions of every frame that leaves `element`.
+/// Removes the true regions from the buffer, so that they are not drawn.
 fn probe(
     pipeline: &gst::Pipeline,
     element: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Detected regions compared with true ones.
+//! Compares detected regions with true regions.
 
 /// A region's edges in pixels.
 #[derive(Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Intersection over union.
+    /// Computes the intersection over union.
     fn iou(&self, other: &Self) -> f64 {
         let side = |low: u32, high: u32| f64::from(high.saturating_sub(low));
         let area = |r: &Self| side(r.x1, r.x2) * side(r.y1, r.y2);
@@ -22,10 +22,10 @@ impl Region {
     }
 }
 
-/// The least intersection over union at which a region is a detection of a person.
+/// Smallest intersection over union with which a region counts as a detection of a person.
 const MIN_IOU: f64 = 0.5;
 
-/// Counts over all frames.
+/// Totals over all frames.
 #[derive(Default)]
 pub struct Score {
     pub frames: u32,
@@ -33,15 +33,15 @@ pub struct Score {
     pub present: u32,
     /// True regions with a detection.
     pub found: u32,
-    /// Detections of people that have another one already.
+    /// Further detections of people who already have one.
     pub duplicated: u32,
-    /// Detections of no person.
+    /// Detections that belong to no person.
     pub unmatched: u32,
 }
 
 impl Score {
-    /// Assigns each detected region, highest score first, to the person of the highest IoU who has none
-    /// yet.
+    /// Assigns each detected region, starting with the highest score, to the person with the
+    /// highest IoU who has no detection yet.
     pub fn add(&mut self, truth: &[Region], found: &[Region]) {
         let mut taken = vec![false; truth.len()];
         for region in found {
@@ -63,7 +63,7 @@ impl Score {
         self.present - self.found
     }
 
-    /// `count` as a percentage of the people present.
+    /// Returns `count` as a percentage of the people present.
     pub fn percent(&self, count: u32) -> f64 {
         100.0 * f64::from(count) / f64::from(self.present.max(1))
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws the crowd.
 //!
-//! In: the people of a frame. Out: pixels of four bytes: a background that is computed once, and
-//! people as ellipses and rectangles in front of it.
+//! In: the people of a frame. Out: pixels of four bytes, with a background that is computed only
+//! once, and people in front of it, drawn as ellipses and rectangles.
 
 use super::scene::{Person, Scene};
 use super::splitmix64::SplitMix64;
@@ -70,7 +70,8 @@ impl Canvas {
         Self { width, height, background, appearances }
     }
 
-    /// Draws `people`, the last in front, into `data`, whose rows are `stride` bytes apart.
+    /// Draws `people` into `data`, whose rows are `stride` bytes apart. The last person is in
+    /// front.
     pub fn draw(&self, people: &[Person], data: &mut [u8], stride: usize) {
         let row_bytes = self.width * 4;
         for (row, line) in data.chunks_mut(stride).zip(self.background.chunks_exact(self.width)) {
@@ -87,14 +88,14 @@ impl Canvas {
         let mut ellipse = |cx: f32, cy: f32, rx: f32, ry: f32, from: f32, to: f32, color| {
             self.ellipse([cx, cy, rx, ry], [from, to], color, data, stride);
         };
-        // Shoulders are the upper half of an ellipse, the body below is a rectangle.
+        // Shoulders are the upper half of an ellipse. The body below them is a rectangle.
         let shoulders = y + half * 2.0;
         let body_end = y + half * 7.0;
         ellipse(x, shoulders, half * 1.75, half * 1.0, 0.0, shoulders, appearance.shade);
         ellipse(x, shoulders, half * 1.62, half * 0.92, 0.0, shoulders, appearance.shirt);
         ellipse(x, shoulders, half * 1.75, f32::INFINITY, shoulders, body_end, appearance.shade);
         ellipse(x, shoulders, half * 1.62, f32::INFINITY, shoulders, body_end, appearance.shirt);
-        // Neck, hair, and a face that covers only a part of the hair.
+        // Draws neck and hair, and a face that covers only a part of the hair.
         ellipse(x, y + half, half * 0.42, half * 0.5, 0.0, f32::INFINITY, appearance.skin);
         ellipse(x, y, half * 0.82, half, 0.0, f32::INFINITY, appearance.hair);
         ellipse(x, y + half * 0.16, half * 0.7, half * 0.82, 0.0, f32::INFINITY, appearance.skin);
@@ -107,8 +108,8 @@ impl Canvas {
         ellipse(x, mouth, half * 0.24, half * 0.06, 0.0, f32::INFINITY, appearance.shade);
     }
 
-    /// Fills the rows from `from` up to `to` of the ellipse with center (cx, cy) and radii (rx,
-    /// ry).
+    /// Fills the rows from `from` to `to` of the ellipse with the center (cx, cy) and the radii
+    /// (rx, ry).
     fn ellipse(
         &self,
         [cx, cy, rx, ry]: [f32; 4],
@@ -131,7 +132,8 @@ impl Canvas {
     }
 }
 
-/// A street: a pale sky, a row of houses, and paving towards the horizon.
+/// Returns the color of the background: a street with a pale sky, a row of houses, and paving
+/// towards the horizon.
 fn background_color(across: f32, down: f32) -> Color {
     let mix = |a: Color, b: Color, t: f32| -> Color {
         let t = t.clamp(0.0, 1.0);
@@ -146,7 +148,7 @@ fn background_color(across: f32, down: f32) -> Color {
         let window = (across * 90.0).fract() > 0.4 && ((down - roof) * 30.0).fract() > 0.45;
         if window { mix(wall, [92, 104, 116], 0.7) } else { wall }
     } else {
-        // Joints between slabs converge at the vanishing point; they are not drawn near the
+        // Joints between paving slabs converge at the vanishing point. They are not drawn near the
         // horizon.
         let away = 1.0 / (down - 0.2);
         let across_joint = ((across - 0.5) * away * 4.0).fract().abs() < 0.03;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `BaseSrc` subclass: properties, negotiation, seeking, and `fill`.
 //!
-//! In: properties and downstream caps. Out: video frames with a tensor, and with `truth=true` with
-//! the true boxes.
+//! In: properties and downstream caps. Out: video frames with a tensor, and the true boxes if
+//! `truth` is true.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
@@ -23,7 +23,7 @@ use super::window_generator::WindowGenerator;
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
 use gstnmsfilter::elements::{lock, property};
-use gstnmsfilter::frame::{Frame, FrameError, FrameLayout, PlaneMut};
+use gstnmsfilter::frame::{FrameError, FrameLayout, MappedFrame, PlaneMut};
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
 use gstnmsfilter::tensor::TensorError;
@@ -47,7 +47,7 @@ const FORMATS: [(VideoFormat, ChannelOrder); 4] = [
 const DEFAULT_WIDTH: i32 = 1920;
 const DEFAULT_HEIGHT: i32 = 1080;
 const DEFAULT_RATE: i32 = 50;
-/// The longest side of a frame.
+/// Maximum side of a frame in pixels.
 const MAX_FRAME_SIDE: i32 = 16_384;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,7 +59,7 @@ struct Settings {
     memory: TensorMemory,
 }
 
-/// Why a frame cannot be produced.
+/// Reasons why a frame cannot be produced.
 #[derive(Debug, thiserror::Error)]
 enum FillError {
     #[error("the tensor's memory cannot be allocated or mapped: {0}")]
@@ -72,7 +72,8 @@ enum FillError {
     Upload(#[from] UploadError),
 }
 
-/// The scene and everything that depends on caps and settings; made again if they change.
+/// The scene, and everything else that depends on caps and settings. It is made again when they
+/// change.
 struct State {
     info: VideoInfo,
     layout: FrameLayout,
@@ -101,12 +102,12 @@ impl State {
         Self { info, layout, settings, scene, canvas, tensor, transfer, crowd, generator }
     }
 
-    /// Draws a frame into `buffer` and attaches the tensor, and the true boxes if requested.
+    /// Draws a frame into `buffer`. Attaches the tensor, and the true boxes if they are requested.
     fn fill(&mut self, frame: u64, buffer: &mut gst::BufferRef) -> Result<(), FillError> {
         self.scene.people(frame, &mut self.crowd);
         let windows = self.generator.windows(&self.scene, frame, &self.crowd);
         {
-            let mut picture = Frame::writable(buffer, &self.layout)?;
+            let mut picture = MappedFrame::writable(buffer, &self.layout)?;
             let PlaneMut { data, stride } = picture.plane_mut(0);
             self.canvas.draw(self.crowd.people(), data, stride);
         }
@@ -138,35 +139,35 @@ pub struct CrowdTestSrc {
         name = "people", get, set, type = u32, member = people,
         maximum = 100_000, default = Settings::default().people,
         nick = "People",
-        blurb = "Number of people (0: 60 at 1920x1080, in proportion to the area)",
+        blurb = "Number of people (0: proportional to the area, with 60 people at 1920x1080)",
         mutable_playing
     )]
     #[property(
         name = "seed", get, set, type = u64, member = seed,
         default = Settings::default().seed,
         nick = "Seed",
-        blurb = "Seed of the random numbers from which the crowd is made",
+        blurb = "Seed of the random numbers that generate the crowd",
         mutable_playing
     )]
     #[property(
         name = "decoder", get, set, type = CrowdDecoder, member = decoder,
         builder(Settings::default().decoder)
             .nick("Decoder")
-            .blurb("Decoder whose input format the attached tensors have")
+            .blurb("Decoder that can read the attached tensors")
             .mutable_playing()
     )]
     #[property(
         name = "truth", get, set, type = bool, member = truth,
         default = Settings::default().truth,
         nick = "Truth",
-        blurb = "Whether the true boxes of the people's heads are attached as regions of type truth",
+        blurb = "Attach the true boxes of the people's heads as regions of the type truth",
         mutable_playing
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Memory in which the tensors are")
+            .blurb("Memory that contains the tensors")
             .mutable_playing()
     )]
     settings: Mutex<Settings>,
@@ -174,7 +175,7 @@ pub struct CrowdTestSrc {
         name = "is-live", type = bool,
         get = Self::live, set = Self::set_live,
         nick = "Is live",
-        blurb = "Whether frames are produced in real time, as by a camera",
+        blurb = "Produce frames in real time, like a camera",
         mutable_ready
     )]
     state: Mutex<Option<State>>,
@@ -223,7 +224,7 @@ impl ElementImpl for CrowdTestSrc {
             gst::subclass::ElementMetadata::new(
                 "Crowd test source",
                 "Source/Video",
-                "Draws a moving crowd and attaches the raw windows that a detector would give",
+                "Draws a moving crowd and attaches the raw windows that a detector would output",
                 "The nmsfilter authors",
             )
         });
@@ -299,7 +300,11 @@ impl BaseSrcImpl for CrowdTestSrc {
         let proposed = pool.and_then(|pool| {
             let params = configure(&pool, &caps, requested, with_video_meta);
             if params.is_none() {
-                gst::info!(CAT, imp = self, "{pool:?} cannot be configured for {caps}: not used");
+                gst::info!(
+                    CAT,
+                    imp = self,
+                    "{pool:?} is not used: it cannot be configured for {caps}"
+                );
             }
             Some((pool, params?))
         });
@@ -310,10 +315,11 @@ impl BaseSrcImpl for CrowdTestSrc {
         };
         let (pool, PoolParams { size, min, max }) = proposed
             .or_else(own_pool)
-            .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool takes {caps}"))?;
-        match has_proposal {
-            true => query.set_nth_allocation_pool(0, Some(&pool), size, min, max),
-            false => query.add_allocation_pool(Some(&pool), size, min, max),
+            .ok_or_else(|| gst::loggable_error!(CAT, "no buffer pool accepts {caps}"))?;
+        if has_proposal {
+            query.set_nth_allocation_pool(0, Some(&pool), size, min, max)
+        } else {
+            query.add_allocation_pool(Some(&pool), size, min, max)
         }
         self.parent_decide_allocation(query)
     }
@@ -327,13 +333,13 @@ impl BaseSrcImpl for CrowdTestSrc {
             return false;
         };
         let backwards = segment.rate() < 0.0;
-        // The stream has no end, so there is no default stop position.
+        // The stream is endless, so there is no default stop position.
         if backwards && segment.stop().is_none() {
             gst::info!(CAT, imp = self, "a seek with a negative rate needs a stop position");
             return false;
         }
         // gst_segment_do_seek has set the position to the start, or to the stop if the rate is
-        // negative. If the seek does not set these, the position is that before the seek.
+        // negative. If the seek sets neither, the position is unchanged.
         let position = segment.position().unwrap_or_default();
         *lock(&self.cursor) = Cursor::new(position, backwards);
         true
@@ -365,8 +371,8 @@ impl BaseSrcImpl for CrowdTestSrc {
     }
 
     fn times(&self, buffer: &gst::BufferRef) -> (Option<gst::ClockTime>, Option<gst::ClockTime>) {
-        // With these times, the base class of a live source waits on the clock before it pushes the
-        // buffer.
+        // Given these times, the base class of a live source waits on the clock before it pushes
+        // the buffer.
         match (self.live(), buffer.pts()) {
             (true, Some(pts)) => (Some(pts), buffer.duration().map(|duration| pts + duration)),
             _ => (None, None),
@@ -384,7 +390,8 @@ impl CrowdTestSrc {
     }
 }
 
-/// The size of a pool's buffers in bytes, and their minimum and maximum number (0: no maximum).
+/// Size of a pool's buffers in bytes, and their minimum and maximum number. The maximum 0 means no
+/// limit.
 #[derive(Clone, Copy)]
 struct PoolParams {
     size: u32,
@@ -392,8 +399,8 @@ struct PoolParams {
     max: u32,
 }
 
-/// Configures `pool`. Returns the resulting parameters, or `None` if the pool cannot be used. With
-/// `with_video_meta`, the pool may choose the layout of frames.
+/// Configures `pool`. Returns the resulting parameters, or `None` if the pool cannot be used. If
+/// `with_video_meta` is true, the pool may choose the layout of frames.
 fn configure(
     pool: &gst::BufferPool,
     caps: &gst::Caps,
@@ -406,7 +413,8 @@ fn configure(
         config.add_option(gst_video::BUFFER_POOL_OPTION_VIDEO_META.as_ref());
     }
     if pool.set_config(config).is_err() {
-        // Then the pool may have adjusted the configuration. The adjusted one must be set again.
+        // The pool may have adjusted the configuration. In this case, the adjusted configuration
+        // must be set again.
         let adjusted = pool.config();
         adjusted.validate_params(Some(caps), size, min, max).ok()?;
         pool.set_config(adjusted).ok()?;

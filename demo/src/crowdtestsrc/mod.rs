@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws a moving crowd and attaches the raw windows that a sliding-window detector would give.
+//! Draws a moving crowd, and attaches the raw windows that a sliding-window detector would output.
 //!
 //! ```text
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! Out: video frames, each with the tensor of a detector as metadata. With `truth=true`, the true
-//! boxes of the heads are attached as regions of type `truth`. The same seed, size and number of
-//! people give the same pixels and tensors on every run.
+//! Out: video frames, each with a detector's tensor as metadata. If `truth` is true, the true boxes
+//! of the heads are attached as regions with the type `truth`. Pixels and tensors are reproducible:
+//! they depend only on the seed, the size and the number of people.
 //!
-//! Unless it is live, the source supports seeking. A segment with a negative rate has the same
-//! frames in reverse order; it needs a stop position, since the stream has no end.
+//! Unless the source is live, it supports seeking. A segment with a negative rate has the frames in
+//! reverse order. It needs a stop position, since the stream is endless.
 
 mod draw;
 mod imp;
@@ -31,19 +31,19 @@ glib::wrapper! {
         @extends gst_base::BaseSrc, gst::Element, gst::Object;
 }
 
-/// The decoder whose input format the attached tensor has.
+/// The decoder that can read the attached tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstCrowdTestSrcDecoder", allow_name_conflict)]
 pub enum CrowdDecoder {
-    /// A tensor of the windows only.
+    /// A tensor that contains only the windows.
     #[default]
-    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
+    #[enum_value(name = "Windows: [N,4] with x, y, side, score", nick = "windows")]
     Windows = 0,
-    /// A YOLOv5 output in which some anchors have the windows.
+    /// A YOLOv5 output. Some of its anchors contain the windows.
     #[enum_value(name = "YOLOv5: [1,25200,85], more for larger frames", nick = "yolov5")]
     Yolov5 = 1,
-    /// A YOLOv8 output in which some anchors have the windows.
+    /// A YOLOv8 output. Some of its anchors contain the windows.
     #[enum_value(name = "YOLOv8: [1,84,8400], more for larger frames", nick = "yolov8")]
     Yolov8 = 2,
 }
@@ -51,7 +51,7 @@ pub enum CrowdDecoder {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// If GStreamer refuses to register it.
+/// Returns an error if GStreamer refuses to register the element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(
         Some(plugin),

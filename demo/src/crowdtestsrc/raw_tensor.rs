@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw output tensors of a detector.
 //!
-//! In: the windows of a frame. Out: a tensor in the input format of a decoder, whose other anchors
-//! have background scores.
+//! In: the windows of a frame. Out: a tensor in the input format of a decoder. Anchors without a
+//! window have background scores.
 
 use super::CrowdDecoder;
 use super::splitmix64::SplitMix64;
@@ -12,32 +12,32 @@ use gstnmsfilter::tensor::ElementType;
 
 /// Number of classes of a YOLO output.
 const CLASSES: usize = 80;
-/// The class score of a window in a YOLOv5 output, by which the decoder multiplies objectness.
+/// Class score of a window in a YOLOv5 output. The decoder multiplies it by the objectness.
 const CLASS_SCORE: f32 = 0.98;
 /// Upper bound of the scores of anchors without a window.
 const MAX_BACKGROUND_SCORE: f32 = 0.02;
 /// Maximum number of buffers that are kept for later frames.
 const MAX_POOLED: usize = 8;
 
-/// Writes windows into raw output tensors. A YOLO output has several megabytes of background, which
-/// is written once per buffer; buffers are reused.
+/// Writes windows into raw output tensors. A YOLO output has several megabytes of background. The
+/// background is written once per buffer, and buffers are reused.
 pub(super) struct RawTensor {
     decoder: CrowdDecoder,
     anchors: usize,
-    /// The output of a frame without windows.
+    /// Output of a frame without windows.
     empty: Vec<f32>,
     pool: Vec<PooledBuffer>,
 }
 
-/// A buffer that was returned before, and its anchors that have windows.
+/// A buffer that was returned before, and those of its anchors that contain windows.
 struct PooledBuffer {
     buffer: gst::Buffer,
     written: Vec<usize>,
 }
 
 impl RawTensor {
-    /// For frames of `area` pixels: 25200 (YOLOv5) or 8400 (YOLOv8) anchors up to 1920 x 1080
-    /// pixels, and that number for each further 1920 x 1080 pixels.
+    /// Makes tensors for frames of `area` pixels. There are 25200 (YOLOv5) or 8400 (YOLOv8) anchors
+    /// up to 1920 x 1080 pixels, and as many again for each further 1920 x 1080 pixels.
     pub fn new(decoder: CrowdDecoder, area: u64) -> Self {
         let frames = area.div_ceil(1920 * 1080).max(1) as usize;
         let anchors = match decoder {
@@ -50,11 +50,11 @@ impl RawTensor {
         tensor
     }
 
-    /// The tensor with these windows. If there are more windows than anchors, the last ones are
-    /// omitted.
+    /// Returns a tensor with these windows. If there are more windows than anchors, the last
+    /// windows are omitted.
     ///
     /// # Errors
-    /// If memory cannot be allocated or mapped.
+    /// Returns an error if memory cannot be allocated or mapped.
     pub fn with_windows(&mut self, windows: &[Window]) -> Result<NewTensor, gst::glib::BoolError> {
         if self.decoder == CrowdDecoder::Windows {
             let rows = windows.iter().flat_map(|w| [w.x, w.y, w.side, w.score]).collect();
@@ -96,7 +96,7 @@ impl RawTensor {
         Ok(tensor)
     }
 
-    /// A pooled buffer that is not in use downstream, or a new one.
+    /// Takes a pooled buffer that is not in use downstream, or makes a new one.
     fn take_buffer(&mut self) -> Result<PooledBuffer, gst::glib::BoolError> {
         let free = self.pool.iter().position(|pooled| {
             pooled.buffer.is_writable() && pooled.buffer.is_all_memory_writable()
@@ -126,7 +126,7 @@ impl RawTensor {
         }
     }
 
-    /// Numbers per anchor.
+    /// Returns the number of elements per anchor.
     fn numbers(&self) -> usize {
         match self.decoder {
             CrowdDecoder::Windows => 4,
@@ -142,7 +142,7 @@ impl RawTensor {
         }
     }
 
-    /// The number that follows the box: objectness, or the score of class 0.
+    /// Returns the number that follows the box: the objectness, or the score of class 0.
     fn first_score(&self, window: &Window) -> f32 {
         match self.decoder {
             CrowdDecoder::Yolov5 => window.score / CLASS_SCORE,

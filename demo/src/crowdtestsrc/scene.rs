@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The positions of people.
 //!
-//! In: seed, frame size, number of people and frame number; nothing else has an influence. Out: the
-//! head of each person and whether it is visible. People walk in horizontal rows. Rows in the
-//! background are higher in the frame and have smaller people. All people of a row have the same
-//! speed, so that their distances are constant.
+//! In: seed, frame size, number of people and frame number, which determine the result. Out: the
+//! head of each person, and if it is visible. People walk in horizontal rows. Rows in the
+//! background are higher in the frame and have smaller people. All people of a row walk at one
+//! speed, so their distances are constant.
 
 use super::splitmix64::SplitMix64;
 use crate::grid::Grid;
 
 /// People in a frame of [`REFERENCE_AREA`] pixels.
 const REFERENCE_PEOPLE: f64 = 60.0;
-/// 1920 x 1080.
+/// Area of a frame of 1920 x 1080 pixels.
 const REFERENCE_AREA: f64 = 1920.0 * 1080.0;
 /// Minimum side of a head in pixels.
 const MIN_HEAD_SIDE: f32 = 8.0;
 
-/// The number of people for a frame of this size: 60 for 1920 x 1080, in proportion to the area.
+/// Returns the number of people for a frame of this size: 60 for 1920 x 1080, in proportion to the
+/// area.
 pub(super) fn default_people(width: u32, height: u32) -> u32 {
     let people = REFERENCE_PEOPLE * f64::from(width) * f64::from(height) / REFERENCE_AREA;
     people.round().clamp(1.0, f64::from(u32::MAX)) as u32
@@ -25,21 +26,21 @@ pub(super) fn default_people(width: u32, height: u32) -> u32 {
 /// A person in one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Person {
-    /// Number from 0; the same in every frame.
+    /// Index of the person, which is constant over all frames.
     pub id: u32,
-    /// Center of the head.
+    /// Horizontal center of the head.
     pub x: f32,
-    /// Center of the head.
+    /// Vertical center of the head.
     pub y: f32,
     /// Side of the bounding square of the head.
     pub side: f32,
-    /// Whether a detector detects the head: at least half of it is in the frame, and nearer heads
-    /// cover at most half.
+    /// True if a detector detects the head: at least half of it is in the frame, and at most half
+    /// of it is covered by nearer heads.
     pub visible: bool,
 }
 
 impl Person {
-    /// The head's box: left, top, right, bottom.
+    /// Returns the head's box: left, top, right, bottom.
     pub fn head(&self) -> [f32; 4] {
         let half = self.side / 2.0;
         [self.x - half, self.y - half, self.x + half, self.y + half]
@@ -50,34 +51,35 @@ impl Person {
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
     people: Vec<Person>,
-    /// The centers of the heads.
+    /// Centers of the heads.
     heads: Grid,
     /// Maximum side of a head.
     max_head_side: f32,
 }
 
 impl Crowd {
-    /// All people, those farthest in the background first.
+    /// Returns all people. Those farthest in the background come first.
     pub fn people(&self) -> &[Person] {
         &self.people
     }
 
-    /// Whether this box intersects no head, visible or not.
+    /// Returns true if this box intersects no head, visible or not.
     pub fn is_free_of_heads(&self, area: [f32; 4]) -> bool {
         self.heads
             .near(pixels_around(area, self.max_head_side / 2.0))
             .all(|id| intersection(area, self.people[id as usize].head()) == 0.0)
     }
 
-    /// Whether a head is visible, by the definition of [`Person::visible`]. The grid must have the
-    /// nearer people and no others.
+    /// Returns true if a head is visible, as [`Person::visible`] defines it. The grid must contain
+    /// exactly the nearer people.
     fn is_visible(&self, person: &Person, frame: [f32; 4]) -> bool {
         let (head, half) = (person.head(), person.side * person.side / 2.0);
         if intersection(head, frame) < half {
             return false;
         }
         let mut hidden = 0.0;
-        // In the order of people, so that the rounded sum does not depend on the cells of the grid.
+        // Adds up the areas in the order of people, so that the rounding of the sum does not depend
+        // on the cells of the grid.
         for id in self
             .heads
             .ascending(pixels_around([person.x, person.y, person.x, person.y], self.max_head_side))
@@ -91,14 +93,14 @@ impl Crowd {
     }
 }
 
-/// The pixels of a box that is extended by `by` on each side.
+/// Extends a box by `by` on each side, and returns its pixels.
 pub(super) fn pixels_around([x1, y1, x2, y2]: [f32; 4], by: f32) -> [i32; 4] {
     let (low, high) =
         (|side: f32| (side - by).floor() as i32, |side: f32| (side + by).floor() as i32 + 1);
     [low(x1), low(y1), high(x2), high(y2)]
 }
 
-/// The crowd of one seed and size.
+/// A crowd, determined by seed and size.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub width: u32,
@@ -107,15 +109,15 @@ pub(super) struct Scene {
     motions: Vec<Motion>,
 }
 
-/// The properties of a person that are the same in every frame.
+/// The properties of a person that are constant over all frames.
 #[derive(Debug)]
 struct Motion {
     start: f32,
     y: f32,
     side: f32,
-    /// Pixels per frame; positive to the right.
+    /// Pixels per frame. Positive speeds go to the right.
     speed: f32,
-    /// Length of the path in pixels, after which the person enters again at the opposite side.
+    /// Length of the path in pixels. At its end, the person enters again at the opposite side.
     path_length: f32,
     /// Number of frames per step, for the vertical movement.
     step_frames: f32,
@@ -124,7 +126,7 @@ struct Motion {
 impl Scene {
     pub fn new(width: u32, height: u32, people: u32, seed: u64) -> Self {
         let (w, h) = (width as f32, height as f32);
-        // Six rows of ten people at 1920 x 1080.
+        // There are six rows of ten people at 1920 x 1080.
         let rows = (people as f32 * 0.6 * h / w * 16.0 / 9.0).sqrt().round().max(1.0);
         let row_spacing = h * 0.52 / rows;
         let mut motions = Vec::with_capacity(people as usize);
@@ -141,7 +143,7 @@ impl Scene {
             let speed = direction * side * random.in_range(0.02, 0.05);
             let y = h * 0.24 + row_spacing * (row as f32 + 0.5);
             for member in 0..members {
-                // The distance between heads of a row is at least a third of a head.
+                // Adjacent heads of a row are separated by at least a third of a head.
                 let slack = (spacing - side * 1.33).max(0.0);
                 motions.push(Motion {
                     start: spacing * member as f32 + slack * random.next_f32(),
@@ -156,9 +158,9 @@ impl Scene {
         Self { width, height, seed, motions }
     }
 
-    /// Computes all people of frame `frame`.
+    /// Computes all people of a frame.
     pub fn people(&self, frame: u64, crowd: &mut Crowd) {
-        // Single precision represents frame numbers up to 2^24 exactly; after that the motion
+        // Single precision represents frame numbers up to 2^24 exactly. Afterwards, the motion
         // repeats.
         let time = (frame % (1 << 24)) as f32;
         crowd.people.clear();
@@ -170,7 +172,8 @@ impl Scene {
             Person { id, x, y: motion.y + bob, side: motion.side, visible: true }
         }));
         crowd.max_head_side = crowd.people.iter().fold(0.0, |side, person| person.side.max(side));
-        // With this cell size, overlapping heads have their centers in the same or adjacent cells.
+        // This cell size is chosen so that the centers of overlapping heads are in one cell or in
+        // adjacent cells.
         let cell = crowd.max_head_side.ceil() as u32 + 1;
         crowd.heads.clear([self.width, self.height], cell, crowd.people.len());
         let frame = [0.0, 0.0, self.width as f32, self.height as f32];
@@ -184,7 +187,7 @@ impl Scene {
     }
 }
 
-/// The area of the intersection of two boxes.
+/// Returns the area of the intersection of two boxes.
 pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
     let width = a[2].min(b[2]) - a[0].max(b[0]);
     let height = a[3].min(b[3]) - a[1].max(b[1]);
@@ -195,7 +198,7 @@ pub(super) fn intersection(a: [f32; 4], b: [f32; 4]) -> f32 {
 mod tests {
     use super::*;
 
-    /// The visibility that [`Scene::people`] computes, from all pairs.
+    /// Computes what [`Scene::people`] computes, from all pairs.
     fn is_visible(scene: &Scene, people: &[Person], i: usize) -> bool {
         let (head, half) = (people[i].head(), people[i].side * people[i].side / 2.0);
         let frame = [0.0, 0.0, scene.width as f32, scene.height as f32];

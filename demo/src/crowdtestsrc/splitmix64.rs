@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pseudorandom number generator whose output never changes. In: keys. Out: numbers.
+//! A pseudorandom number generator whose sequences never change. In: keys. Out: numbers.
 
 /// The generator splitmix64 (Steele, Lea and Flood, 2014). Random number crates may change their
-/// sequences between versions; frames and tensors of a seed must stay the same.
+/// sequences between versions, but the frames and tensors of a seed must not change.
 pub(super) struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The generator for this combination of keys.
+    /// Makes a generator for this combination of keys.
     pub fn new(keys: &[u64]) -> Self {
         let mut random = Self(0);
         for &key in keys {
@@ -24,17 +24,17 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// The next number, from 0 up to but not including 1; a multiple of 2^-24.
+    /// Returns the next number, a multiple of 2^-24 that is at least 0 and less than 1.
     pub fn next_f32(&mut self) -> f32 {
         (self.next_u64() >> 40) as f32 / (1 << 24) as f32
     }
 
-    /// The next number, from `low` up to `high`.
+    /// Returns the next number between `low` and `high`.
     pub fn in_range(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.next_f32()
     }
 
-    /// The next index below `len`.
+    /// Returns the next index, which is less than `len`.
     pub fn index(&mut self, len: usize) -> usize {
         (self.next_f32() * len as f32) as usize
     }

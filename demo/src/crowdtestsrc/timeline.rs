@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times and numbers of frames.
+//! Times and frame numbers.
 //!
 //! In: seek positions and the frame rate. Out: the number of the next frame and its timestamp.
 
@@ -15,7 +15,7 @@ pub(super) struct Cursor {
 
 #[derive(Clone, Copy, Debug)]
 enum Position {
-    /// The beginning of a segment, before the frame rate is known.
+    /// The beginning of a segment. The frame rate is not known yet.
     Time(gst::ClockTime),
     /// The boundary between this frame and the previous one.
     Frame(u64),
@@ -28,16 +28,16 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// A position at `time`.
+    /// Makes a cursor at `time`.
     pub fn new(time: gst::ClockTime, backwards: bool) -> Self {
         Self { at: Position::Time(time), backwards }
     }
 
-    /// The number of the next frame; `None` if the position is the beginning of the stream and the
+    /// Returns the number of the next frame. Returns `None` at the beginning of the stream if the
     /// direction is backwards.
     ///
-    /// The first frame of a segment is the one that is displayed at its start; the last frame is
-    /// the one that is displayed immediately before its stop.
+    /// The first frame of a segment is the frame that is displayed at its start. The last frame is
+    /// the frame that is displayed immediately before its stop.
     pub fn next(&mut self, info: &VideoInfo) -> Option<u64> {
         let at = match self.at {
             Position::Frame(frame) => frame,
@@ -47,15 +47,12 @@ impl Cursor {
                 first_frame_from(info, after).saturating_sub(1)
             }
         };
-        let (next, then) = match self.backwards {
-            true => (at.checked_sub(1)?, at - 1),
-            false => (at, at + 1),
-        };
+        let (next, then) = if self.backwards { (at.checked_sub(1)?, at - 1) } else { (at, at + 1) };
         self.at = Position::Frame(then);
         Some(next)
     }
 
-    /// Converts the position to a new frame rate, so that timestamps continue and none is repeated.
+    /// Converts the position to a new frame rate. Timestamps continue, and none is repeated.
     pub fn change_rate(&mut self, from: &VideoInfo, to: &VideoInfo) {
         if let Position::Frame(frame) = self.at {
             self.at = Position::Frame(first_frame_from(to, time_of(from, frame)));
@@ -63,7 +60,7 @@ impl Cursor {
     }
 }
 
-/// When frame `frame` begins.
+/// Returns the time at which a frame begins.
 pub(super) fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
     let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
     gst::ClockTime::SECOND
@@ -71,7 +68,7 @@ pub(super) fn time_of(info: &VideoInfo, frame: u64) -> gst::ClockTime {
         .unwrap_or(gst::ClockTime::MAX)
 }
 
-/// The first frame that begins at `time` or later.
+/// Returns the first frame that begins at `time` or later.
 fn first_frame_from(info: &VideoInfo, time: gst::ClockTime) -> u64 {
     let (seconds, frames) = (info.fps().denom() as u64, info.fps().numer() as u64);
     let per_second = gst::ClockTime::SECOND.nseconds().saturating_mul(seconds);
@@ -87,7 +84,7 @@ mod tests {
         VideoInfo::builder(gst_video::VideoFormat::Rgba, 64, 48).fps(rate).build().unwrap()
     }
 
-    /// The first frames of a segment that begins at this time, in nanoseconds.
+    /// Returns the first frames of a segment that begins at this time in nanoseconds.
     fn first(info: &VideoInfo, time: u64, backwards: bool) -> Vec<u64> {
         let mut cursor = Cursor::new(gst::ClockTime::from_nseconds(time), backwards);
         std::iter::from_fn(|| cursor.next(info)).take(3).collect()
@@ -118,7 +115,7 @@ mod tests {
         let (from, to) = (info(gst::Fraction::new(30, 1)), info(gst::Fraction::new(50, 1)));
         let mut cursor = Cursor::default();
         cursor.next(&from);
-        // At 30 frames per second the position is 33 ms; frame 2 at 50 frames per second begins at
+        // At 30 frames per second, the position is 33 ms. Frame 2 at 50 frames per second begins at
         // 40 ms.
         cursor.change_rate(&from, &to);
         assert_eq!(cursor.next(&to), Some(2));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Simulates a sliding-window face detector.
 //!
-//! In: the people of a frame. Out: for each visible head a cluster of windows at neighboring
-//! positions and scales, whose scores decrease with the distance; and clutter (false windows with
-//! low scores).
+//! In: the people of a frame. Out: windows. Each visible head has a cluster of windows at adjacent
+//! positions and scales, whose scores decrease with their distance. There is also clutter, which is
+//! false windows with low scores.
 
 use super::scene::{Crowd, Person, Scene, intersection, pixels_around};
 use super::splitmix64::SplitMix64;
@@ -24,34 +24,35 @@ impl Window {
     }
 }
 
-/// A window relative to the best one of its cluster: steps to the right, down, and in scale.
+/// The position of a window relative to the best window of its cluster, in steps: right, down, and
+/// scale.
 type Neighbor = (i8, i8, i8);
 
-/// Distance of adjacent positions, as a fraction of the head's side.
+/// Distance between adjacent positions, as a fraction of the head's side.
 const POSITION_STEP: f32 = 0.08;
-/// Ratio of adjacent scales.
+/// Ratio between adjacent scales.
 const SCALE_STEP: f32 = 1.12;
-/// Minimum and maximum of the mean number of windows per head, which oscillates between them.
+/// Mean number of windows per head, which oscillates between this minimum and maximum.
 const WINDOWS_PER_HEAD: (f32, f32) = (6.6, 10.8);
-/// Period of the oscillation of the number of windows, in frames.
+/// Period of this oscillation, in frames.
 const WINDOW_COUNT_PERIOD: u64 = 240;
 /// Number of clutter windows per window on a head.
 const CLUTTER_FRACTION: f32 = 0.03;
-/// Minimum and maximum side of clutter windows in pixels.
+/// Minimum and maximum side of clutter windows, in pixels.
 const CLUTTER_SIDES: (f32, f32) = (16.0, 64.0);
-/// Minimum score, above the usual threshold of 0.25.
+/// Minimum score. It is above the usual threshold of 0.25.
 const MIN_SCORE: f32 = 0.26;
 
-/// Generates the windows of frames; its buffers are reused.
+/// Generates the windows of frames, and reuses its memory.
 #[derive(Default)]
 pub(super) struct WindowGenerator {
     windows: Vec<Window>,
-    /// The clutter windows among them, by index.
+    /// Indices of the clutter windows.
     clutter: Grid,
 }
 
 impl WindowGenerator {
-    /// The windows of a frame, in the order in which a detector scans: by scale, then row, then
+    /// Returns the windows of a frame in the order in which a detector scans: by scale, row and
     /// column.
     pub fn windows(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) -> &[Window] {
         let windows = &mut self.windows;
@@ -61,7 +62,7 @@ impl WindowGenerator {
         let mean = WINDOWS_PER_HEAD.0 + (WINDOWS_PER_HEAD.1 - WINDOWS_PER_HEAD.0) * level;
         for person in crowd.people().iter().filter(|person| person.visible) {
             let mut random = SplitMix64::new(&[scene.seed, 2, frame, u64::from(person.id)]);
-            // Stochastic rounding, so that the expected number is `mean`.
+            // Rounds at random, so that the expected number is `mean`.
             let count = (mean + random.next_f32()) as usize;
             cluster(person, count, &mut random, windows);
         }
@@ -72,14 +73,14 @@ impl WindowGenerator {
         &self.windows
     }
 
-    /// Adds clutter windows, which intersect neither heads nor each other.
+    /// Adds clutter windows. They intersect neither heads nor each other.
     fn clutter(&mut self, scene: &Scene, frame: u64, crowd: &Crowd) {
         let Self { windows, clutter } = self;
         let mut random = SplitMix64::new(&[scene.seed, 3, frame]);
         let head_windows = windows.len();
         let target = (head_windows as f32 * CLUTTER_FRACTION).round() as usize;
         clutter.clear([scene.width, scene.height], CLUTTER_SIDES.1 as u32, target);
-        // The number of attempts is limited: there may not be enough space between heads.
+        // The number of attempts is limited, because there may not be enough space between heads.
         for _ in 0..target * 8 {
             if windows.len() == head_windows + target {
                 break;
@@ -119,8 +120,8 @@ fn cluster(person: &Person, count: usize, random: &mut SplitMix64, windows: &mut
     }
     neighbors.sort_by_key(distance);
     for i in 0..count.min(neighbors.len()) {
-        // The first window is the best one. Each further one is chosen at random from the eight
-        // nearest that are left.
+        // The first window is the best one. Each further window is chosen at random from the eight
+        // nearest that remain.
         let pick = match i {
             0 => 0,
             _ => i + random.index((neighbors.len() - i).min(8)),
@@ -137,7 +138,7 @@ fn cluster(person: &Person, count: usize, random: &mut SplitMix64, windows: &mut
     }
 }
 
-/// The squared distance to the best window, in steps; a step in scale counts twice.
+/// Returns the squared distance to the best window, in steps. A step in scale counts twice.
 fn distance(&(right, down, scale): &Neighbor) -> u8 {
     (right * right + down * down + 2 * scale * scale).unsigned_abs()
 }

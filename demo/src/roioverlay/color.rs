@@ -6,7 +6,7 @@
 
 use gst_video::{VideoColorMatrix, VideoColorRange, VideoInfo};
 
-/// Red, green and blue, 0 to 255.
+/// Red, green and blue, each from 0 to 255.
 pub(super) type Rgb = [u8; 3];
 
 /// Colors that are easy to distinguish and bright enough for dark text.
@@ -25,16 +25,17 @@ const PALETTE: [Rgb; 12] = [
     [232, 232, 232],
 ];
 
-/// The color of text, and of the lines beside those of a box, which make it visible on a background
-/// of its color.
+/// Color of text, and of the lines beside a box's lines. It keeps the box visible on a background
+/// of the box's color.
 pub(super) const DARK_COLOR: Rgb = [16, 16, 20];
 
-/// The color of a class number.
+/// Returns the color of a class number.
 pub(super) fn for_class(class: i32) -> Rgb {
     PALETTE[class.rem_euclid(PALETTE.len() as i32) as usize]
 }
 
-/// The color of a label without a class number; the same on every run (FNV-1a of its UTF-8).
+/// Returns the color of a label that has no class number. It is reproducible, since it is a hash
+/// (FNV-1a) of the label's UTF-8 bytes.
 pub(super) fn for_label(label: impl Iterator<Item = char>) -> Rgb {
     let mut hash = 0x811c_9dc5_u32;
     for character in label {
@@ -45,7 +46,7 @@ pub(super) fn for_label(label: impl Iterator<Item = char>) -> Rgb {
     for_class((hash % PALETTE.len() as u32) as i32)
 }
 
-/// Converts colors to the components of a format: red, green, blue or Y', Cb, Cr.
+/// Converts colors to the components of a format: red, green, blue, or Y', Cb, Cr.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Converter(Option<Yuv>);
 
@@ -78,7 +79,7 @@ impl Converter {
         Self(Some(Yuv { red, blue, luma_offset, luma_scale, chroma_scale }))
     }
 
-    /// The components of `color` in the order in which GStreamer numbers them.
+    /// Returns the components of `color` in GStreamer's order.
     pub fn components(&self, color: Rgb) -> [u8; 3] {
         let Some(yuv) = &self.0 else { return color };
         let [r, g, b] = color.map(|component| f32::from(component) / 255.0);
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn primaries_have_the_values_of_the_standards() {
-        // The primaries at 100 % in BT.601 and BT.709, limited range.
+        // Primaries at 100 % in BT.601 and BT.709, in limited range.
         let bt601 = converter(VideoFormat::I420, "bt601");
         assert_eq!(bt601.components([255, 0, 0]), [81, 90, 240]);
         assert_eq!(bt601.components([255, 255, 255]), [235, 128, 128]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a region has besides its rectangle: an oriented box, keypoints, a mask.
+//! Details of a region beyond its rectangle: an oriented box, keypoints, and a mask.
 //!
-//! In: the structures `detection`, `keypoints` and `mask` of a region, from any element. Out: shapes to draw. A structure
-//! with fields that are missing, of another type, or do not fit together is ignored. `nmsfilter` documents the fields
-//! in `src/output/roi.rs`.
+//! In: the structures `detection`, `keypoints` and `mask` of a region from any element. Out: shapes
+//! to draw. A structure is ignored if fields are missing, have another type, or do not fit
+//! together. `nmsfilter` documents the fields in `src/output/roi.rs`.
 
 use gst::glib;
 use gstnmsfilter::bindings::strings;
@@ -11,13 +11,13 @@ use gstnmsfilter::output::KeypointLayout;
 
 use super::shapes::Position;
 
-/// A point is drawn if its visibility is at least this.
+/// Minimum visibility of a point that is drawn.
 const MIN_VISIBILITY: f32 = 0.5;
 
-/// The greatest magnitude of a coordinate, in pixels: farther points are not drawn.
+/// Greatest magnitude of a coordinate in pixels. Points that are farther away are not drawn.
 const FARTHEST: f64 = (1 << 20) as f64;
 
-/// The corners of the oriented box of a `detection`, in their order.
+/// Returns the corners of the oriented box in a `detection`, in order.
 pub(super) fn oriented_box(detection: &gst::StructureRef) -> Option<[Position; 4]> {
     let number = |name: &str| detection.get::<f64>(name).ok();
     let center = [number("center-x")?, number("center-y")?];
@@ -31,22 +31,22 @@ pub(super) fn oriented_box(detection: &gst::StructureRef) -> Option<[Position; 4
     corners.iter().all(is_near).then_some(corners)
 }
 
-/// Whether both coordinates are finite, and small enough to draw.
+/// Returns true if both coordinates are finite and small enough to draw.
 fn is_near(position: &Position) -> bool {
     position.iter().all(|coordinate| coordinate.abs() <= FARTHEST)
 }
 
-/// The points of a region.
+/// The keypoints of a region.
 pub(super) struct Keypoints {
     data: glib::Bytes,
     count: usize,
-    /// Numbers per point: 2, or 3 with the visibility.
+    /// Numbers per point: 2, or 3 with a visibility.
     components: usize,
     layout: KeypointLayout,
 }
 
 impl Keypoints {
-    /// Those of the structure `keypoints`.
+    /// Reads the structure `keypoints`.
     pub fn new(structure: &gst::StructureRef) -> Option<Self> {
         let count = usize::try_from(structure.get::<i32>("count").ok()?).ok()?;
         let components = match structure.get::<i32>("components").ok()? {
@@ -64,7 +64,7 @@ impl Keypoints {
         Some(Self { data, count, components, layout: named.unwrap_or(KeypointLayout::Points) })
     }
 
-    /// The point of this index, if it is to be drawn.
+    /// Returns the point with this index if it is to be drawn.
     fn point(&self, index: usize) -> Option<Position> {
         if index >= self.count {
             return None;
@@ -74,18 +74,18 @@ impl Keypoints {
             let bytes = self.data[first..first + size_of::<f32>()].try_into();
             f32::from_ne_bytes(bytes.expect("a number has four bytes"))
         };
-        // Not visible if the visibility is NaN.
+        // A point whose visibility is NaN is not visible.
         let is_visible = self.components < 3 || number(2) >= MIN_VISIBILITY;
         let position = [number(0), number(1)].map(f64::from);
         (is_visible && is_near(&position)).then_some(position)
     }
 
-    /// The points to draw.
+    /// Returns the points to draw.
     pub fn points(&self) -> impl Iterator<Item = Position> {
         (0..self.count).filter_map(|index| self.point(index))
     }
 
-    /// The ends of the lines to draw: those with both ends to draw.
+    /// Returns the ends of the lines to draw. A line is drawn if both of its ends are.
     pub fn lines(&self) -> impl Iterator<Item = [Position; 2]> {
         let pairs = self.layout.skeleton().iter();
         pairs.filter_map(|&[a, b]| Some([self.point(a)?, self.point(b)?]))
@@ -95,14 +95,14 @@ impl Keypoints {
 /// The mask of a region.
 pub(super) struct Mask {
     data: glib::Bytes,
-    /// The number of pixels of a row, and of rows.
+    /// Number of pixels per row, and number of rows.
     sides: [usize; 2],
-    /// Left, upper, right and lower edge of what it covers, in pixels of the frame.
+    /// Left, upper, right and lower edge of the covered area, in pixels of the frame.
     pub area: [f64; 4],
 }
 
 impl Mask {
-    /// That of the structure `mask`.
+    /// Reads the structure `mask`.
     pub fn new(structure: &gst::StructureRef) -> Option<Self> {
         let side = |name: &str| usize::try_from(structure.get::<i32>(name).ok()?).ok();
         let sides = [side("width")?, side("height")?];
@@ -119,12 +119,13 @@ impl Mask {
         })
     }
 
-    /// Whether the middle of a pixel of the frame, which is in the area, is in the mask: interpolated between the four
-    /// nearest pixels of the mask, so that a mask of few pixels has no stairs.
+    /// Returns true if the mask covers the center of a pixel, which must be in the area. The mask
+    /// is interpolated between its four nearest pixels, so that masks of few pixels have smooth
+    /// edges.
     pub fn covers(&self, x: i32, y: i32) -> bool {
         let [left, top, right, bottom] = self.area;
         let scale = [self.sides[0] as f64 / (right - left), self.sides[1] as f64 / (bottom - top)];
-        // From the middle of the first pixel of the mask.
+        // The position is relative to the center of the mask's first pixel.
         let at = [
             (f64::from(x) + 0.5 - left) * scale[0] - 0.5,
             (f64::from(y) + 0.5 - top) * scale[1] - 0.5,
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(lines(keypoints(5, 2, "face-5", data())), expected);
         assert!(lines(keypoints(5, 2, "points", data())).is_empty());
         assert!(lines(keypoints(5, 2, "hand", data())).is_empty());
-        // Fewer points than the layout has, or more.
+        // The structure has fewer points than the layout, or more.
         assert_eq!(lines(keypoints(3, 2, "face-5", data())), expected[..2]);
         assert_eq!(lines(keypoints(5, 2, "coco-17", data())).len(), 4);
     }
@@ -234,13 +235,15 @@ mod tests {
 
     #[test]
     fn a_mask_covers_the_pixels_of_its_bits() {
-        // Two rows of ten pixels: the first two and the last, and the second.
+        // The mask has two rows of ten pixels. In the first row, the first two pixels and the last
+        // are set; in the second row, the second pixel.
         let bits = &[0xc0, 0x40, 0x40, 0x00];
         let found = Mask::new(&mask([10, 2], [20.0, 30.0, 30.0, 32.0], bits)).unwrap();
         let row = |y: i32| (20..30).map(|x| u8::from(found.covers(x, y))).collect::<Vec<_>>();
         assert_eq!(row(30), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(row(31), [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        // Four times as large: the first two pixels of both rows, except the corner that is not set.
+        // The mask is enlarged by four. It covers the first two pixels of both rows, except the
+        // corner that is not set.
         let large = Mask::new(&mask([10, 2], [0.0, 0.0, 40.0, 8.0], bits)).unwrap();
         assert!(large.covers(1, 1) && large.covers(6, 1) && large.covers(6, 6));
         assert!(!large.covers(1, 6) && !large.covers(9, 1));

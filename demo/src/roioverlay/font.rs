@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws text in Noto Sans Mono, from a crate of prerendered glyphs.
+//! Draws text in Noto Sans Mono. The glyphs come from a crate of prerendered glyphs.
 //!
-//! In: text, position and color. Out: pixels blended into a surface.
+//! In: text, position and color. Out: pixels that are blended into a surface.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
@@ -10,7 +10,7 @@ use super::surface::{Rect, Surface};
 
 const WEIGHT: FontWeight = FontWeight::Regular;
 
-/// Whether the font has `character`. All sizes have the same.
+/// Returns true if the font has `character`. All sizes have equal sets of characters.
 pub(super) fn has(character: char) -> bool {
     get_raster(character, WEIGHT, RasterHeight::Size16).is_some()
 }
@@ -23,7 +23,7 @@ impl Font {
     #[cfg(test)]
     pub const SMALLEST: Self = Self(RasterHeight::Size16);
 
-    /// A size that is legible on a frame of this height.
+    /// Returns a size that is legible on a frame of this height.
     pub fn for_frame(height: i32) -> Self {
         Self(match height {
             ..1300 => RasterHeight::Size16,
@@ -33,19 +33,19 @@ impl Font {
         })
     }
 
-    /// Line height in pixels.
+    /// Returns the line height in pixels.
     pub fn height(self) -> i32 {
         self.0.val() as i32
     }
 
-    /// Width of `text` in pixels.
+    /// Returns the width of `text` in pixels.
     pub fn width(self, text: &str) -> i32 {
         let width = get_raster_width(WEIGHT, self.0).saturating_mul(text.chars().count());
         width.try_into().unwrap_or(i32::MAX)
     }
 
-    /// Draws `text` with its upper left corner at `x`, `y`, clipped at the right edge of the frame.
-    /// Characters without a glyph are drawn as question marks.
+    /// Draws `text` with its upper left corner at `x`, `y`. Text is clipped at the right edge of
+    /// the frame. Characters without a glyph are drawn as question marks.
     pub fn draw(self, surface: &mut Surface<'_>, x: i32, y: i32, text: &str, color: Rgb) {
         let step = get_raster_width(WEIGHT, self.0) as i32;
         for (i, character) in (0..).zip(text.chars()) {

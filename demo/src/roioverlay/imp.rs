@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `VideoFilter` subclass. In: frames with regions of interest. Out: the same frames with the
-//! regions drawn.
+//! The `VideoFilter` subclass. In: frames with regions of interest. Out: these frames with the
+//! regions drawn on them.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
@@ -22,7 +22,7 @@ use super::{ColorBy, LabelMode};
 use gstnmsfilter::elements::{filter_templates, lock};
 use gstnmsfilter::frame::{FrameError, components};
 
-/// Opacity of the dark lines, and of the background of a label.
+/// Opacity of dark lines, and of the background of labels.
 const OUTLINE_ALPHA: u8 = 140;
 const LABEL_BACKGROUND_ALPHA: u8 = 215;
 
@@ -33,7 +33,7 @@ const MASK_ALPHA: u8 = 110;
 struct Settings {
     labels: LabelMode,
     color_by: ColorBy,
-    /// In pixels; 0: in proportion to the frame's height.
+    /// Line width in pixels. If it is 0, the width is proportional to the frame's height.
     line_width: u32,
 }
 
@@ -45,41 +45,41 @@ pub struct RoiOverlay {
         name = "labels", get, set, type = LabelMode, member = labels,
         builder(Settings::default().labels)
             .nick("Labels")
-            .blurb("When labels are drawn")
+            .blurb("Condition under which labels are drawn")
             .mutable_playing()
     )]
     #[property(
         name = "color-by", get, set, type = ColorBy, member = color_by,
         builder(Settings::default().color_by)
             .nick("Color by")
-            .blurb("What the color of a region depends on")
+            .blurb("Property of a region that determines its color")
             .mutable_playing()
     )]
     #[property(
         name = "line-width", get, set, type = u32, member = line_width,
         maximum = 100, default = Settings::default().line_width,
         nick = "Line width",
-        blurb = "Width of the lines in pixels (0: in proportion to the frame's height)",
+        blurb = "Width of the lines in pixels (0: proportional to the frame's height)",
         mutable_playing
     )]
     settings: Mutex<Settings>,
-    /// `None` before caps.
+    /// The format, or `None` before caps.
     format: Mutex<Option<SurfaceFormat>>,
     warned: Mutex<Warned>,
     frame: Mutex<FrameData>,
 }
 
-/// What is drawn on a frame. Its memory is used again for the next one.
+/// Everything that is drawn on a frame. Its memory is reused for the next frame.
 #[derive(Default)]
 struct FrameData {
-    /// The labels and confidences of all regions.
+    /// Labels and confidences of all regions.
     texts: String,
     regions: Vec<StyledRegion>,
     captions: Vec<Caption>,
     placement: LabelPlacement,
 }
 
-/// The warnings that were posted since the element started.
+/// The warnings that were already posted since the element started.
 #[derive(Clone, Copy, Debug, Default)]
 struct Warned {
     frame: bool,
@@ -105,9 +105,9 @@ impl ElementImpl for RoiOverlay {
             gst::subclass::ElementMetadata::new(
                 "Region of interest overlay",
                 "Filter/Effect/Video",
-                "Draws regions of interest with label and confidence, readable in a crowd, and their oriented boxes, \
-                 masks and keypoints, on video of 8 bits per sample (others: put videoconvert before it); labels in \
-                 Latin letters",
+                "Draws regions of interest with their labels, confidences, oriented boxes, masks and keypoints on \
+                 video with 8 bits per sample (for other video, put videoconvert before it). Labels are readable \
+                 in a crowd, and have Latin letters only",
                 "The nmsfilter authors",
             )
         });
@@ -116,7 +116,7 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            // Those that this version of GStreamer has.
+            // Only formats that the installed version of GStreamer has.
             let formats = VideoFormat::iter_raw()
                 .filter(|&format| components(&VideoFormatInfo::from_format(format)).is_some());
             filter_templates(&gst_video::VideoCapsBuilder::new().format_list(formats).build())
@@ -136,7 +136,8 @@ impl BaseTransformImpl for RoiOverlay {
         self.parent_start()
     }
 
-    // Not `transform_frame_ip`, for which the base class maps the frame as its metadata has it.
+    // This is not `transform_frame_ip`, because then the base class would map the frame with its
+    // unchecked metadata.
     fn transform_ip(
         &self,
         buffer: &mut gst::BufferRef,
@@ -157,7 +158,8 @@ impl BaseTransformImpl for RoiOverlay {
                 Err(error) => self.warn_of_frame(&error),
             }
         }
-        // They keep the data of keypoints and masks.
+        // The regions hold references to the data of keypoints and masks, so they are released
+        // immediately.
         frame.regions.clear();
         Ok(gst::FlowSuccess::Ok)
     }
@@ -186,7 +188,7 @@ impl RoiOverlay {
                 self,
                 gst::StreamError::Format,
                 ("{error}"),
-                ["this frame and others like it pass without regions drawn"]
+                ["no regions are drawn on this frame and on similar frames"]
             );
         }
     }
@@ -201,11 +203,13 @@ impl RoiOverlay {
                 self,
                 gst::StreamError::Format,
                 (
-                    "the label {label:?} is drawn as {:?}, and others likewise: the font has Latin letters only",
+                    "the label {label:?} is drawn as {:?}, because the font has Latin letters only; this applies to \
+                     other labels, too",
                     &frame.texts[drawn]
                 ),
                 [
-                    "the regions themselves are not changed; a label-file of nmsfilter can name classes otherwise"
+                    "the regions themselves are not changed; the property label-file of nmsfilter can give classes \
+                     other names"
                 ]
             );
         }
@@ -213,8 +217,8 @@ impl RoiOverlay {
 }
 
 impl FrameData {
-    /// Reads the regions of a buffer that have a pixel in the frame, in ascending order of confidence, so that boxes of
-    /// high confidence are on top.
+    /// Reads the regions of a buffer that have at least one pixel in the frame. They are sorted by
+    /// ascending confidence, so that boxes of high confidence are drawn on top.
     fn read(&mut self, buffer: &gst::BufferRef, color_by: ColorBy, bounds: Rect) {
         self.texts.clear();
         let metas = buffer.iter_meta::<VideoRegionOfInterestMeta>().enumerate();
@@ -228,7 +232,7 @@ impl FrameData {
         });
     }
 
-    /// Draws masks, boxes, keypoints and labels, the later on top of the earlier.
+    /// Draws masks, boxes, keypoints and labels, in this order.
     fn draw(&mut self, surface: &mut Surface<'_>, settings: Settings, bounds: Rect) {
         let line = match settings.line_width {
             0 => (bounds.y2 / 540).max(1),
@@ -267,7 +271,8 @@ impl FrameData {
     }
 }
 
-/// The pens for a line: a dark one, which is a pixel wider on both sides, and that of the color.
+/// Returns the pens for a line: first a dark pen that is wider by one pixel on both sides, then a
+/// pen with the color.
 fn pens(color: Rgb, radius: f64) -> [Pen; 2] {
     [
         Pen { color: DARK_COLOR, alpha: OUTLINE_ALPHA, radius: radius + 1.0 },
@@ -275,7 +280,7 @@ fn pens(color: Rgb, radius: f64) -> [Pen; 2] {
     ]
 }
 
-/// Draws the lines between keypoints, and the points on top.
+/// Draws the lines between keypoints, and the points on top of them.
 fn draw_keypoints(surface: &mut Surface<'_>, region: &StyledRegion, line: i32) {
     let Some(keypoints) = &region.keypoints else { return };
     for pen in pens(region.color, f64::from(line) / 2.0) {
@@ -286,7 +291,8 @@ fn draw_keypoints(surface: &mut Surface<'_>, region: &StyledRegion, line: i32) {
     }
 }
 
-/// Draws the sides of `rect`, `line` pixels wide, with dark lines of one pixel outside and inside.
+/// Draws the sides of `rect` with lines of `line` pixels, and dark lines of one pixel on both sides
+/// of them.
 fn draw_outline(surface: &mut Surface<'_>, rect: Rect, line: i32, color: Rgb) {
     draw_border(surface, rect.expanded(1), 1, DARK_COLOR, OUTLINE_ALPHA);
     draw_border(surface, rect, line, color, 255);
@@ -296,7 +302,7 @@ fn draw_outline(surface: &mut Surface<'_>, rect: Rect, line: i32, color: Rgb) {
     }
 }
 
-/// Draws the sides of `rect`; each pixel is blended once.
+/// Draws the sides of `rect`, and blends each pixel only once.
 fn draw_border(surface: &mut Surface<'_>, rect: Rect, width: i32, color: Rgb, alpha: u8) {
     let Rect { x1, y1, x2, y2 } = rect;
     let (top, bottom) = ((y1 + width).min(y2), (y2 - width).max(y1));

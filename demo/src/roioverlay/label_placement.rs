@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Label placement.
+//! Places labels.
 //!
-//! In: regions with labels and confidences, best first. Out: the labels that are drawn, with text
-//! and position, such that they do not overlap each other and cover little of other regions.
-//! Greedy, with a spatial grid instead of a comparison of all pairs.
+//! In: regions with labels and confidences, the best first. Out: the labels to draw, with their
+//! texts and positions. Labels do not overlap each other, and cover only little of other regions.
+//! The algorithm is greedy, and uses a spatial grid instead of comparing all pairs.
 
 use std::ops::Range;
 
@@ -14,28 +14,28 @@ use super::font::Font;
 use super::surface::Rect;
 use crate::grid::Grid;
 
-/// A label with its position.
+/// A label that has a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlacedLabel {
-    /// The index of its caption.
+    /// Index of the label's caption.
     pub caption: usize,
     pub rect: Rect,
-    /// Which part of the frame's texts it is.
+    /// Range of the label's text within the frame's texts.
     pub text: Range<usize>,
 }
 
-/// A region with the texts that it can have, which are parts of the frame's texts.
+/// A region, and the texts that its label can have. They are ranges within the frame's texts.
 #[derive(Clone, Debug)]
 pub(super) struct Caption {
     pub region: Rect,
     /// Label and confidence.
     pub full: Range<usize>,
-    /// The confidence only; empty if there is none.
+    /// Confidence without the label. The range is empty if there is no confidence.
     pub short: Range<usize>,
 }
 
 impl Caption {
-    /// The texts that are not too wide for the region, the longest first.
+    /// Returns the texts that are not too wide for the region, the longest first.
     fn fitting(&self, texts: &str, font: Font) -> ArrayVec<Range<usize>, 2> {
         let widest = (self.region.x2 - self.region.x1) * 3 / 2;
         let short = Some(self.short.clone()).filter(|short| !short.is_empty());
@@ -47,24 +47,24 @@ impl Caption {
 /// Horizontal padding on each side of a label's text, in pixels.
 pub(super) const LABEL_PADDING: i32 = 2;
 
-/// A label may cover at most a fifth of another region's area.
+/// A label may cover at most this fraction of another region's area: a fifth.
 const COVER_DIVISOR: i64 = 5;
 
-/// Minimum side of the grid's cells in pixels; about the size of a label.
+/// Minimum side of the grid's cells in pixels, which is about the size of a label.
 const MIN_CELL_SIDE: u32 = 32;
 
-/// Places the labels of frames, with memory that is used again for the next one.
+/// Places the labels of frames. Its memory is reused for the next frame.
 #[derive(Debug, Default)]
 pub(super) struct LabelPlacement {
-    /// The regions of which a label can cover more than a fifth.
+    /// Regions that are so small that a label could cover more than a fifth of them.
     regions: Grid,
     labels: Vec<PlacedLabel>,
-    /// The positions of `labels`.
+    /// Positions of `labels`.
     label_grid: Grid,
 }
 
 impl LabelPlacement {
-    /// Places labels in the order of `captions`; earlier ones take precedence.
+    /// Places labels in the order of `captions`. Earlier captions have precedence.
     pub fn place(
         &mut self,
         texts: &str,
@@ -109,7 +109,7 @@ impl LabelPlacement {
         }
     }
 
-    /// Removes all labels, and prepares for these regions.
+    /// Removes all labels, and prepares for placing labels of these captions.
     fn clear(&mut self, texts: &str, captions: &[Caption], font: Font, frame: Rect) {
         let area = |text: Range<usize>| {
             let [width, height] = size(font, &texts[text]).map(i64::from);
@@ -127,7 +127,8 @@ impl LabelPlacement {
         }
     }
 
-    /// Whether a label of region `i` can be at `rect`: it covers no other label, and not too much of another region.
+    /// Returns true if a label of region `i` may be at `rect`: it covers no other label, and not
+    /// too much of another region.
     fn is_free(&self, captions: &[Caption], i: usize, rect: &Rect) -> bool {
         let covers = |region: &Rect| region.intersection(rect).map_or(0, |both| both.area());
         let free = self
@@ -136,7 +137,7 @@ impl LabelPlacement {
             .all(|label| covers(&self.labels[label as usize].rect) == 0);
         free && self.regions.near(rect.corners()).all(|other| {
             let region = &captions[other as usize].region;
-            // The limit is relative to the region's area.
+            // The limit is relative to the other region's area.
             other as usize == i || covers(region) * COVER_DIVISOR <= region.area()
         })
     }
@@ -147,13 +148,13 @@ impl LabelPlacement {
     }
 }
 
-/// Width and height of a label with this text, in pixels.
+/// Returns width and height in pixels of a label with this text.
 fn size(font: Font, text: &str) -> [i32; 2] {
     [font.width(text).saturating_add(2 * LABEL_PADDING), font.height()]
 }
 
-/// The possible positions of a label, best first: above the region, below it, inside at its upper
-/// edge.
+/// Returns the possible positions of a label, the best first: above the region, below it, and
+/// inside at its upper edge.
 fn candidate_positions(
     region: &Rect,
     [width, height]: [i32; 2],
@@ -173,23 +174,23 @@ mod tests {
     const FRAME: Rect = Rect { x1: 0, y1: 0, x2: 640, y2: 480 };
     const FONT: Font = Font::SMALLEST;
 
-    /// The texts of all captions of the tests.
+    /// The texts of all captions in the tests.
     const TEXTS: &str = "face 87 a 5 person 12 a label that is rather long 99";
 
-    /// The caption with these texts, of which the second is part of the first, or empty.
-    fn of_texts(region: Rect, full: &str, short: &str) -> Caption {
+    /// Returns a caption with these texts. The second text is part of the first, or empty.
+    fn caption_with(region: Rect, full: &str, short: &str) -> Caption {
         let start = TEXTS.find(full).unwrap();
         let end = start + full.len();
         Caption { region, full: start..end, short: end - short.len()..end }
     }
 
     fn caption(x: i32, y: i32, side: i32) -> Caption {
-        of_texts(Rect { x1: x, y1: y, x2: x + side, y2: y + side }, "face 87", "87")
+        caption_with(Rect { x1: x, y1: y, x2: x + side, y2: y + side }, "face 87", "87")
     }
 
     fn place_labels(captions: &[Caption], mode: LabelMode) -> Vec<PlacedLabel> {
         let mut placement = LabelPlacement::default();
-        // What is left of another frame has no effect.
+        // Labels of an earlier frame must not influence the result.
         placement.place(TEXTS, &[caption(1, 90, 300), caption(9, 90, 80)], mode, FONT, FRAME);
         placement.place(TEXTS, captions, mode, FONT, FRAME).to_vec()
     }
@@ -245,7 +246,7 @@ mod tests {
         }
     }
 
-    /// The placement in the mode auto, from all pairs.
+    /// Places labels in the mode auto by comparing all pairs.
     fn place_without_overlap_by_pairs(captions: &[Caption]) -> Vec<PlacedLabel> {
         let mut labels: Vec<PlacedLabel> = Vec::new();
         for (i, caption) in captions.iter().enumerate() {
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn placement_equals_that_of_a_comparison_of_all_pairs() {
+    fn placement_equals_a_comparison_of_all_pairs() {
         let mut random = fastrand::Rng::with_seed(9);
         for side in [10, 40, 100, 600] {
             let crowd: Vec<_> = (0..300)
@@ -282,7 +283,7 @@ mod tests {
                         ("person 12", "12"),
                         ("a label that is rather long 99", "99"),
                     ][i % 3];
-                    of_texts(region, full, if i % 5 > 0 { short } else { "" })
+                    caption_with(region, full, if i % 5 > 0 { short } else { "" })
                 })
                 .collect();
             let labels = place_labels(&crowd, LabelMode::Auto);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn always_labels_every_region_and_never_none() {
+    fn the_modes_always_and_never_label_every_region_and_none() {
         let crowd: Vec<_> = (0..50).map(|i| caption(i * 5, 100, 20)).collect();
         assert_eq!(texts(&crowd, LabelMode::Always).len(), 50);
         assert!(texts(&crowd, LabelMode::Never).is_empty());
@@ -301,6 +302,6 @@ mod tests {
     #[test]
     fn a_region_without_a_confidence_has_its_label_only() {
         let region = caption(100, 100, 160).region;
-        assert_eq!(texts(&[of_texts(region, "face", "")], LabelMode::Auto), ["face"]);
+        assert_eq!(texts(&[caption_with(region, "face", "")], LabelMode::Auto), ["face"]);
     }
 }

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws regions of interest with label and confidence, readable in a crowd.
+//! Draws regions of interest with labels and confidences that are readable even in a crowd.
 //!
 //! ```text
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! In: video frames with `GstVideoRegionOfInterestMeta`. Out: the same frames with the regions
-//! drawn. Boxes are thin, with a dark outline, and have a color per class. An oriented box is drawn instead of its bounds;
-//! masks are translucent; of keypoints those with a visibility of at least 0.5 are drawn, with the lines of a skeleton
-//! if they are those of people in COCO or of faces. A label is drawn in full
-//! if there is enough space near its region, otherwise the confidence only, otherwise nothing.
+//! In: video frames with `GstVideoRegionOfInterestMeta`. Out: these frames with the regions drawn
+//! on them. Boxes are thin, with a dark outline, and have a color per class. If a region has an
+//! oriented box, it is drawn instead of the rectangle. Masks are translucent. Keypoints are drawn
+//! if their visibility is at least 0.5, and if they are people in COCO's format or faces, with the
+//! lines of a skeleton. A label is drawn in full if there is enough space near its region.
+//! Otherwise only the confidence is drawn, or nothing if the space is too small for it, too.
 //!
-//! Frames are in any format of 8 bits per sample that GStreamer knows, except tiles and palettes. For others, and for
-//! frames in a GPU's memory, put `videoconvert` (or the element that downloads them) before `roioverlay`.
+//! Frames can have any format of 8 bits per sample that GStreamer knows, except tiled formats and
+//! palettes. For frames in other formats or in a GPU's memory, put `videoconvert` (or an element
+//! that downloads them) before `roioverlay`.
 //!
 //! The regions can come from any element. Regions without a pixel in the frame are not drawn. The
-//! confidence is a finite double in the structure `detection`; other values are ignored, and so are structures whose
-//! fields do not fit together. If the
-//! memory of a frame is smaller than its `GstVideoMeta` requires, the frame is not changed and a
-//! warning is posted.
+//! confidence is a finite double in the structure `detection`. Other values are ignored, and so are
+//! structures whose fields do not fit together. If the memory of a frame is smaller than its
+//! `GstVideoMeta` requires, the frame is not changed and a warning is posted.
 //!
-//! The font is part of the element, so that the same regions give the same picture on every machine. It has the
-//! letters of Latin script (Unicode's Basic Latin, Latin-1 Supplement and Latin Extended-A). A label
-//! without a letter or digit of these is drawn as its class, `class-3`; in other labels, and in those without a class
-//! number, a question mark replaces each character that the font does not have. A warning reports it once. Invalid bytes
-//! in a type that is not UTF-8 count as one such character.
+//! The font is part of the element, so that the picture is identical on every machine. It has the
+//! letters of Latin script (Unicode's Basic Latin, Latin-1 Supplement and Latin Extended-A). A
+//! label that has none of these letters and digits is drawn as its class, such as `class-3`. In all
+//! other labels, and in labels without a class number, a question mark replaces each character that
+//! the font lacks. A warning reports this once. If a region's type is not valid UTF-8, invalid
+//! bytes count as one such character.
 
 mod color;
 mod details;
@@ -46,33 +48,33 @@ glib::wrapper! {
         @extends gst_video::VideoFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }
 
-/// When labels are drawn.
+/// Condition under which labels are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstRoiOverlayLabels", allow_name_conflict)]
 pub enum LabelMode {
-    /// If there is enough space, shortened if necessary.
+    /// A label is drawn if there is enough space, and is shortened if necessary.
     #[default]
-    #[enum_value(name = "If there is enough space, shortened if necessary", nick = "auto")]
+    #[enum_value(name = "If there is enough space, and shortened if necessary", nick = "auto")]
     Auto = 0,
-    /// On every region, in full.
+    /// Every region has its full label.
     #[enum_value(name = "On every region, in full", nick = "always")]
     Always = 1,
-    /// Never.
-    #[enum_value(name = "Never: boxes alone", nick = "never")]
+    /// Labels are not drawn.
+    #[enum_value(name = "Never: only boxes are drawn", nick = "never")]
     Never = 2,
 }
 
-/// What the color of a region depends on.
+/// The property of a region that determines its color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstRoiOverlayColorBy", allow_name_conflict)]
 pub enum ColorBy {
-    /// The class, or the label where there is no class.
+    /// The class, or the label if there is no class.
     #[default]
-    #[enum_value(name = "The class, or the label where there is no class", nick = "class")]
+    #[enum_value(name = "The class, or the label if there is no class", nick = "class")]
     Class = 0,
-    /// All regions have one color.
+    /// All regions have a single color.
     #[enum_value(name = "Nothing: all regions have one color", nick = "none")]
     None = 1,
 }
@@ -80,7 +82,7 @@ pub enum ColorBy {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// If GStreamer refuses to register it.
+/// Returns an error if GStreamer refuses to register the element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(Some(plugin), "roioverlay", gst::Rank::NONE, RoiOverlay::static_type())
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A region as it is drawn.
+//! A region in the form in which it is drawn.
 //!
-//! In: the metadata of a region, from any element. Out: its shapes, color and texts. Texts are parts of one string, so
-//! that a frame allocates none.
+//! In: the metadata of a region from any element. Out: its shapes, color and texts. Texts are
+//! ranges within one string, so that no text is allocated per frame.
 
 use std::ffi::CStr;
 use std::fmt::Write;
@@ -24,9 +24,9 @@ use gstnmsfilter::output::roi_type;
 /// A region with its caption, shapes and color.
 pub(super) struct StyledRegion {
     pub caption: Caption,
-    /// The confidence; infinite if there is none.
+    /// Confidence, or infinity if there is none.
     pub confidence: f64,
-    /// Its number among the regions of the frame.
+    /// Index of the region in the frame.
     pub order: usize,
     pub color: Rgb,
     pub oriented: Option<[Position; 4]>,
@@ -34,12 +34,12 @@ pub(super) struct StyledRegion {
     pub mask: Option<Mask>,
     /// The region's type.
     pub label: glib::ffi::GQuark,
-    /// What is drawn instead of the label, if the font does not have it.
+    /// Text that is drawn instead of the label, if the font lacks some of its characters.
     pub replacement: Option<Range<usize>>,
 }
 
 impl StyledRegion {
-    /// Appends the region's texts to `texts`.
+    /// Makes a region, and appends its texts to `texts`.
     pub fn new(
         meta: gst::MetaRef<'_, VideoRegionOfInterestMeta>,
         order: usize,
@@ -82,7 +82,8 @@ impl StyledRegion {
     }
 }
 
-/// The region's rectangle. Larger coordinates are outside of every frame; clamped, they cannot overflow.
+/// Returns the region's rectangle. Large coordinates are outside of every frame. They are clamped,
+/// so that calculations cannot overflow.
 fn rect(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Rect {
     let (x, y, w, h) = meta.rect();
     let clamp = |value: u32| value.min(1 << 24) as i32;
@@ -94,8 +95,8 @@ fn rect(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> Rect {
     }
 }
 
-/// The characters of a region's type, with U+FFFD for bytes that are not valid UTF-8: an element in C can set
-/// any bytes, or NULL.
+/// Returns the characters of a region's type. Each sequence of invalid UTF-8 becomes U+FFFD,
+/// because an element in C can set any bytes, or NULL.
 pub(super) fn characters(label: glib::ffi::GQuark) -> impl Iterator<Item = char> + Clone {
     let bytes = strings::of_quark(label).map_or(&[][..], CStr::to_bytes);
     bytes.utf8_chunks().flat_map(|chunk| {
@@ -104,9 +105,10 @@ pub(super) fn characters(label: glib::ffi::GQuark) -> impl Iterator<Item = char>
     })
 }
 
-/// Appends what is drawn of a label; returns whether it is not the label. Labels without any letter or digit of the font
-/// are drawn as the number of the class: labels that differ are drawn differently. In others, and without a
-/// class, a question mark replaces each character that the font does not have.
+/// Appends the text that is drawn for a label, and returns true if it differs from the label. A
+/// label without any letter or digit of the font is drawn as its class number, so that different
+/// labels remain distinguishable. In all other labels, and if there is no class, a question mark
+/// replaces each character that the font lacks.
 fn push_label(texts: &mut String, label: glib::ffi::GQuark, class: Option<i32>) -> bool {
     let characters = characters(label);
     if characters.clone().all(font::has) {
@@ -121,7 +123,7 @@ fn push_label(texts: &mut String, label: glib::ffi::GQuark, class: Option<i32>) 
     true
 }
 
-/// Appends a confidence: in percent from 0 to 1, otherwise as a number.
+/// Appends a confidence: as a percentage if it is between 0 and 1, otherwise as a number.
 pub(super) fn push_confidence(texts: &mut String, confidence: f64) {
     let written = match confidence {
         0.0..=1.0 => write!(texts, "{:.0}", confidence * 100.0),

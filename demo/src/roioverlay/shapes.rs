@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines in any direction, discs, and masks.
+//! Draws lines in any direction, discs, and masks.
 //!
-//! In: positions in pixels of the frame, of which the first pixel covers 0 to 1. Out: colors blended into a surface, with
-//! smooth edges.
+//! In: positions in pixels of the frame, whose first pixel covers 0 to 1. Out: colors that are
+//! blended into a surface, with smooth edges.
 
 use super::color::Rgb;
 use super::details::Mask;
@@ -11,24 +11,26 @@ use super::surface::{Rect, Surface};
 /// x and y.
 pub(super) type Position = [f64; 2];
 
-/// How a line or a disc is drawn.
+/// How to draw a line or a disc.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pen {
     pub color: Rgb,
-    /// 0 (transparent) to 255 (opaque).
+    /// Opacity, from 0 (transparent) to 255 (opaque).
     pub alpha: u8,
-    /// Half the width of a line, or the radius of a disc, in pixels.
+    /// Half of a line's width, or a disc's radius, in pixels.
     pub radius: f64,
 }
 
 impl Pen {
-    /// The opacity of a pixel whose middle is at this distance from the middle of the line or disc.
+    /// Returns the opacity of a pixel whose center has this distance from the middle of the line or
+    /// disc.
     fn alpha_at(&self, distance: f64) -> u8 {
         ((self.radius + 0.5 - distance).clamp(0.0, 1.0) * f64::from(self.alpha)) as u8
     }
 }
 
-/// The rows of a band, within which a sample of several pixels is blended once. No format has samples of more rows.
+/// Rows per band. A sample that covers several pixels is blended once per band. No format has
+/// samples that cover more rows.
 const BAND: i32 = 4;
 
 /// Draws a line with round ends.
@@ -43,7 +45,7 @@ pub(super) fn draw_line(surface: &mut Surface<'_>, [a, b]: [Position; 2], pen: P
     };
     let reach = pen.radius + 1.0;
     let bounds = surface.bounds();
-    // The frame limits the number of bands.
+    // The frame's height limits the number of bands.
     let first = ((a[1].min(b[1]) - reach) as i32).max(0) / BAND;
     let last = ((a[1].max(b[1]) + reach) as i32).min(bounds.y2 - 1).div_euclid(BAND);
     for band in first..=last {
@@ -55,15 +57,15 @@ pub(super) fn draw_line(surface: &mut Surface<'_>, [a, b]: [Position; 2], pen: P
     }
 }
 
-/// The least and the greatest x of the part of a line from `a` along `along` that is in these rows.
+/// Returns the range of x that a line covers in these rows. The line goes from `a` along `along`.
 fn columns(a: Position, along: Position, rows: [f64; 2]) -> Option<[f64; 2]> {
-    let parts = match along[1] == 0.0 {
-        true if rows[0] <= a[1] && a[1] <= rows[1] => [0.0, 1.0],
-        true => return None,
-        false => {
-            let [from, to] = rows.map(|row| (row - a[1]) / along[1]);
-            [from.min(to).max(0.0), from.max(to).min(1.0)]
-        }
+    let parts = if along[1] != 0.0 {
+        let [from, to] = rows.map(|row| (row - a[1]) / along[1]);
+        [from.min(to).max(0.0), from.max(to).min(1.0)]
+    } else if rows[0] <= a[1] && a[1] <= rows[1] {
+        [0.0, 1.0]
+    } else {
+        return None;
     };
     let [from, to] = parts.map(|part| a[0] + part * along[0]);
     (parts[0] <= parts[1]).then(|| [from.min(to), from.max(to)])
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_a_line_in_some_rows_are_those_of_its_part_there() {
+    fn the_columns_of_a_line_are_limited_to_the_given_rows() {
         let (a, along) = ([10.0, 20.0], [40.0, 80.0]);
         assert_eq!(columns(a, along, [20.0, 40.0]), Some([10.0, 20.0]));
         assert_eq!(columns(a, along, [90.0, 200.0]), Some([45.0, 50.0]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the paper's windows from text. In: lines `x,y,side,score`. Out: their numbers in that
+//! Reads the paper's windows from text. In: lines `x,y,side,score`. Out: their numbers in this
 //! order.
 
 use super::recording::RecordingError;
@@ -7,10 +7,10 @@ use super::recording::RecordingError;
 /// Numbers per line: x, y, side, score.
 pub(super) const COLUMNS: usize = 4;
 
-/// Reads lines `x,y,side,score`; empty lines are ignored.
+/// Parses lines `x,y,side,score`. Empty lines are ignored.
 ///
 /// # Errors
-/// If a line does not consist of four numbers.
+/// Returns an error if a line does not consist of four numbers.
 pub(super) fn parse(path: &str, text: &str) -> Result<Vec<f32>, RecordingError> {
     let mut numbers = Vec::new();
     for (i, line) in text.lines().enumerate() {

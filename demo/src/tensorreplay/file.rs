@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads one file of recorded tensors.
+//! Reads a single file of recorded tensors.
 //!
 //! In: a path and the properties. Out: the tensors of the file, which share its memory.
 
@@ -15,13 +15,13 @@ use gstnmsfilter::tensor::{ElementType, Shape, TensorError};
 /// Maximum size of a file in bytes.
 const MAX_FILE_SIZE: u64 = 1 << 30;
 
-/// How to read files, from the properties.
+/// How to read files, as the properties specify.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReadOptions {
-    /// `None`: that of the file.
+    /// Id of the tensors; `None` for the id that the file has.
     pub tensor_id: Option<String>,
     pub raw_type: RawType,
-    /// `None`: that of the file.
+    /// Shape of each tensor; `None` for the shape that the file has.
     pub shape: Option<Shape>,
 }
 
@@ -43,7 +43,7 @@ fn parse_shape(text: &str) -> Result<Shape, RecordingError> {
         .ok_or_else(|| RecordingError::Shape(text.to_owned()))
 }
 
-/// The kind of a file, by its extension.
+/// The kind of a file, which its extension determines.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum FileKind {
     Csv,
@@ -54,7 +54,7 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
-    pub fn of(path: &str) -> Self {
+    pub fn from_extension(path: &str) -> Self {
         let extension =
             Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
         match extension.to_ascii_lowercase().as_str() {
@@ -66,24 +66,24 @@ impl FileKind {
     }
 }
 
-/// The tensors of one file.
+/// The tensors in one file.
 #[derive(Debug)]
 pub(super) struct TensorFile {
-    /// Id, element type and shape of each tensor, and the data of all tensors, consecutively.
+    /// Id, element type and shape of each tensor, and the concatenated data of all tensors.
     tensors: NewTensor,
     /// Number of tensors, at least 1.
     count: u64,
 }
 
 impl TensorFile {
-    /// Reads the file, by its extension.
+    /// Reads the file according to its extension.
     ///
     /// # Errors
-    /// If the file cannot be read or does not contain tensors of the given shape.
+    /// Returns an error if the file cannot be read, or does not contain tensors of the given shape.
     pub fn load(path: &str, options: &ReadOptions) -> Result<Self, RecordingError> {
         let file_error = |cause| RecordingError::File { path: path.to_owned(), cause };
         let bytes = read(Path::new(path), MAX_FILE_SIZE).map_err(file_error)?;
-        let (tensors, count) = match FileKind::of(path) {
+        let (tensors, count) = match FileKind::from_extension(path) {
             FileKind::Csv => (read_windows(path, &bytes, options)?, 1),
             FileKind::Npy => read_npy(path, &bytes, options)?,
             FileKind::Npz => return Err(RecordingError::npy(path, HeaderError::Archive)),
@@ -96,10 +96,10 @@ impl TensorFile {
         Ok(Self { tensors, count })
     }
 
-    /// The only tensor of the file.
+    /// Returns the only tensor of the file.
     ///
     /// # Errors
-    /// If the file has several tensors.
+    /// Returns an error if the file has several tensors.
     pub fn into_single(self, path: &str) -> Result<NewTensor, RecordingError> {
         match self.count {
             1 => Ok(self.tensors),
@@ -107,12 +107,13 @@ impl TensorFile {
         }
     }
 
-    /// The number of tensors.
+    /// Returns the number of tensors.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Tensor number `position`, which shares the file's memory; `None` after the last.
+    /// Returns the tensor at `position`, which shares the file's memory. Returns `None` after the
+    /// last tensor.
     pub fn tensor(&self, position: u64) -> Option<NewTensor> {
         let all = &self.tensors;
         if position >= self.count {
@@ -172,12 +173,12 @@ fn read_npy(
     split_tensors(path, data, element, shape, options)
 }
 
-/// The size of a tensor in bytes; `None` if it exceeds `usize`.
+/// Returns the size of a tensor in bytes, or `None` if it exceeds `usize`.
 fn bytes_of(element: ElementType, shape: &Shape) -> Option<usize> {
     shape.elements()?.checked_mul(element.size()?)
 }
 
-/// Splits the bytes of a file into tensors of this shape. Returns them and their number.
+/// Splits the bytes of a file into tensors of this shape. Returns the tensors and their number.
 fn split_tensors(
     path: &str,
     bytes: &[u8],
@@ -201,14 +202,14 @@ fn split_tensors(
         }
         _ => {}
     }
-    // Memory from GStreamer is aligned for every element type. Each tensor begins at a multiple of
+    // GStreamer's memory is aligned for every element type, and each tensor begins at a multiple of
     // its element size.
     let mut data = gst::Buffer::with_size(held).map_err(|_| too_large())?;
     data.make_mut().copy_from_slice(0, bytes).expect("the buffer is as large");
     Ok((NewTensor::new(&id, element, &shape, data)?, (held / needed) as u64))
 }
 
-/// The name of the file without folder and extension.
+/// Returns the name of the file without folder and extension.
 fn name_without_extension(path: &str) -> String {
     Path::new(path).file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

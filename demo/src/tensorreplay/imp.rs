@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `BaseTransform` subclass. In: buffers and properties. Out: the same buffers, each with a
+//! The `BaseTransform` subclass. In: buffers and properties. Out: these buffers, each with a
 //! recorded tensor.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
@@ -54,7 +54,7 @@ struct State {
     repeat: bool,
     memory: TensorMemory,
     transfer: TensorTransfer,
-    /// Number of buffers since start or the last flush.
+    /// Number of buffers since the start or the last flush.
     frame: u64,
 }
 
@@ -65,16 +65,17 @@ pub struct TensorReplay {
     #[property(
         name = "location", get, set, type = Option<String>, member = location,
         nick = "Location",
-        blurb = "The recording: .csv or .txt with lines x,y,side,score; .npy (unpack .npz: one .npy for \
-                 each array); any other file is raw. With %d or %05d in the name: one file for each \
-                 frame, counted from 0. Each is a regular file of at most 1 GiB",
+        blurb = "File of the recording: .csv or .txt with lines x,y,side,score, or .npy (unpack an .npz \
+                 archive, which has an .npy file per array); any other file is raw. If the name \
+                 contains %d or %05d, there is one file per frame, and the first frame is 0. Each file \
+                 must be regular and have at most 1 GiB",
         mutable_ready
     )]
     #[property(
         name = "tensor-id", get, set, type = Option<String>, member = tensor_id,
         nick = "Tensor id",
-        blurb = "The tensor's id (unset: windows for .csv and .txt, else the first file's name without \
-                 its extension)",
+        blurb = "Id of the tensor (unset: windows for .csv and .txt, otherwise the name of the first file \
+                 without its extension)",
         mutable_ready
     )]
     #[property(
@@ -87,26 +88,26 @@ pub struct TensorReplay {
     #[property(
         name = "shape", get, set, type = Option<String>, member = shape,
         nick = "Shape",
-        blurb = "Shape of one tensor, as in 1x84x8400 (unset: that of the file; required for raw). A \
-                 file that holds several such tensors has one for each frame",
+        blurb = "Shape of one tensor, such as 1x84x8400 (unset: the shape in the file; required for raw \
+                 files). A file that contains several tensors of this shape has one per frame",
         mutable_ready
     )]
     #[property(
         name = "repeat", get, set, type = bool, member = repeat,
         default = Settings::default().repeat,
         nick = "Repeat",
-        blurb = "Whether to start over after the last recorded frame, instead of ending the stream",
+        blurb = "Repeat the recording after its last frame instead of ending the stream",
         mutable_ready
     )]
     #[property(
         name = "memory", get, set, type = TensorMemory, member = memory,
         builder(Settings::default().memory)
             .nick("Memory")
-            .blurb("Memory in which the tensors are")
+            .blurb("Memory that contains the tensors")
             .mutable_ready()
     )]
     settings: Mutex<Settings>,
-    /// `None` before start and after stop.
+    /// The state, or `None` before the start and after the stop.
     state: Mutex<Option<State>>,
 }
 
@@ -142,7 +143,7 @@ impl ElementImpl for TensorReplay {
             gst::subclass::ElementMetadata::new(
                 "Tensor replay",
                 "Filter/Metadata/Video",
-                "Attaches recorded tensors to video buffers, as an inference element would",
+                "Attaches recorded tensors to video buffers, like an inference element",
                 "The nmsfilter authors",
             )
         });
@@ -168,7 +169,12 @@ impl BaseTransformImpl for TensorReplay {
         let open = || {
             let location = settings.location.as_deref().ok_or(RecordingError::NoLocation)?;
             let Settings { tensor_id, raw_type, shape, .. } = &settings;
-            gst::debug!(CAT, imp = self, "{location} is read as {:?}", FileKind::of(location));
+            gst::debug!(
+                CAT,
+                imp = self,
+                "{location} is read as {:?}",
+                FileKind::from_extension(location)
+            );
             let options = ReadOptions::new(tensor_id.clone(), *raw_type, shape.as_deref())?;
             Recording::open(location, options)
         };

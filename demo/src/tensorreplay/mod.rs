@@ -5,9 +5,9 @@
 //! gst-launch-1.0 videotestsrc ! video/x-raw,width=1920,height=744 ! tensorreplay location=windows.csv ! nmsfilter ! fakesink
 //! ```
 //!
-//! In: video buffers, and files. Out: the same buffers with tensors as metadata. Each element
-//! attaches one tensor after those that the buffer already has; use several elements for models
-//! with several outputs. The extension of `location` determines how a file is read:
+//! In: video buffers, and files. Out: these buffers with tensors as metadata. Each element attaches
+//! one tensor, after all tensors that the buffer already has. For models with several outputs, use
+//! several elements. The extension of `location` determines how a file is read:
 //!
 //! | extension | content | shape | id, unless `tensor-id` is set |
 //! | --- | --- | --- | --- |
@@ -17,14 +17,16 @@
 //! | any other | raw, in native byte order | `shape`, `element-type` | the file's name without extension |
 //!
 //! A single tensor is attached to every frame. A recording with a tensor per frame is either a file
-//! per frame (a `location` such as `frame%05d.npy`, counted from 0, all with the id of the first),
-//! or one file with several tensors of `shape`: raw, or `.npy` with an additional first dimension.
-//! Frames are counted from the start of the element or the last flush, independently of the
-//! position of a seek. After the last recorded frame, the recording repeats or, with
-//! `repeat=false`, the stream ends.
+//! per frame, or one file with several tensors. For a file per frame, `location` is a pattern such
+//! as `frame%05d.npy`; numbers start at 0, and all tensors have the id of the first. A file with
+//! several tensors of `shape` is raw, or `.npy` with an additional first dimension. Frames are
+//! counted from the start of the element or the last flush, no matter to which position a seek
+//! goes. After the last recorded frame, the recording repeats, or the stream ends if `repeat` is
+//! false.
 //!
-//! A file is a regular file of at most 1 GiB, not a FIFO or a device. It is read into memory once,
-//! and frames share the memory. With a file per frame, each is read when its frame is processed.
+//! A file must be regular and have at most 1 GiB. FIFOs and devices are refused. A file is read
+//! into memory once, and frames share the memory. If there is a file per frame, each file is read
+//! when its frame is processed.
 
 mod csv;
 mod file;
@@ -87,7 +89,7 @@ impl From<RawType> for ElementType {
 /// Registers the element with `plugin`.
 ///
 /// # Errors
-/// If GStreamer refuses to register it.
+/// Returns an error if GStreamer refuses to register the element.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     gst::Element::register(
         Some(plugin),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parses the header of NumPy's .npy files (format versions 1.0 to 3.0).
 //!
-//! In: the bytes of a file. Out: element type, shape and the offset of the data. The maintained
-//! crates for this format multiply the dimensions without a check for overflow, and have about ten
-//! dependencies.
+//! In: the bytes of a file. Out: element type, shape and the offset of the data. This module exists
+//! because the maintained crates for the format multiply the dimensions without checking for
+//! overflow, and have about ten dependencies.
 
 use gstnmsfilter::tensor::{ElementType, Shape};
 
@@ -16,7 +16,7 @@ pub(super) struct Header {
     pub header_len: usize,
 }
 
-/// Why the header is not supported.
+/// Reasons why a header is not supported.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum HeaderError {
     #[error(
@@ -25,13 +25,13 @@ pub(super) enum HeaderError {
     )]
     NotNpy(String),
     #[error(
-        "it is an .npz archive; unpack it with unzip, which gives one .npy file for each array, \
-         and replay each with an element of its own"
+        "it is an .npz archive; unpack it with unzip, which gives one .npy file per array, and use \
+         one element per file"
     )]
     Archive,
     #[error("it has version {0}.{1}; expected 1.0, 2.0 or 3.0: save the array with numpy.save")]
     Version(u8, u8),
-    #[error("its header is cut short: the file ends after {0} bytes; copy or save it again")]
+    #[error("its header is truncated: the file ends after {0} bytes; copy or save it again")]
     Truncated(usize),
     #[error("its header is not text; save the array with numpy.save")]
     NotText,
@@ -49,33 +49,34 @@ pub(super) enum HeaderError {
 }
 
 impl HeaderError {
-    /// The error for a file without the magic bytes of a .npy file.
+    /// Returns the error for a file that does not begin like a .npy file.
     fn from_prefix(file: &[u8]) -> Self {
         if b"\x93NUMPY".starts_with(file) && !file.is_empty() {
             return Self::Truncated(file.len());
         }
-        // A .npz file is a .zip file.
-        match file.starts_with(b"PK\x03\x04") {
-            true => Self::Archive,
-            false => Self::NotNpy(file.get(..8).unwrap_or(file).escape_ascii().to_string()),
+        // A .npz file is a .zip archive.
+        if file.starts_with(b"PK\x03\x04") {
+            Self::Archive
+        } else {
+            Self::NotNpy(file.get(..8).unwrap_or(file).escape_ascii().to_string())
         }
     }
 
-    /// The error for elements of this type.
+    /// Returns the error for elements of this type.
     fn for_element_type(descr: &str) -> Self {
         let (found, advice) = describe_elements(descr);
         Self::Element { found, advice }
     }
 }
 
-/// The name of an element type that is not supported, and how to convert it.
+/// Returns the name of an element type that is not supported, and how to convert it.
 fn describe_elements(descr: &str) -> (String, &'static str) {
     const TO_SINGLE: &str = "save array.astype(numpy.float32)";
     let Some(descr) = enclosed(descr, '\'', '\'') else {
-        // A structured type is a list of its fields.
+        // A structured type is written as a list of its fields.
         let list: String =
             descr.split_inclusive(']').next().unwrap_or("").chars().take(40).collect();
-        let advice = "save each field by itself, as an array of numpy.float32";
+        let advice = "save each field separately, as an array of numpy.float32";
         return (format!("a structured type ({list})"), advice);
     };
     let name = |name: &str| format!("{name} ('{descr}')");
@@ -98,7 +99,7 @@ impl Header {
     /// Parses the header at the beginning of `file`.
     ///
     /// # Errors
-    /// If the header is truncated or not supported.
+    /// Returns an error if the header is truncated or not supported.
     pub fn read(file: &[u8]) -> Result<Self, HeaderError> {
         let rest = file.strip_prefix(b"\x93NUMPY").ok_or_else(|| HeaderError::from_prefix(file))?;
         let truncated = || HeaderError::Truncated(file.len());
@@ -114,7 +115,7 @@ impl Header {
         };
         let header_len = text_len.saturating_add(text_at);
         let text = file.get(text_at..header_len).ok_or_else(truncated)?;
-        // Error texts quote parts of the header, and would be cut off at a zero byte.
+        // Error texts quote parts of the header. A zero byte would cut them off.
         let text = str::from_utf8(text).ok().filter(|text| !text.contains('\0'));
         let text = text.ok_or(HeaderError::NotText)?;
 
@@ -133,7 +134,7 @@ impl Header {
         let shape = parse_dims(dims).ok_or_else(|| HeaderError::Shape(dims.to_owned()))?;
         let order =
             value_of_key(text, "'fortran_order':").ok_or(HeaderError::Lacks("'fortran_order'"))?;
-        // With one dimension, both orders are the same.
+        // If there is only one dimension, both orders are equal.
         if order.starts_with("True") && shape.len() > 1 {
             return Err(HeaderError::FortranOrder);
         }
@@ -141,17 +142,17 @@ impl Header {
     }
 }
 
-/// The text after `key`.
+/// Returns the text after `key`.
 fn value_of_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.split_once(key).map(|(_, rest)| rest.trim_start())
 }
 
-/// The text between `open`, which must be its first character, and the next `close`.
+/// Returns the text between `open`, which must be the first character, and the next `close`.
 fn enclosed(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.split_once(close).map(|(inside, _)| inside)
 }
 
-/// Parses `1, 84, 8400`, or `4,`, or an empty string for a scalar.
+/// Parses dimensions such as `1, 84, 8400` or `4,`. An empty string is a scalar.
 fn parse_dims(dims: &str) -> Option<Shape> {
     let dims = dims.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     let dims: Option<Vec<usize>> = dims.map(|dim| dim.parse().ok()).collect();
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dimension_and_none_are_read() {
+    fn arrays_of_one_dimension_and_scalars_are_read() {
         let one = PLAIN.replace("1, 84, 8400", "7,").replace("False", "True");
         assert_eq!(read(1, &one).unwrap().shape.to_string(), "7");
         let none = PLAIN.replace("1, 84, 8400", "");

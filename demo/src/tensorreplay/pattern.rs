@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! File names with a frame number. In: a location such as `frame%05d.npy`. Out: the path of each
-//! frame's file.
+//! File names that contain a frame number. In: a location such as `frame%05d.npy`. Out: the path of
+//! each frame's file.
 
 use super::recording::RecordingError;
 
@@ -8,16 +8,17 @@ use super::recording::RecordingError;
 #[derive(Debug)]
 pub(super) struct Pattern {
     before: String,
-    /// Minimum number of digits, padded with zeros.
+    /// Minimum number of digits. Shorter numbers are padded with zeros.
     width: usize,
     after: String,
 }
 
 impl Pattern {
-    /// Parses a location; `None` if it does not contain `%`.
+    /// Parses a location. Returns `None` if it does not contain `%`.
     ///
     /// # Errors
-    /// If it contains `%`, but not exactly one `%d` or one such as `%05d`.
+    /// Returns an error if the location contains `%`, but not exactly one `%d` or one pattern such
+    /// as `%05d`.
     pub fn parse(location: &str) -> Result<Option<Self>, RecordingError> {
         let Some((before, rest)) = location.split_once('%') else {
             return Ok(None);
@@ -38,7 +39,7 @@ impl Pattern {
         Ok(Some(Self { before: before.to_owned(), width, after: after.to_owned() }))
     }
 
-    /// The path of this frame's file.
+    /// Returns the path of a frame's file.
     pub fn path(&self, frame: u64) -> String {
         format!("{}{frame:0width$}{}", self.before, self.after, width = self.width)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector pipeline: model, decoding and suppression, the report, preview and recording.
+//! The detector pipeline: model, decoding and suppression, report, preview and recording.
 //!
-//! In: frames. Out: a JSON line per frame, a window, a video file.
+//! In: frames. Out: a JSON line per frame, a preview window, a video file.
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
@@ -14,7 +14,7 @@ use crate::report::{Report, Zone};
 
 /// The detector pipeline.
 pub struct Detector {
-    /// Where it takes frames.
+    /// The entry for frames.
     pub frames: Frames,
     pipeline: Pipeline,
 }
@@ -25,7 +25,8 @@ impl Detector {
         let pipeline = Pipeline::parse(&description(options))?;
         let inference: Option<gst::Element> = pipeline.find("inference");
         let nms: gst::Element = pipeline.find("nms").expect("it is in the description");
-        // File names and lists are set here: in a description they would need quotes.
+        // File names and lists are set as properties here, because they would need quotes in a
+        // description.
         if let (Some(inference), Some(model)) = (&inference, &options.model) {
             inference.set_property("model", model);
         }
@@ -53,13 +54,13 @@ impl Detector {
         Ok(Self { frames, pipeline })
     }
 
-    /// Records to a file with this name.
+    /// Sets the name of the file to which the video is recorded.
     pub fn record_to(&self, file: &str) {
         let sink: Option<gst::Element> = self.pipeline.find("record");
         sink.expect("--record is set").set_property("location", file);
     }
 
-    /// The pipeline.
+    /// Returns the pipeline.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
     }
@@ -76,38 +77,41 @@ impl Detector {
     /// Waits for the end of the stream, or an error.
     pub async fn end(&self) -> Result<(), Failure> {
         let end = self.pipeline.end().await;
-        // A source that waits until there is space for its frame waits no longer.
+        // A source may be blocked until there is space for its frame. Stopping the pipeline
+        // unblocks it.
         self.pipeline.stop().await;
         end
     }
 }
 
-/// The pipeline in the notation of `gst-launch-1.0`.
+/// Returns the pipeline in the notation of `gst-launch-1.0`.
 fn description(options: &Options) -> String {
     let Options { inference, nms, .. } = options;
-    // What to do with a frame for which there is no time. A camera cannot wait: the oldest frame is
-    // removed, so that each frame that the model sees is the newest, and the latency does not grow. A file
-    // can wait, and none of its frames is left out.
-    let (full, leaky) = match options.is_live() {
-        true => ("leaky-type=downstream", "leaky=downstream"),
-        false => ("block=true", ""),
+    // Decides which frames are dropped when there is too little time. A camera cannot wait, so the
+    // oldest frame is dropped. Each frame that the model sees is therefore the newest, and the
+    // latency does not grow. A file can wait, and all of its frames are processed.
+    let (full, leaky) = if options.is_live() {
+        ("leaky-type=downstream", "leaky=downstream")
+    } else {
+        ("block=true", "")
     };
     let mut text =
         format!("appsrc name=frames format=time is-live=true max-buffers=1 max-bytes=0 {full}");
     if options.model.is_some() {
         text += &format!(" ! ortinference name=inference {inference}");
     }
-    // The report is written by the thread that detects. async=false: it does not wait until the other sinks
-    // have a frame.
+    // The thread that runs the detector also writes the report. With async=false, the report does
+    // not wait for the other sinks to get a frame.
     text += &format!(
         " ! nmsfilter name=nms {nms} ! tee name=results
          results. ! detectionjson ! appsink name=report sync=false async=false"
     );
-    // Preview and recording have threads of their own, behind queues that never wait for them if the source
-    // is live. sync=false: a frame is shown as soon as it is drawn.
+    // Preview and recording run in their own threads, behind queues. If the source is live, the
+    // queues drop frames instead of blocking. With sync=false, a frame is shown as soon as it is
+    // drawn.
     let queue = format!("queue max-size-buffers=2 max-size-bytes=0 max-size-time=0 {leaky}");
     if options.preview || options.record.is_some() {
-        // videoconvert: the overlay draws in formats of 8 bits only.
+        // The overlay needs videoconvert, because it draws only in formats of 8 bits.
         text += &format!(
             " results. ! {queue} ! videoconvert ! roioverlay name=overlay ! tee name=pictures"
         );
@@ -123,7 +127,8 @@ fn description(options: &Options) -> String {
     text
 }
 
-/// Adds the zones to the regions that are drawn. The report has a buffer of its own, without them.
+/// Draws the zones together with the detected regions. The report uses a separate buffer without
+/// the zones.
 fn draw(zones: &[Zone], overlay: &gst::Element) {
     let zones = zones.to_vec();
     let pad = overlay.static_pad("sink").expect("a filter has a sink pad");

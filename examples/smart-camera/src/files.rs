@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording or an output must not change a file that the program reads. In: its path, and the pipelines.
-//! Out: an error, before any file is written.
+//! Ensures that a recording or an output does not overwrite a file that the program reads. In: the
+//! path of the file to write, and the pipelines. Out: an error, before any file is written.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,10 +11,10 @@ use gst::glib;
 use crate::Error;
 use crate::pipeline::Pipeline;
 
-/// Checks that no element of these pipelines has a property with the path, or the `file:` URI, of the file that
-/// `option` names.
+/// Returns an error if an element of these pipelines has a property with the path or the `file:`
+/// URI of the file that `option` names.
 pub fn check_written(option: &str, file: &str, pipelines: &[&Pipeline]) -> Result<(), Error> {
-    // A file that does not exist is not read.
+    // If the file does not exist, nothing can be reading it.
     let Some(written) = identity(Path::new(file)) else { return Ok(()) };
     let names = pipelines.iter().flat_map(|pipeline| pipeline.text_properties());
     for name in names {
@@ -29,7 +29,7 @@ pub fn check_written(option: &str, file: &str, pipelines: &[&Pipeline]) -> Resul
     Ok(())
 }
 
-/// The path that a name or a `file:` URI means.
+/// Converts a file name or a `file:` URI to a path.
 pub fn path(name: &str) -> PathBuf {
     match glib::filename_from_uri(name) {
         Ok((path, _)) => path,
@@ -37,7 +37,7 @@ pub fn path(name: &str) -> PathBuf {
     }
 }
 
-/// The device and the inode, which links have in common with their file.
+/// Returns the device and the inode, which a file shares with all links to it.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts what a detector finds in zones of a camera's picture: one JSON line per frame.
+//! Counts the objects that a detector finds in zones of a camera's picture, and prints a JSON line
+//! per frame.
 //!
 //! ```text
 //! camera, file ─► source pipeline ─► frames ─► detector pipeline ─► a JSON line per frame
@@ -7,8 +8,8 @@
 //!                 again when it fails
 //! ```
 //!
-//! Two pipelines, because the source is replaced when it fails, and the model stays loaded. README.md in
-//! this package explains each step.
+//! There are two pipelines so that the source can be replaced when it fails, while the model stays
+//! loaded. README.md in this package explains each step.
 
 mod detector;
 mod files;
@@ -32,7 +33,7 @@ use detector::Detector;
 use options::Options;
 use source::Source;
 
-/// How long to wait before a source is started again: doubled after each attempt without a frame.
+/// Delay before a source is restarted. The delay doubles after each attempt that gives no frame.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
@@ -54,13 +55,15 @@ fn run() -> Result<(), Error> {
         return Ok(());
     };
 
-    // 1. The elements are a part of this program, which needs no plugin files of this project.
+    // 1. The elements are part of this program, so no plugin files of this project need to be
+    //    installed.
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
     gstonnxruntime::plugin_register_static()?;
     gstnmsfilterdemo::plugin_register_static()?;
 
-    // Wrong elements of a source, and a recording that would overwrite it, are errors before the model is loaded.
+    // Invalid elements of a source, or a recording that would overwrite the source, are reported
+    // before the model is loaded.
     let source = source::pipeline(&options)?;
     let detector = Detector::new(&options)?;
     if let Some(record) = &options.record {
@@ -72,22 +75,23 @@ fn run() -> Result<(), Error> {
     }
 
     glib::MainContext::default().block_on(async {
-        // 2. Loads the model. The pipeline then waits for frames.
+        // 2. This loads the model. Afterwards the pipeline waits for frames.
         detector.start().await?;
 
-        // 3. On a signal no further frame is taken, and the program ends when those it has are processed. A
-        // second signal has its default effect.
+        // 3. After a signal, no more frames are accepted, and the program ends when it has
+        //    processed the frames that it has. A second signal has its default effect.
         for signal in [libc::SIGINT, libc::SIGTERM] {
             let frames = detector.frames.clone();
             glib_unix::unix_signal_add_once(signal, move || frames.end());
         }
 
-        // 4. Frames go from the source to the detector in threads of GStreamer; this one watches both.
+        // 4. GStreamer's threads move frames from the source to the detector, while this thread
+        //    watches both.
         supervise(&options, &detector).await
     })
 }
 
-/// Runs sources one after another until the detector pipeline ends.
+/// Runs one source after another until the detector pipeline ends.
 async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> {
     let mut detector_end = pin!(detector.end());
     let mut delay = FIRST_DELAY;
@@ -109,7 +113,7 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
         let has_given_frames = detector.frames.count() > before;
         let may_succeed = match &source_end {
             Err(failure) if failure.is_permanent => false,
-            // A camera may come back, a file does not change.
+            // A camera may become available again, but a file does not change.
             _ => options.is_live() || options.repeat && has_given_frames,
         };
         if !may_succeed {
@@ -118,7 +122,7 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
             return Ok(source_end.and(detector_end)?);
         }
 
-        // 5. A camera that failed may come back.
+        // 5. A camera that failed may become available again.
         if has_given_frames {
             delay = FIRST_DELAY;
         }

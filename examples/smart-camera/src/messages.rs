@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines on standard error. In: texts, also GStreamer's, which can contain the address of a camera. Out: the
-//! same without passwords.
+//! Lines on standard error. In: texts, some of them from GStreamer, which may contain the address
+//! of a camera. Out: these texts without passwords.
 
-/// Endings of the names of parameters whose value is a password or as secret, in addresses (`?password=...`,
-/// `?access_token=...`) and as properties of elements (`user-pw=...`).
+/// Suffixes of parameter names whose values are passwords or other secrets. Such parameters occur
+/// in addresses (`?password=...`, `?access_token=...`) and as properties of elements
+/// (`user-pw=...`).
 const PASSWORD_NAMES: [&str; 10] = [
     "password", "passwd", "passwort", "pwd", "pw", "token", "secret", "apikey", "api_key",
     "api-key",
@@ -15,7 +16,7 @@ pub fn print(text: &str) {
     eprintln!("smart-camera: {}", without_passwords(text));
 }
 
-/// The text with `***` in place of passwords: `rtsp://user:***@camera/`, `user-pw=***`.
+/// Replaces passwords by `***`, as in `rtsp://user:***@camera/` and `user-pw=***`.
 fn without_passwords(text: &str) -> String {
     let text = without_named_passwords(text);
     let mut result = String::new();
@@ -35,8 +36,10 @@ fn without_passwords(text: &str) -> String {
     result + rest
 }
 
-/// Where the password is in what follows `://`. It can contain characters that an address should have encoded:
-/// all up to the last `@` of the host's part is of the user, or of the address, where the host's part has none.
+/// Returns the range of the password in the text that follows `://`. A password may contain
+/// characters that should have been encoded. Therefore everything up to the last `@` in the part
+/// before the path belongs to the user; if that part has no `@`, everything up to the last `@` of
+/// the address does.
 fn password(address: &str) -> Option<std::ops::Range<usize>> {
     let ends = |character: char| character.is_whitespace() || "\"'<>".contains(character);
     let address = &address[..address.find(ends).unwrap_or(address.len())];
@@ -46,7 +49,7 @@ fn password(address: &str) -> Option<std::ops::Range<usize>> {
     Some(start..end)
 }
 
-/// The text with `***` in place of the values of parameters that are passwords.
+/// Replaces the values of password parameters by `***`.
 fn without_named_passwords(text: &str) -> String {
     let mut result = String::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments of the program.
+//! The command-line arguments of the program.
 
 use std::time::Duration;
 
@@ -8,46 +8,47 @@ use lexopt::prelude::*;
 use crate::Error;
 use crate::report::Zone;
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub const HELP: &str = "\
-Counts what a detector finds in zones of a camera's picture: one JSON line per frame.
+Counts the objects that a detector finds in zones of a camera's picture. Prints a JSON line per frame.
 
 usage: smart-camera SOURCE [--model FILE] [OPTIONS]
 
 SOURCE
   /dev/video0           a camera
   rtsp://...            a network camera, or any other URI
-  FILE                  a video or a picture; the program ends with it
-  test                  a drawn crowd with the tensors of a detector, without --model
-  bin:ELEMENTS          elements as for gst-launch-1.0, for example
+  FILE                  a video or a picture; the program ends at its end
+  test                  a drawn crowd with a detector's tensors; it needs no --model
+  bin:ELEMENTS          elements in the notation of gst-launch-1.0, for example
                         'bin:v4l2src ! image/jpeg,width=1280,height=720 ! jpegdec'
 
 Model
   --model FILE          a detector in the ONNX format
   --inference PROPS     properties of ortinference, for example 'provider=cpu range=-1,1'
   --nms PROPS           properties of nmsfilter, for example 'score-threshold=0.5 decoder=yolov5'
-  --labels A,B          only these labels, which are then in each line, with 0 too. For classes by
-                        number: --nms classes=0,5
+  --labels A,B          count only these labels. Each line has all of them, even with the count 0.
+                        To select classes by number, use --nms classes=0,5
 
 Report
-  --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1; may be repeated. Counted are
-                        the detections with their center in it. Without zones: the whole frame
-  --frames N            end after N lines, 1 or more
+  --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1, in which detections are counted
+                        if their center is in it. Can be repeated. Default: the whole frame
+  --frames N            end after N lines, at least 1
   --output WHERE        append the lines to this file, or send them to tcp://HOST:PORT, instead of
                         writing them to standard output
 
 Pictures
-  --preview             a window with the detections
-  --record FILE.mkv     a video with the detections (JPEG in Matroska)
+  --preview             show a window with the detections
+  --record FILE.mkv     write a video with the detections (JPEG in Matroska)
 
-Source that ends or fails (a camera is started again, unless that cannot help)
-  --loop                start a file again when it ends, too
-  --timeout SECONDS     start a camera again if it gives no frame for so long (10)
+Sources that end or fail (a camera is restarted, unless its failure is permanent)
+  --loop                restart a file when it ends
+  --timeout SECONDS     restart a camera if it gives no frame for this time (default: 10)
 
-Standard error has warnings, and why a source is started again. Exit status: 0 at the end of the
-source and after SIGINT or SIGTERM, 1 for an error, which is the last line there.";
+Warnings, and reasons why a source is restarted, are printed on standard error. The exit status is 0
+at the end of the source and after SIGINT or SIGTERM. It is 1 after an error, which is the last line
+on standard error.";
 
-/// The arguments; [`HELP`] says what they mean.
+/// The arguments, which [`HELP`] explains.
 #[derive(Default)]
 pub struct Options {
     pub source: String,
@@ -65,7 +66,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether frames come at their own speed and cannot wait: all but files, which have an end.
+    /// Returns true if frames arrive at their own speed and cannot wait. This is true for all
+    /// sources except files, which have an end.
     pub fn is_live(&self) -> bool {
         let by_name = self.source == "test"
             || self.source.starts_with("/dev/")
@@ -74,18 +76,18 @@ impl Options {
         by_name || scheme.is_some_and(|scheme| !["file", "http", "https"].contains(&scheme))
     }
 
-    /// Whether a source that ends or fails is started again.
+    /// Returns true if a source is restarted after it ends or fails.
     pub fn restarts(&self) -> bool {
         self.repeat || self.is_live()
     }
 
-    /// The entries of `--labels`.
+    /// Returns the entries of `--labels`.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         let entries = self.labels.iter().flat_map(|labels| labels.split(','));
         entries.map(str::trim).filter(|label| !label.is_empty())
     }
 
-    /// Checks what single arguments do not show to be wrong.
+    /// Checks combinations of arguments.
     fn check(&self) -> Result<(), Error> {
         for (index, zone) in self.zones.iter().enumerate() {
             if self.zones[..index].iter().any(|other| other.name == zone.name) {
@@ -94,9 +96,9 @@ impl Options {
         }
         if self.labels.is_some() && self.labels().next().is_none() {
             let got = self.labels.as_deref().unwrap_or_default();
-            return Err(expected("labels", "at least one label, as in person,bicycle", got));
+            return Err(expected("labels", "at least one label, such as person,bicycle", got));
         }
-        // A number would be the number of a class, and the lines have labels.
+        // A number would be read as a class number, but the lines have labels.
         let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
         if let Some(label) = self.labels().find(is_number) {
             let labels = "labels; for classes by number set --nms classes=0,5";
@@ -114,12 +116,12 @@ impl Options {
     }
 }
 
-/// The error for an option with the value `got`.
+/// Returns the error for an option with the invalid value `got`.
 fn expected(option: &str, what: &str, got: &str) -> Error {
     format!("--{option}: expected {what}, got {got:?}").into()
 }
 
-/// The arguments of this process; `None` if `--help` is one of them.
+/// Parses the arguments of this process. Returns `None` if `--help` is one of them.
 pub fn parse() -> Result<Option<Options>, Error> {
     let mut options = Options { timeout: Duration::from_secs(10), ..Options::default() };
     let mut arguments = lexopt::Parser::from_env();
@@ -153,7 +155,7 @@ pub fn parse() -> Result<Option<Options>, Error> {
         }
     }
     options.check()?;
-    // Elements can attach tensors themselves.
+    // The elements of these sources may attach tensors themselves.
     let has_tensors = options.source == "test" || options.source.starts_with("bin:");
     match options.model {
         _ if options.source.is_empty() => Err("no SOURCE; --help lists the arguments".into()),

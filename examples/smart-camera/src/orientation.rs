@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a picture is turned upright. In: a JPEG file. Out: the direction in which `videoflip` turns it.
+//! Turns pictures upright. In: a JPEG file. Out: the direction in which `videoflip` must turn it.
 //!
-//! Cameras store pictures as the sensor has them, and in EXIF data how to show them. GStreamer reads the EXIF data
-//! in `jpegparse`, which is not among the base and good plugins.
+//! Cameras store pictures in the orientation of the sensor, together with EXIF data that says how
+//! to display them. In GStreamer, `jpegparse` reads the EXIF data, but it is not part of the base
+//! and good plugins.
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Values of `video-direction` for the orientations 1 to 8 of EXIF.
+/// Values of `video-direction` for the EXIF orientations 1 to 8.
 const DIRECTIONS: [&str; 8] = ["identity", "horiz", "180", "vert", "ul-lr", "90r", "ur-ll", "90l"];
 
-/// The direction for the EXIF data of the JPEG file at `path`; `None` for other files, and without such data.
-pub fn of_jpeg(path: &Path) -> Option<&'static str> {
-    // To open a FIFO waits for its writer.
+/// Returns the direction for the EXIF data in the JPEG file at `path`. Returns `None` if the file
+/// has another format or no EXIF data.
+pub fn jpeg_direction(path: &Path) -> Option<&'static str> {
+    // Opening a FIFO would block until there is a writer.
     if !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the lines go. In: the argument of `--output`. Out: something to write to.
+//! The destination of the lines. In: the argument of `--output`. Out: a writer.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,15 +7,15 @@ use std::net::TcpStream;
 
 use crate::Error;
 
-/// What an address of a TCP server begins with.
+/// Prefix of a TCP server's address.
 const TCP: &str = "tcp://";
 
-/// The file that this output is, if it is one.
+/// Returns the name of the file, if the output is a file.
 pub fn file(output: Option<&str>) -> Option<&str> {
     output.filter(|output| !output.starts_with(TCP))
 }
 
-/// Opens an output: a TCP server, a file, to which lines are appended, or standard output.
+/// Opens an output: a TCP server, a file to which lines are appended, or standard output.
 pub fn open(output: Option<&str>) -> Result<Box<dyn Write + Send>, Error> {
     let Some(output) = output else { return Ok(Box::new(io::stdout())) };
     let opened: io::Result<Box<dyn Write + Send>> = match output.strip_prefix(TCP) {

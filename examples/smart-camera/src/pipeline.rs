@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both pipelines need: parse, start, find an element, wait for the end, stop.
+//! Functions that both pipelines need: parsing, starting, finding elements, waiting for the end,
+//! and stopping.
 
 use std::time::Duration;
 
@@ -10,33 +11,34 @@ use gst::prelude::*;
 
 use crate::messages;
 
-/// How long an element may take to stop. One that waits in a system call, as for a FIFO, never does; it ends with
-/// the program.
+/// Time that an element may take to stop. An element that is blocked in a system call, for example
+/// on a FIFO, never stops. It ends together with the program.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a pipeline does not run.
+/// The reason why a pipeline does not run.
 #[derive(Debug)]
 pub struct Failure {
     text: String,
-    /// Whether the same will happen again: an element is missing, a password is wrong.
+    /// True if another attempt would fail, too, because an element is missing or a password is
+    /// wrong.
     pub is_permanent: bool,
 }
 
 impl Failure {
-    /// A failure that another attempt does not help.
+    /// Makes a failure that is certain to recur.
     pub fn permanent(text: String) -> Self {
         Self { text, is_permanent: true }
     }
 
-    /// A failure that can be over at the next attempt.
+    /// Makes a failure that may not recur at the next attempt.
     pub fn temporary(text: String) -> Self {
         Self { text, is_permanent: false }
     }
 
-    /// The error of an element with its debug information.
+    /// Makes a failure from an element's error and its debug information.
     ///
-    /// The last line of the debug information is what the element knows of the cause, as "Connection refused";
-    /// the first is a place in its source.
+    /// The last line of the debug information is what the element knows about the cause, such as
+    /// "Connection refused". The first line is a location in the element's source.
     fn new(error: &glib::Error, debug: Option<&str>) -> Self {
         let debug = debug.unwrap_or_default();
         let text = match debug.lines().skip(1).last() {
@@ -66,7 +68,8 @@ impl std::error::Error for Failure {}
 pub struct Pipeline(gst::Pipeline);
 
 impl Pipeline {
-    /// Parses a description in the notation of `gst-launch-1.0`, of more than one element.
+    /// Parses a description in the notation of `gst-launch-1.0`. It must have more than one
+    /// element.
     pub fn parse(description: &str) -> Result<Self, Failure> {
         let pipeline =
             gst::parse::launch(description).map_err(|error| Failure::new(&error, None))?;
@@ -76,12 +79,13 @@ impl Pipeline {
         Ok(Self(pipeline))
     }
 
-    /// An element that the description names, as its own type or as `gst::Element`.
+    /// Returns the element with this name in the description, either with its own type or as
+    /// `gst::Element`.
     pub fn find<T: IsA<gst::Element>>(&self, name: &str) -> Option<T> {
         self.0.by_name(name).and_downcast()
     }
 
-    /// The values of all properties that are texts, of all elements.
+    /// Returns the values of all string properties of all elements.
     pub fn text_properties(&self) -> Vec<String> {
         let elements = self.0.iterate_recurse().into_iter().filter_map(Result::ok);
         let texts = |element: gst::Element| {
@@ -97,8 +101,8 @@ impl Pipeline {
         elements.flat_map(texts).collect()
     }
 
-    /// Starts the pipeline, in another thread: an element can wait then, as for a connection. The error is what
-    /// the element says that cannot be started.
+    /// Starts the pipeline in another thread, because an element may block, for example while it
+    /// connects. If it fails, the error comes from the element that cannot be started.
     pub async fn start(&self) -> Result<(), Failure> {
         let started = self.0.call_async_future(|pipeline| pipeline.set_state(gst::State::Playing));
         let started = started.await;
@@ -110,7 +114,7 @@ impl Pipeline {
         })
     }
 
-    /// Waits for the end of the stream, or the first error.
+    /// Waits for the end of the stream, or for the first error.
     pub async fn end(&self) -> Result<(), Failure> {
         let mut messages = self.0.bus().expect("a pipeline has a bus").stream();
         while let Some(message) = messages.next().await {
@@ -123,21 +127,22 @@ impl Pipeline {
 
     /// Stops the pipeline, which closes devices and files.
     pub async fn stop(&self) {
-        // An element that does not stop has posted why, and nothing can be done about it.
+        // An element that does not stop has posted the reason, and nothing can be done about it.
         let stopped = self.0.call_async_future(|pipeline| pipeline.set_state(gst::State::Null));
         select(stopped, glib::timeout_future(STOP_TIMEOUT)).await;
     }
 }
 
-/// Selects the accurate transform of `jpegdec`, which `decodebin` adds with the fast one. Elements that a user describes
-/// are not added later and keep their properties.
+/// Sets `jpegdec` to its accurate transform, when `decodebin` adds it with the default, which is
+/// the fast one. Elements in a user's description are not added later, so they keep their
+/// properties.
 fn decode_jpeg_accurately(element: &gst::Element) {
     if element.factory().is_some_and(|factory| factory.name() == "jpegdec") {
         element.set_property_from_str("idct-method", "islow");
     }
 }
 
-/// How the pipeline ends, if the message says that it does. Warnings go to standard error.
+/// Returns how the pipeline ended, if the message says so. Warnings are printed to standard error.
 fn read(message: &gst::Message) -> Option<Result<(), Failure>> {
     match message.view() {
         gst::MessageView::Eos(_) => Some(Ok(())),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON line of a frame.
 //!
-//! In: the line of a frame that `detectionjson` makes of its detections. Out: the same line, with when and by what they
-//! were found, and how many have their center in each zone.
+//! In: the line that `detectionjson` makes of a frame's detections. Out: this line, preceded by
+//! when and by which engines the detections were found, and by the number of detections whose
+//! center is in each zone.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -16,12 +17,12 @@ use crate::frames::Frames;
 use crate::options::Options;
 use crate::{Error, output};
 
-/// A part of the frame.
+/// A zone of the frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
-    /// Left, top, width and height, 0 to 1 across the frame.
+    /// Left, top, width and height as fractions of the frame.
     pub area: [f64; 4],
 }
 
@@ -42,7 +43,7 @@ impl FromStr for Zone {
 }
 
 impl Zone {
-    /// Left, top, width and height in pixels of a frame of this width and height.
+    /// Returns left, top, width and height in pixels of a frame of this width and height.
     pub fn pixels(&self, [width, height]: [u32; 2]) -> (u32, u32, u32, u32) {
         let [x, y, w, h] = self.area;
         let pixels = |part: f64, side: u32| (part * f64::from(side)) as u32;
@@ -57,31 +58,33 @@ impl Zone {
     }
 }
 
-/// What a line has before what `detectionjson` has found, in this order.
+/// The fields that precede the fields of `detectionjson` in a line, in order.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     time: f64,
-    /// Seconds in the file; with a source that can start again, seconds since the program started.
+    /// Position in the file in seconds. If the source can be restarted, seconds since the program
+    /// started.
     position: f64,
-    /// Seconds since the frame came, with a source that can start again.
+    /// Seconds since the frame arrived, if the source can be restarted.
     latency: Option<f64>,
-    /// Its number. Numbers that are left out are those of frames for which there was no time.
+    /// Number of the frame. Missing numbers are frames that were dropped because there was too
+    /// little time.
     frame: u64,
-    /// What runs the model.
+    /// The provider that runs the model.
     provider: Option<String>,
-    /// What decodes its outputs and suppresses duplicates.
+    /// The engine that decodes the model's outputs and suppresses duplicates.
     engine: Option<String>,
     zones: BTreeMap<&'a str, BTreeMap<&'a str, u64>>,
 }
 
-/// What is counted of a line of `detectionjson`.
+/// The part of `detectionjson`'s line that is counted.
 #[derive(Deserialize)]
 struct Found {
     objects: Vec<Object>,
 }
 
-/// An object of such a line.
+/// An object in the line.
 #[derive(Deserialize)]
 struct Object {
     #[serde(default, rename = "roi_type")]
@@ -89,13 +92,13 @@ struct Object {
     detection: Detection,
 }
 
-/// The detection of such an object.
+/// The detection of an object.
 #[derive(Deserialize)]
 struct Detection {
     bounding_box: Edges,
 }
 
-/// The edges of a box, 0 to 1 across the frame.
+/// The edges of a box, as fractions of the frame.
 #[derive(Clone, Copy, Deserialize)]
 struct Edges {
     x_min: f64,
@@ -107,7 +110,7 @@ struct Edges {
 /// Writes the lines.
 pub struct Report {
     zones: Vec<Zone>,
-    /// Labels that are in every line, with 0 if there are none.
+    /// Labels that every line contains, with the count 0 if there are no detections.
     labels: Vec<String>,
     inference: Option<gst::Element>,
     nms: gst::Element,
@@ -118,7 +121,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of these elements.
+    /// Makes a report that reads these elements.
     pub fn new(
         options: &Options,
         inference: Option<gst::Element>,
@@ -135,7 +138,8 @@ impl Report {
         Ok(Self { zones, labels, inference, nms, frames, lines: 0, limit, output })
     }
 
-    /// Writes the line of a frame, of which `found` is the line of `detectionjson`, and ends the stream with the last one.
+    /// Writes the line of a frame. `found` is the line of `detectionjson`. Ends the stream after
+    /// the last line.
     pub fn write(&mut self, found: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
         if Some(self.lines) == self.limit {
             return Ok(gst::FlowSuccess::Ok);
@@ -154,7 +158,8 @@ impl Report {
             engine: stat(&self.nms, "engine"),
             zones: zones.collect(),
         };
-        // Two JSON objects become one: the end of the first and the beginning of the second are left out.
+        // Two JSON objects are merged into one, by omitting the end of the first and the beginning
+        // of the second.
         let mut whole = serde_json::to_vec(&line)?;
         whole.pop();
         whole.push(b',');
@@ -169,7 +174,7 @@ impl Report {
         Ok(gst::FlowSuccess::Ok)
     }
 
-    /// How many objects of each label have their center in the zone.
+    /// Returns the number of objects whose center is in the zone, for each label.
     fn counts<'a>(&'a self, zone: &Zone, found: &'a [Object]) -> BTreeMap<&'a str, u64> {
         let mut counts: BTreeMap<&str, u64> =
             self.labels.iter().map(|label| (label.as_str(), 0)).collect();
@@ -180,7 +185,7 @@ impl Report {
     }
 }
 
-/// A name in the property `stats` of an element: where it processed the last frame.
+/// Returns a field of an element's property `stats` that says where it processed the last frame.
 fn stat(element: &gst::Element, field: &str) -> Option<String> {
     element.property::<gst::Structure>("stats").get(field).ok()
 }
@@ -189,7 +194,7 @@ fn seconds(time: gst::ClockTime) -> f64 {
     round(time.nseconds() as f64 / 1e9)
 }
 
-/// With four digits after the point.
+/// Rounds to four digits after the decimal point.
 fn round(number: f64) -> f64 {
     (number * 1e4).round() / 1e4
 }

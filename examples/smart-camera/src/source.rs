@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source pipeline. In: the source as the user names it. Out: upright frames, until it ends, fails or, if it is
-//! live, gives none for some time.
+//! The source pipeline. In: the source from the command line. Out: upright frames. The source runs
+//! until it ends or fails. A live source also fails if it gives no frame for some time.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use crate::options::Options;
 use crate::orientation;
 use crate::pipeline::{Failure, Pipeline};
 
-/// The pipeline of a source, which has not been started.
+/// Makes the pipeline of a source, without starting it.
 pub fn pipeline(options: &Options) -> Result<Pipeline, Failure> {
     let source = &options.source;
     let decoded =
@@ -39,24 +39,28 @@ pub fn pipeline(options: &Options) -> Result<Pipeline, Failure> {
             decoded(&uri)
         }
     };
-    // The detector waits for no clock, and so does the source: sync=false.
+    // With sync=false, the source does not wait for a clock, and neither does the detector.
     let sink = "appsink name=frames sync=false max-buffers=1";
     let pipeline = Pipeline::parse(&format!("{elements} ! videoconvert ! {sink}"))?;
     if let Some(flip) = pipeline.find::<gst::Element>("upright") {
-        // auto: as the tags of the stream have it. GStreamer 1.22 copies every frame until the direction has changed
-        // once, even if nothing is to be turned.
-        let direction = orientation::of_jpeg(&files::path(source)).unwrap_or("auto");
+        // The value auto follows the tags of the stream. The direction is first set to another
+        // value, because GStreamer 1.22 copies every frame, even if it need not be turned, until
+        // the direction has changed once.
+        let direction = orientation::jpeg_direction(&files::path(source)).unwrap_or("auto");
         flip.set_property_from_str("video-direction", "horiz");
         flip.set_property_from_str("video-direction", direction);
     }
     Ok(pipeline)
 }
 
-/// Refuses what is there but is no camera, or may not be opened. A camera that is not there can be plugged in.
+/// Refuses a path that exists but is not a camera or must not be opened. A missing camera may be
+/// plugged in later.
 fn check_device(path: &str) -> Result<(), Failure> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     if !metadata.file_type().is_char_device() {
-        return Err(Failure::permanent(format!("{path}: expected a camera; it is no device")));
+        return Err(Failure::permanent(format!(
+            "{path}: expected a camera, but it is not a device"
+        )));
     }
     match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Failure::permanent(
@@ -70,12 +74,12 @@ fn check_device(path: &str) -> Result<(), Failure> {
 pub struct Source<'a> {
     pipeline: Pipeline,
     frames: &'a Frames,
-    /// How long a live source may give no frame.
+    /// Maximum time without a frame, for a live source.
     timeout: Option<Duration>,
 }
 
 impl<'a> Source<'a> {
-    /// A source that does not run yet.
+    /// Makes a source that does not run yet.
     pub fn new(options: &Options, frames: &'a Frames) -> Result<Self, Failure> {
         let pipeline = pipeline(options)?;
         let sink: gst_app::AppSink = pipeline.find("frames").expect("it is in the description");
@@ -89,8 +93,8 @@ impl<'a> Source<'a> {
         Ok(Self { pipeline, frames, timeout: options.is_live().then_some(options.timeout) })
     }
 
-    /// Starts the source and waits for its end, or an error. A camera can stop without one: that a live source
-    /// gives no frame for some time is an error, too.
+    /// Starts the source, and waits until it ends or fails. A camera can stop without an error, so
+    /// it is also an error if a live source gives no frame for some time.
     pub async fn run(&self) -> Result<(), Failure> {
         self.pipeline.start().await?;
         let mut end = pin!(self.pipeline.end());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A network camera, as a TCP server that sends raw frames to one client.
+//! Simulates a network camera with a TCP server that sends raw frames to one client.
 //!
-//! What is simulated: a camera that is not there yet (connection refused), that goes away (connection closed)
-//! and that sends no more (connection open). It is a source of its own process and fails as such; what a USB
-//! camera reports when it is unplugged is not shown.
+//! The camera can be missing (connection refused), go away (connection closed), or stop sending
+//! (connection open). The program runs it as a source that starts a process, and sees the failures
+//! of that process. A USB camera that is unplugged may report other errors, which are not
+//! simulated.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,7 +13,7 @@ use std::time::Duration;
 const WIDTH: usize = 64;
 const HEIGHT: usize = 48;
 
-/// The address of a camera that can be switched on.
+/// The address of a camera, which can be switched on.
 pub struct Camera {
     port: u16,
 }
@@ -21,13 +22,13 @@ pub struct Camera {
 pub struct On(TcpListener);
 
 impl Camera {
-    /// A camera that is off: nothing else uses its port, and nothing listens there.
+    /// Makes a camera that is off. Its port is reserved, but nothing listens on it.
     pub fn off() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         Self { port: listener.local_addr().unwrap().port() }
     }
 
-    /// Its name as the program's SOURCE.
+    /// Returns the value of the program's argument SOURCE.
     pub fn source(&self) -> String {
         let port = self.port;
         format!(
@@ -42,7 +43,8 @@ impl Camera {
 }
 
 impl On {
-    /// Waits for a client and sends it frames, 20 ms apart. The stream ends when the result is dropped.
+    /// Waits for a client and sends it frames, one every 20 ms. The stream ends when the result is
+    /// dropped.
     pub fn send(&self, frames: usize) -> TcpStream {
         let (mut stream, _) = self.0.accept().unwrap();
         for frame in 0..frames {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The built program: its lines are JSON with the right counts, sources that fail are started again, a signal
-//! ends it, and errors are one line.
+//! Tests of the built program: its lines are JSON with correct counts, sources that fail are
+//! restarted, a signal ends it, and each error is a single line.
 //!
-//! The tests with a model need ONNX Runtime (`ORT_DYLIB_PATH`) and inputs that are not part of the project.
+//! Tests with a model need ONNX Runtime (`ORT_DYLIB_PATH`), and inputs that are not part of the
+//! project.
 
 mod camera;
 mod program;
@@ -30,7 +31,8 @@ use scratch::Scratch;
 
 const HALVES: [&str; 4] = ["--zone", "left=0,0,0.5,1", "--zone", "right=0.5,0,0.5,1"];
 
-/// The path of an input of tests with a model, or `None`, which is reported as a skip.
+/// Returns the path of an input for tests with a model. If it is missing, returns `None` and
+/// reports a skip.
 fn data(relative: &str) -> Option<String> {
     if std::env::var_os("ORT_DYLIB_PATH").is_none() {
         skip::skip("ONNX Runtime (ORT_DYLIB_PATH)");
@@ -39,7 +41,7 @@ fn data(relative: &str) -> Option<String> {
     Some(data::path(relative)?.into_os_string().into_string().unwrap())
 }
 
-/// How many detections of a label have their center between `left` and `right`.
+/// Returns how many detections of a label have their center between `left` and `right`.
 fn between(line: &Value, label: &str, left: f64, right: f64) -> u64 {
     let is_there = |object: &&Value| {
         let [low, high] = ["x_min", "x_max"]
@@ -110,7 +112,7 @@ fn a_file_gives_every_frame_with_the_labels_of_the_model() {
         let [left, right] = [(0.0, 0.5), (0.5, 1.0)].map(|(l, r)| between(line, "person", l, r));
         assert_eq!(line["zones"]["left"]["person"], left);
         assert_eq!(line["zones"]["right"]["person"], right);
-        // Labels without detections are there, and others are not.
+        // The requested labels are present even without detections, and other labels are absent.
         assert_eq!(line["zones"]["left"].as_object().unwrap().len(), 2);
         assert_eq!(line["zones"]["left"]["dog"], between(line, "dog", 0.0, 0.5));
         assert!(left + right >= 3, "a busy street: {left} and {right} in frame {index}");
@@ -129,7 +131,7 @@ fn a_picture_has_as_many_faces_as_onnx_runtime_and_numpy_find() {
     assert_eq!(ended.status, Some(0), "{:?}", ended.errors);
     let [line] = &ended.lines[..] else { panic!("{} lines", ended.lines.len()) };
     assert_eq!(line["provider"], "cpu");
-    // Another program that scales the picture found 266.
+    // Another program, which scales the picture, found 266.
     let faces = line["zones"]["frame"]["face"].as_u64().unwrap();
     assert!((256..=276).contains(&faces), "{faces}");
     assert_eq!(faces, between(line, "face", 0.0, 1.0));
@@ -148,7 +150,7 @@ fn a_signal_ends_the_program_after_the_last_line_and_closes_the_recording() {
         frames.extend(ended.lines);
         assert!(frames.is_sorted_by(|a, b| a["frame"].as_u64() < b["frame"].as_u64()));
 
-        // A file that was closed has its duration; its frames can be read.
+        // If the file was closed properly, it has a duration and its frames can be read.
         let source = format!("bin:filesrc location={file} ! matroskademux ! jpegdec");
         let again = run(&[&source, "--frames", "1"]);
         assert_eq!((again.status, again.lines.len()), (Some(0), 1), "{:?}", again.errors);
@@ -159,14 +161,14 @@ fn a_signal_ends_the_program_after_the_last_line_and_closes_the_recording() {
 fn a_camera_that_is_not_there_goes_away_or_hangs_is_started_again() {
     let camera = Camera::off();
     let program = Program::start(&[&camera.source(), "--timeout", "1"]);
-    // Without a model there are no tensors, and nmsfilter warns of that.
+    // There is no model and therefore no tensors, so nmsfilter posts a warning.
     let restart = || loop {
         let error = program.error();
         if error.contains("starts again") {
             return error;
         }
     };
-    // Some frame of those from `number` on: a live source may lose frames.
+    // Waits for a frame whose number is at least `number`, since a live source may lose frames.
     let mut lines = Vec::new();
     let mut wait_for = |number: u64| {
         while lines.last().is_none_or(|line: &Value| line["frame"].as_u64() < Some(number)) {

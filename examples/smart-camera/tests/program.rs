@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The built program as a process: its lines, its signals, its exit status.
+//! Runs the built program as a process, with its lines, signals and exit status.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far longer than anything here takes.
+/// Timeout that is far longer than any step of these tests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The program, running.
+/// The running program.
 pub struct Program {
     child: Child,
     out: Receiver<String>,
     err: Receiver<String>,
 }
 
-/// How it ended.
+/// The end of the program.
 pub struct Ended {
-    /// The exit status; `None`: ended by a signal.
+    /// Exit status; `None` if a signal ended the program.
     pub status: Option<i32>,
-    /// The JSON lines that were not read before.
+    /// JSON lines that were not read before.
     pub lines: Vec<Value>,
-    /// The lines of standard error that were not read before.
+    /// Lines on standard error that were not read before.
     pub errors: Vec<String>,
 }
 
@@ -42,17 +42,17 @@ impl Program {
         Self { child, out, err }
     }
 
-    /// The next line of standard output.
+    /// Returns the next line on standard output.
     pub fn line(&self) -> Value {
         parse(&self.out.recv_timeout(PATIENCE).expect("a line comes"))
     }
 
-    /// The next line of standard error.
+    /// Returns the next line on standard error.
     pub fn error(&self) -> String {
         self.err.recv_timeout(PATIENCE).expect("a line comes")
     }
 
-    /// Waits until SIGINT is caught, which is so before the source starts.
+    /// Waits until the program catches SIGINT, which it does before the source starts.
     pub fn wait_until_signals_are_handled(&self) {
         let status = format!("/proc/{}/status", self.child.id());
         let start = Instant::now();
@@ -68,11 +68,12 @@ impl Program {
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: the child is running or has not been waited for, so that its number is not another's.
+        // SAFETY: the child has not been waited for, so its process id cannot belong to another
+        // process.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub fn end(mut self) -> Ended {
         let start = Instant::now();
         let status = loop {
@@ -89,7 +90,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // For a test that has failed; fails if the program has ended.
+        // After a failed test, the program may still run. If it has ended, killing it fails.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -108,7 +109,7 @@ fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines() {
-            // Fails after the test has ended.
+            // Sending fails after the test has ended.
             let _ = sender.send(line.unwrap());
         }
     });

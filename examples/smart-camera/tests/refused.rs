@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments that are refused, and recordings that would overwrite what the program reads.
+//! Arguments that are refused, and recordings that would overwrite a file that the program reads.
 
 use std::path::Path;
 
@@ -7,7 +7,8 @@ use crate::data;
 use crate::program::run;
 use crate::scratch::Scratch;
 
-/// The only line on standard error of a run that ends with status 1 and no JSON line.
+/// Returns the only line on standard error. The run must end with status 1, and without a JSON
+/// line.
 fn error(arguments: &[&str]) -> String {
     let ended = run(arguments);
     assert_eq!(
@@ -32,8 +33,8 @@ fn numbers_that_make_no_sense_are_refused_with_the_name_of_their_option() {
         ("--timeout", "soon", "a number of seconds above 0"),
         ("--record", "out.mp4", "a name that ends in .mkv, since it is Matroska"),
         ("--labels", "person, 5", "labels; for classes by number set --nms classes=0,5"),
-        ("--labels", "", "at least one label, as in person,bicycle"),
-        ("--labels", " ,", "at least one label, as in person,bicycle"),
+        ("--labels", "", "at least one label, such as person,bicycle"),
+        ("--labels", " ,", "at least one label, such as person,bicycle"),
     ] {
         let assigned = format!("{option}={value}");
         let got = value.rsplit(", ").next().unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sources that wait, that cannot be read, and whose pictures are turned or have more than 8 bits.
+//! Sources that block, sources that cannot be read, and sources whose pictures are turned or have
+//! more than 8 bits.
 
 use std::path::Path;
 
@@ -18,8 +19,9 @@ fn a_signal_ends_the_program_while_its_source_waits_for_the_writer_of_a_fifo() {
     let location = format!("bin:filesrc location={} ! decodebin", fifo.display());
     for has_writer in [false, true] {
         let program = Program::start(&[&location]);
-        // Without a writer the source waits in open(). With one, which does not write, in read(): the writer is
-        // opened when the program reads, and closed after the program has ended.
+        // If there is no writer, the source blocks in open(). If there is a writer that does not
+        // write, the source blocks in read(). The writer is opened while the program reads, and is
+        // closed after the program has ended.
         let writer = has_writer.then(|| std::fs::File::options().write(true).open(&fifo).unwrap());
         program.wait_until_signals_are_handled();
         program.signal(libc::SIGINT);
@@ -30,7 +32,7 @@ fn a_signal_ends_the_program_while_its_source_waits_for_the_writer_of_a_fifo() {
 }
 
 #[test]
-fn what_another_attempt_does_not_help_ends_the_program() {
+fn a_permanent_failure_ends_the_program() {
     let link = ["bin:videotestsrc ! audio/x-raw ! identity"];
     let negotiated = ["bin:fakesrc ! identity"];
     for (arguments, expected) in [
@@ -88,8 +90,8 @@ fn frames_of_more_than_8_bits_are_recorded() {
     }
 }
 
-/// Writes `picture` as the JPEG file `to` with the EXIF orientation `orientation`. `stored` is the direction in
-/// which it is turned before.
+/// Writes `picture` as the JPEG file `to` with the EXIF orientation `orientation`. Before, the
+/// picture is turned in the direction `stored`.
 fn write_turned(picture: &str, stored: &str, orientation: u8, to: &Path) {
     gst::init().unwrap();
     let pipeline = gst::parse::launch(&format!(
@@ -106,7 +108,8 @@ fn write_turned(picture: &str, stored: &str, orientation: u8, to: &Path) {
 
     let jpeg = std::fs::read(to).unwrap();
     let (start, rest) = jpeg.split_at(2);
-    // Marker, length, EXIF, byte order, offset of the directory: one entry, orientation, as a short, once.
+    // Marker, length, EXIF, byte order, and offset of a directory with a single entry: the
+    // orientation, as one short.
     let mut exif =
         b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
     exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
@@ -136,7 +139,8 @@ fn pictures_are_turned_as_their_exif_data_have_it() {
     };
     let upright = detections(&picture);
     assert!(upright.len() >= 4, "a bus and people: {upright:?}");
-    // How a picture is stored of which a viewer makes the upright one by each orientation.
+    // For each orientation, how an upright picture must be stored so that a viewer displays it
+    // upright.
     let stored = ["identity", "horiz", "180", "vert", "ul-lr", "90l", "ur-ll", "90r"];
     for (index, stored) in stored.into_iter().enumerate() {
         let turned = folder.join(format!("{index}.jpg"));

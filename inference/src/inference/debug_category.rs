@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The debug category of the element `ortinference` and of all modules here.
+//! The debug category of the element `ortinference` and of all modules in this folder.
 
 use std::sync::LazyLock;
 

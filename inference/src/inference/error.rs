@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of inference: what was expected, what came, and what to do.
+//! Errors of inference. Each message says what was expected, what came, and what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use gstnmsfilter::input::InputError;
 use nmsfilter_core::device::{DeviceError, DriverError};
 use nmsfilter_core::tensor::TensorError;
 
-/// Why there is no inference.
+/// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InferenceError {
     /// ONNX Runtime's library cannot be used.
     #[error(transparent)]
     Library(#[from] OnnxRuntimeError),
-    /// The library was built without the provider.
+    /// The library was built without this provider.
     #[error(
         "provider={provider}: this build of ONNX Runtime has no such provider; install \
          onnxruntime-gpu, or set provider=cpu"
@@ -35,7 +35,7 @@ pub enum InferenceError {
     Provider {
         /// The provider.
         provider: &'static str,
-        /// The message of ONNX Runtime.
+        /// ONNX Runtime's message.
         problem: String,
     },
     /// There is no GPU that the provider can use.
@@ -43,10 +43,10 @@ pub enum InferenceError {
     NoGpu {
         /// The provider.
         provider: &'static str,
-        /// Why there is none.
+        /// The reason.
         problem: DeviceError,
     },
-    /// A GPU failed.
+    /// The GPU failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The file is not a model that ONNX Runtime can run.
@@ -54,34 +54,34 @@ pub enum InferenceError {
         "the model {path:?} cannot be opened: {problem}; set model to a file in the ONNX format"
     )]
     Model {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The message of the system or of ONNX Runtime.
+        /// The message of the operating system or of ONNX Runtime.
         problem: String,
     },
-    /// The model is there, and the file with its weights is not, or is cut off.
+    /// The model exists, but the file with its weights is missing or truncated.
     #[error(
-        "the model {path:?} has its weights in a file of their own, which cannot be read: {problem}; put \
-         that file into the model's folder, with the name that it had when the model was exported"
+        "the model {path:?} has its weights in a separate file, which cannot be read: {problem}; put that file into \
+         the model's folder, under the name that it had when the model was exported"
     )]
     ExternalData {
-        /// The model.
+        /// The path of the model.
         path: PathBuf,
-        /// The message of ONNX Runtime.
+        /// ONNX Runtime's message.
         problem: String,
     },
-    /// The model is not a detector of pictures, or its properties or its `.modelinfo` file are wrong.
+    /// The model does not take a single picture, or its properties or its `.modelinfo` file are invalid.
     #[error(transparent)]
     Description(#[from] ModelError),
     /// The model cannot run as a CUDA graph.
     #[error(
-        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph where it needs that"
+        "cuda-graph=on: {problem}; set cuda-graph=auto to run the model without a graph if necessary"
     )]
     Graph {
-        /// Why.
+        /// The reason.
         problem: String,
     },
-    /// Another element has the instance, with other options.
+    /// Another element uses this instance id with other options.
     #[error(
         "model-instance-id={id}: another element with this id has other values of {differing}; set the same \
          values, or another id"
@@ -89,43 +89,43 @@ pub enum InferenceError {
     OtherOptions {
         /// The id.
         id: String,
-        /// The names of the properties.
+        /// The names of the properties that differ.
         differing: String,
     },
-    /// ONNX Runtime does not make a session.
+    /// ONNX Runtime could not create a session, or a call other than a run failed.
     #[error("ONNX Runtime: {0}")]
     Session(String),
-    /// The model failed.
+    /// The model failed while it ran.
     #[error("{provider}: the model failed: {problem}")]
     Run {
-        /// The provider that ran it.
+        /// The provider that ran the model.
         provider: &'static str,
-        /// The message of ONNX Runtime.
+        /// ONNX Runtime's message.
         problem: String,
     },
-    /// A frame does not have what its caps need.
+    /// A frame's memory or metadata does not match its caps.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
-    /// The model description is out of range.
+    /// The model description has a value that is out of range.
     #[error(transparent)]
     Info(#[from] InputError),
     /// An output cannot be attached.
     #[error(transparent)]
     Tensor(#[from] TensorError),
-    /// A stream of a batch has a frame before caps.
+    /// A stream of a batch sent a frame before its caps.
     #[cfg(feature = "v1_28")]
     #[error("a frame came before caps; expected video caps with format, width and height first")]
     NoCaps,
-    /// One of the above, for a frame of a batch.
+    /// One of the errors above, in a frame of a batch.
     #[cfg(feature = "v1_28")]
     #[error("stream {number} of the batch: {error}")]
     Stream {
-        /// The number of its stream.
+        /// The number of the stream.
         number: u32,
-        /// What failed.
+        /// The error.
         error: Box<Self>,
     },
 }
@@ -137,14 +137,14 @@ impl From<DriverError> for InferenceError {
 }
 
 impl InferenceError {
-    /// Whether a GPU failed, so that another processor may succeed.
-    pub fn is_of_gpu(&self) -> bool {
+    /// Returns whether the GPU failed, so that another processor may succeed.
+    pub fn is_gpu_failure(&self) -> bool {
         matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
     }
 
-    /// Whether a GPU or a provider is there but cannot be used, which is worth a warning where the CPU
-    /// replaces it.
-    pub fn is_of_installation(&self) -> bool {
+    /// Returns whether a GPU or provider is installed but unusable. If the CPU takes over, such an error is worth a
+    /// warning; a missing GPU is not.
+    pub fn is_installation_problem(&self) -> bool {
         match self {
             Self::Provider { .. } => true,
             Self::NoGpu { problem, .. } => !problem.is_absence(),
@@ -152,15 +152,16 @@ impl InferenceError {
         }
     }
 
-    /// A file that ONNX Runtime cannot open.
+    /// Creates the error for a model file that ONNX Runtime cannot open.
     pub fn model(path: &Path, error: &ort::Error) -> Self {
         let message = error.to_string();
-        // It begins with the path, and can end with a full stop and a line feed.
+        // ONNX Runtime's message begins with the path, and may end with a full stop and a line feed.
         let prefix = format!("Load model from {} failed:", path.display());
         let problem = message.strip_prefix(&prefix).unwrap_or(&message);
         let problem = problem.trim().trim_end_matches('.');
         let path = path.to_owned();
-        // Before it are the tensor's name, and a place in ONNX Runtime's source.
+        // The part of the message before these words names the tensor and a line of ONNX Runtime's source code. It
+        // is left out.
         match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
         {
             Some(at) => Self::ExternalData { path, problem: problem[at..].to_owned() },
@@ -168,21 +169,22 @@ impl InferenceError {
         }
     }
 
-    /// A failure of ONNX Runtime other than those of a run, of a file, or of a provider.
+    /// Creates the error for a failed call of ONNX Runtime, other than running a model, opening a file, or
+    /// selecting a provider.
     pub fn session(error: ort::Error) -> Self {
         Self::Session(error.to_string())
     }
 
-    /// A failure of `provider` that ONNX Runtime reports.
+    /// Creates the error for a failure of `provider` that ONNX Runtime reports.
     pub fn provider(provider: Provider, error: &ort::Error) -> Self {
         let message = error.to_string();
-        // It begins with a place in ONNX Runtime's source.
+        // ONNX Runtime's message begins with a line of its source code. It is left out.
         let problem =
             message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
         Self::Provider { provider: provider.name(), problem: problem.to_owned() }
     }
 
-    /// The element message: the error as its text, `context` as its debug information.
+    /// Creates the message that the element posts: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
             Self::Library(_)

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run for several frames of an element, which came on one buffer.
+//! Runs the model once on several frames of one buffer.
 //!
-//! In: the frames, one after the other. Out: for each the tensors of its slot.
+//! In: the frames, one after the other. Out: for each frame, the tensors of its slot.
 
 use gst_video::VideoInfo;
 
 use super::error::InferenceError;
-use super::instance::{Entry, Run};
+use super::instance::{BatchEntry, Run};
 use super::pictures::Pictures;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::Event;
 
-/// A run that takes frames. Dropped before [`run`](Self::run), it leaves their places empty.
+/// A run that collects frames. If it is dropped before [`run`](Self::run), its places in the batch stay empty.
 pub struct FramesRun<'i> {
     pub(super) pictures: &'i mut Pictures,
-    pub(super) entry: Entry<'i>,
+    pub(super) entry: BatchEntry<'i>,
     pub(super) last_run: &'i mut Run,
-    /// The event of the last picture. Those before complete before it, in the same stream.
+    /// The event of the last picture. All pictures are made in one stream, so the earlier ones complete before it.
     pub(super) written: Option<Event>,
-    /// For each frame that is written, as [`Pictures::description`].
+    /// The [`Pictures::description`] for each frame written so far.
     pub(super) descriptions: Vec<Option<gst::Caps>>,
 }
 
 impl FramesRun<'_> {
-    /// The frames that it takes.
+    /// Returns the number of frames that the run takes.
     pub fn capacity(&self) -> usize {
         self.entry.pictures
     }
 
-    /// Makes the next picture of a frame of this format. Returns the bytes that the GPU can read of it, if it is in host
-    /// memory.
+    /// Makes the next picture, from a frame of this format. Afterwards, if the frame is in host memory, the GPU can
+    /// read the returned number of its bytes.
     ///
     /// # Errors
     /// If the frame cannot be scaled.
     ///
     /// # Panics
-    /// After as many as [`capacity`](Self::capacity).
+    /// If [`capacity`](Self::capacity) frames have already been written.
     pub fn write(
         &mut self,
         format: &VideoInfo,
@@ -46,30 +46,31 @@ impl FramesRun<'_> {
         self.pictures.set_frame(format)?;
         let prepared = self.pictures.prepare(frame)?;
         let (input, place) = (self.entry.input, self.entry.first + written);
-        // SAFETY: the input is that of the model, which `pictures` was made for. The places are those of the entry, and its
-        // run begins after `Entry::run` is called.
+        // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry,
+        // and the entry's run does not begin before `BatchEntry::run` is called.
         self.written = unsafe { self.pictures.write(prepared, input, place) }?;
         self.descriptions.push(self.pictures.description());
         Ok(self.pictures.uploaded)
     }
 
-    /// Runs the model, with the frames of other elements. On a GPU the run may still be in progress.
+    /// Runs the model on these frames and on the frames that other elements have added to the batch. On a GPU, the
+    /// run may still be in progress when this function returns.
     ///
     /// # Errors
     /// If the model fails.
     ///
     /// # Panics
-    /// If fewer frames than [`capacity`](Self::capacity) are written.
+    /// If fewer than [`capacity`](Self::capacity) frames have been written.
     pub fn run(&mut self) -> Result<Run, InferenceError> {
         assert_eq!(self.descriptions.len(), self.capacity(), "all places have a frame");
         *self.last_run = self.entry.run(self.written)?;
         Ok(*self.last_run)
     }
 
-    /// Calls `attach` with each tensor of frame number `index`.
+    /// Calls `attach` with each tensor of the frame with number `index`.
     ///
     /// # Errors
-    /// That of `attach`.
+    /// If `attach` returns an error.
     pub fn tensors<E>(
         &self,
         index: usize,

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ONNX Runtime's library: where it is found, and its environment.
+//! Finds and loads ONNX Runtime's library.
 //!
-//! In: the path that the user has set, if any. Out: ONNX Runtime's environment, which sessions are
-//! made in. The library is loaded at run time and once per process, from the first of these:
+//! In: the path that the user has set, if any. Out: ONNX Runtime's environment, in which sessions are created. The
+//! library is loaded at run time, once per process, from the first of these places that has it:
 //!
-//! 1. the path that the user has set: the library, or a folder that has it (also a Python package's);
+//! 1. the path that the user has set: the library itself, or a folder that contains it (for example a Python
+//!    package);
 //! 2. the path in the environment variable `ORT_DYLIB_PATH`;
-//! 3. `libonnxruntime.so` or `libonnxruntime.so.1` as the dynamic loader finds them, else with another
-//!    version in the system's folders of libraries, as Debian's packages have it (`libonnxruntime.so.1.23`);
-//! 4. the Python package `onnxruntime` or `onnxruntime-gpu` in the active virtual environment, the
-//!    user's or the system's folders.
+//! 3. the dynamic loader's search path, for `libonnxruntime.so` or `libonnxruntime.so.1`;
+//! 4. the system's library folders, with any version in the file name, because Debian's packages only install a
+//!    name such as `libonnxruntime.so.1.23`;
+//! 5. the Python package `onnxruntime` or `onnxruntime-gpu` in the active virtual environment, the user's folder,
+//!    or the system's folders.
 
 use std::env;
 use std::error::Error as _;
@@ -23,21 +25,21 @@ use ort::logging::LogLevel;
 
 use super::debug_category::CAT;
 
-/// The environment variable that names the library, as other programs that use the crate `ort` read it.
+/// The environment variable that names the library. Other programs that use the crate `ort` read this variable,
+/// too.
 pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// Why there is no ONNX Runtime.
+/// The reason why ONNX Runtime cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OnnxRuntimeError {
     /// No library was found.
     #[error(
-        "ONNX Runtime's library is not found; install it in a virtual environment of Python \
-         (python3 -m venv onnx && . onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu \
-         for an NVIDIA GPU), or set library or ORT_DYLIB_PATH to libonnxruntime.so unless it is in \
-         one of: {searched}"
+        "ONNX Runtime's library is not found; install it in a Python virtual environment (python3 -m venv onnx && . \
+         onnx/bin/activate && pip install onnxruntime, or onnxruntime-gpu for an NVIDIA GPU), or set library or \
+         ORT_DYLIB_PATH to libonnxruntime.so; these places were searched: {searched}"
     )]
     NotFound {
-        /// Where it was searched for.
+        /// The places that were searched.
         searched: String,
     },
     /// A file is not a usable library.
@@ -47,61 +49,62 @@ pub enum OnnxRuntimeError {
         minor = ort::MINOR_VERSION
     )]
     Unusable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The error of the dynamic loader.
+        /// The dynamic loader's error message.
         problem: String,
     },
-    /// A library is too old.
+    /// The library is too old.
     #[error(
         "ONNX Runtime's library {path:?} has version {version}; install 1.{minor} or later",
         minor = ort::MINOR_VERSION
     )]
     TooOld {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its version.
+        /// The library's version.
         version: String,
     },
-    /// A folder has no library.
+    /// The folder contains no library.
     #[error(
-        "{folder:?} has no libonnxruntime.so, neither itself nor in onnxruntime/capi or capi; set library \
+        "{folder:?} has no libonnxruntime.so, and neither have its subfolders capi and onnxruntime/capi; set library \
          or ORT_DYLIB_PATH to that file or its folder"
     )]
     NoneInFolder {
         /// The folder.
         folder: PathBuf,
     },
-    /// The process uses another library already.
+    /// The process has already loaded another library.
     #[error(
-        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process has \
-         one library; leave the property library unset in it"
+        "the process uses ONNX Runtime from {loaded:?}, so {wanted:?} cannot be loaded: a process can load only one; \
+         leave the property library unset"
     )]
     Other {
-        /// The library that is loaded.
+        /// The path of the loaded library.
         loaded: PathBuf,
-        /// The library that was to be loaded.
+        /// The path of the requested library.
         wanted: PathBuf,
     },
-    /// ONNX Runtime does not start.
+    /// ONNX Runtime cannot be initialized.
     #[error("ONNX Runtime cannot be initialized: {0}")]
     Environment(String),
 }
 
-/// The library that this process uses.
+/// The library that this process has loaded.
 #[derive(Clone)]
 pub struct OnnxRuntime {
-    /// Its path, or its name if the dynamic loader found it.
+    /// The library's path, or its name if the dynamic loader found it.
     pub path: PathBuf,
     /// ONNX Runtime's environment; there is one per process.
     pub environment: Environment,
 }
 
 impl OnnxRuntime {
-    /// The library of this process, loaded if it is not.
+    /// Returns the library that this process has loaded, or loads it.
     ///
     /// # Errors
-    /// If there is none, it is too old or not a library, or `wanted` names another one than the process uses.
+    /// If no library is found, if it is too old or not a library, or if `wanted` names another library than the
+    /// loaded one.
     pub fn load(wanted: Option<&Path>) -> Result<Self, OnnxRuntimeError> {
         static LOADED: Mutex<Option<OnnxRuntime>> = Mutex::new(None);
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,7 +125,7 @@ impl OnnxRuntime {
         Ok(loaded.insert(library).clone())
     }
 
-    /// The first usable library of the usual places.
+    /// Loads the first usable library from the default places.
     fn search() -> Result<Self, OnnxRuntimeError> {
         let names = ["libonnxruntime.so", "libonnxruntime.so.1"].map(PathBuf::from);
         let folders = site_packages();
@@ -134,8 +137,8 @@ impl OnnxRuntime {
             let is_file = path.is_absolute();
             match Self::open(path) {
                 Ok(library) => return Ok(library),
-                // A name that the dynamic loader does not find is no failure; a library that is too old
-                // or damaged is the cause to report if no other is found.
+                // It is normal that the dynamic loader does not know a name. But a library that exists and is too
+                // old or damaged is the error to report, if no other library is found.
                 Err(error @ OnnxRuntimeError::TooOld { .. }) => unusable = Some(error),
                 Err(error) if is_file => unusable = Some(error),
                 Err(_) => {}
@@ -158,13 +161,14 @@ impl OnnxRuntime {
             .with_logger(std::sync::Arc::new(log))
             .build()
             .map_err(|error| OnnxRuntimeError::Environment(error.to_string()))?;
-        // What is logged is decided by GStreamer's debug levels; verbose messages are many per run.
+        // GStreamer's debug levels decide what is logged. Verbose messages are excluded here, because each run
+        // writes many of them.
         environment.set_log_level(LogLevel::Info);
         Ok(Self { path, environment })
     }
 
-    /// Loads the libraries of CUDA and cuDNN that Python packages (`nvidia-*`) provide, since the dynamic
-    /// loader does not search there. Libraries that it finds itself are used if there is no such package.
+    /// Loads the libraries of CUDA and cuDNN from Python packages (`nvidia-*`), where the dynamic loader does not
+    /// search. Without such packages, the dynamic loader finds the libraries itself.
     pub fn preload_cuda(&self) {
         let beside = self.path.ancestors().nth(3).map(Path::to_path_buf);
         let Some(nvidia) = beside
@@ -193,7 +197,7 @@ impl OnnxRuntime {
     }
 }
 
-/// Where systems have libraries.
+/// The folders in which systems install libraries.
 const SYSTEM_FOLDERS: [&str; 4] = [
     "/usr/local/lib",
     #[cfg(target_arch = "aarch64")]
@@ -204,7 +208,7 @@ const SYSTEM_FOLDERS: [&str; 4] = [
     "/usr/lib",
 ];
 
-/// The libraries that ONNX Runtime's CUDA provider needs, each after those that it needs itself.
+/// The libraries that ONNX Runtime's CUDA provider needs. Each one comes after the libraries that it depends on.
 const CUDA_LIBRARIES: [&str; 15] = [
     "libcudart",
     "libnvJitLink",
@@ -229,7 +233,7 @@ impl OnnxRuntimeError {
             LoadDynamicError::BadVersion { version_str, .. } => {
                 return Self::TooOld { path: path.to_owned(), version: version_str };
             }
-            // The loader's own words are the source of the error.
+            // The dynamic loader's message is the source of the error.
             LoadDynamicError::Dlopen { error, .. } => {
                 error.source().map_or_else(|| error.to_string(), ToString::to_string)
             }
@@ -240,13 +244,13 @@ impl OnnxRuntimeError {
     }
 }
 
-/// The library that `ORT_DYLIB_PATH` names.
+/// Returns the library that `ORT_DYLIB_PATH` names.
 fn from_variable() -> Result<Option<PathBuf>, OnnxRuntimeError> {
     let path = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty());
     path.map(|path| library_at(Path::new(&path))).transpose()
 }
 
-/// `path`, or the library in it if it is a folder.
+/// Returns `path`, or the library in it if `path` is a folder.
 fn library_at(path: &Path) -> Result<PathBuf, OnnxRuntimeError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -258,12 +262,12 @@ fn library_at(path: &Path) -> Result<PathBuf, OnnxRuntimeError> {
         .ok_or_else(|| OnnxRuntimeError::NoneInFolder { folder: path.to_owned() })
 }
 
-/// The library of the Python package in `package`.
+/// Returns the library in the Python package at `package`.
 fn in_folder(package: &Path) -> Option<PathBuf> {
     library_in(&package.join("capi"))
 }
 
-/// `libonnxruntime.so` in `folder`, also with a version after its name.
+/// Returns the file `libonnxruntime.so` in `folder`. A version may follow the name.
 fn library_in(folder: &Path) -> Option<PathBuf> {
     let is_library = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -273,7 +277,7 @@ fn library_in(folder: &Path) -> Option<PathBuf> {
     entries(folder).into_iter().find(is_library)
 }
 
-/// The folders in which Python packages are installed, that of the active environment first.
+/// Returns the folders in which Python packages are installed. The active environment comes first.
 fn site_packages() -> Vec<PathBuf> {
     let variable = |name: &str| env::var_os(name).map(PathBuf::from);
     let home = variable("HOME").map(|home| home.join(".local"));
@@ -281,7 +285,7 @@ fn site_packages() -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .chain(["/usr/local", "/usr"].map(PathBuf::from));
-    let of_prefix = |prefix: PathBuf| {
+    let package_folders = |prefix: PathBuf| {
         let versions = entries(&prefix.join("lib")).into_iter().filter(|folder| {
             folder
                 .file_name()
@@ -290,10 +294,10 @@ fn site_packages() -> Vec<PathBuf> {
         });
         versions.flat_map(|folder| ["site-packages", "dist-packages"].map(|name| folder.join(name)))
     };
-    prefixes.flat_map(of_prefix).filter(|folder| folder.is_dir()).collect()
+    prefixes.flat_map(package_folders).filter(|folder| folder.is_dir()).collect()
 }
 
-/// What is in `folder`, sorted by name; nothing if it cannot be read.
+/// Returns the paths in `folder`, sorted by name; none if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let read = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<_> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -305,8 +309,8 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// Passes a message of ONNX Runtime on to GStreamer's debug log. Its warnings are about single nodes of
-/// a model, so they are not warnings of the element.
+/// Writes a message of ONNX Runtime to GStreamer's debug log. ONNX Runtime warns about single nodes of a model, so
+/// its warnings do not become warnings of the element.
 fn log(level: LogLevel, _category: &str, _id: &str, location: &str, message: &str) {
     let level = match level {
         LogLevel::Fatal | LogLevel::Error | LogLevel::Warning => gst::DebugLevel::Info,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a detector with ONNX Runtime: from a video frame to its raw output tensors.
+//! Runs a detector with ONNX Runtime: from a video frame to the model's raw output tensors.
 //!
-//! In: a model file, and frames. Out: the model's outputs as tensors to attach, in the memory of the
-//! processor that ran the model.
+//! In: a model file, and frames. Out: the model's outputs as tensors to attach, in the memory of the processor that
+//! ran the model.
 //!
 //! ```text
 //! frame ─► picture ───────► batch ──► model ─► outputs ─► tensors on the frame's buffer
@@ -11,9 +11,10 @@
 //!          \_______________ by the processor that runs the model ___/
 //! ```
 //!
-//! [`library`] finds ONNX Runtime, [`provider`] makes sessions, [`model`] has a model's inputs and
-//! outputs, [`picture`] and [`pictures`] make its input, [`session`] runs it (`trial` first), [`outputs`] has the memory of its results,
-//! and with [`instance`] several elements share it. `frames_run` is a run for several frames on one buffer.
+//! [`library`] loads ONNX Runtime, [`provider`] creates sessions, and [`model`] describes a model's inputs and
+//! outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs the model, after `trial` has
+//! tried it once; [`outputs`] manages the memory of the results. With [`instance`], several elements share a model.
+//! `frames_run` runs the model on several frames of one buffer.
 
 pub(crate) mod debug_category;
 pub mod error;
@@ -43,33 +44,33 @@ use pictures::Pictures;
 use provider::Provider;
 use session::{InputMemory, OpenModel};
 
-/// What to run.
+/// The model to run, and how to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferenceOptions {
-    /// The elements of one process with the same id share the model.
+    /// The id of the instance. Elements of one process with equal ids share the model.
     pub instance_id: Option<String>,
-    /// ONNX Runtime's library, or a folder that has it; `None` to search.
+    /// ONNX Runtime's library, or a folder that contains it; `None` to search for it.
     pub library: Option<PathBuf>,
     /// The model file.
     pub model: PathBuf,
-    /// What the user sets of the model's input.
+    /// The properties of the model's input that the user has set.
     pub overrides: Overrides,
     /// How frames are fitted into the model's input.
     pub letterbox: Letterbox,
-    /// The names of classes; `None` to take those of the model.
+    /// The names of the classes; `None` to use the names in the model.
     pub labels: Option<Vec<String>>,
-    /// The number of the GPU.
+    /// The index of the GPU.
     pub device: u32,
-    /// Whether runs are CUDA graphs.
+    /// The use of CUDA graphs.
     pub cuda_graph: CudaGraph,
-    /// The number of pictures of a run; `None` for that of the model, or 1 if it has none.
+    /// The number of pictures per run. `None` for the model's batch, or for 1 if the model's batch is dynamic.
     pub batch: Option<usize>,
-    /// How long a picture waits for others of its batch.
+    /// The time that a picture waits for other pictures of its batch.
     pub batch_timeout: Duration,
 }
 
 impl InferenceOptions {
-    /// The properties in which `self` and `other` differ.
+    /// Returns the names of the properties in which `self` and `other` differ.
     fn differing(&self, other: &Self) -> String {
         let (a, b) = (&self.overrides, &other.overrides);
         let differing = [
@@ -94,32 +95,33 @@ impl InferenceOptions {
     }
 }
 
-/// Whether a model on a GPU runs as the launch of a CUDA graph, by which the host submits all its kernels at once.
+/// The use of CUDA graphs on a GPU. With a graph, the host then submits all kernels of a run with a single launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CudaGraph {
-    /// If the model can.
+    /// Use a graph if the model can run as one.
     #[default]
     Auto,
-    /// Or an error.
+    /// Use a graph, or fail.
     On,
-    /// No.
+    /// Do not use a graph.
     Off,
 }
 
-/// A model that runs for an element.
+/// A model that an element runs.
 pub struct Inference {
     pictures: Pictures,
     member: Member,
-    /// Of the last frame.
+    /// The run of the last frame.
     pub last_run: Run,
 }
 
 impl Inference {
-    /// Opens the model on `provider`, and runs it once; or shares it with the elements that have the same
+    /// Opens the model on `provider` and runs it once, or shares it with the elements that have this
     /// [`instance_id`](InferenceOptions::instance_id).
     ///
     /// # Errors
-    /// If the library, the provider, or the model cannot be used, or other elements share it with other options.
+    /// If the library, the provider, or the model cannot be used, or if other elements share the model with other
+    /// options.
     pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
         let member = Member::new(&Instance::open(options, provider)?);
         let OpenModel { model, info, input_device, .. } = member.model();
@@ -127,17 +129,17 @@ impl Inference {
         Ok(Self { pictures, member, last_run: Run::default() })
     }
 
-    /// What is known of the model.
+    /// Returns the properties of the open model.
     pub fn model(&self) -> &OpenModel {
         self.member.model()
     }
 
-    /// The bytes that the last run uploaded.
+    /// Returns the number of bytes that the last run uploaded.
     pub fn uploaded(&self) -> u64 {
         self.pictures.uploaded
     }
 
-    /// Sets the format and size of the following frames.
+    /// Sets the format and size of the frames that follow.
     ///
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
@@ -145,16 +147,18 @@ impl Inference {
         self.pictures.set_frame(frame)
     }
 
-    /// The stream has ended: the batches of other elements do not wait for a frame, until one comes.
+    /// Tells the instance that the stream has ended: other elements' batches do not wait for this element until its
+    /// next frame comes.
     pub fn pause(&self) {
         self.member.pause();
     }
 
-    /// Runs the model on `frame`, with those of other elements, and attaches the outputs: calls `attach` with the frame
-    /// and the tensor of each. On a GPU the run may still be in progress.
+    /// Runs the model on `frame` and on the frames that other elements have added to the batch. Then calls `attach`
+    /// with the frame and each of its output tensors. On a GPU, the run may still be in progress when this function
+    /// returns.
     ///
     /// # Errors
-    /// If the frame cannot be scaled, or the model fails, or that of `attach`.
+    /// If the frame cannot be scaled, the model fails, or `attach` returns an error.
     ///
     /// # Panics
     /// If [`set_frame`](Self::set_frame) was not called before.
@@ -165,18 +169,18 @@ impl Inference {
     ) -> Result<(), InferenceError> {
         let prepared = self.pictures.prepare(frame)?;
         let mut entry = self.member.enter(1)?;
-        // SAFETY: the input is that of the model, which `pictures` was made for. The entry is of this element, and its run
-        // begins after `Entry::run` is called.
+        // SAFETY: `pictures` was made for the model that this input belongs to. The entry belongs to this element,
+        // and its run does not begin before `BatchEntry::run` is called.
         let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
         self.last_run = entry.run(written)?;
         let description = self.pictures.description();
         entry.tensors(0, description.as_ref(), |tensor| attach(frame, tensor))
     }
 
-    /// A run for as many of `wanted` frames as the batch has room for, at least one.
+    /// Starts a run for `wanted` frames, or for as many as the batch has room for, but at least one.
     ///
     /// # Errors
-    /// If the model has failed before.
+    /// If the model has failed.
     #[cfg(feature = "v1_28")]
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
         let Self { pictures, member, last_run } = self;

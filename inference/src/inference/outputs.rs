@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of a model's outputs.
 //!
-//! In: an allocator and the outputs of a model. Out: [`OutputSet`]s, each with memory for the outputs of one
-//! run, in slots: the tensors of one picture of the batch. A set is free again when nothing else has a reference to
-//! its tensors, so nothing is allocated for a frame once there are enough sets.
+//! In: an allocator, and the outputs of a model. Out: [`OutputSet`]s. Each has memory for the outputs of one run,
+//! divided into slots: a slot has the tensors of one picture of the batch. A set is free when nothing else has a
+//! reference to its tensors, and is then used again. So once there are enough sets, frames cause no allocation.
 
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,28 +20,28 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{DeviceBuffer, OwnedEvent};
 
-/// An output with the dimensions that it has in every run.
+/// An output whose dimensions are equal in every run.
 pub struct FixedOutput {
-    /// As the model describes it.
+    /// The model's description of the output.
     pub output: OutputSpec,
-    /// Its dimensions; the first is the number of pictures of a batch, if that is not 1.
+    /// The dimensions of the output. The first one is the number of pictures per batch, unless this number is 1.
     pub shape: Vec<usize>,
 }
 
 impl FixedOutput {
-    /// Allocates memory for the output, which is set to zero.
+    /// Allocates memory for the output, and fills it with zeros.
     ///
     /// # Errors
-    /// If it cannot be allocated.
+    /// If the memory cannot be allocated.
     pub fn allocate(&self, allocator: &Allocator) -> Result<DynTensor, InferenceError> {
         DynTensor::new(allocator, self.output.onnx(), self.shape.as_slice())
             .map_err(InferenceError::session)
     }
 
-    /// Binds `value` as the memory of the output.
+    /// Makes ONNX Runtime write the output to `value`.
     ///
     /// # Errors
-    /// If ONNX Runtime refuses it.
+    /// If ONNX Runtime rejects `value`.
     pub fn bind(
         &self,
         binding: &mut IoBinding,
@@ -50,27 +50,28 @@ impl FixedOutput {
         binding.bind_output(&*self.output.name, value).map_err(InferenceError::session)
     }
 
-    /// Its size in bytes.
+    /// Returns the output's size in bytes.
     pub fn bytes(&self) -> usize {
         let size = self.output.element.size().expect("the type of an output can be read");
         self.shape.iter().product::<usize>() * size
     }
 }
 
-/// The tensors of one picture. The lock is held while they are attached.
+/// The tensors of one picture. The lock is held while they are attached to a frame.
 pub type Slot = Mutex<Vec<NewTensor>>;
 
-/// The memory of an output in a set.
+/// The memory of one output in a set.
 #[derive(Clone)]
 pub enum OutputMemory {
-    /// That of ONNX Runtime's allocator, which it binds.
+    /// Host memory from ONNX Runtime's allocator. ONNX Runtime writes the output to it directly.
     Host(Arc<DynTensor>),
-    /// Not that of ONNX Runtime's allocator: CUDA graphs write to memory which that has given and taken back before.
+    /// Device memory that does not come from ONNX Runtime's allocator. The allocator could hand out memory that it
+    /// has taken back, but to which a captured CUDA graph still writes.
     Device(Arc<DeviceBuffer>),
 }
 
 impl OutputMemory {
-    /// The address of the first byte.
+    /// Returns the address of the first byte.
     pub fn address(&self) -> u64 {
         match self {
             Self::Host(value) => value.data_ptr() as u64,
@@ -81,18 +82,18 @@ impl OutputMemory {
 
 /// Memory for the outputs of one run.
 pub struct OutputSet {
-    /// That of each output.
+    /// The memory of each output.
     pub memory: Vec<OutputMemory>,
-    /// Binds the memory to a session that writes it directly, on the CPU.
+    /// On the CPU: makes a session write its outputs directly to the memory.
     pub binding: Option<IoBinding>,
     /// For each picture of the batch, the outputs as tensors to attach.
     pub slots: Arc<[Slot]>,
-    /// Completes with the last run that writes the set, if that is on a GPU.
+    /// On a GPU: the event that completes when the last run has written the set.
     pub ready: Option<Arc<OwnedEvent>>,
 }
 
 impl OutputSet {
-    /// Allocates the memory of `outputs` for `batch` pictures, and binds it.
+    /// Allocates memory for the `outputs` of `batch` pictures, and binds it.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -107,7 +108,7 @@ impl OutputSet {
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
         let mut memory = Vec::new();
         for fixed in outputs {
-            let of_output = match gpu {
+            let output_memory = match gpu {
                 Some(gpu) => {
                     OutputMemory::Device(Arc::new(DeviceBuffer::new(&gpu.device, fixed.bytes())?))
                 }
@@ -125,7 +126,7 @@ impl OutputSet {
                 shape[0] = 1;
             }
             for (index, slot) in slots.iter_mut().enumerate() {
-                let elements = Elements { memory: of_output.clone(), offset: index * len, len };
+                let elements = Elements { memory: output_memory.clone(), offset: index * len, len };
                 let elements = match (gpu, &ready) {
                     (Some(gpu), Some(ready)) => elements.on_device(gpu, ready),
                     _ => gst::Memory::from_slice(elements),
@@ -136,14 +137,14 @@ impl OutputSet {
                 let tensor = NewTensor::new(&output.id, output.element, &shape, data)?;
                 slot.push(tensor.with_model(model.clone()));
             }
-            memory.push(of_output);
+            memory.push(output_memory);
         }
         let slots = slots.into_iter().map(Mutex::new).collect();
         Ok(Self { memory, binding, slots, ready })
     }
 
-    /// Whether nothing else has a reference to the tensors, so that they may be written again. What readers
-    /// have of the memory is discarded.
+    /// Returns whether nothing else has a reference to the tensors, so that they may be overwritten. If so, the
+    /// copy in host memory that a reader's mapping may have made is discarded.
     pub fn renew(&self) -> bool {
         let renew = |tensor: &mut NewTensor| {
             let Some(data) = tensor.data.get_mut() else {
@@ -161,20 +162,21 @@ impl OutputSet {
     }
 }
 
-/// Whether the buffer has the only reference to its memory.
+/// Returns whether the buffer has the only reference to its memory.
 fn is_sole_owner(buffer: &mut gst::BufferRef) -> bool {
     let memory = buffer.peek_memory(0).as_ptr().cast_mut();
-    // SAFETY: the buffer has a reference to the memory; the count is read atomically, as GStreamer does.
+    // SAFETY: the buffer has a reference to the memory. The reference count is read atomically, as GStreamer itself
+    // reads it.
     let references = unsafe {
         glib::ffi::g_atomic_int_get((&raw const (*memory).mini_object.refcount).cast::<c_int>())
     };
     references == 1
 }
 
-/// The elements of an output for one picture.
+/// One picture's part of an output.
 struct Elements {
     memory: OutputMemory,
-    /// The byte of the first one.
+    /// The offset of the first byte.
     offset: usize,
     len: usize,
 }
@@ -185,8 +187,8 @@ impl Elements {
         // SAFETY: the memory owns a reference to the event.
         let event = unsafe { ready.event() };
         let keep = (self, ready.clone(), gpu.clone());
-        // SAFETY: `keep` owns the memory and the event until the `GstMemory` is freed. The bytes are written
-        // only by runs of a set for which `renew` returned true, and the event is recorded after each.
+        // SAFETY: `keep` owns the memory and the event until the `GstMemory` is freed. Only a run writes the bytes,
+        // only into a set for which `renew` returned true, and the event is recorded after each run.
         unsafe {
             cuda_memory::wrap(&gpu.device, address, len, Some(event), Box::new(move || drop(keep)))
         }
@@ -196,8 +198,8 @@ impl Elements {
 /// The elements in host memory.
 impl AsRef<[u8]> for Elements {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the allocation has `offset + len` initialized bytes (`DynTensor::new` sets them to zero). They are
-        // written only while nothing else has a reference to the `GstMemory` (`renew`).
+        // SAFETY: the allocation has `offset + len` initialized bytes (`DynTensor::new` sets them to zero). They
+        // are only written while nothing else has a reference to the `GstMemory` (see `renew`).
         unsafe {
             let first = (self.memory.address() as *const u8).add(self.offset);
             std::slice::from_raw_parts(first, self.len)

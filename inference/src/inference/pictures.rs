@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An element's frames, as pictures in the memory of a model's input.
+//! Converts an element's frames to pictures in the memory of the model's input.
 //!
-//! In: frames of one format and size, and where a picture of a batch is written. Out: that picture. On a GPU the bytes of
-//! a frame in host memory are copied to pinned memory first, before the element enters a batch, so that other
-//! elements do not wait for that; then a kernel makes the picture, in a stream of the element's own.
+//! In: frames of one format and size, and the address of a picture in a batch. Out: the picture at this address. On
+//! a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
+//! so that other elements do not wait for the copy. Then a kernel makes the picture, in a stream that belongs to
+//! this element alone.
 
 use std::sync::Arc;
 
@@ -18,24 +19,24 @@ use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
 use nmsfilter_core::geometry::{FitRule, Letterbox};
 
-/// Makes pictures of frames.
+/// Converts frames to pictures.
 pub struct Pictures {
     input: InputSpec,
-    /// The description of the model for frames with square pixels. It has the letterbox.
+    /// The model description for frames with square pixels. It includes the letterbox.
     info: ModelInfo,
     table: Table,
-    // Dropped before the memory that its work reads, for which it waits.
+    // This field is dropped before the memory that its GPU work reads; its destructor waits for that work.
     on_gpu: Option<PicturesOnGpu>,
     resamplers: Formats<Resamplers>,
     rows: Rows,
-    /// The bytes that the GPU can read of the last frame, if that is in host memory.
+    /// The number of bytes of the last frame that the GPU can read; 0 unless the frame is in host memory.
     pub uploaded: u64,
 }
 
-/// What makes pictures of frames of one format.
+/// The conversion of frames of one format to pictures.
 struct Resamplers {
     resampler: Resampler,
-    /// The description of the model for these frames; `None` if it is the one for square pixels.
+    /// The model description for these frames; `None` if the description for square pixels applies.
     description: Option<gst::Caps>,
     scratch: Scratch,
     /// `None` if the model's input is in host memory.
@@ -44,17 +45,17 @@ struct Resamplers {
 
 struct PicturesOnGpu {
     gpu: Arc<GpuStream>,
-    /// Two frames' bytes, of which one is written while the kernel reads the other.
+    /// Pinned memory for the bytes of two frames: the host writes one while the kernel reads the other.
     staging: [(Staging, OwnedEvent); 2],
-    /// The last one that was written.
+    /// The index of the one that was written last.
     last: usize,
     /// Completes when a frame in device memory has been read.
     read: OwnedEvent,
 }
 
-/// A frame that can become a picture.
+/// A frame that is ready to become a picture.
 pub enum Prepared<'f> {
-    /// The CPU makes the picture.
+    /// The CPU will make the picture.
     OnHost(&'f gst::BufferRef),
     /// The frame's bytes are in pinned memory.
     Staged(Staged),
@@ -63,8 +64,8 @@ pub enum Prepared<'f> {
 }
 
 impl Pictures {
-    /// For a model with the input `input`, in the memory of `device` or of the host. `info` describes the model, and how
-    /// frames with square pixels are fitted into its input.
+    /// Creates a converter for a model with the input `input`, in the memory of `device`, or of the host if there
+    /// is no device. `info` describes the model, and how frames with square pixels are fitted into its input.
     ///
     /// # Errors
     /// If the GPU fails.
@@ -99,7 +100,8 @@ impl Pictures {
         })
     }
 
-    /// Sets the format and size of the following frames. Does not allocate if frames of the same have been set before.
+    /// Sets the format and size of the frames that follow. Nothing is allocated if this format and size were set
+    /// before.
     ///
     /// # Errors
     /// If frames of this format cannot be converted, or the GPU fails.
@@ -111,7 +113,7 @@ impl Pictures {
             let on_gpu = match on_gpu {
                 None => None,
                 Some(on_gpu) => {
-                    // Work that reads the memory of earlier ones.
+                    // Wait for work that reads memory of earlier formats, which may be freed now.
                     on_gpu.gpu.stream.synchronize()?;
                     Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
                 }
@@ -120,8 +122,8 @@ impl Pictures {
         })
     }
 
-    /// The description of the model for frames of the format that was set, if their pixels are not square and the
-    /// letterbox depends on that.
+    /// Returns the model description for frames of the current format. `None` if the description for square pixels
+    /// applies: the pixels are square, or there is no letterbox.
     ///
     /// # Panics
     /// If [`set_frame`](Self::set_frame) was not called before.
@@ -129,7 +131,7 @@ impl Pictures {
         self.resamplers.current().expect("the format of frames is set").description.clone()
     }
 
-    /// Reads the frame, as far as that needs no memory for the picture.
+    /// Performs the part of the work that does not need the memory of the picture.
     ///
     /// # Errors
     /// If the frame cannot be read.
@@ -158,16 +160,16 @@ impl Pictures {
         Ok(Prepared::Staged(staged))
     }
 
-    /// Makes picture number `index` of the input `input`. On a GPU the work is submitted, and the event is returned with
-    /// which it completes; the event exists as long as `self`.
+    /// Makes the picture with number `index` of the input `input`. On a GPU, the work is only submitted; the
+    /// returned event marks its completion, and exists as long as `self`.
     ///
     /// # Errors
     /// If the frame cannot be read, or the GPU fails.
     ///
     /// # Safety
-    /// `input` must be memory of the model's input, with room for the picture, on the device that `new` was given, or
-    /// the host. Nothing else may access the picture's part from when `input` is free until the run for which it is
-    /// written.
+    /// `input` must be memory for the model's input, on the device that `new` was given, or on the host; and it
+    /// must have room for the picture. Nothing else may access the picture's part of this memory from the time when
+    /// `input` is free until the run for which the picture is written.
     pub unsafe fn write(
         &mut self,
         prepared: Prepared<'_>,
@@ -180,7 +182,7 @@ impl Pictures {
         let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         let frame = match (&mut self.on_gpu, to_device, prepared) {
             (Some(on_gpu), Some(to_device), prepared) => {
-                // SAFETY: as the caller guarantees.
+                // SAFETY: the caller guarantees these conditions.
                 return unsafe { on_gpu.write(to_device, prepared, input.free, address) }.map(Some);
             }
             (_, _, Prepared::OnHost(frame)) => frame,
@@ -196,8 +198,8 @@ impl Pictures {
     }
 }
 
-/// How frames are fitted into the model's input, and the description of the model that says so, if it is another than
-/// `info`.
+/// Determines how frames are fitted into the model's input. Also returns the model description that states this, if
+/// it differs from `info`.
 fn fit_rule(
     info: &ModelInfo,
     frame: &gst_video::VideoInfo,
@@ -214,7 +216,7 @@ fn fit_rule(
 
 impl PicturesOnGpu {
     /// # Safety
-    /// As for [`Pictures::write`].
+    /// See [`Pictures::write`].
     unsafe fn write(
         &mut self,
         resampler: &GpuResampler,
@@ -228,14 +230,15 @@ impl PicturesOnGpu {
         let read = match prepared {
             Prepared::Staged(staged) => {
                 let read = &self.staging[self.last].1;
-                // SAFETY: the caller guarantees the output; the staging memory is written after `read` only.
+                // SAFETY: the caller guarantees the output. The staging memory is not written before `read` has
+                // completed.
                 unsafe { resampler.resample(&staged, address, read) }?;
                 read
             }
             Prepared::OnDevice(frame) => {
                 // SAFETY: the caller guarantees the output, and the frame exists until `read` has completed.
                 unsafe { resampler.resample_on_device(&frame, address, &self.read) }?;
-                // Its memory may be written again as soon as the buffer has left the element.
+                // Wait, because the frame's memory may be overwritten as soon as the buffer has left the element.
                 self.read.synchronize()?;
                 drop(frame);
                 &self.read
@@ -249,7 +252,7 @@ impl PicturesOnGpu {
 
 impl Drop for PicturesOnGpu {
     fn drop(&mut self) {
-        // A kernel may read the staging memory.
+        // Wait, because a kernel may still be reading the staging memory.
         let _ = self.gpu.stream.synchronize();
     }
 }

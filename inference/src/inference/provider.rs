@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Execution providers: the processor that runs a model.
+//! Execution providers: the processors that can run a model.
 //!
-//! In: the provider that the user wants, and a GPU. Out: a session of ONNX Runtime.
+//! In: the provider that the user wants, and a GPU. Out: an ONNX Runtime session.
 //!
-//! | wanted | used | nodes of the model that it does not support |
+//! | wanted | used | nodes of the model that the provider does not support |
 //! | --- | --- | --- |
 //! | `auto` | `cuda`, else `cpu` with the reason in the log | |
 //! | `cpu` | `cpu` | |
 //! | `cuda` | `cuda`, or an error | run on the CPU |
 //! | `tensorrt` | `tensorrt`, or an error | run on `cuda`, else on the CPU |
 //!
-//! `auto` does not use TensorRT, because it takes minutes to prepare a model at the first start.
+//! `auto` does not use TensorRT, because TensorRT takes minutes to prepare a model at the first start.
 
 use std::path::Path;
 use std::ptr::null;
@@ -30,14 +30,14 @@ use nmsfilter_core::device::{Device, Stream};
 pub enum Provider {
     /// The CPU.
     Cpu,
-    /// An NVIDIA GPU, by CUDA and cuDNN.
+    /// An NVIDIA GPU with CUDA and cuDNN.
     Cuda,
-    /// An NVIDIA GPU, by TensorRT.
+    /// An NVIDIA GPU with TensorRT.
     TensorRt,
 }
 
 impl Provider {
-    /// The value of the property `provider`.
+    /// Returns the provider's value of the property `provider`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -49,9 +49,9 @@ impl Provider {
 
 /// A model to open.
 pub struct ModelFile<'f> {
-    /// Its path.
+    /// The path of the file.
     pub path: &'f Path,
-    /// What is opened in place of the file's contents.
+    /// The bytes to open instead of the file's content.
     pub changed: Option<Vec<u8>>,
 }
 
@@ -63,12 +63,12 @@ pub fn open_on_cpu(library: &OnnxRuntime, file: &ModelFile<'_>) -> Result<Sessio
     open(library, file, Provider::Cpu, &[])
 }
 
-/// Opens the model on a GPU. All work is submitted to `stream`; with `has_graph`, which only CUDA has, as the
-/// launch of a CUDA graph.
+/// Opens the model on a GPU. All work is submitted to `stream`. With `has_graph`, each run is the launch of a CUDA
+/// graph; only the CUDA provider supports this.
 ///
 /// # Errors
-/// If the library has no such provider, the provider cannot be used on this machine, or the file is not
-/// a model; with `has_graph`, if a node of the model runs on the CPU.
+/// If the library does not have the provider, if the provider cannot be used on this machine, or if the file is not
+/// a model. With `has_graph`, also if a node of the model runs on the CPU.
 pub fn open_on_gpu(
     library: &OnnxRuntime,
     file: &ModelFile<'_>,
@@ -81,8 +81,8 @@ pub fn open_on_gpu(
     let handle = stream.stream.as_raw().cast();
     // SAFETY: the stream exists until the session is dropped (`Inference` drops the session first).
     let cuda = unsafe { ep::CUDA::default().with_device_id(ordinal).with_compute_stream(handle) };
-    // The default search measures all algorithms in the first run, which takes seconds, and its choice
-    // can differ from run to run.
+    // By default the first run measures all algorithms, which takes seconds, and the choice can differ from one run
+    // to the next.
     let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
     require::<ep::CUDA>(provider)?;
     let cuda = cuda.with_cuda_graph(has_graph).build().error_on_failure();
@@ -96,8 +96,10 @@ pub fn open_on_gpu(
     open(library, file, provider, &[tensorrt.build().error_on_failure(), cuda])
 }
 
+/// Checks that the library was built with the provider `E`.
+///
 /// # Errors
-/// If the library was built without the provider `E`.
+/// If it was not.
 fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceError> {
     match E::is_available() {
         Ok(true) => Ok(()),
@@ -133,12 +135,12 @@ fn open(
     session.map_err(|error| InferenceError::model(file.path, &error))
 }
 
-/// The entry of a session's configuration that names the folder of a model's weights, if they are files of their own and the
-/// model is opened from memory.
+/// The key of a session's configuration that names the folder of a model's weights. It is needed if the weights are
+/// in separate files and the model is opened from memory.
 const WEIGHTS_FOLDER: &str = "session.model_external_initializers_file_folder_path";
 
-/// Whether the model's input is read in host memory, because the provider has no kernel for the node that
-/// reads it. ONNX Runtime would copy an input in device memory only once, when it is bound.
+/// Returns whether the model's input is read in host memory. This happens if the provider has no kernel for the
+/// node that reads the input. ONNX Runtime would then copy an input in device memory only once, when it is bound.
 ///
 /// # Errors
 /// If ONNX Runtime reports an error.
@@ -158,10 +160,11 @@ pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
     Ok(device == OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU)
 }
 
-/// A stream of a GPU, with which the sessions, the pixels and the outputs of one element are in order.
+/// A stream of a GPU. Work of one element's session, pictures and outputs runs in the order in which it is
+/// submitted to the stream.
 pub struct GpuStream {
     /// The GPU.
     pub device: Arc<Device>,
-    /// Its stream.
+    /// The stream.
     pub stream: Stream,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A session of ONNX Runtime that runs batches of pictures.
+//! An ONNX Runtime session that runs batches of pictures.
 //!
 //! In: a model, a provider, and pictures in the memory of [`IoBuffers`]. Out: the outputs, in an [`OutputSet`].
 //!
@@ -9,11 +9,13 @@
 //!             buffers 1: input ─► model ─► outputs ─┘
 //! ```
 //!
-//! On a GPU there are two of them, so that pictures of the next run are made while the model runs. Their addresses
-//! never change, so the model runs as one of two CUDA graphs, both captured when the session is opened, and compared with
-//! a run without a graph. ONNX Runtime keeps graphs by thread: all methods must be called on the thread that opened the
-//! session. The calling thread does not wait: the memory of the tensors has an event, for which readers wait. On the CPU
-//! there is one, and the model writes the set itself.
+//! On a GPU there are two [`IoBuffers`], so that the pictures of the next run are made while the model runs. Their
+//! addresses never change, so each can have a CUDA graph. Both graphs are captured when the session is opened, and
+//! their results are compared with the results of a run without a graph. ONNX Runtime stores graphs per thread: all
+//! methods must be called on the thread that opened the session. The calling thread does not wait for a run: the
+//! memory of the tensors has an event, for which readers wait.
+//!
+//! On the CPU there is a single [`IoBuffers`], and the model writes the outputs directly to the set.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,59 +37,59 @@ use super::trial::{GRAPH_ID, Sample, Trial, run_error};
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
-/// What is known of an open model.
+/// The properties of an open model.
 #[derive(Clone)]
 pub struct OpenModel {
     /// The model's inputs and outputs.
     pub model: Model,
     /// The description of the model that is attached to the tensors.
     pub info: ModelInfo,
-    /// What runs it.
+    /// The provider that runs the model.
     pub provider: Provider,
     /// The path of ONNX Runtime's library.
     pub library: PathBuf,
-    /// Whether each run is the launch of a CUDA graph.
+    /// True if each run is the launch of a CUDA graph.
     pub has_graph: bool,
-    /// The GPU, if its memory has the model's input.
+    /// The GPU whose memory contains the model's input; `None` if the input is in host memory.
     pub input_device: Option<Arc<Device>>,
 }
 
-/// A model that runs, on the thread that opened it.
+/// A model that is ready to run, on the thread that opened it.
 pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
     buffers: Vec<IoBuffers>,
     outputs: Vec<FixedOutput>,
-    /// The description of the model, as caps.
+    /// The model description as caps.
     description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
-    /// What is known of it.
+    /// The properties of the model.
     pub model: OpenModel,
 }
 
-/// The memory that the model reads and writes, at addresses that never change.
+/// The memory that the model reads and writes. Its addresses never change.
 pub struct IoBuffers {
     /// The pictures.
     input: DynTensor,
     on_gpu: Option<GpuBuffers>,
 }
 
-/// The parts of them on a GPU.
+/// The parts of [`IoBuffers`] that only exist on a GPU.
 struct GpuBuffers {
     binding: IoBinding,
     outputs: Vec<DynTensor>,
-    /// With a CUDA graph, names that of the buffers.
+    /// Selects the CUDA graph of these buffers, if there is one.
     run_options: RunOptions<NoSelectedOutputs>,
     began: OwnedEvent,
     ended: OwnedEvent,
 }
 
-/// Where pictures of the next run are written.
+/// The memory for the pictures of a run.
 #[derive(Clone, Copy)]
 pub struct InputMemory {
     /// The address of the first picture.
     pub address: u64,
-    /// Completes when the memory may be written, if that is on a GPU. The event exists as long as the session.
+    /// On a GPU, the event that completes when the memory may be written. It exists as long as the session.
     pub free: Option<Event>,
 }
 
@@ -110,7 +112,8 @@ impl ModelSession {
                 let device = Device::open(options.device).map_err(|problem| {
                     InferenceError::NoGpu { provider: provider.name(), problem }
                 })?;
-                // Another model's thread may capture its graph while ONNX Runtime allocates in this one.
+                // While ONNX Runtime allocates memory in this thread, another model's thread may be capturing its
+                // graph.
                 device.relax_capture_mode();
                 let stream = Stream::new(&device)?;
                 Some(Arc::new(GpuStream { device, stream }))
@@ -192,10 +195,10 @@ impl ModelSession {
         Ok(session)
     }
 
-    /// Captures the graphs, and checks that they give what a run without one gives.
+    /// Captures the graphs, and checks that they give the results of a run without a graph.
     ///
     /// # Errors
-    /// If ONNX Runtime cannot capture the model, or they do not.
+    /// If ONNX Runtime cannot capture the model, or if the results differ.
     fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
         let gpu = self.gpu.clone().expect("it is on the GPU");
         let count = self.buffers.len();
@@ -207,11 +210,11 @@ impl ModelSession {
             let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
             for (number, (fixed, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate() {
                 let mut bytes = vec![0; fixed.bytes()];
-                // SAFETY: the output has as many bytes, in the memory of the GPU.
+                // SAFETY: the output has this many bytes, in the memory of the GPU.
                 unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
                 if !sample.is_output(number, fixed, &bytes) {
                     let name = &fixed.output.name;
-                    let problem = format!("the output {name} is another one with a CUDA graph");
+                    let problem = format!("the output {name} is different with a CUDA graph");
                     return Err(InferenceError::Session(problem));
                 }
             }
@@ -219,7 +222,7 @@ impl ModelSession {
         Ok(())
     }
 
-    /// Writes the pictures of the sample to the buffers `index`.
+    /// Writes the sample's pictures to the buffers with this index.
     fn write_input(
         &mut self,
         index: usize,
@@ -228,25 +231,25 @@ impl ModelSession {
     ) -> Result<(), InferenceError> {
         let spec = &self.model.model.input;
         let len = spec.bytes() * spec.batch;
-        // SAFETY: the sample has as many bytes, in host memory.
+        // SAFETY: the sample has this many bytes, in host memory.
         let pictures =
             unsafe { std::slice::from_raw_parts(sample.input.data_ptr().cast::<u8>(), len) };
         let to = self.buffers[index].input.data_ptr_mut();
         match &self.model.input_device {
-            // SAFETY: the input has as many bytes, in the memory of the GPU, and lives as long as the stream.
+            // SAFETY: the input has this many bytes, in the memory of the GPU, and lives as long as the stream.
             Some(_) => unsafe { gpu.stream.write(pictures, to as u64) }?,
-            // SAFETY: the input has as many bytes, in host memory that no run reads.
+            // SAFETY: the input has this many bytes, in host memory that no run is reading.
             None => unsafe { to.cast::<u8>().copy_from(pictures.as_ptr(), len) },
         }
         Ok(())
     }
 
-    /// How many runs can have their pictures in memory at the same time.
+    /// Returns the number of runs whose pictures can be in memory at one time.
     pub fn buffer_count(&self) -> usize {
         self.buffers.len()
     }
 
-    /// Where the pictures of the next run on the buffers of this index are written.
+    /// Returns the memory for the pictures of the next run on the buffers with this index.
     pub fn input(&mut self, index: usize) -> InputMemory {
         let buffers = &mut self.buffers[index];
         // SAFETY: the buffers exist as long as the session.
@@ -254,10 +257,10 @@ impl ModelSession {
         InputMemory { address: buffers.input.data_ptr_mut() as u64, free }
     }
 
-    /// Allocates a set.
+    /// Allocates an output set.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If there is not enough memory.
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
         let binding = match self.gpu {
             Some(_) => None,
@@ -272,8 +275,9 @@ impl ModelSession {
         OutputSet::new(binding, batch, &self.outputs, &self.description, self.gpu.as_ref())
     }
 
-    /// Runs the model on the pictures in the buffers `index`, and writes `set`. On a GPU the work is submitted; it begins after
-    /// `written`, the events of the pictures. Returns the time that an earlier run took on the GPU, if that is known.
+    /// Runs the model on the pictures in the buffers with this index, and writes the outputs to `set`. On a GPU,
+    /// the work is only submitted; it begins after the pictures' events, `written`, have completed. Returns the
+    /// time that an earlier run took on the GPU, if it is known.
     ///
     /// # Errors
     /// If the model or the GPU fails.
@@ -299,8 +303,8 @@ impl ModelSession {
         for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
             let rows = |address: u64| DeviceRows { address, pitch: fixed.bytes() };
             let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
-            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the next
-            // run on the buffers is later in the stream.
+            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
+            // next run on these buffers comes later in the stream.
             unsafe { gpu.stream.copy_rows(from, to, fixed.bytes(), 1) }?;
         }
         gpu.stream.record(&on_gpu.ended)?;
@@ -319,7 +323,7 @@ impl ModelSession {
 }
 
 impl GpuBuffers {
-    /// Binds `input`, and memory for `outputs`.
+    /// Binds `input`, and allocates and binds memory for `outputs`.
     fn new(
         session: &Session,
         gpu: &GpuStream,
@@ -337,7 +341,7 @@ impl GpuBuffers {
             values.push(value);
         }
         let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
-        // The event of an output marks when it may be read.
+        // There is no need to wait for the device after a run: an event marks when the outputs may be read.
         run_options.disable_device_sync().map_err(InferenceError::session)?;
         if let Some(graph) = graph {
             run_options.set(GRAPH_ID, graph.to_string()).map_err(InferenceError::session)?;
@@ -350,7 +354,7 @@ impl GpuBuffers {
 
 impl Drop for ModelSession {
     fn drop(&mut self) {
-        // Work that reads or writes the memory of the session.
+        // Wait for work that reads or writes the session's memory.
         if let Some(gpu) = &self.gpu
             && let Err(error) = gpu.stream.synchronize()
         {
@@ -359,7 +363,7 @@ impl Drop for ModelSession {
     }
 }
 
-/// The model at `path`, if need be with another batch.
+/// Returns the model at `path`, with its batch size changed if necessary.
 fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, InferenceError> {
     let changed = match batch {
         Some(batch) if batch > 1 => {
@@ -374,8 +378,10 @@ fn with_batch(path: &Path, batch: Option<usize>) -> Result<ModelFile<'_>, Infere
     Ok(ModelFile { path, changed })
 }
 
+/// Checks that `path` is a regular file that may be read. ONNX Runtime's own messages do not say this.
+///
 /// # Errors
-/// If `path` is not a regular file that may be read; ONNX Runtime's own messages do not say that.
+/// If it is not.
 fn check_file(path: &Path) -> Result<(), InferenceError> {
     let problem = match path.metadata() {
         Ok(metadata) if metadata.is_file() => match File::open(path) {

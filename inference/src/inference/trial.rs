@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of a model when it is opened.
+//! Runs a model on trial when it is opened.
 //!
-//! In: a session. Out: the dimensions of its outputs, which models often have in part only; and whether a model whose
-//! batch was changed computes each picture by itself.
+//! In: a session. Out: the dimensions of the outputs, which many models do not state completely. For a model whose
+//! batch size was changed, also checks that each picture's outputs do not depend on the other pictures.
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{RunOptions, Session, SessionOutputs};
@@ -19,22 +19,25 @@ use nmsfilter_core::tensor::ElementType;
 pub struct Trial<'s> {
     /// The session.
     pub session: &'s mut Session,
-    /// Its inputs and outputs.
+    /// The model's inputs and outputs.
     pub model: &'s Model,
-    /// What runs it.
+    /// The provider that runs the model.
     pub provider: Provider,
 }
 
 impl Trial<'_> {
-    /// The outputs that have the same dimensions in every run, by a run with `input`.
+    /// Runs the model on `input`, and returns the outputs whose dimensions are equal in every run.
     ///
     /// # Errors
-    /// If the model fails, or an output that is needed depends on the picture, or is not of each picture.
+    /// If the model fails, if the dimensions of a required output depend on the picture, or if a required output
+    /// does not have a part per picture.
     pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<FixedOutput>, InferenceError> {
         let model = self.model;
         let outputs = self.run(input, |values| {
-            let of_run = |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
-            let outputs = model.outputs.iter().filter_map(|output| of_run(output).transpose());
+            let fixed_output =
+                |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
+            let outputs =
+                model.outputs.iter().filter_map(|output| fixed_output(output).transpose());
             outputs.collect::<Result<Vec<_>, _>>()
         })??;
         match (&outputs[..], &model.outputs[..]) {
@@ -43,26 +46,27 @@ impl Trial<'_> {
         }
     }
 
-    /// Checks that the outputs of a picture do not depend on its place in the batch, and on the other pictures, by two runs
-    /// in which it has other places, beside other pictures.
+    /// Checks that a picture's outputs depend neither on its place in the batch nor on the other pictures. The
+    /// model is run twice, with the picture in different places and beside different pictures.
     ///
     /// # Errors
-    /// If the model fails, or they do.
+    /// If the model fails, or if the outputs depend on one of these.
     pub fn check_batch(&mut self, outputs: &[FixedOutput]) -> Result<(), InferenceError> {
         let batch = self.model.input.batch;
-        let mut of_run = |run: usize| {
-            // Picture 0 is in place 0, then in place 1; all others are different.
+        let mut sample_of_run = |run: usize| {
+            // Picture 0 is in place 0 of the first run, and in place 1 of the second run. No other picture occurs
+            // twice.
             let number = |place| if place == run { 0 } else { 1 + place + run * batch };
             self.sample(outputs, number)
         };
-        let (first, second) = (of_run(0)?, of_run(1)?);
+        let (first, second) = (sample_of_run(0)?, sample_of_run(1)?);
         for (index, fixed) in outputs.iter().enumerate() {
-            let of_picture = |sample: &Sample, place: usize| {
+            let picture_numbers = |sample: &Sample, place: usize| {
                 let numbers = &sample.outputs[index];
                 let len = numbers.len() / batch;
                 numbers[place * len..][..len].to_vec()
             };
-            if !are_close(&of_picture(&first, 0), &of_picture(&second, 1)) {
+            if !are_close(&picture_numbers(&first, 0), &picture_numbers(&second, 1)) {
                 let problem = format!(
                     "the output {} of a picture depends on the other pictures of the batch",
                     fixed.output.name
@@ -73,7 +77,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Runs the model on noise: on picture `number(place)` in each place of the batch.
+    /// Runs the model on noise. Each `place` of the batch gets the picture with the number `number(place)`.
     ///
     /// # Errors
     /// If the model fails.
@@ -89,14 +93,15 @@ impl Trial<'_> {
             self.write_noise(&mut input, place, number(place) as u64);
         }
         let outputs = self.run(&input, |values| {
-            let of_run =
+            let output_numbers =
                 |fixed: &FixedOutput| numbers(fixed, bytes(fixed, &values[&*fixed.output.name]));
-            outputs.iter().map(of_run).collect()
+            outputs.iter().map(output_numbers).collect()
         })?;
         Ok(Sample { input, outputs })
     }
 
-    /// Runs the model on `input`, without a CUDA graph. Returns the result of `read` for the outputs in host memory.
+    /// Runs the model on `input`, without a CUDA graph. Returns the result of `read`, which gets the outputs in
+    /// host memory.
     fn run<R>(
         &mut self,
         input: &DynTensor,
@@ -117,11 +122,11 @@ impl Trial<'_> {
         values.map(|values| read(&values)).map_err(|error| run_error(provider, &[], &error))
     }
 
-    /// Writes picture `number`, of noise, to a place in the batch.
+    /// Fills a place of the batch with noise: the picture with this number.
     fn write_noise(&self, input: &mut DynTensor, place: usize, number: u64) {
         let spec = &self.model.input;
         let bytes = spec.bytes();
-        // SAFETY: the input is a tensor of the model's batch in host memory.
+        // SAFETY: the input is a tensor in host memory, with all pictures of the model's batch.
         let picture = unsafe {
             let first = input.data_ptr_mut().cast::<u8>().add(place * bytes);
             std::slice::from_raw_parts_mut(first, bytes)
@@ -150,7 +155,8 @@ impl Trial<'_> {
     }
 }
 
-/// The output with these dimensions in a run; `None` if it is not attached.
+/// Checks the dimensions that an output had in a run, and returns the output with these dimensions; `None` if the
+/// output is left out.
 fn fix(
     model: &Model,
     output: &OutputSpec,
@@ -158,7 +164,7 @@ fn fix(
 ) -> Result<Option<FixedOutput>, InferenceError> {
     let sides: Vec<usize> = shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
     let batch = model.input.batch;
-    // The first dimension is the batch.
+    // The first dimension is the batch size.
     let is_same =
         |(index, (&dim, &side)): (usize, (&i64, &usize))| dim >= 0 || (index == 0 && side == batch);
     let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
@@ -181,31 +187,32 @@ fn fix(
     }
 }
 
-/// A batch of pictures of noise, and what the model makes of it.
+/// A batch of noise pictures, and the model's outputs for it.
 pub struct Sample {
     /// The pictures, in host memory.
     pub input: DynTensor,
-    /// The numbers of each output of a floating-point type, of the others none.
+    /// The numbers of each output with a floating-point type; empty for other outputs.
     outputs: Vec<Vec<f32>>,
 }
 
 impl Sample {
-    /// Whether output number `index` has these bytes in another run on the pictures, but for rounding.
+    /// Returns whether an output has these bytes in another run on the pictures, apart from rounding errors.
+    /// `index` is the number of the output.
     pub fn is_output(&self, index: usize, fixed: &FixedOutput, bytes: &[u8]) -> bool {
         are_close(&self.outputs[index], &numbers(fixed, bytes))
     }
 }
 
-/// The bytes of an output in host memory.
+/// Returns the bytes of an output in host memory.
 fn bytes<'v>(fixed: &FixedOutput, value: &'v DynValue) -> &'v [u8] {
     let Ok(tensor) = value.view().downcast::<DynTensorValueType>() else {
         return &[];
     };
-    // SAFETY: the output has as many bytes, in host memory, as long as `value` exists.
+    // SAFETY: the output has this many bytes, in host memory, as long as `value` exists.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), fixed.bytes()) }
 }
 
-/// The numbers of an output of a floating-point type; of another type none.
+/// Returns the numbers of an output with a floating-point type; nothing for other types.
 fn numbers(fixed: &FixedOutput, bytes: &[u8]) -> Vec<f32> {
     let (singles, halves) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
     match fixed.output.element {
@@ -217,7 +224,8 @@ fn numbers(fixed: &FixedOutput, bytes: &[u8]) -> Vec<f32> {
     }
 }
 
-/// Whether numbers of two runs are equal but for rounding: kernels can add in another order at another place.
+/// Returns whether the numbers of two runs are equal apart from rounding errors: a kernel may add numbers in a
+/// different order for a different place in the batch.
 fn are_close(a: &[f32], b: &[f32]) -> bool {
     let finite = a.iter().chain(b).filter(|number| number.is_finite());
     let scale = finite.fold(0.0f32, |max, number| max.max(number.abs()));
@@ -226,7 +234,8 @@ fn are_close(a: &[f32], b: &[f32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(is_close)
 }
 
-/// The entry of a run's configuration that names the CUDA graph to capture and to launch. "-1": none.
+/// The key of a run's configuration that selects the CUDA graph to capture and to launch. The value "-1" selects no
+/// graph.
 pub const GRAPH_ID: &str = "gpu_graph_id";
 
 fn varying(output: &OutputSpec) -> InferenceError {
@@ -234,7 +243,8 @@ fn varying(output: &OutputSpec) -> InferenceError {
     ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
 }
 
-/// A failed run. ONNX Runtime refuses memory of other dimensions than an output has.
+/// Creates the error for a failed run. If ONNX Runtime rejects the memory of an output because of its dimensions,
+/// the error says that the output's dimensions vary.
 pub fn run_error(
     provider: Provider,
     outputs: &[FixedOutput],

@@ -37,28 +37,28 @@ pub struct DetectionJson {
     #[property(
         name = "source", get, set, type = Option<String>, member = source,
         nick = "Source",
-        blurb = "Text that each line has as its source, such as the URI of the camera (unset: lines have no source)",
+        blurb = "Text for the field source of each line, such as the URI of the camera (unset: lines have no source)",
         mutable_ready
     )]
     #[property(
         name = "tags", get, set, type = Option<String>, member = tags,
         nick = "Tags",
-        blurb = "JSON object that each line has as its tags (unset or empty: lines have no tags)",
+        blurb = "JSON object for the field tags of each line (unset or empty: lines have no tags)",
         mutable_ready
     )]
     #[property(
         name = "add-empty-results", get, set, type = bool, member = add_empty_results,
         default = Settings::default().add_empty_results,
         nick = "Add empty results",
-        blurb = "Whether frames without detections have a line, and in the line of a batch an entry",
+        blurb = "Whether a frame without detections has a line, or an entry in the line of its batch",
         mutable_ready
     )]
     #[property(
         name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
         nick = "DeepStream version",
-        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; an error if they have \
-                 other sizes (unset: what DeepStream's libraries report, or for an unknown version that of the \
-                 same sizes)",
+        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; other sizes of structures \
+                 are an error (unset: the version that DeepStream's libraries report or, if that is unknown, a known \
+                 version with structures of equal sizes)",
         mutable_ready
     )]
     settings: Mutex<Settings>,
@@ -66,7 +66,7 @@ pub struct DetectionJson {
     state: Mutex<Option<State>>,
 }
 
-/// What exists from start to stop.
+/// The data that exists from start to stop.
 #[derive(Debug)]
 struct State {
     source: Option<String>,
@@ -74,16 +74,16 @@ struct State {
     add_empty_results: bool,
     /// `None` before caps.
     caps: Option<FrameCaps>,
-    /// Number of buffers that came, with and without a line.
+    /// The number of buffers so far, with and without a line.
     frames: u64,
     detections: Detections,
-    /// Whether a frame has come with tensors and without detections.
+    /// True if any frame so far had tensors but no detections.
     had_tensors: bool,
     /// The text of the last line.
     text: Vec<u8>,
 }
 
-/// Why a frame has no line.
+/// The reason why no line can be written for a frame.
 #[derive(Debug, thiserror::Error)]
 enum FrameError {
     #[error(transparent)]
@@ -110,7 +110,7 @@ impl State {
         })
     }
 
-    /// The line of a frame, or of a batch; `None` if it has none.
+    /// Returns the line for a frame or a batch, or `None` if a frame without detections gets no line.
     fn line(
         &mut self,
         frame: &gst::BufferRef,
@@ -138,7 +138,7 @@ impl State {
         line.write(&self.detections, &mut self.text)?;
         let mut buffer = gst::Buffer::with_size(self.text.len())?;
         let new = buffer.get_mut().expect("the buffer is new");
-        // The buffer is as large as the text.
+        // This cannot fail, because the buffer is as large as the text.
         let _ = new.copy_from_slice(0, &self.text);
         frame.copy_into(new, gst::BufferCopyFlags::TIMESTAMPS, ..)?;
         new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// The stream time of a frame in nanoseconds, as `gvametaconvert` has it.
+/// Returns the stream time of a frame in nanoseconds, the timestamp that `gvametaconvert` also writes.
 fn timestamp(frame: &gst::BufferRef, segment: &gst::Segment) -> Option<u64> {
     let pts = frame.pts()?;
     let time = match segment.downcast_ref::<gst::ClockTime>() {
@@ -188,8 +188,8 @@ impl ElementImpl for DetectionJson {
             gst::subclass::ElementMetadata::new(
                 "JSON of detections",
                 "Converter/Metadata/Video",
-                "Makes one line of JSON of the regions of interest, analytics objects and DeepStream's objects on \
-                 each video frame, with the fields of DL Streamer's gvametaconvert",
+                "Writes the regions of interest, analytics objects and DeepStream objects on each video frame as one \
+                 line of JSON, with the fields of DL Streamer's gvametaconvert",
                 "The nmsfilter authors",
             )
         });
@@ -256,7 +256,7 @@ impl BaseTransformImpl for DetectionJson {
         Ok(())
     }
 
-    /// Any memory and any position of pixels, since they are not accessed.
+    /// Proposes any kind of memory and any layout of pixels, because the element does not read them.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
@@ -278,7 +278,7 @@ impl BaseTransformImpl for DetectionJson {
             }
             None => return Err(gst::FlowError::Flushing),
         };
-        // No lock is held while a message is posted.
+        // No lock may be held while a message is posted.
         if has_first_tensors && !undecoded::has_decoder(self.obj().upcast_ref()) {
             gst::element_imp_warning!(
                 self,

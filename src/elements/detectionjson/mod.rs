@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes a line of JSON of the detections on each video frame.
+//! Writes the detections on each video frame as a line of JSON.
 //!
 //! ```text
 //! gst-launch-1.0 -q crowdtestsrc num-buffers=3 ! nmsfilter ! detectionjson ! fdsink
 //! ```
 //!
-//! In: video buffers with detections as metadata, from `nmsfilter` or other elements. Out: a buffer with one line for
-//! each, with its timestamp and duration. `json` has the fields. Pixels are not accessed.
+//! In: video buffers with detections as metadata, from `nmsfilter` or other elements. Out: for each of them a
+//! buffer with one line, with the timestamp and duration of the frame. The module `json` documents the fields. The
+//! element does not read pixels.
 
 mod imp;
 mod settings;

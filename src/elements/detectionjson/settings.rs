@@ -21,7 +21,7 @@ impl Default for Settings {
     }
 }
 
-/// Why a value of a property cannot be used.
+/// The reason why a property's value cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error("tags: expected a JSON object, such as {{\"camera\":\"north\"}}, got {text:?}: {why}")]
@@ -31,29 +31,30 @@ pub(super) enum SettingsError {
 }
 
 impl Settings {
-    /// The tags, in one line; `None` if they are unset or empty.
+    /// Returns the tags as a single line; `None` if they are unset or empty.
     ///
     /// # Errors
-    /// If they are not a JSON object.
+    /// If the tags are not a JSON object.
     pub fn tags(&self) -> Result<Option<Box<RawValue>>, SettingsError> {
         let Some(text) = self.tags.as_ref().filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
         let wrong = |why: String| SettingsError::Tags { text: text.clone(), why };
-        // In JSON line feeds are between tokens only.
+        // In JSON, line feeds can only occur between tokens, so they may be replaced by spaces.
         let line = text.trim().replace(['\n', '\r'], " ");
         let tags = RawValue::from_string(line)
             .map_err(|error| wrong(format!("it is not valid JSON ({error})")))?;
-        match tags.get().starts_with('{') {
-            true => Ok(Some(tags)),
-            false => Err(wrong("it is JSON of another type".to_owned())),
+        if tags.get().starts_with('{') {
+            Ok(Some(tags))
+        } else {
+            Err(wrong("it is JSON of another type".to_owned()))
         }
     }
 
-    /// The version of DeepStream, if it is set.
+    /// Returns the DeepStream version, if one is set.
     ///
     /// # Errors
-    /// If it is not a version, or its structures are not known.
+    /// If the text is not a version, or the structures of this version are unknown.
     pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
         Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
     }

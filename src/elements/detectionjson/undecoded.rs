@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether detections are missing because no element has decoded the tensors.
+//! Determines whether detections are missing because no element has decoded the tensors.
 //!
-//! In: a frame without detections. Out: whether it carries tensors, and no element upstream is a decoder of them. A
-//! decoder may leave the tensors on the frame, so that tensors alone do not show that it is missing.
+//! In: a frame without detections. Out: whether the frame has tensors, and whether an element upstream decodes
+//! tensors. Both are needed: a decoder may leave the tensors on the frame, so a frame with tensors alone does not
+//! show that a decoder is missing.
 
 use gst::prelude::*;
 
 use crate::input::Tensors;
 
-/// Whether a frame carries tensors, of any kind but DeepStream's.
+/// Returns whether a frame has tensors other than DeepStream's.
 pub fn has_tensors(frame: &gst::BufferRef) -> bool {
     Tensors::of(frame).is_ok_and(|tensors| !tensors.is_empty())
 }
 
-/// Whether one of the elements upstream of `element` decodes tensors.
+/// Returns whether an element upstream of `element` decodes tensors.
 pub fn has_decoder(element: &gst::Element) -> bool {
     let mut elements = vec![element.clone()];
     let mut next = 0;
@@ -31,7 +32,7 @@ pub fn has_decoder(element: &gst::Element) -> bool {
     false
 }
 
-/// The element whose source pad is linked to a sink pad, also through the borders of bins.
+/// Returns the element whose source pad is linked to a sink pad, directly or across the borders of bins.
 fn linked_element(sink: &gst::Pad) -> Option<gst::Element> {
     let mut source = sink.peer()?;
     loop {
@@ -41,7 +42,7 @@ fn linked_element(sink: &gst::Pad) -> Option<gst::Element> {
         }
         match source.parent()?.downcast::<gst::Element>() {
             Ok(element) => return Some(element),
-            // The inner side of a ghost pad.
+            // The pad is the inner side of a ghost pad. Continue at its outer side.
             Err(parent) => source = parent.downcast::<gst::GhostPad>().ok()?.peer()?,
         }
     }

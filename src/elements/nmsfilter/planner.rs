@@ -109,7 +109,7 @@ impl Planner {
     /// The family of the tensors' model, if it is known and not that of plain detectors.
     pub fn family(&self) -> Option<ModelFamily> {
         let info = self.model.info();
-        ModelFamily::of(info.task.as_deref()?, info.end2end)
+        ModelFamily::for_task(info.task.as_deref()?, info.end2end)
     }
 
     /// Whether there is a plan in force.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of tensors that were decoded.
+//! Removes tensors that have been decoded.
 //!
-//! In: a buffer whose tensors were decoded. Out: the buffer without them; other tensors on it, such as those of a
-//! classification, stay. Tensors of a group whose decoder in GStreamer needs them are replaced by tensors of the same ids
-//! with one anchor, whose numbers are all 0: no detection.
+//! In: a buffer whose tensors have been decoded. Out: the buffer without these tensors. Other tensors on the
+//! buffer, for example a classifier's, stay. GStreamer has decoders that end with an error if their tensors are
+//! missing; such tensors are replaced by tensors with equal ids that have a single anchor whose numbers are all 0,
+//! which means no detection.
 
 use std::ops::ControlFlow;
 
@@ -11,10 +12,11 @@ use gst::buffer::BufferMetaForeachAction;
 use gst::glib;
 use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
-use super::groups::{GROUPS, Group};
+use super::groups::{GROUPS, is_required};
+use crate::decoder::TensorGroup;
 use crate::input::tensor_meta;
 
-/// Removes or replaces the tensors that were decoded.
+/// Removes or replaces the tensors that have been decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {
     for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
         let Some(group) = GROUPS.iter().find(|group| is_in(group, meta.as_slice())) else {
@@ -25,30 +27,31 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
             group.tensors.iter().all(|decoded| decoded.id != id)
         };
         let mut tensors: Vec<Tensor> = meta.as_slice().iter().filter(is_other).cloned().collect();
-        if group.is_required {
+        if is_required(group) {
             tensors.extend(without_detections(group));
         }
         meta.set(tensors.into());
     }
-    // Decoders do not expect metadata without tensors.
+    // Metadata without tensors is removed, because decoders do not expect it.
     buffer.foreach_meta_mut(|mut meta| {
         let is_empty =
             meta.downcast_ref::<TensorMeta>().is_some_and(|meta| meta.as_slice().is_empty());
-        ControlFlow::Continue(match is_empty {
-            true => BufferMetaForeachAction::Remove,
-            false => BufferMetaForeachAction::Keep,
+        ControlFlow::Continue(if is_empty {
+            BufferMetaForeachAction::Remove
+        } else {
+            BufferMetaForeachAction::Keep
         })
     });
 }
 
 /// Whether these are all tensors of the group. One id is in two groups.
-fn is_in(group: &Group, tensors: &[Tensor]) -> bool {
+fn is_in(group: &TensorGroup, tensors: &[Tensor]) -> bool {
     let has = |id: &str| tensors.iter().any(|tensor| tensor_meta::id(tensor) == id);
     group.tensors.iter().all(|tensor| has(tensor.id))
 }
 
 /// The tensors of a group with one anchor, whose numbers are 0.
-fn without_detections(group: &Group) -> impl Iterator<Item = Tensor> {
+fn without_detections(group: &TensorGroup) -> impl Iterator<Item = Tensor> {
     group.tensors.iter().map(|tensor| {
         let dims: Vec<usize> = tensor.dims.iter().map(|side| side.unwrap_or(1)).collect();
         let numbers = vec![0u8; dims.iter().product::<usize>() * size_of::<f32>()];

@@ -1,123 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The groups of tensors that `nmstensordec` decodes, as GStreamer's inference elements have them in their caps.
+//! The groups of tensors that `nmstensordec` decodes, in the form in which GStreamer's inference elements put them
+//! in their caps.
 //!
-//! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has that of its tensor;
-//! others have those of GStreamer's decoders.
+//! In: the groups that decoders state. Out: the caps of the sink pad.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// A group of tensors.
-#[derive(Debug)]
-pub struct Group {
-    /// The id.
-    pub id: &'static str,
-    /// Its tensors.
-    pub tensors: &'static [GroupTensor],
-    /// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
-    pub is_required: bool,
-}
+use crate::decoder::{GroupTensor, TensorGroup, tensor_groups};
 
-/// A tensor of a group.
-#[derive(Debug)]
-pub struct GroupTensor {
-    /// The id.
-    pub id: &'static str,
-    /// The dimensions; `None` for any number, also one that is not known before the first frame.
-    pub dims: &'static [Option<usize>],
-}
-
-const N: Option<usize> = None;
-
-/// The rows and columns of one image, of any number.
-const MATRIX: &[Option<usize>] = &[N, N, N];
-
-const fn group(id: &'static str, tensors: &'static [GroupTensor]) -> Group {
-    Group { id, tensors, is_required: false }
-}
-
-const fn tensor(id: &'static str, dims: &'static [Option<usize>]) -> GroupTensor {
-    GroupTensor { id, dims }
-}
-
-/// A group with the id of its only tensor.
-macro_rules! single {
-    ($id:literal) => {
-        group($id, &[tensor($id, MATRIX)])
-    };
-}
-
-/// A group of detections and the prototypes of their masks.
-macro_rules! with_prototypes {
-    ($id:literal) => {
-        group(
-            $id,
-            &[
-                tensor(concat!($id, "-detections"), MATRIX),
-                tensor(concat!($id, "-protos"), &[N, N, N, N]),
-            ],
-        )
-    };
-}
+/// The groups whose decoders in GStreamer end with an error if the tensors are missing.
+const REQUIRED: [&str; 2] =
+    ["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out", "ssd-mobilenet-v1-variant-1-out"];
 
 /// The groups.
-pub static GROUPS: [Group; 22] = [
-    single!("yolo-v8-out"),
-    single!("yolo-v8-out-normalized"),
-    single!("yolo-v5-out"),
-    single!("yolo-v5-out-normalized"),
-    single!("yolo-v5-raw-out"),
-    single!("yolox-out"),
-    single!("yolox-raw-out"),
-    single!("yolo-26-end2end-out"),
-    single!("yolo-26-end2end-out-normalized"),
-    single!("yolo-v8-pose-out"),
-    single!("yolo-v8-pose-out-normalized"),
-    single!("yolo-v8-obb-out"),
-    single!("yolo-v8-obb-out-normalized"),
-    single!("yolo-26-pose-end2end-out"),
-    single!("yolo-26-pose-end2end-out-normalized"),
-    single!("yolo-26-obb-end2end-out"),
-    single!("yolo-26-obb-end2end-out-normalized"),
-    with_prototypes!("yolo-v8-segmentation-out"),
-    with_prototypes!("yolo-v5-segmentation-out"),
-    with_prototypes!("yolo-26-segmentation-end2end-out"),
-    Group {
-        id: "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out",
-        tensors: &[
-            tensor("ssd-mobilenet-v1-variant-1-out-boxes", &[N, N, Some(4)]),
-            tensor(
-                "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores",
-                &[N, N, Some(2)],
-            ),
-        ],
-        is_required: true,
-    },
-    Group {
-        id: "ssd-mobilenet-v1-variant-1-out",
-        tensors: &[
-            tensor("generic-variant-1-out-count", &[N]),
-            tensor("ssd-mobilenet-v1-variant-1-out-scores", &[N, N]),
-            tensor("ssd-mobilenet-v1-variant-1-out-boxes", &[N, N, Some(4)]),
-            tensor("ssd-mobilenet-v1-variant-1-out-classes", &[N, N]),
-        ],
-        is_required: true,
-    },
-];
+pub static GROUPS: LazyLock<Vec<TensorGroup>> = LazyLock::new(tensor_groups);
 
-/// The caps of the sink: a structure for each group. `None` if this GStreamer does not read such caps.
+/// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
+pub(super) fn is_required(group: &TensorGroup) -> bool {
+    REQUIRED.contains(&group.id)
+}
+
+/// Returns the caps of the sink pad, with one structure per group. `None` if the running GStreamer cannot parse
+/// such caps.
 pub(super) fn sink_caps() -> Option<&'static gst::Caps> {
     static CAPS: LazyLock<Option<gst::Caps>> = LazyLock::new(|| {
-        // Before 1.28 the text is no caps, and GStreamer logs an error.
+        // Before 1.28 the text is not valid, and parsing it would make GStreamer log an error.
         (gst::version() >= (1, 28, 0, 0)).then(|| text().parse().ok()).flatten()
     });
     CAPS.as_ref()
 }
 
-/// The caps of the sink as a text.
+/// Returns the caps of the sink pad as text.
 fn text() -> String {
     let mut text = String::new();
-    for Group { id, tensors, .. } in &GROUPS {
+    for TensorGroup { id, tensors } in GROUPS.iter() {
         let tensors: Vec<String> = tensors.iter().map(tensor_text).collect();
         write!(
             text,
@@ -129,7 +46,8 @@ fn text() -> String {
     text
 }
 
-/// The caps of a tensor. Elements differ in the order of the dimensions that they claim for the same bytes.
+/// Returns the caps of a tensor as text. Both orders of dimensions are accepted, because elements claim different
+/// orders for identical bytes.
 fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
     let dims: Vec<String> = dims
         .iter()
@@ -140,4 +58,16 @@ fn tensor_text(GroupTensor { id, dims }: &GroupTensor) -> String {
          dims-order=(string){{row-major, col-major}}, type=(string){{float32, float16}}]",
         dims.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_required_groups_exist() {
+        for id in REQUIRED {
+            assert!(GROUPS.iter().any(|group| group.id == id && is_required(group)), "{id}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::{consume, groups};
 use crate::elements::any_video;
 use crate::elements::nmsfilter::{NmsFilter, NmsFilterImpl};
 
-/// The instance data of the element: none.
+/// The instance data of the element, which is empty.
 #[derive(Default)]
 pub struct NmsTensorDec;
 
@@ -27,7 +27,8 @@ impl ObjectSubclass for NmsTensorDec {
 impl ObjectImpl for NmsTensorDec {
     fn constructed(&self) {
         self.parent_constructed();
-        // The base class accepts caps that only intersect with the template, as those without tensors do.
+        // The base class also accepts caps that merely intersect with the template. Caps without tensors do, and
+        // must be refused.
         let sink = self.obj().static_pad("sink").expect("the base class has it");
         sink.unset_pad_flags(gst::PadFlags::ACCEPT_INTERSECT);
     }
@@ -41,8 +42,8 @@ impl ElementImpl for NmsTensorDec {
             gst::subclass::ElementMetadata::new(
                 "Non-maximum suppression tensor decoder",
                 "Tensordecoder/Video",
-                "nmsfilter for tensordecodebin, which chooses it by the tensors in the caps: decodes detector tensors, \
-                 suppresses duplicate detections, attaches the survivors, and removes the tensors",
+                "nmsfilter for tensordecodebin, which selects the element by the tensors in the caps: decodes \
+                 detector tensors, suppresses duplicate detections, attaches the survivors, and removes the tensors",
                 "The nmsfilter authors",
             )
         });

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nmsfilter` for GStreamer's autoplugging: `tensordecodebin` of GStreamer 1.28 chooses it by the tensors in the caps.
+//! `nmsfilter` for GStreamer's autoplugging: `tensordecodebin` of GStreamer 1.28 chooses this element if the caps
+//! contain a known group of tensors.
 //!
 //! ```text
 //! gst-launch-1.0 ... ! onnxinference model-file=yolov8n.onnx ! tensordecodebin ! objectdetectionoverlay ! ...
 //! ```
 //!
-//! In: video buffers with `GstTensorMeta`, and caps with the tensors' ids. Out: the same buffers with the survivors, and
-//! without the tensors that were decoded. It is `nmsfilter` but for these rules:
+//! In: video buffers with `GstTensorMeta`, and caps with the tensors' ids. Out: the same buffers with the
+//! survivors, and without the decoded tensors. The element differs from `nmsfilter` in two points:
 //!
-//! - Its sink template has the groups of tensors that it decodes ([`groups`]). Caps without tensors are refused.
-//! - `tensordecodebin` links every decoder whose template has the tensors of the caps, one behind the other, the one of
-//!   the highest rank first. Decoders of GStreamer that come behind would add each object a second time. So the tensors
-//!   are removed, or, for decoders that end with an error without them, replaced by tensors without detections.
+//! - Its sink template lists the groups of tensors that it decodes ([`groups`]). Caps without tensors are refused.
+//! - It removes the decoded tensors. `tensordecodebin` links every decoder whose template matches the tensors in
+//!   the caps, one after the other, in descending rank. GStreamer's own decoders come later in this chain and would
+//!   add each object a second time. For decoders that end with an error if tensors are missing, the tensors are
+//!   replaced by tensors without detections.
 
 mod consume;
 pub mod groups;
@@ -28,15 +30,15 @@ glib::wrapper! {
         @extends NmsFilter, gst_base::BaseTransform, gst::Element, gst::Object;
 }
 
-/// Above that of GStreamer's decoders, which have `PRIMARY` at most.
+/// The rank of the element, higher than the rank of GStreamer's decoders, which have at most `PRIMARY`.
 const RANK: i32 = 300;
 
-/// Registers the element with `plugin`, if this GStreamer has caps with tensors.
+/// Registers the element with `plugin`, if the running GStreamer supports tensors in caps.
 ///
 /// # Errors
 /// If GStreamer refuses to register it.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    // The metadata of analytics has tensors since 1.26, caps since 1.28.
+    // The analytics metadata has tensors since 1.26, but caps only since 1.28.
     if groups::sink_caps().is_none() {
         return Ok(());
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The allocator of the plugin's device memory: how memory is created, mapped, shared and freed.
 //!
-//! In: a device address with its size, its event and a function that releases it. Out: a
-//! `GstMemory`. It is read-only, so shared memory (`gst_memory_share`, as by
-//! `gst_buffer_copy_region`) is a range of the same device memory. A copy (`gst_memory_copy`) is
-//! host memory of GStreamer's default allocator.
+//! In: a device address, with its size, its event, and a function that releases it. Out: a `GstMemory`. The memory
+//! is read-only, so shared memory (`gst_memory_share`, which `gst_buffer_copy_region` uses) is a range of the
+//! original device memory. A copy (`gst_memory_copy`) is in host memory of GStreamer's default allocator.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -21,20 +20,20 @@ use gst::subclass::prelude::*;
 use super::{GST_MAP_CUDA, MEMORY_TYPE, NEED_SYNC, ready_event};
 use nmsfilter_core::device::{Device, DriverError, Event, Stream};
 
-/// The function that releases device memory; it is called once, from any thread.
+/// The function that releases device memory. It is called once, on any thread.
 pub type Release = Box<dyn FnOnce() + Send + Sync>;
 
-/// Creates a `GstMemory` for `len` bytes at the device address `address` of `device`. Readers wait
-/// for the event `ready`, if there is one. `release` is called when the last reference to the
-/// memory is dropped. [`renew`] lets the producer write the bytes again before that.
+/// Creates a `GstMemory` for `len` bytes at the device address `address` of `device`. Readers wait for the event
+/// `ready`, if there is one. `release` is called when the last reference to the memory is dropped. With [`renew`],
+/// the producer can write the bytes again before that.
 ///
 /// # Safety
 /// Until `release` is called, `address` must be valid for reads of `len` bytes, and `ready` must exist.
 ///
-/// The bytes must not be written after `ready` has completed (without `ready`, not at all). The
-/// exception is memory in a buffer for which [`renew`] has returned true: until the buffer or the memory
-/// is mapped, or another reference to either is made, the bytes may be written and `ready` may be
-/// recorded again. Work that writes them may be pending after that, if `ready` was recorded after it.
+/// The bytes must not be written after `ready` has completed (or, without `ready`, at any time). There is one
+/// exception: after [`renew`] has returned true for the buffer that contains the memory, the bytes may be written
+/// and `ready` may be recorded again, until the buffer or the memory is mapped or another reference to one of them
+/// is made. Work that writes the bytes may still be pending then, if `ready` was recorded after this work.
 pub unsafe fn wrap(
     device: &Arc<Device>,
     address: u64,
@@ -43,7 +42,7 @@ pub unsafe fn wrap(
     release: Release,
 ) -> gst::Memory {
     let memory = Box::new(CudaMemory {
-        // SAFETY: all-zero bits are valid for `GstMemory`, a C structure; `init` initializes it below.
+        // SAFETY: all-zero bits are valid for `GstMemory`, a C structure. `init` initializes it below.
         parent: unsafe { MaybeUninit::zeroed().assume_init() },
         wrapped: Wrapped {
             device: device.clone(),
@@ -57,8 +56,8 @@ pub unsafe fn wrap(
         },
     });
     let memory = Box::into_raw(memory);
-    // SAFETY: `CudaMemory` is `repr(C)` and its first field is the `GstMemory` that is initialized
-    // here. The `GstMemory` owns the box until `Allocator::free` drops it.
+    // SAFETY: `CudaMemory` is `repr(C)`, and its first field is the `GstMemory` that is initialized here. The
+    // `GstMemory` owns the box until `Allocator::free` drops it.
     unsafe {
         let allocator = ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
         init(memory.cast(), allocator, null_mut(), len, 0..len, ready);
@@ -66,11 +65,11 @@ pub unsafe fn wrap(
     }
 }
 
-/// Initializes memory that is `range` of the `maxsize` bytes of `parent`, or of its own bytes if
-/// `parent` is null.
+/// Initializes memory that is a `range` of the `maxsize` bytes of `parent`, or of its own bytes if `parent` is
+/// null.
 ///
 /// # Safety
-/// As for `gst_memory_init`: the pointers must be valid, except that `parent` can be null.
+/// As in `gst_memory_init`: the pointers must be valid, except that `parent` may be null.
 unsafe fn init(
     memory: *mut gst::ffi::GstMemory,
     allocator: *mut gst::ffi::GstAllocator,
@@ -80,10 +79,10 @@ unsafe fn init(
     ready: Option<Event>,
 ) {
     let (offset, size) = (range.start, range.len());
-    // For readers that do not support the event.
+    // The flag NEED_SYNC is for readers that do not support the event.
     let flags = gst::ffi::GST_MEMORY_FLAG_READONLY | ready.map_or(0, |_| NEED_SYNC);
-    // SAFETY: the caller guarantees that the pointers are valid. The memory owns no reference to
-    // the event, which the caller of `wrap` keeps until the memory is released.
+    // SAFETY: the caller guarantees that the pointers are valid. The memory owns no reference to the event; the
+    // caller of `wrap` keeps the event until the memory is released.
     unsafe {
         gst::ffi::gst_memory_init(memory, flags, allocator, parent, maxsize, 0, offset, size);
         if let Some(event) = ready {
@@ -93,16 +92,16 @@ unsafe fn init(
     }
 }
 
-/// Whether the producer of a memory may write it again: whether `buffer` has exactly one memory, which
-/// [`wrap`] created, to which there is no other reference and of which there is no mapping. The copy in
-/// host memory, if there is one, is then out of date: the next mapping makes a new one, in the same
-/// allocation and with the same stream.
+/// Returns whether the producer of a memory may write it again. This requires that `buffer` has exactly one memory,
+/// which [`wrap`] created, and that nothing else has a reference to this memory or a mapping of it. If the result
+/// is true, the copy in host memory, if there is one, is marked as outdated: the next mapping makes a new copy,
+/// with the existing allocation and stream.
 ///
-/// A reader of the memory has finished when it drops its reference. If other threads have references,
-/// this returns false until the last of them is dropped. Then it returns true, and what these threads
-/// did happens before.
+/// A reader has finished with the memory when it drops its reference. If other threads have references, the result
+/// is false until the last of them is dropped. Afterwards the result is true, and everything that these threads did
+/// happens before the call.
 ///
-/// A pool keeps a reference to each of its buffers, and attaches others:
+/// A pool keeps a reference to each of its buffers, and attaches further references to frames:
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -111,14 +110,14 @@ unsafe fn init(
 /// use gstnmsfilter::input::cuda_memory::renew;
 ///
 /// struct Slot {
-///     /// Has the memory of `wrap`.
+///     /// Contains the memory that `wrap` created.
 ///     buffer: gst::Buffer,
-///     /// What the memory wraps. The function that releases the memory owns a reference, too.
+///     /// The objects that the memory wraps. The function that releases the memory also owns a reference.
 ///     owned: Arc<(DeviceBuffer, OwnedEvent)>,
 /// }
 ///
-/// /// Writes the first buffer that is free, and returns a reference to it. `write` submits work to
-/// /// `stream` that writes the device memory.
+/// /// Writes to the first free buffer, and returns a reference to it. `write` submits work to `stream` that
+/// /// writes the device memory.
 /// fn next(
 ///     pool: &mut [Slot],
 ///     stream: &Stream,
@@ -139,14 +138,14 @@ pub fn renew(buffer: &mut gst::BufferRef) -> bool {
     }
     let allocator: *mut gst::ffi::GstAllocator =
         ALLOCATOR.upcast_ref::<gst::Allocator>().to_glib_none().0;
-    // SAFETY: the buffer has a memory of index 0, to which it owns a reference. Memory of this allocator
+    // SAFETY: the buffer has a memory with the index 0, and owns a reference to it. Memory of this allocator
     // without a parent is a `CudaMemory`.
     //
-    // If the buffer's reference is the only one, no other code can make another meanwhile: references
-    // are made from references, and the buffer is borrowed exclusively. Shared memory owns a reference to
-    // its parent, so there is none either. GStreamer drops a reference with an atomic operation that
-    // releases, and the load acquires: what code with other references did, mapping and unmapping
-    // included, happens before. So the exclusive reference is the only one to the `CudaMemory`.
+    // If the buffer's reference is the only one, no other code can make another one meanwhile: references are made
+    // from references, and the buffer is borrowed exclusively. Shared memory owns a reference to its parent, so
+    // there is no shared memory, either. GStreamer drops a reference with an atomic release operation, and the load
+    // acquires. So everything that code with other references did, including mapping and unmapping, happens before,
+    // and the exclusive reference below is the only one to the `CudaMemory`.
     unsafe {
         let memory = gst::ffi::gst_buffer_peek_memory(buffer.as_mut_ptr(), 0);
         if (*memory).allocator != allocator || !(*memory).parent.is_null() {
@@ -164,7 +163,8 @@ pub fn renew(buffer: &mut gst::BufferRef) -> bool {
     true
 }
 
-/// A `GstMemory` with the wrapped device memory. Shared memory is a `GstMemory` alone, whose parent is this.
+/// A `GstMemory` with the wrapped device memory. Shared memory is just a `GstMemory`, whose parent is a
+/// `CudaMemory`.
 #[repr(C)]
 struct CudaMemory {
     parent: gst::ffi::GstMemory,
@@ -177,20 +177,20 @@ struct Wrapped {
     len: usize,
     ready: Option<Event>,
     release: Option<Release>,
-    /// The number of mappings, of this memory and of shared memory.
+    /// The number of mappings of this memory and of memory that is shared from it.
     mappings: AtomicUsize,
-    /// The copy in host memory, made at the first mapping without `GST_MAP_CUDA` since the memory was
-    /// created or renewed.
+    /// The copy in host memory. It is made by the first mapping without `GST_MAP_CUDA` after the memory was created
+    /// or renewed.
     host: OnceLock<Result<Box<[u8]>, DriverError>>,
-    /// What the next copy uses.
+    /// The stream and the allocation that the next copy will use.
     spare: Mutex<Spare>,
 }
 
-/// What remains of copies in host memory for the next one.
+/// Parts of discarded host copies that are used again.
 #[derive(Default)]
 struct Spare {
     stream: Option<Stream>,
-    /// The allocation of a copy that was discarded.
+    /// The allocation of a discarded copy.
     bytes: Option<Box<[u8]>>,
 }
 
@@ -228,17 +228,17 @@ impl Drop for Wrapped {
     }
 }
 
-/// The device memory that the memory, or its parent, wraps.
+/// Returns the device memory that `memory` or its parent wraps.
 ///
 /// # Safety
-/// `memory` must be valid memory of this allocator for as long as the result is used.
+/// `memory` must be valid memory of this allocator as long as the result is used.
 unsafe fn wrapped<'a>(memory: *mut gst::ffi::GstMemory) -> &'a Wrapped {
-    // SAFETY: memory of this allocator without a parent is a `CudaMemory`, and shared memory owns a
-    // reference to its parent.
+    // SAFETY: memory of this allocator without a parent is a `CudaMemory`, and shared memory owns a reference to
+    // its parent.
     unsafe { &(*root(memory).cast::<CudaMemory>()).wrapped }
 }
 
-/// The parent of shared memory; `memory` itself if it is not shared.
+/// Returns the parent of shared memory, or `memory` itself if it is not shared.
 ///
 /// # Safety
 /// `memory` must be valid.
@@ -248,14 +248,14 @@ unsafe fn root(memory: *mut gst::ffi::GstMemory) -> *mut gst::ffi::GstMemory {
     if parent.is_null() { memory } else { parent }
 }
 
-/// `GstMemoryMapFunction`: the address of the first byte of the parent. GStreamer adds the offset
-/// of `memory`.
+/// The `GstMemoryMapFunction`. Returns the address of the parent's first byte; GStreamer adds the offset of
+/// `memory`.
 unsafe extern "C" fn map(
     memory: *mut gst::ffi::GstMemory,
     _maxsize: usize,
     flags: gst::ffi::GstMapFlags,
 ) -> *mut c_void {
-    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
+    // SAFETY: GStreamer calls this function for memory of this allocator, to which its caller owns a reference.
     let wrapped = unsafe { wrapped(memory) };
     let address = if flags & GST_MAP_CUDA != 0 {
         wrapped.address as *mut c_void
@@ -272,45 +272,47 @@ unsafe extern "C" fn map(
     address
 }
 
-/// `GstMemoryUnmapFunction`, called once for each mapping.
+/// The `GstMemoryUnmapFunction`, which is called once per mapping.
 unsafe extern "C" fn unmap(memory: *mut gst::ffi::GstMemory) {
-    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
+    // SAFETY: GStreamer calls this function for memory of this allocator, to which its caller owns a reference.
     let wrapped = unsafe { wrapped(memory) };
     wrapped.mappings.fetch_sub(1, Ordering::Release);
 }
 
-/// `GstMemoryShareFunction`: `size` bytes of `memory` from `offset`, or all bytes from `offset` if
-/// `size` is -1.
+/// The `GstMemoryShareFunction`. Shares `size` bytes of `memory` starting at `offset`, or all bytes from `offset`
+/// on if `size` is -1.
 unsafe extern "C" fn share(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,
     size: isize,
 ) -> *mut gst::ffi::GstMemory {
-    // SAFETY: GStreamer calls this for memory of this allocator, to which its caller owns a reference.
-    let (of, wrapped) = unsafe { (&*memory, wrapped(memory)) };
-    let end = of.offset + of.size;
-    let start = of.offset.checked_add_signed(offset);
+    // SAFETY: GStreamer calls this function for memory of this allocator, to which its caller owns a reference.
+    let (original, wrapped) = unsafe { (&*memory, wrapped(memory)) };
+    let end = original.offset + original.size;
+    let start = original.offset.checked_add_signed(offset);
     let range = start.and_then(|start| match usize::try_from(size) {
         Ok(size) => Some(start..start.checked_add(size)?),
         Err(_) => Some(start..end),
     });
-    // As in GStreamer's allocators, the range can include bytes that `gst_memory_resize` excluded.
-    let Some(range) = range.filter(|range| range.start <= range.end && range.end <= of.maxsize)
+    // GStreamer's allocators allow the range to include bytes that `gst_memory_resize` excluded; this allocator
+    // does, too.
+    let Some(range) =
+        range.filter(|range| range.start <= range.end && range.end <= original.maxsize)
     else {
         return null_mut();
     };
-    // SAFETY: `init` initializes the zeroed `GstMemory`, and the allocator and the parent are
-    // valid. The `GstMemory` owns the box until `Allocator::free` drops it.
+    // SAFETY: `init` initializes the zeroed `GstMemory`, and the allocator and the parent are valid. The
+    // `GstMemory` owns the box until `Allocator::free` drops it.
     unsafe {
         let shared = Box::into_raw(Box::new(MaybeUninit::<gst::ffi::GstMemory>::zeroed())).cast();
-        init(shared, of.allocator, root(memory), of.maxsize, range, wrapped.ready);
+        init(shared, original.allocator, root(memory), original.maxsize, range, wrapped.ready);
         shared
     }
 }
 
 static ALLOCATOR: LazyLock<Allocator> = LazyLock::new(|| {
     let allocator: Allocator = glib::Object::new();
-    // The allocator exists until the process ends, which the leaks tracer would report.
+    // The allocator exists until the process ends. Without this flag, the leaks tracer would report it.
     allocator.set_object_flags(gst::ObjectFlags::MAY_BE_LEAKED);
     allocator
 });
@@ -352,7 +354,7 @@ mod imp {
 
     impl GstObjectImpl for Allocator {}
 
-    // SAFETY: `alloc` returns null, which means failure, and `free` drops the boxes of `wrap` and `share`.
+    // SAFETY: `alloc` returns null, which means failure, and `free` drops the boxes that `wrap` and `share` create.
     unsafe impl AllocatorImpl for Allocator {
         unsafe fn alloc(
             &self,
@@ -363,9 +365,8 @@ mod imp {
         }
 
         unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
-            // SAFETY: the last reference was dropped, so the box has no other owner. Memory without
-            // a parent is a `CudaMemory` of `wrap`; memory with a parent is a `GstMemory` of
-            // `share`.
+            // SAFETY: the last reference was dropped, so the box has no other owner. Memory without a parent is a
+            // `CudaMemory` that `wrap` created; memory with a parent is a `GstMemory` that `share` created.
             unsafe {
                 if (*memory).parent.is_null() {
                     drop(Box::from_raw(memory.cast::<CudaMemory>()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The streams of GStreamer's CUDA library (1.24 and later).
+//! Finds the streams of GStreamer's CUDA library (1.24 and later).
 //!
-//! In: a `GstMemory`. Out: the stream on which its producer works. This crate is not linked to the
-//! library. If memory of the library's allocator exists, the library is loaded in the process.
+//! In: a `GstMemory`. Out: the stream in which its producer works. This crate is not linked to the library, and
+//! need not be: if memory of the library's allocator exists, the process has loaded the library.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,12 +10,12 @@ use once_cell::sync::OnceCell;
 
 use nmsfilter_core::device::ForeignStream;
 
-/// `gst_is_cuda_memory`: whether the memory is of an allocator of the library.
+/// `gst_is_cuda_memory`: returns whether the memory comes from an allocator of the library.
 type IsCudaMemory = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> c_int;
-/// `gst_cuda_memory_get_stream`: the memory's `GstCudaStream` (transfer none), or null for the
-/// default stream.
+/// `gst_cuda_memory_get_stream`: returns the memory's `GstCudaStream` (transfer none), or null for the default
+/// stream.
 type GetStream = unsafe extern "C" fn(*mut gst::ffi::GstMemory) -> *mut c_void;
-/// `gst_cuda_stream_get_handle`: the `CUstream` of a `GstCudaStream`.
+/// `gst_cuda_stream_get_handle`: returns the `CUstream` of a `GstCudaStream`.
 type GetHandle = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 struct GstCudaLibrary {
@@ -28,7 +28,7 @@ struct GstCudaLibrary {
 }
 
 impl GstCudaLibrary {
-    /// The library, if it is loaded and has all functions.
+    /// Returns the library, if it is loaded and has all functions.
     fn get() -> Option<&'static Self> {
         static LIBRARY: OnceCell<GstCudaLibrary> = OnceCell::new();
         LIBRARY.get_or_try_init(|| Self::find().ok_or(())).ok()
@@ -38,11 +38,11 @@ impl GstCudaLibrary {
     fn find() -> Option<Self> {
         use libloading::os::unix::{Library as SharedLibrary, RTLD_LAZY};
 
-        /// Only if the library is loaded already.
+        /// Opens a library only if it is already loaded.
         const RTLD_NOLOAD: c_int = 4;
         const LIBRARY: &str = "libgstcuda-1.0.so.0";
 
-        // SAFETY: `RTLD_NOLOAD` loads nothing, so no initializers run. The function types are those of
+        // SAFETY: `RTLD_NOLOAD` loads nothing, so no initializers run. The functions have these types in
         // gstcudamemory.h and gstcudastream.h.
         unsafe {
             let library = SharedLibrary::open(Some(LIBRARY), RTLD_LAZY | RTLD_NOLOAD).ok()?;
@@ -61,15 +61,16 @@ impl GstCudaLibrary {
     }
 }
 
-/// The stream of `memory`; `None` if the memory is not the library's or uses the default stream.
+/// Returns the stream of `memory`, or `None` if the memory does not come from the library or uses the default
+/// stream.
 ///
 /// # Safety
-/// `memory` must be valid. The result must be used only while `memory` exists, which owns a
-/// reference to the stream.
-pub(super) unsafe fn stream_of(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
+/// `memory` must be valid. The result may only be used while `memory`, which owns a reference to the stream,
+/// exists.
+pub(super) unsafe fn producer_stream(memory: *mut gst::ffi::GstMemory) -> Option<ForeignStream> {
     let library = GstCudaLibrary::get()?;
-    // SAFETY: the caller guarantees that the memory is valid. `get_stream` is called only if the
-    // memory is the library's, and `get_handle` only with a stream that is not null.
+    // SAFETY: the caller guarantees that the memory is valid. `get_stream` is only called if the memory comes from
+    // the library, and `get_handle` only with a stream that is not null.
     unsafe {
         if (library.is_cuda_memory)(memory) == 0 {
             return None;

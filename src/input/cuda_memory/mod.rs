@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `GstMemory` in device memory.
 //!
-//! In: a device address ([`wrap`]), or a buffer of memory that `wrap` or GStreamer's CUDA elements
-//! created. Out: `GstMemory` to attach, or a [`DeviceSlice`] to read.
+//! In: a device address ([`wrap`]), or a buffer with memory that `wrap` or GStreamer's CUDA elements created. Out:
+//! a `GstMemory` to attach, or a [`DeviceSlice`] to read.
 //!
-//! The interface is that of GStreamer's CUDA elements: mapped with `GST_MAP_READ | GST_MAP_CUDA`,
-//! the memory returns its device address; mapped without `GST_MAP_CUDA`, it returns a copy in host
-//! memory. Readers use nothing else of the memory, so memory of another allocator with the same
-//! type name can be read too, for example that of another copy of this crate in the process.
+//! The interface is compatible with GStreamer's CUDA elements: if the memory is mapped with `GST_MAP_READ |
+//! GST_MAP_CUDA`, the mapping has its device address; without `GST_MAP_CUDA`, it has a copy in host memory. Readers
+//! use nothing else of the memory. So they can also read memory of another allocator that uses this type name, for
+//! example in another copy of this crate in the process.
 
 mod allocator;
 mod gst_cuda;
@@ -29,7 +29,7 @@ use nmsfilter_core::tensor::DeviceSlice;
 #[cfg(feature = "v1_20")]
 pub use upload::{UploadError, Uploader, from_buffer};
 
-/// The type of the memory that [`wrap`] creates.
+/// The memory type of the memory that [`wrap`] creates.
 pub const MEMORY_TYPE: &CStr = c"nmsfilter.cuda.memory";
 
 fn ready_event() -> glib::Quark {
@@ -37,21 +37,21 @@ fn ready_event() -> glib::Quark {
     *QUARK
 }
 
-/// The type of the memory of GStreamer's CUDA elements.
+/// The memory type that GStreamer's CUDA elements use.
 const GST_CUDA_MEMORY_TYPE: &CStr = c"gst.cuda.memory";
 
-/// `GST_MAP_CUDA` of gstcudamemory.h: map to the device address.
+/// `GST_MAP_CUDA` in gstcudamemory.h: maps memory to its device address.
 const GST_MAP_CUDA: gst::ffi::GstMapFlags = gst::ffi::GST_MAP_FLAG_LAST << 1;
 
-/// `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC` of gstcudamemory.h (1.24): work of the producer may be pending.
+/// `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC` in gstcudamemory.h (1.24): the producer's work may be pending.
 const NEED_SYNC: gst::ffi::GstMemoryFlags = gst::ffi::GST_MEMORY_FLAG_LAST << 2;
 
-/// The memory of `buffer`, if it is a single `GstMemory` in device memory.
+/// Returns the memory of `buffer`, if it is a single `GstMemory` in device memory.
 fn memory_on_device(buffer: &gst::BufferRef) -> Option<*mut gst::ffi::GstMemory> {
     if buffer.n_memory() != 1 {
         return None;
     }
-    // SAFETY: the buffer has a memory of index 0, to which it owns a reference.
+    // SAFETY: the buffer has a memory with the index 0, and owns a reference to it.
     unsafe {
         let memory = gst::ffi::gst_buffer_peek_memory(buffer.as_mut_ptr(), 0);
         let is = |memory_type: &&CStr| {
@@ -61,24 +61,24 @@ fn memory_on_device(buffer: &gst::BufferRef) -> Option<*mut gst::ffi::GstMemory>
     }
 }
 
-/// Whether `buffer` is a single `GstMemory` in device memory.
+/// Returns whether `buffer` consists of a single `GstMemory` in device memory.
 pub fn is_on_device(buffer: &gst::BufferRef) -> bool {
     memory_on_device(buffer).is_some()
 }
 
-/// When memory may be read: never before its producer's work on it has completed, and without waiting
-/// for other work if that is possible.
+/// Determines when memory may be read: never before its producer's work has completed and, if possible, without
+/// waiting for other work.
 ///
-/// 1. Memory with an event ([`READY_EVENT`]), as [`wrap`] attaches: after that event.
-/// 2. Other memory without the flag `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC`: at once. GStreamer before
-///    1.24 has no such flag; its elements wait for their work before they push a buffer.
-/// 3. `gst.cuda.memory` with the flag, of GStreamer 1.24 and later: after what has been submitted to its
-///    stream (`gst_cuda_memory_get_stream`) so far.
-/// 4. Any other memory with the flag: the calling thread waits for the context that owns it. If the
-///    driver names none, as for stream-ordered allocations, engines return an error.
+/// 1. Memory with an event ([`READY_EVENT`]), which [`wrap`] attaches, may be read after this event.
+/// 2. Other memory without the flag `GST_CUDA_MEMORY_TRANSFER_NEED_SYNC` may be read immediately. GStreamer before
+///    1.24 does not have this flag; its elements wait for their work before they push a buffer.
+/// 3. A `gst.cuda.memory` with the flag, from GStreamer 1.24 or later, may be read after the work that has been
+///    submitted to its stream (`gst_cuda_memory_get_stream`) so far.
+/// 4. For any other memory with the flag, the calling thread waits for the context that owns the memory. If the
+///    driver cannot name this context, as for stream-ordered allocations, engines return an error.
 ///
 /// # Safety
-/// `memory` must be valid, and its event and stream must exist for as long as the result is used.
+/// `memory` must be valid, and its event and stream must exist as long as the result is used.
 unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
     // SAFETY: the caller guarantees that the memory is valid, and that its event and stream exist.
     unsafe {
@@ -90,7 +90,7 @@ unsafe fn ready(memory: *mut gst::ffi::GstMemory) -> Ready {
         if (*memory).mini_object.flags & NEED_SYNC == 0 {
             return Ready::Now;
         }
-        gst_cuda::stream_of(memory).map_or(Ready::AfterOwner, Ready::AfterStream)
+        gst_cuda::producer_stream(memory).map_or(Ready::AfterOwner, Ready::AfterStream)
     }
 }
 
@@ -103,7 +103,7 @@ pub struct DeviceMapping<'a> {
 }
 
 impl<'a> DeviceMapping<'a> {
-    /// Maps `buffer`; `None` if it is not device memory.
+    /// Maps `buffer`. Returns `None` if it is not in device memory.
     ///
     /// # Errors
     /// If the memory cannot be mapped to a device address.
@@ -115,19 +115,20 @@ impl<'a> DeviceMapping<'a> {
         let flags = gst::ffi::GST_MAP_READ | GST_MAP_CUDA;
         // SAFETY: the buffer owns a reference to the memory, and `info` is initialized if the call succeeds.
         let info = unsafe {
-            match from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
-                true => info.assume_init(),
-                false => return Err("it gives no device address".to_owned()),
+            if from_glib(gst::ffi::gst_memory_map(memory, info.as_mut_ptr(), flags)) {
+                info.assume_init()
+            } else {
+                return Err("it has no device address".to_owned());
             }
         };
-        // SAFETY: the buffer owns a reference to the memory, and the memory to its stream; its
-        // event exists as long as the memory. The producer guarantees that the mapped address is
-        // valid for `info.size` bytes.
+        // SAFETY: the buffer owns a reference to the memory, and the memory owns a reference to its stream. The
+        // memory's event exists as long as the memory. The producer guarantees that the mapped address is valid for
+        // `info.size` bytes.
         let slice = unsafe { DeviceSlice::new(info.data as u64, info.size, ready(memory)) };
         Ok(Some(Self { memory, info, slice, buffer: PhantomData }))
     }
 
-    /// The mapped bytes.
+    /// Returns the mapped bytes.
     pub fn slice(&self) -> DeviceSlice {
         self.slice
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of tensors in device memory.
+//! Copies tensors to device memory.
 //!
-//! In: a tensor in host memory. Out: a tensor with the same elements in device memory. Device
-//! memory is reused when the last reference to an earlier copy is dropped.
+//! In: a tensor in host memory. Out: a tensor with equal elements in device memory. The device memory of a copy is
+//! used again after the last reference to the copy has been dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use nmsfilter_core::device::{
 };
 use nmsfilter_core::tensor::TensorError;
 
-/// Why a tensor cannot be copied to a GPU.
+/// The reason why a tensor cannot be copied to a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UploadError {
@@ -31,7 +31,7 @@ impl From<DriverError> for UploadError {
     }
 }
 
-/// Copies tensors to a GPU. It reuses the device memory of copies to which there are no references any more.
+/// Copies tensors to a GPU. The device memory of copies that are no longer referenced is used again.
 #[derive(Debug)]
 pub struct Uploader {
     stream: Stream,
@@ -40,21 +40,21 @@ pub struct Uploader {
 }
 
 impl Uploader {
-    /// An uploader for GPU number `ordinal`.
+    /// Creates an uploader for the GPU with the number `ordinal`.
     ///
     /// # Errors
-    /// If there is no such GPU, or it cannot be used.
+    /// If there is no such GPU, or if it cannot be used.
     pub fn new(ordinal: u32) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
         let (stream, pinned) = (Stream::new(&device)?, PinnedBuffer::new(&device, 0)?);
         Ok(Self { stream, pinned, free_buffers: Arc::default() })
     }
 
-    /// A copy of `tensor` in device memory. The copy has completed when this returns.
+    /// Copies `tensor` to device memory. The copy has completed when this function returns.
     ///
     /// # Errors
-    /// If the tensor's memory is smaller than its shape requires or cannot be mapped, if device
-    /// memory cannot be allocated, or if the copy fails.
+    /// If the tensor's memory is smaller than its shape requires or cannot be mapped, if device memory cannot be
+    /// allocated, or if the copy fails.
     pub fn upload(&mut self, tensor: &NewTensor) -> Result<NewTensor, UploadError> {
         let attached = tensor.as_attached();
         let view = attached.view();
@@ -73,12 +73,12 @@ impl Uploader {
         let buffer = match reused {
             Some(buffer) => buffer,
             None => {
-                // All free buffers are too small for this size.
+                // All free buffers are too small, and probably will be for the next tensors.
                 free_buffers().clear();
                 DeviceBuffer::new(&device, bytes.len())?
             }
         };
-        // The previous copy from this memory has completed.
+        // The pinned memory may be written, because the previous copy from it has completed.
         self.pinned.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         if !bytes.is_empty() {
             self.stream.upload(&self.pinned, &buffer, bytes.len())?;
@@ -97,8 +97,8 @@ impl Uploader {
     }
 }
 
-/// Creates a `GstMemory` of the first `len` bytes of a buffer that no pending work writes. The
-/// buffer is passed to `release` when the last reference to the memory is dropped.
+/// Creates a `GstMemory` from the first `len` bytes of a buffer. No pending work may write the buffer. The buffer
+/// is passed to `release` when the last reference to the memory is dropped.
 pub fn from_buffer(
     buffer: DeviceBuffer,
     len: usize,
@@ -106,7 +106,6 @@ pub fn from_buffer(
 ) -> gst::Memory {
     assert!(len <= buffer.len(), "the buffer has at least `len` bytes");
     let (device, address) = (buffer.device().clone(), buffer.address());
-    // SAFETY: the closure owns the buffer, so it exists until `release` is called and no other code
-    // writes to it.
+    // SAFETY: the closure owns the buffer, so it exists until `release` is called, and no other code writes to it.
     unsafe { wrap(&device, address, len, None, Box::new(move || release(buffer))) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reading of a batch's lists.
+//! Reads the lists of a batch.
 //!
 //! In: a locked batch. Out: the frames that have tensors of the selected inference element, their layers, and the
 //! addresses of the layers.
@@ -59,10 +59,12 @@ impl Collector<'_> {
         Ok(self.found)
     }
 
-    /// The size of `frame`: that of its surface; else that of its metadata; else that of the caps.
+    /// Returns the size of `frame`: the size of its surface, or else the size in its metadata, or else the size in
+    /// the caps.
     ///
-    /// nvinfer scales the surface that it is given, whatever metadata and caps have. The metadata has the size that the
-    /// old nvstreammux writes, which an element behind it may have changed. The caps have the size of one source only.
+    /// nvinfer scales the surface that it gets, regardless of metadata and caps. The metadata has the size that the
+    /// old nvstreammux wrote, but a later element may have changed the frame's size. The caps have the size of a
+    /// single source.
     fn size(
         &mut self,
         batch: &LockedBatch<'_>,
@@ -78,7 +80,7 @@ impl Collector<'_> {
         })
     }
 
-    /// Adds a frame and its layers. The layers of the first frame are those of the batch.
+    /// Adds a frame and its layers. The first frame determines the layers of the batch.
     fn add_frame(
         &mut self,
         batch: &LockedBatch<'_>,
@@ -127,8 +129,9 @@ impl Collector<'_> {
     }
 }
 
-/// The lowest number of an inference element whose tensors a frame has. The order of a frame's metadata
-/// does not matter: DeepStream puts new metadata first, and a copy of a buffer has it in reverse order.
+/// Returns the lowest id of any inference element whose tensors are attached to a frame. The order of the metadata
+/// is not used, because it varies: DeepStream inserts new metadata at the front, and a copy of a buffer has it in
+/// reverse order.
 fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamError> {
     let mut lowest = None;
     for frame in batch.frames()? {
@@ -140,7 +143,7 @@ fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamEr
     Ok(lowest)
 }
 
-/// Where tensors are in a batch of which no frame has any.
+/// Looks for tensors elsewhere in a batch, if no frame has any.
 fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamError> {
     if batch.has_batch_tensors() {
         return Ok(Some(Elsewhere::Regions));
@@ -166,7 +169,7 @@ fn different_layers(frame: usize) -> InputError {
     }
 }
 
-/// `side` without the last row or column of an odd number: nvinfer does not read it.
+/// Makes a side even, because nvinfer does not read the last row or column if the number of rows or columns is odd.
 fn even(side: u32) -> u32 {
     (side & !1).max(1)
 }

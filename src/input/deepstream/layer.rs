@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An output layer of the model, and its tensor for some frames.
 //!
-//! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memories of frames.
+//! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memory of each frame.
 
 use std::fmt;
 
@@ -18,9 +18,9 @@ use nmsfilter_core::tensor::{ElementType, Images, MAX_DIMENSIONS, Shape, Storage
 pub(super) struct Layer {
     name: String,
     element: ElementType,
-    /// Without the batch.
+    /// The dimensions without the batch dimension.
     dims: ArrayVec<usize, MAX_DIMENSIONS>,
-    /// The bytes of a frame; 0 if the element type cannot be read.
+    /// The number of bytes per frame; 0 if tensors of the element type cannot be read.
     pub bytes: usize,
 }
 
@@ -28,10 +28,11 @@ pub(super) struct Layer {
 pub(super) type LayerShape = (ElementType, ArrayVec<usize, MAX_DIMENSIONS>);
 
 impl Layer {
-    /// The element type and the dimensions of a layer, without the batch; `None` if it has too many.
+    /// Returns the element type and the dimensions of a layer without the batch dimension, or `None` if there are
+    /// too many dimensions.
     ///
-    /// Leading dimensions of 1 beyond two dimensions are removed: a model whose batch dimension is fixed may have
-    /// it here, too.
+    /// Leading dimensions of 1 are removed as long as more than two dimensions are left: if a model's batch
+    /// dimension is fixed, it may be part of these dimensions.
     pub fn shape_of(meta: &LayerMeta<'_>) -> Result<Option<LayerShape>, InputError> {
         let Ok((dims, elements)) = meta.dims() else {
             return Ok(None);
@@ -39,14 +40,15 @@ impl Layer {
         if dims.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim)) != Some(elements) {
             let name = meta.name().map(|name| name.to_string_lossy()).unwrap_or_default();
             let problem = format!(
-                "layer {name} has the dimensions {dims:?} and {elements} elements; expected their product"
+                "layer {name} has the dimensions {dims:?} and {elements} elements; expected the product of the \
+                 dimensions"
             );
             return Err(InputError::DeepStream { problem });
         }
         let ones = dims.iter().take_while(|&&dim| dim == 1).count();
         let dims = &dims[ones.min(dims.len().saturating_sub(2))..];
         let element = meta.element_type();
-        // The batch becomes the first dimension.
+        // The limit is one less than `MAX_DIMENSIONS`, because the batch becomes the first dimension.
         Ok((dims.len() < MAX_DIMENSIONS).then(|| (element, dims.iter().copied().collect())))
     }
 

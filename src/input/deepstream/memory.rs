@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of a layer of one frame.
+//! The memory of one layer in one frame.
 //!
-//! In: a host and a device address. Out: the address that an engine reads, and a copy of device memory where the host
-//! address may not have the tensor.
+//! In: a host address and a device address. Out: the address that an engine reads. If the host address may not have
+//! the tensor, the device memory is copied.
 
 use std::cell::RefCell;
 
@@ -11,20 +11,20 @@ use once_cell::unsync::OnceCell;
 use nmsfilter_core::device::{Device, Ready, Stream};
 use nmsfilter_core::tensor::{DeviceSlice, Mappable, Storage};
 
-/// Where the elements of a layer of one frame are.
+/// The addresses of a layer's elements in one frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Addresses {
-    /// Or 0.
+    /// The host address, or 0.
     pub host: u64,
-    /// Or 0.
+    /// The device address, or 0.
     pub device: u64,
     pub bytes: usize,
     pub gpu: u32,
-    /// Whether the host memory has the tensor even if the device memory has it, too.
+    /// Whether the host memory is up to date even if there is device memory, too.
     pub host_is_current: bool,
 }
 
-/// The memory of a layer of one frame.
+/// The memory of one layer in one frame.
 #[derive(Debug, Default)]
 pub(super) struct LayerMemory {
     addresses: Addresses,
@@ -33,7 +33,7 @@ pub(super) struct LayerMemory {
     spare: RefCell<Spare>,
 }
 
-/// What remains of a copy for the next one.
+/// Parts of an earlier copy that are used again.
 #[derive(Debug, Default)]
 struct Spare {
     bytes: Vec<u8>,
@@ -56,10 +56,10 @@ impl LayerMemory {
         }
     }
 
-    /// The bytes at the host address, which is not null.
+    /// Returns the bytes at the host address, which must not be null.
     fn host(&self) -> &[u8] {
         let Addresses { host, bytes, .. } = self.addresses;
-        // SAFETY: by the metadata, the host address has the elements of the layer. They are not
+        // SAFETY: according to the metadata, the elements of the layer are at the host address. They are not
         // written as long as the buffer has the metadata, which a `Batch` borrows.
         unsafe {
             std::slice::from_raw_parts(std::ptr::with_exposed_provenance(host as usize), bytes)
@@ -79,7 +79,7 @@ impl LayerMemory {
         };
         let mut copy = std::mem::take(&mut spare.bytes);
         copy.resize(bytes, 0);
-        // SAFETY: by the metadata, the device address has the elements of the layer.
+        // SAFETY: according to the metadata, the elements of the layer are at the device address.
         unsafe { stream.download(device, &mut copy) }.map_err(|error| error.to_string())?;
         spare.stream = Some(stream);
         Ok(copy)
@@ -104,8 +104,8 @@ impl Mappable for LayerMemory {
 
     fn map_device(&self) -> Result<Option<DeviceSlice>, String> {
         let Addresses { device, bytes, .. } = self.addresses;
-        // SAFETY: by the metadata, the device address has the elements of the layer. nvinfer has
-        // waited for its work. The elements are not written as long as the buffer has the metadata.
+        // SAFETY: according to the metadata, the elements of the layer are at the device address. nvinfer has
+        // waited for its work, and the elements are not written as long as the buffer has the metadata.
         Ok((device != 0).then(|| unsafe { DeviceSlice::new(device, bytes, Ready::Now) }))
     }
 }

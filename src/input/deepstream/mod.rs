@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of DeepStream's tensors, which nvinfer attaches with `output-tensor-meta=1`.
+//! Reads DeepStream's tensors, which nvinfer attaches with `output-tensor-meta=1`.
 //!
-//! In: a buffer with a batch of frames. Out: a [`Batch`]: the frames that have tensors of one inference
-//! element, and views of these tensors, one memory per frame ([`Storage::Images`]).
+//! In: a buffer with a batch of frames. Out: a [`Batch`]: the frames that have tensors of one inference element,
+//! and views of these tensors. Each frame's part of a tensor is in separate memory ([`Storage::Images`]).
 //!
 //! # Which memory is read
-//! nvinfer gives each layer a device address and a host address. It has waited for its work before it attaches
+//! nvinfer provides a device address and a host address for each layer. It waits for its work before it attaches
 //! tensors, so the memory can be read immediately.
 //!
-//! - The CUDA engine reads the device address, in place. The host address is read where the device address is
-//!   null, as nvinferserver leaves it.
-//! - The CPU engine reads the host address if nothing can have left it without a copy of the tensor. nvinfer's option
-//!   `disable-output-host-copy` does so, and the metadata does not contain it. nvinfer has no such
-//!   option up to DeepStream 6.3 ([`HAS_CURRENT_HOST_COPY`]). From 6.4 on, the CPU engine copies from the
-//!   device address, and reads the host address only if that is null.
+//! - The CUDA engine reads the device address, in place. If the device address is null, as with nvinferserver, it
+//!   reads the host address.
+//! - The CPU engine reads the host address if the tensor has certainly been copied there. With nvinfer's option
+//!   `disable-output-host-copy` it has not been, and the metadata does not say so. nvinfer up to DeepStream 6.3
+//!   does not have this option ([`HAS_CURRENT_HOST_COPY`]). From 6.4 on, the CPU engine copies the tensor from the
+//!   device address, and reads the host address only if the device address is null.
 
 mod collect;
 mod layer;
@@ -33,44 +33,44 @@ use collect::Collector;
 use layer::{Layer, LayerImages};
 use memory::LayerMemory;
 
-/// The last version in which host addresses always have the tensors: later versions of nvinfer have the option
+/// The last version in which host addresses always have the tensors. nvinfer in later versions has the option
 /// `disable-output-host-copy`.
 const HAS_CURRENT_HOST_COPY: Version = Version::new(6, 3);
 
-/// Reads batches. It keeps what is the same for many buffers, and the memory for what is not.
+/// Reads batches. It keeps data that many buffers share, and memory that is used again for every buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The number of the inference element whose tensors are read; 0 for the lowest of a batch.
+    /// The id of the inference element whose tensors are read; 0 for the lowest id in a batch.
     unique_id: u32,
     /// The version whose layout is used; `None` for the version that the libraries report.
     forced: Option<Version>,
-    /// `None` before the first buffer with DeepStream's metadata.
+    /// `None` before the first buffer with DeepStream metadata.
     deepstream: Option<DeepStream>,
     frames: Vec<Frame>,
     layers: Vec<Layer>,
-    /// The layers of each frame, one frame after the other.
+    /// The memory of each frame's layers, one frame after the other.
     memories: Vec<LayerMemory>,
 }
 
-/// What the caps of a batch have.
+/// The properties of a batch's caps that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BatchCaps {
-    /// Width and height of the frames of one source.
+    /// The width and height of the frames of one source.
     pub size: Option<[u32; 2]>,
     /// Whether the frames are in NVMM memory.
     pub is_nvmm: bool,
 }
 
-/// A frame with tensors.
+/// A frame that has tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The index of the frame in the batch's list.
     pub index: usize,
-    /// Width and height of the frame that nvinfer scaled, as far as it reads them: even numbers.
+    /// The width and height of the part of the frame that nvinfer read and scaled. Both are even.
     pub size: [u32; 2],
-    /// The model description of its tensors.
+    /// The model description of the frame's tensors.
     model: NetworkInfo,
-    /// The index of its first layer in the reader's memories.
+    /// The index of the frame's first layer in the reader's memories.
     first: usize,
 }
 
@@ -88,28 +88,29 @@ pub(crate) struct Batch<'a> {
     layers: &'a [Layer],
     memories: &'a [LayerMemory],
     meta: BatchMeta<'a>,
-    /// What else was found.
+    /// Other facts about the batch.
     pub found: Found,
 }
 
-/// What was found in a batch, besides the tensors themselves.
+/// Facts about a batch, in addition to its tensors.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     /// The number of frames in the batch, with and without tensors.
     pub all_frames: usize,
-    /// The number of the inference element whose tensors were read.
+    /// The id of the inference element whose tensors were read.
     pub unique_id: u32,
-    /// The number of another inference element, if its tensors were found, too.
+    /// The id of another inference element, if the batch has tensors of it, too.
     pub other_id: Option<u32>,
-    /// Where tensors were found if no frame has any.
+    /// Where there are tensors, if no frame has any.
     pub elsewhere: Option<Elsewhere>,
-    /// Layers that are not read: those after [`MAX_TENSORS`], and those with too many dimensions.
+    /// The number of layers that are not read: the layers after [`MAX_TENSORS`], and layers with too many
+    /// dimensions.
     pub unread: usize,
-    /// The size of the caps, if it is used for a frame that has neither a surface nor a size in its metadata.
+    /// The size in the caps, if it is used for a frame that has neither a surface nor a size in its metadata.
     pub size_of_caps: Option<[u32; 2]>,
 }
 
-/// What has tensors, if not a frame.
+/// The kind of object that has tensors, if no frame has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     Objects,
@@ -117,19 +118,19 @@ pub(crate) enum Elsewhere {
 }
 
 impl Reader {
-    /// A reader of the tensors of the inference element with the number `unique_id`, or with 0 of the one with the
-    /// lowest number in each batch. The layout is that of `forced`, or of the version that DeepStream's libraries report.
+    /// Creates a reader for the tensors of the inference element with the id `unique_id`. If this is 0, the element
+    /// with the lowest id in each batch is read. DeepStream's structures have the layout of the version `forced`,
+    /// or of the version that DeepStream's libraries report.
     pub fn new(unique_id: u32, forced: Option<Version>) -> Self {
         Self { unique_id, forced, ..Self::default() }
     }
 
-    /// Reads the tensors of `buffer`, whose caps have `caps`; `None` if it has no metadata of DeepStream.
-    /// `search_elsewhere` is whether to search for tensors of objects and of
-    /// regions of interest if no frame has tensors.
+    /// Reads the tensors of `buffer`. Returns `None` if it has no DeepStream metadata. If no frame has tensors,
+    /// `search_elsewhere` says whether to search for tensors of objects and of regions of interest.
     ///
     /// # Errors
-    /// If DeepStream's libraries cannot be used, its version is not known, the metadata is damaged, or
-    /// frames have different layers.
+    /// If DeepStream's libraries cannot be used, if the structures of its version are unknown, if the metadata is
+    /// damaged, or if frames have different layers.
     pub fn read<'a>(
         &'a mut self,
         buffer: &'a gst::BufferRef,
@@ -156,10 +157,11 @@ impl Reader {
         Ok(Some(Batch { frames, layers, memories, meta, found }))
     }
 
-    /// Adds to `copy` what DeepStream does not copy from `original`: the sizes of frames, and model descriptions.
+    /// Adds data to `copy` that DeepStream does not copy from `original`: the sizes of frames, and model
+    /// descriptions.
     ///
     /// # Errors
-    /// If DeepStream's libraries cannot be used, or the metadata is damaged.
+    /// If DeepStream's libraries cannot be used, or if the metadata is damaged.
     pub fn complete_copy(
         &mut self,
         original: &gst::BufferRef,
@@ -176,7 +178,7 @@ impl Reader {
         Ok(())
     }
 
-    /// DeepStream's functions, which are opened once.
+    /// Returns DeepStream's functions. The libraries are opened on the first call.
     fn opened(&mut self) -> Result<&DeepStream, DeepStreamError> {
         let opened = match self.deepstream.take() {
             Some(opened) => opened,
@@ -185,9 +187,9 @@ impl Reader {
         Ok(self.deepstream.insert(opened))
     }
 
-    /// The metadata of `buffer`, to write to it.
+    /// Returns the metadata of `buffer`, for writing.
     pub fn batch_meta<'a>(&'a self, buffer: &'a mut gst::BufferRef) -> Option<BatchMeta<'a>> {
-        // There is no error: the structures are known since the buffer was read.
+        // There cannot be an error, because the structures have been known since the buffer was read.
         self.deepstream.as_ref()?.batch(buffer).ok()?
     }
 }
@@ -214,14 +216,14 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The tensors of these frames.
+    /// Returns the tensors of these frames.
     pub fn tensors(&self, frames: Range<usize>) -> BatchTensors<'a> {
         let (frames, memories) = (&self.frames[frames], self.memories);
         let of_layer = |(index, layer)| LayerImages { layer, index, frames, memories };
         BatchTensors { layers: self.layers.iter().enumerate().map(of_layer).collect() }
     }
 
-    /// The number of layers that are read.
+    /// Returns the number of layers that are read.
     pub fn layers(&self) -> usize {
         self.layers.len()
     }
@@ -245,36 +247,38 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What the tensors do not contain of the letterbox, and what is assumed instead; `None` if they contain all.
+    /// Says which part of the letterbox the tensors do not contain, and what is assumed instead. `None` if they
+    /// contain everything.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
         self.frames.iter().find_map(|frame| letterbox(frame.model).1)
     }
 
-    /// The version of DeepStream.
+    /// Returns the version of DeepStream.
     pub fn version(&self) -> Version {
         self.meta.structures().version
     }
 
-    /// Why the structures are an assumption, and which they are; `None` if they are known.
+    /// Returns the reason why the structures are an assumption, and the assumed layout; `None` if the structures
+    /// are known.
     pub fn assumption(&self) -> Option<(Assumption, &'static StructureLayout)> {
         let Structures { layout, assumption, .. } = *self.meta.structures();
         assumption.map(|assumption| (assumption, layout))
     }
 
-    /// Whether a frame's tensors do not contain the size of the model's input.
+    /// Returns whether the tensors of some frame do not contain the size of the model's input.
     pub fn has_no_model_size(&self) -> bool {
         self.frames.iter().any(|frame| !has_size(frame.model))
     }
 }
 
-/// Whether the size of the model's input is one.
+/// Returns whether the size of the model's input is valid.
 fn has_size(model: NetworkInfo) -> bool {
     model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side))
 }
 
-/// How nvinfer fitted frames into the model's input, and what of it is an assumption.
+/// Determines how nvinfer fitted frames into the model's input, and which part of this is an assumption.
 fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
-    // Without a size the rest is not to be trusted either.
+    // If the size is invalid, the other fields cannot be trusted, either.
     let model = if has_size(model) { model } else { NetworkInfo::default() };
     match (model.maintain_aspect_ratio, model.symmetric_padding) {
         (Some(false), _) => (Letterbox::None, None),

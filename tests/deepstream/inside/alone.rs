@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests in a process of their own, with libraries that cannot be used, or because they measure the memory.
+//! Tests that need a process of their own, because their libraries cannot be used or because they
+//! measure memory.
 
 mod nvinfer;
 mod throughput;
@@ -18,7 +19,8 @@ use crate::standin::{Counts, is_nvidias};
 use crate::support::pipeline::{intercept, parse, run as run_pipeline};
 use crate::support::{engines, process};
 
-/// The error of a batch, and that there is none without DeepStream's metadata.
+/// Returns the error of a stream with a batch, after checking that a stream without DeepStream's
+/// metadata has none.
 fn error(properties: &str) -> String {
     let plain = run::with("decoder=yolov8", 2, |_| ()).without_tensors();
     assert_eq!(plain.stat("frames-without-tensors"), 2);
@@ -33,7 +35,7 @@ fn assert_runs_with(properties: &str) {
     assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 30);
 }
 
-/// The warning of a stream that is decoded, the only one.
+/// Runs a stream that is decoded with exactly one warning, and returns the warning.
 fn assert_runs_with_warning() -> String {
     let scene = Scene::new(3, 1);
     let ran = run::scenes(std::slice::from_ref(&scene), "");
@@ -45,29 +47,29 @@ fn assert_runs_with_warning() -> String {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn an_unknown_version_with_known_sizes() {
+fn an_unknown_version_with_known_sizes_is_decoded_with_a_warning() {
     if !is_inside() {
         return;
     }
     let reported = std::env::var("STANDIN_VERSION").unwrap();
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let warning = assert_runs_with_warning();
     let sizes = format!("the sizes of {} and", layout.versions());
     let set = format!("deepstream-version={}", layout.last);
     let parts = [&format!("DeepStream {reported};"), &*sizes, &format!("set {set}, ")];
     assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
-    // Of a version that is set nothing is assumed.
+    // If the version is set, nothing is assumed, and there is no warning.
     assert_runs_with(&set);
 }
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn an_unknown_version_with_unknown_sizes() {
+fn an_unknown_version_with_unknown_sizes_is_an_error() {
     if !is_inside() {
         return;
     }
     let reported = std::env::var("STANDIN_VERSION").unwrap();
-    let own = StructureLayout::of(version()).unwrap().sizes;
+    let own = StructureLayout::for_version(version()).unwrap().sizes;
     for sizes in [
         StructureSizes { object: own.object + 4, ..own },
         StructureSizes { frame: own.frame + 4, ..own },
@@ -81,7 +83,7 @@ fn an_unknown_version_with_unknown_sizes() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn the_version_that_is_set() {
+fn a_stream_is_decoded_with_the_version_of_the_property() {
     if !is_inside() {
         return;
     }
@@ -90,7 +92,7 @@ fn the_version_that_is_set() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_library() {
+fn a_missing_library_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -104,7 +106,7 @@ fn no_library() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_function() {
+fn a_missing_function_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -115,23 +117,21 @@ fn no_function() {
 
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn no_version() {
+fn a_library_without_a_version_asks_for_the_property() {
     if !is_inside() {
         return;
     }
-    // Those of 9.0 and 9.1 alone have their sizes.
-    let text = match version() >= Version::new(9, 0) {
-        true => assert_runs_with_warning(),
-        false => error(""),
-    };
+    // Only 9.0 and 9.1 have structures of these sizes, so the sizes identify their layout.
+    let text = if version() >= Version::new(9, 0) { assert_runs_with_warning() } else { error("") };
     assert!(text.contains("nvds_version") && text.contains("deepstream-version"), "{text}");
     assert_runs_with(&format!("deepstream-version={}", version()));
 }
 
-/// `NMSFILTER_TEST_BATCHES` batches; 100,000 by default, or 100 on the emulated GPU.
+/// The variable `NMSFILTER_TEST_BATCHES` sets the number of batches. The default is 100,000, or 100
+/// on the emulated GPU.
 #[test]
 #[ignore = "run by `failures` in a process of its own"]
-fn memory() {
+fn memory_does_not_grow_with_the_number_of_batches() {
     if !is_inside() {
         return;
     }
@@ -147,7 +147,7 @@ fn memory() {
     assert!(objects > 10);
     let producer = Producer::new(&scene, 6);
     let pool = producer.pool(0);
-    // Each batch is copied for one of the branches of the tee.
+    // The tee makes the second branch copy each batch.
     let pipeline = parse(&format!(
         "videotestsrc name=in num-buffers={batches} ! {} ! tee name=t
            t. ! queue max-size-buffers=2 ! nmsfilter decoder=yolov8 letterbox=none keep-tensors=false ! fakesink
@@ -173,15 +173,15 @@ fn memory() {
     let counts = Counts::now();
     counts.assert_nothing_left();
     assert_eq!(pool.in_use(), 0);
-    // The text of every object was freed.
+    // The text of every object was released.
     if !is_nvidias() {
         assert_eq!((counts.texts - before.texts) as u64, batches * objects);
         assert!(counts.new_objects < 100 * objects as i64, "objects are recycled: {counts:?}");
     }
     let resident = resident.lock().unwrap().clone();
     println!("{batches} batches: {resident:?} KiB, {counts:?}");
-    // After the first tenth everything has been allocated once, but the emulated GPU uses the stacks of its threads,
-    // 64 MiB for each calling thread, little by little.
+    // After the first tenth of the batches, everything has been allocated once. Only the emulated
+    // GPU continues to touch more of its threads' stacks, of which each calling thread has 64 MiB.
     let most = if std::env::var_os("NMSFILTER_EMULATED_CUDA").is_some() { 128 << 10 } else { 2048 };
     let grown = resident[9].saturating_sub(resident[1]);
     assert!(grown < most, "{grown} KiB more: {resident:?}");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sixteen cameras of four sizes behind the new nvstreammux, through elements that copy and scale, with other rates,
-//! and with cameras that come and go. Only in a process that was started for this.
+//! Sixteen cameras of four sizes behind the new nvstreammux: through elements that copy and scale,
+//! with different frame rates, and with cameras that are added and removed. The tests do nothing
+//! unless `nvstreammux` started the process.
 //!
-//! The cameras are surfaces without pixels. A probe attaches the tensors, as nvinfer would, with a box for each source
-//! and frame.
+//! The cameras are surfaces without pixels. Like nvinfer, a probe attaches tensors, with one box
+//! that depends on source and frame.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,15 +19,15 @@ use crate::support::pipeline::{self, intercept, parse, run, watch};
 const SIZES: [[u32; 2]; 4] = [[1920, 1080], [640, 480], [720, 1280], [2560, 1440]];
 const CAMERAS: usize = 16;
 const BUFFERS: usize = 12;
-/// The side of the model's input.
+/// Side length of the model's input.
 const SIDE: f32 = 640.0;
 
 fn size(source: u32) -> [u32; 2] {
     SIZES[source as usize % SIZES.len()]
 }
 
-/// The box of a frame of a source in the model's input, letterboxed in the center: left, top, width and height, whose
-/// numbers of pixels on a frame are whole.
+/// Returns the box of a frame in the model's input: left, top, width and height. Frames are
+/// centered in the input. On the frame itself, the box has whole pixels.
 fn in_model(source: u32, frame: i32) -> [f32; 4] {
     let (scale, offsets) = letterbox(source);
     let [left, top, width, height] = on_frame(source, frame);
@@ -38,7 +39,7 @@ fn on_frame(source: u32, frame: i32) -> [f32; 4] {
     [40.0 + 10.0 * source as f32 + step, 100.0 + 7.0 * source as f32, 64.0 + step, 96.0]
 }
 
-/// The scale from a frame to the input, and the borders, as nvinfer computes them.
+/// Returns the scale from a frame to the input, and the borders, as nvinfer computes them.
 fn letterbox(source: u32) -> (f32, [f32; 2]) {
     let [width, height] = size(source).map(|side| side as f32);
     let scale = SIDE / width.max(height);
@@ -49,7 +50,7 @@ fn tensors(source: u32, frame: i32) -> Tensors {
     one_box(in_model(source, frame), true)
 }
 
-/// The source and the number of each frame, in the order in which nvstreammux muxed them.
+/// Source and frame number of each frame, in the order in which nvstreammux muxed them.
 type Muxed = Arc<Mutex<Vec<(u32, i32)>>>;
 
 /// A camera.
@@ -57,9 +58,9 @@ type Muxed = Arc<Mutex<Vec<(u32, i32)>>>;
 struct Camera {
     source: u32,
     buffers: usize,
-    /// Frames a second, by its caps and timestamps.
+    /// Frames per second, for caps and timestamps.
     rate: u32,
-    /// Microseconds that it waits before each buffer.
+    /// Microseconds to wait before each buffer.
     wait: u32,
 }
 
@@ -68,7 +69,7 @@ impl Camera {
         Self { source, buffers, rate: 30, wait: 0 }
     }
 
-    /// Adds it to the pipeline, which may be playing.
+    /// Adds the camera to the pipeline, which may be playing.
     fn add(self, pipeline: &gst::Pipeline) {
         let Self { source, buffers, rate, wait } = self;
         let [width, height] = size(source);
@@ -92,13 +93,13 @@ impl Camera {
         format!("camera{source}")
     }
 
-    /// Removes the camera of this number from a pipeline that is playing.
+    /// Removes the camera of this source from a playing pipeline.
     fn remove(pipeline: &gst::Pipeline, source: u32) {
         let bin = pipeline.by_name(&Self::name(source)).unwrap();
         let src = bin.static_pad("src").unwrap();
         let (send, blocked) = std::sync::mpsc::channel();
         src.add_probe(gst::PadProbeType::BLOCK_DOWNSTREAM, move |_, _| {
-            // The other end is gone after the first message.
+            // The receiver no longer exists after the first message.
             let _ = send.send(());
             gst::PadProbeReturn::Ok
         });
@@ -111,7 +112,8 @@ impl Camera {
     }
 }
 
-/// A pipeline with nvstreammux `mux`, and `behind` after it; `None` in a process that was not started for this.
+/// Returns a pipeline of the cameras, nvstreammux `mux`, and the elements `behind`. Returns `None`
+/// unless `nvstreammux` started the process.
 fn muxed(behind: &str, cameras: &[Camera]) -> Option<(gst::Pipeline, Muxed)> {
     let plugin = std::env::var_os(PLUGIN)?;
     pipeline::init();
@@ -124,7 +126,7 @@ fn muxed(behind: &str, cameras: &[Camera]) -> Option<(gst::Pipeline, Muxed)> {
     let to = muxed.clone();
     intercept(&pipeline, "mux", move |buffer| {
         let mut counts = to.lock().unwrap();
-        for frame in Batch::of(buffer).expect("nvstreammux attaches a batch").frames() {
+        for frame in Batch::find(buffer).expect("nvstreammux attaches a batch").frames() {
             let source = frame.state().source_id;
             let number = counts.iter().filter(|(other, _)| *other == source).count() as i32;
             counts.push((source, number));
@@ -134,7 +136,8 @@ fn muxed(behind: &str, cameras: &[Camera]) -> Option<(gst::Pipeline, Muxed)> {
     Some((pipeline, muxed))
 }
 
-/// Fails unless each frame has its box, on a frame that is `scale` times as large. Returns the frames of each source.
+/// Asserts that each frame has its box, on a frame that is `scale` times as large. Returns the
+/// number of frames of each source.
 fn assert_boxes(seen: &[Seen], muxed: &Muxed, scale: f32) -> Vec<usize> {
     let mut counts = vec![0; CAMERAS + 1];
     let frames = seen.iter().flat_map(|seen| &seen.frames);
@@ -158,7 +161,7 @@ fn all() -> Vec<Camera> {
     (0..CAMERAS as u32).map(|source| Camera::new(source, BUFFERS)).collect()
 }
 
-/// Runs it, and checks the boxes behind the filters of these names.
+/// Runs the pipeline and checks the boxes after each of the named filters.
 fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
     let Some((pipeline, muxed)) = muxed(behind, cameras) else { return };
     if let Some(scaler) = pipeline.by_name("scaled") {
@@ -171,7 +174,7 @@ fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
             gst::PadProbeReturn::Ok
         });
     }
-    let branches: Vec<_> = filters.iter().map(|name| watch(&pipeline, name, Seen::of)).collect();
+    let branches: Vec<_> = filters.iter().map(|name| watch(&pipeline, name, Seen::read)).collect();
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -184,11 +187,12 @@ fn assert_runs(behind: &str, filters: &[&str], cameras: &[Camera], scale: f32) {
     Counts::now().assert_nothing_left();
 }
 
-/// Replaces the surfaces of each batch by those of another size, as nvvideoconvert does, which leaves the metadata.
+/// Replaces the surfaces of each batch by surfaces of another size. Like nvvideoconvert, this
+/// leaves the metadata unchanged.
 fn scale_surfaces(element: &gst::Element, scale: f32) {
     element.static_pad("src").unwrap().add_probe(gst::PadProbeType::BUFFER, move |_, info| {
         let buffer = info.buffer_mut().unwrap().make_mut();
-        let sources: Vec<u32> = Batch::of(buffer)
+        let sources: Vec<u32> = Batch::find(buffer)
             .expect("a batch")
             .frames()
             .map(|frame| frame.state().source_id)
@@ -202,13 +206,13 @@ fn scale_surfaces(element: &gst::Element, scale: f32) {
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras() {
+fn boxes_of_sixteen_cameras_are_right() {
     assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &all(), 1.0);
 }
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
+fn boxes_are_right_behind_a_copy_and_a_tee() {
     let behind = "identity name=copied ! tee name=t
           t. ! queue ! nmsfilter name=first decoder=yolov8 ! fakesink
           t. ! queue ! nmsfilter name=second decoder=yolov8 ! fakesink";
@@ -217,17 +221,17 @@ fn of_sixteen_cameras_behind_a_copy_and_a_tee() {
 
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_sixteen_cameras_behind_a_scaler() {
+fn boxes_are_right_behind_a_scaler() {
     for scale in [0.5, 2.0] {
         let behind = "identity name=scaled ! nmsfilter name=nms decoder=yolov8 ! fakesink";
         assert_runs(behind, &["nms"], &all(), scale);
     }
 }
 
-/// Cameras of 30, 15 and 7 frames a second: batches are not full.
+/// Cameras with 30, 15 and 7 frames per second: not all batches are full.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_cameras_of_different_rates() {
+fn boxes_are_right_with_cameras_of_different_rates() {
     let camera = |source: u32| {
         let slower = source % 3;
         Camera { source, buffers: BUFFERS >> slower, rate: 30 >> slower, wait: 3000 << slower }
@@ -236,17 +240,17 @@ fn of_cameras_of_different_rates() {
     assert_runs("nmsfilter name=nms decoder=yolov8 ! fakesink", &["nms"], &cameras, 1.0);
 }
 
-/// A camera ends, others come, and one is removed with its pad, while the rest goes on.
+/// One camera ends, others are added, and one is removed with its pad, while the rest continues.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
-fn of_cameras_that_come_and_go() {
+fn boxes_are_right_while_cameras_come_and_go() {
     let paced = |source, buffers| Camera { wait: 2000, ..Camera::new(source, buffers) };
-    // That of number 0 never ends by itself.
+    // Source 0 has more buffers than the test can wait for.
     let first = [paced(0, 1_000_000), paced(1, 20), paced(2, 300), paced(3, 300)];
     let later = [paced(4, 50), paced(5, 50)];
     let behind = "nmsfilter name=nms decoder=yolov8 ! fakesink";
     let Some((pipeline, muxed)) = muxed(behind, &first) else { return };
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let wait_for = |source: u32, frames: usize| {
         for _ in 0..3000 {
             let count = muxed.lock().unwrap().iter().filter(|(other, _)| *other == source).count();

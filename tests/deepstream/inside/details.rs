@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an object has besides its upright box: the angle of an oriented box, a mask.
+//! Details of an object beyond its upright box: the angle of an oriented box, and masks.
 
 use gstnmsfilter::deepstream::layout::Version;
 
@@ -8,14 +8,15 @@ use crate::object::{Mask, Object};
 use crate::run;
 use crate::standin::{Batch, Frame, Layer, Tensors};
 
-/// The objects of a frame of 640x640 with these tensors, which are host memory without a batch dimension.
+/// Returns the objects of a frame of 640x640 whose tensors are in host memory and have no batch
+/// dimension.
 fn objects(properties: &str, tensors: &[(&str, &[u32], Vec<f32>)]) -> Vec<Object> {
     let layers = tensors.iter().map(|(name, dims, elements)| Layer {
         name: Some(std::ffi::CString::new(*name).unwrap()),
         data_type: 0,
         dims: dims.to_vec(),
         counts: None,
-        // Outlives the pipeline.
+        // The elements are leaked, so they outlive the pipeline.
         host: elements.clone().leak().as_ptr() as u64,
         device: 0,
     });
@@ -29,7 +30,8 @@ fn objects(properties: &str, tensors: &[(&str, &[u32], Vec<f32>)]) -> Vec<Object
     ran.well().seen[0].frames[0].1.clone()
 }
 
-/// Columns of N numbers for eight anchors, of which these are the first and the others have the score 0.
+/// Returns columns of N numbers for eight anchors. `first` has the first anchors; the others are
+/// zero, including their scores.
 fn columns<const N: usize>(first: &[[f32; N]]) -> Vec<f32> {
     let anchor = |index: usize| first.get(index).copied().unwrap_or([0.0; N]);
     (0..N).flat_map(|row| (0..8).map(move |index| anchor(index)[row])).collect()
@@ -40,15 +42,16 @@ fn assert_near(found: &[f32], expected: &[f32]) {
     assert!(found.len() == expected.len() && is_near, "{found:?}, expected {expected:?}");
 }
 
-/// In 9.0 and later an oriented box inside the frame is the rectangle before it is rotated, and the angle in degrees.
-/// Other objects are the bounds.
+/// From 9.0 on, an oriented box that is inside of the frame becomes an object with the rectangle
+/// before its rotation, and the angle in degrees. All other objects have the bounds of the box.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_oriented_boxes() {
+fn objects_of_oriented_boxes_have_their_angle() {
     if !is_inside() {
         return;
     }
-    // Columns of cx, cy, w, h, score, angle. Without its angle, the second reaches beyond the left edge.
+    // Columns of cx, cy, w, h, score, angle. If the second box is not rotated, it reaches beyond
+    // the left edge.
     let boxes = [
         [320.0, 240.0, 100.0, 40.0, 0.9, 0.5],
         [10.0, 300.0, 100.0, 16.0, 0.8, std::f32::consts::FRAC_PI_2],
@@ -58,9 +61,10 @@ fn of_oriented_boxes() {
     let (sin, cos) = 0.5f32.sin_cos();
     let half = [50.0 * cos + 20.0 * sin, 50.0 * sin + 20.0 * cos];
     let bounds = [320.0 - half[0], 240.0 - half[1], 2.0 * half[0], 2.0 * half[1]];
-    let (rect, angle) = match version() >= Version::new(9, 0) {
-        true => ([270.0, 220.0, 100.0, 40.0], 0.5f32.to_degrees()),
-        false => (bounds, 0.0),
+    let (rect, angle) = if version() >= Version::new(9, 0) {
+        ([270.0, 220.0, 100.0, 40.0], 0.5f32.to_degrees())
+    } else {
+        (bounds, 0.0)
     };
     let [first, second] = &found[..] else { panic!("{found:?}") };
     assert_near(&first.rect, &rect);
@@ -73,21 +77,21 @@ fn of_oriented_boxes() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_masks() {
+fn objects_have_their_masks() {
     if !is_inside() {
         return;
     }
-    // Columns of cx, cy, w, h, score, two coefficients.
+    // Columns of cx, cy, w, h, score and two coefficients.
     let boxes =
         [[150.0, 140.0, 100.0, 80.0, 0.9, 1.0, 0.0], [400.0, 400.0, 80.0, 40.0, 0.8, -2.0, 0.0]];
     let columns = columns(&boxes);
-    // The left quarter of the first is positive.
+    // The mask of the first box covers its left quarter.
     let prototypes = (0..2 * 160 * 160).map(|i| if i % 160 < 40 { 1.0 } else { -1.0 }).collect();
     let tensors: [(&str, &[u32], Vec<f32>); 2] =
         [("output0", &[7, 8], columns), ("output1", &[2, 160, 160], prototypes)];
     let found = objects("decoder=yolov8-seg", &tensors);
     let [first, second] = &found[..] else { panic!("{found:?}") };
-    // A pixel of the prototype is four of the frame.
+    // A prototype pixel covers four by four pixels of the frame.
     let row = |set: usize, all: usize| [vec![1.0; set], vec![0.0; all - set]].concat();
     let mask = |width: u32, height: u32, row: Vec<f32>| {
         let numbers = row.repeat(height as usize);
@@ -96,10 +100,10 @@ fn of_masks() {
     assert_near(&first.rect, &[100.0, 100.0, 100.0, 80.0]);
     assert_eq!(first.mask, mask(25, 20, row(15, 25)));
     assert_eq!(second.mask, mask(20, 10, row(20, 20)));
-    // Without masks.
+    // Masks can be disabled.
     let found = objects("decoder=yolov8-seg masks=false", &tensors);
     assert!(found.len() == 2 && found.iter().all(|object| object.mask.is_none()));
-    // Each pixel of the frame.
+    // Masks can have a bit for each pixel of the frame.
     let found = objects("decoder=yolov8-seg mask-size=frame", &tensors);
     let large = found[0].mask.as_ref().expect("it has a mask");
     assert_eq!([large.width, large.height], [100, 80]);

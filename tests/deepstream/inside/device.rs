@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tensors in device memory. `versions` runs these tests where `NMSFILTER_TEST_BACKEND` is `cuda`.
+//! Tensors in device memory. `versions` runs these tests if `NMSFILTER_TEST_BACKEND` is `cuda`.
 
 use gstnmsfilter::deepstream::layout::Version;
 use nmsfilter_core::device::Device;
@@ -19,10 +19,11 @@ fn assert_right(ran: &Ran, scene: &Scene) {
     assert_eq!(ran.seen.len(), 2);
 }
 
-/// Stale host memory, or none, is not read; nothing is uploaded, and a batch is one launch.
+/// Host memory that is stale or missing is not read. Nothing is uploaded, and a batch is one
+/// launch.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place() {
+fn device_memory_is_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -33,7 +34,7 @@ fn is_read_in_place() {
         let ran = run::scenes(std::slice::from_ref(&scene), "backend=cuda").well();
         assert_right(&ran, &scene);
         assert_eq!(ran.stat("bytes-uploaded"), 0, "{memory:?}");
-        // Two launches are allowed for the first batch, which may need a larger workspace.
+        // The first batch may take two launches, because it may need a larger workspace.
         assert!((2..=3).contains(&ran.stat("launches")), "{}", ran.stat("launches"));
         let expected = 32 * 16 + 28 * ran.stat("survivors");
         let downloaded = ran.stat("bytes-downloaded");
@@ -41,10 +42,10 @@ fn is_read_in_place() {
     }
 }
 
-/// Frames whose addresses have no constant stride: a table of addresses is uploaded, once.
+/// If the addresses of frames have no constant stride, a table of addresses is uploaded once.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_where_frames_have_no_constant_stride() {
+fn frames_without_a_constant_stride_are_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -58,10 +59,10 @@ fn is_read_in_place_where_frames_have_no_constant_stride() {
     assert!((2..=3).contains(&ran.stat("launches")), "{}", ran.stat("launches"));
 }
 
-/// One launch for each size of frames.
+/// Frames of each size are one launch.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_for_frames_of_two_sizes() {
+fn frames_of_two_sizes_are_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -92,10 +93,11 @@ fn host_memory_is_uploaded_if_there_is_no_device_memory() {
     assert_eq!(ran.stat("bytes-uploaded"), 2 * bytes as u64);
 }
 
-/// By default the engine runs on the GPU that has the tensors, which the metadata names, too.
+/// By default, the engine runs on the GPU that contains the tensors. The metadata names this GPU,
+/// too.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
-fn is_read_in_place_on_a_second_gpu() {
+fn memory_of_a_second_gpu_is_read_in_place() {
     if !is_inside() {
         return;
     }
@@ -112,7 +114,7 @@ fn is_read_in_place_on_a_second_gpu() {
     }
 }
 
-/// The CPU copies from the GPU where host memory can be stale.
+/// The CPU engine copies from the GPU where host memory may be stale.
 #[test]
 #[ignore = "needs a GPU; run by `versions` in a process of its own"]
 fn the_cpu_never_reads_stale_host_memory() {
@@ -121,9 +123,10 @@ fn the_cpu_never_reads_stale_host_memory() {
     }
     engines::require_gpu();
     let has_current_host_memory = version() <= Version::new(6, 3);
-    let memories = match has_current_host_memory {
-        true => [Memory::Both, Memory::Device],
-        false => [Memory::Stale, Memory::Device],
+    let memories = if has_current_host_memory {
+        [Memory::Both, Memory::Device]
+    } else {
+        [Memory::Stale, Memory::Device]
     };
     for memory in memories {
         let mut scene = Scene::new(4, 5);
@@ -132,7 +135,8 @@ fn the_cpu_never_reads_stale_host_memory() {
         assert_right(&ran, &scene);
     }
     if has_current_host_memory {
-        // Until 6.3 nothing leaves it stale; that it is read, rather than copied, shows here.
+        // Until 6.3 host memory is never stale. The stale tensors therefore show here that the CPU
+        // engine reads host memory instead of copying from the GPU.
         let mut scene = Scene::new(4, 6);
         scene.memory = Memory::Stale;
         let ran = run::scenes(std::slice::from_ref(&scene), "backend=cpu").well();

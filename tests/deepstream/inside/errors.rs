@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged metadata, and tensors that cannot be decoded: a message for each, and no object.
+//! Damaged metadata, and tensors that cannot be decoded: each gives a message and no object.
 
 use gstnmsfilter::deepstream::layout::Version;
 
@@ -9,7 +9,7 @@ use crate::run::{self, Ran};
 use crate::standin::{Batch, Frame, Layer, Tensors, is_nvidias, null};
 use crate::support::engines;
 
-/// The layer of a default model, in host memory that is never freed.
+/// Returns the layer of a default model, in host memory that is never freed.
 fn layer() -> Layer {
     let model = TestModel::default();
     let bytes = outputs(&model, 1)[0].elements.bytes().to_vec().leak();
@@ -23,7 +23,8 @@ fn layer() -> Layer {
     }
 }
 
-/// Two buffers with a batch of three frames, whose tensors `change` changes; then `damage` changes the batch.
+/// Runs two buffers with a batch of three frames. `change` changes the tensors of each frame, then
+/// `damage` changes the batch.
 fn damaged(
     properties: &str,
     change: impl Fn(usize, &mut Tensors) + Send + Sync + 'static,
@@ -44,7 +45,7 @@ fn damaged(
     })
 }
 
-/// Fails unless the stream ends at the first buffer with an error that has these parts.
+/// Asserts that the stream ends at the first buffer, with an error that has these parts.
 fn assert_error(ran: &Ran, parts: &[&str]) {
     let error = ran.ended.error();
     for part in parts {
@@ -63,7 +64,7 @@ fn assert_tensors_error(
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn nothing_is_wrong_without_damage() {
+fn metadata_without_damage_is_decoded() {
     if !is_inside() {
         return;
     }
@@ -73,7 +74,7 @@ fn nothing_is_wrong_without_damage() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_list_of_frames_that_is_truncated_or_too_long() {
+fn a_list_of_frames_that_is_truncated_or_too_long_is_an_error() {
     if !is_inside() {
         return;
     }
@@ -87,13 +88,13 @@ fn a_list_of_frames_that_is_truncated_or_too_long() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn null_metadata() {
+fn null_metadata_is_an_error() {
     if !is_inside() {
         return;
     }
     let ran = damaged("", |_, _| (), |batch| batch.add_null_frame());
     assert_error(&ran, &["null pointer where", "frame"]);
-    // NVIDIA's library cannot release such a list.
+    // NVIDIA's library cannot release this list.
     if !is_nvidias() {
         let null_user = |batch: Batch<'_>| batch.frames().nth(2).unwrap().add_null_user_meta();
         assert_error(&damaged("", |_, _| (), null_user), &["null pointer where", "user metadata"]);
@@ -108,7 +109,7 @@ fn null_metadata() {
     );
 }
 
-/// As of a buffer that no muxer has made.
+/// A buffer that no muxer made can have metadata without a batch.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn metadata_without_a_batch_is_a_buffer_without_tensors() {
@@ -121,7 +122,7 @@ fn metadata_without_a_batch_is_a_buffer_without_tensors() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_of_another_type() {
+fn layers_of_other_types_are_errors() {
     if !is_inside() {
         return;
     }
@@ -142,29 +143,29 @@ fn layers_of_another_type() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_of_another_shape() {
+fn layers_of_other_shapes_are_errors() {
     if !is_inside() {
         return;
     }
     let dims = |dims: &'static [u32]| {
         move |_, tensors: &mut Tensors| tensors.layers[0].dims = dims.to_vec()
     };
-    // No decoder has one dimension, or three.
+    // All decoders need two dimensions.
     assert_tensors_error("", dims(&[2100]), &["output0", "2100", "decoder yolov8 expects"]);
     assert_tensors_error("", dims(&[2, 7, 300]), &["output0", "2x7x300", "decoder yolov8 expects"]);
-    // 3 numbers are less than a box.
+    // A box needs four numbers, but this anchor has only three.
     assert_tensors_error("", dims(&[3, 3]), &["output0", "3x3x3", "decoder yolov8"]);
-    // Fixed batch dimensions are accepted.
+    // Batch dimensions of 1 are accepted.
     let ran = damaged("", dims(&[1, 7, 300]), |_| ()).well();
     assert!(ran.seen[1].frames.iter().all(|(_, objects)| objects.len() > 10));
-    // A model without that many dimensions is read by no decoder: the layer is left out, with a warning.
+    // No decoder reads a model with this many dimensions: the layer is left out, with a warning.
     let ran = damaged("", dims(&[1, 1, 2, 2, 1, 1, 7, 75]), |_| ());
     assert!(ran.ended.error.is_some() || !ran.ended.warnings.is_empty(), "{:?}", ran.ended);
 }
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn layers_whose_numbers_contradict_each_other() {
+fn layers_whose_numbers_contradict_each_other_are_errors() {
     if !is_inside() {
         return;
     }
@@ -178,13 +179,13 @@ fn layers_whose_numbers_contradict_each_other() {
     assert_tensors_error("", counts([2, 2101]), &["output0", "[7, 300]", "2101"]);
     assert_tensors_error("", counts([2, 0]), &["output0", "0 elements"]);
     assert_tensors_error("", counts([1, 2100]), &["output0", "[7]", "2100"]);
-    // More dimensions than the structure has: they are not read.
+    // The claimed number of dimensions exceeds the structure, so they are not read.
     for rank in [9, 100, u32::MAX] {
         let ran = damaged("", counts([rank, 2100]), |_| ());
         assert!(ran.ended.error.is_some(), "{:?}", ran.ended);
         assert!(ran.seen.is_empty());
     }
-    // A product that does not fit.
+    // The product of the dimensions overflows.
     let change = |_, tensors: &mut Tensors| {
         tensors.layers[0].dims = vec![u32::MAX, u32::MAX];
         tensors.layers[0].counts = Some([2, 1]);
@@ -199,7 +200,7 @@ fn layers_whose_numbers_contradict_each_other() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_with_different_layers() {
+fn frames_with_different_layers_are_an_error() {
     if !is_inside() {
         return;
     }
@@ -227,11 +228,11 @@ fn frames_with_different_layers() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn names_of_layers() {
+fn layers_need_no_name_and_invalid_names_are_errors() {
     if !is_inside() {
         return;
     }
-    // A decoder that is set needs no name.
+    // If the decoder is set, layers need no names.
     let ran = damaged("", |_, tensors| tensors.layers[0].name = None, |_| ()).well();
     assert!(ran.seen[1].frames.iter().all(|(_, objects)| objects.len() > 10));
     let invalid = |_, tensors: &mut Tensors| tensors.layers[0].name = Some(c"\xff\xfe".to_owned());
@@ -243,7 +244,7 @@ fn names_of_layers() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn tensors_without_layers_are_none() {
+fn tensors_without_layers_give_no_objects() {
     if !is_inside() {
         return;
     }
@@ -251,10 +252,10 @@ fn tensors_without_layers_are_none() {
     assert!(ran.seen.iter().all(|seen| seen.frames.iter().all(|(_, o)| o.is_empty())));
 }
 
-/// A list that does not end is not read for ever.
+/// An endless list ends in an error.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_list_that_is_longer_than_any() {
+fn a_list_with_too_many_entries_is_an_error() {
     if !is_inside() || is_nvidias() {
         return;
     }
@@ -265,10 +266,11 @@ fn a_list_that_is_longer_than_any() {
     assert_error(&damaged("", |_, _| (), many), &["user metadata has more than 65536 entries"]);
 }
 
-/// The layers after the first are not read: there are none.
+/// The claimed number of layers is too large. Layers after the first do not exist, and must not be
+/// read.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn a_number_of_layers_that_no_model_has() {
+fn too_many_layers_are_an_error() {
     if !is_inside() {
         return;
     }
@@ -284,10 +286,10 @@ fn a_number_of_layers_that_no_model_has() {
     }
 }
 
-/// Secondary inference, and inference on regions of interest: a message.
+/// Secondary inference and inference on regions of interest are not supported, and give a message.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn tensors_on_objects_or_regions_only() {
+fn tensors_only_on_objects_or_regions_give_a_warning() {
     if !is_inside() {
         return;
     }
@@ -309,9 +311,10 @@ fn tensors_on_objects_or_regions_only() {
         });
         assert_eq!(ran.ended.error, None);
         let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
-        let parts = match on_objects {
-            true => ["objects", "process-mode=1"],
-            false => ["regions of interest", "input-tensor-meta=0"],
+        let parts = if on_objects {
+            ["objects", "process-mode=1"]
+        } else {
+            ["regions of interest", "input-tensor-meta=0"]
         };
         assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
         assert_eq!(ran.seen.len(), 2);
@@ -323,7 +326,7 @@ fn tensors_on_objects_or_regions_only() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_property_deepstream_version() {
+fn unknown_values_of_deepstream_version_are_errors() {
     if !is_inside() {
         return;
     }
@@ -340,7 +343,7 @@ fn the_property_deepstream_version() {
     }
     let this = version();
     run(&this.to_string()).well();
-    // The versions of a layout have the same number.
+    // All versions with this layout are accepted.
     if this >= Version::new(9, 0) {
         run("9.0").well();
         run("9.1").well();

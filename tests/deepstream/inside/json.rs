@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `detectionjson` on batches: an entry of `streams` for each frame, with the objects that the stand-in reads.
+//! `detectionjson` on batches: `streams` has an entry for each frame, with the objects that the
+//! stand-in reads.
 
 use gstnmsfilter::deepstream::layout::{StructureLayout, Version, object};
 use nmsfilter_core::geometry::Letterbox;
@@ -12,7 +13,8 @@ use crate::run::{CAPS, source};
 use crate::standin::{Batch, Counts, Frame, ObjectMeta};
 use crate::support::pipeline::{Ended, intercept, parse, run, watch};
 
-/// The lines of buffers that `prepare` gives a batch, behind these elements.
+/// Returns the lines for `buffers` buffers. `prepare` attaches their batches, and `elements` come
+/// before `detectionjson`.
 fn lines(
     buffers: usize,
     elements: &str,
@@ -31,7 +33,7 @@ fn lines(
     (lines, ended)
 }
 
-/// What the line has of an upright object of a frame of this size.
+/// Returns the JSON that is expected for an upright object on a frame of this size.
 fn expected(index: usize, object: &Object, [width, height]: [u32; 2]) -> Value {
     let [left, top, w, h] = object.rect;
     let normalized = |edge: f32, side: u32| (f64::from(edge) / f64::from(side)).clamp(0.0, 1.0);
@@ -45,7 +47,7 @@ fn expected(index: usize, object: &Object, [width, height]: [u32; 2]) -> Value {
                 "x_min": normalized(left, width), "y_min": normalized(top, height),
                 "x_max": normalized(left + w, width), "y_max": normalized(top + h, height),
             },
-            // As the text has it: the shortest number of the same single precision.
+            // A line has the shortest decimal number that gives this single-precision number.
             "confidence": object.confidence.to_string().parse::<f64>().unwrap(),
             "label_id": object.class,
             "label": object.label,
@@ -55,7 +57,7 @@ fn expected(index: usize, object: &Object, [width, height]: [u32; 2]) -> Value {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_objects_of_nmsfilter_are_those_of_each_stream() {
+fn each_stream_has_the_objects_of_nmsfilter() {
     if !is_inside() {
         return;
     }
@@ -95,9 +97,9 @@ fn the_objects_of_nmsfilter_are_those_of_each_stream() {
     }
 }
 
-/// Sets a field of an object.
+/// Sets the field of an object at `offset`.
 fn set<T>(object: ObjectMeta<'_>, offset: usize, value: T) {
-    // SAFETY: the object has a field of this type there.
+    // SAFETY: the object has a field of this type at the offset.
     unsafe { object.as_ptr().byte_add(offset).cast::<T>().write_unaligned(value) };
 }
 
@@ -107,7 +109,7 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
     if !is_inside() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let (lines, ended) = lines(1, "detectionjson add-empty-results=false", move |buffer| {
         let batch = Batch::attach(buffer, 3);
         let size = [200, 100];
@@ -127,12 +129,12 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
         set(plate, object::PARENT, car.as_ptr().cast_const());
         set(plate, layout.object_label, [b'x'; 128]);
         let other = frame.add_object(1, 0, [f32::NAN; 4]);
-        // An object of another frame.
+        // The parent is an object of another frame.
         set(other, object::PARENT, elsewhere.as_ptr().cast_const());
     });
     assert_eq!(ended.error, None);
     let [line] = &lines[..] else { panic!("{lines:?}") };
-    // The first frame has none.
+    // The first frame has no objects.
     let [_, stream] = &line["streams"].as_array().unwrap()[..] else { panic!("{line}") };
     assert_eq!([&stream["stream_index"], &stream["stream_id"]], [&json!(3), &json!("4")]);
     assert_eq!(stream.get("timestamp"), None);
@@ -142,17 +144,14 @@ fn tracks_parents_angles_and_labels_in_any_encoding_are_read() {
     assert_eq!(car["detection"]["confidence"], Value::Null);
     assert_eq!([&car["x"], &car["y"], &car["w"], &car["h"]], [20, 10, 80, 40]);
     let [x_min, y_max] = ["x_min", "y_max"].map(|edge| &car["detection"]["bounding_box"][edge]);
-    match version() >= Version::new(9, 0) {
-        true => {
-            let angle = car["rotation"].as_f64().unwrap();
-            assert!((angle - std::f64::consts::FRAC_PI_2).abs() < 1e-6);
-            // Rotated about its center, 60, 30.
-            assert!((x_min.as_f64().unwrap() - 0.2).abs() < 1e-6);
-            assert!((y_max.as_f64().unwrap() - 0.7).abs() < 1e-6);
-        }
-        false => {
-            assert_eq!((car.get("rotation"), x_min, y_max), (None, &json!(0.1), &json!(0.5)));
-        }
+    if version() >= Version::new(9, 0) {
+        let angle = car["rotation"].as_f64().unwrap();
+        assert!((angle - std::f64::consts::FRAC_PI_2).abs() < 1e-6);
+        // The box is rotated about its center, (60, 30).
+        assert!((x_min.as_f64().unwrap() - 0.2).abs() < 1e-6);
+        assert!((y_max.as_f64().unwrap() - 0.7).abs() < 1e-6);
+    } else {
+        assert_eq!((car.get("rotation"), x_min, y_max), (None, &json!(0.1), &json!(0.5)));
     }
     assert_eq!((&plate["parent_id"], plate.get("id")), (&json!(0), None));
     assert_eq!((&plate["detection"]["label_id"], &plate["x"]), (&json!(-1), &json!(30)));
@@ -184,7 +183,7 @@ fn masks_cover_the_rectangles_of_their_objects() {
     if !is_inside() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     for (bytes, runs) in [(24, Some(json!([1, 2, 1, 2]))), (20, None)] {
         let (lines, ended) = lines(1, "detectionjson", move |buffer| {
             use gstnmsfilter::deepstream::layout::mask;
@@ -199,7 +198,7 @@ fn masks_cover_the_rectangles_of_their_objects() {
             let numbers = unsafe { gst::glib::ffi::g_malloc(24).cast::<f32>() };
             for (index, number) in [0.5, 0.6, 0.7, f32::NAN, 1.0, f32::INFINITY].iter().enumerate()
             {
-                // SAFETY: as above.
+                // SAFETY: `index` is less than six.
                 unsafe { numbers.add(index).write(*number) };
             }
             let at = layout.object_mask;

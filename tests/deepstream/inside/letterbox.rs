@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer's letterbox: what the tensors contain of it, by version, and the property.
+//! nvinfer's letterbox: which part of it the tensors contain, by version, and the property
+//! `letterbox`.
 
 use gst::prelude::*;
 use gstnmsfilter::deepstream::layout::Version;
@@ -15,7 +16,7 @@ use crate::support::pipeline::{Ended, intercept, parse, run as run_pipeline, wat
 
 const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]];
 
-/// Frames of several sizes, whose model nvinfer runs with this letterbox.
+/// Frames of several sizes. nvinfer runs their model with this letterbox.
 fn scene(letterbox: Letterbox, seed: u64) -> Scene {
     let model = TestModel { letterbox, input: [416, 352], ..TestModel::default() };
     let mut scene = Scene::new(SIZES.len(), seed).with_model(model);
@@ -34,7 +35,7 @@ fn assert_letterbox(ran: &Ran, scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_tensors_if_they_contain_it() {
+fn the_letterbox_in_the_tensors_is_used() {
     if !is_inside() {
         return;
     }
@@ -43,7 +44,7 @@ fn is_that_of_the_tensors_if_they_contain_it() {
         let scene = scene(letterbox, seed);
         let ran = run::scenes(std::slice::from_ref(&scene), "letterbox=auto");
         assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
-        // What is assumed is reported once.
+        // The element reports once what it assumes.
         let warning = if version < Version::new(6, 1) {
             Some("do not contain maintain-aspect-ratio")
         } else if version < Version::new(7, 1) && letterbox != Letterbox::None {
@@ -58,7 +59,8 @@ fn is_that_of_the_tensors_if_they_contain_it() {
     }
 }
 
-/// A pipeline whose buffers are copied before the element (by `copied`), if that is so, or by it behind a tee.
+/// Runs a pipeline whose buffers are copied: by the element `copied` if `before` is true, otherwise
+/// by `nmsfilter`, which is behind a tee.
 fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
     let producer = Producer::new(scene, 6);
     let pipeline = parse(&format!(
@@ -76,7 +78,7 @@ fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
             gst::PadProbeReturn::Ok
         });
     }
-    let seen = watch(&pipeline, "nms", Seen::of);
+    let seen = watch(&pipeline, "nms", Seen::read);
     let ended = run_pipeline(&pipeline);
     drop(pipeline);
     Counts::now().assert_nothing_left();
@@ -84,10 +86,11 @@ fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
     (ended, seen)
 }
 
-/// nvinfer up to 7.1 copies tensors without their model description; the element adds it to its own copies.
+/// nvinfer up to 7.1 copies tensors without their model description. The element adds it to the
+/// copies that it makes itself.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
+fn a_copy_that_the_element_makes_keeps_the_letterbox() {
     if !is_inside() {
         return;
     }
@@ -102,14 +105,14 @@ fn of_a_copy_that_the_element_makes_is_that_of_the_original() {
     }
 }
 
-/// Of a copy that another element has made, nothing is taken for a model description that is none.
+/// If another element made the copy, no invalid number is taken for a model description.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_that_has_none_is_not_known() {
+fn the_letterbox_of_a_copy_without_it_is_unknown() {
     if !is_inside() || version() >= Version::new(8, 0) {
         return;
     }
-    // The frames keep their sizes.
+    // This frame size equals the size in the caps.
     let mut scene = scene(Letterbox::Center, 3);
     for frame in &mut scene.frames {
         frame.meta.pipeline = [96, 64];
@@ -130,7 +133,7 @@ fn of_a_copy_that_has_none_is_not_known() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_property_if_it_is_set() {
+fn the_property_replaces_the_letterbox_in_the_tensors() {
     if !is_inside() {
         return;
     }
@@ -140,7 +143,7 @@ fn is_that_of_the_property_if_it_is_set() {
             let property = format!("letterbox={}", letterbox.name());
             let ran = run::scenes(std::slice::from_ref(&scene), &property);
             assert_letterbox(&ran, &scene, letterbox);
-            // What is only assumed is not contradicted.
+            // A letterbox that is only assumed cannot contradict the property.
             let is_known = version() >= Version::new(7, 1)
                 || (version() >= Version::new(6, 1) && actual == Letterbox::None);
             let warnings = usize::from(is_known && actual != letterbox);
@@ -157,10 +160,10 @@ fn is_that_of_the_property_if_it_is_set() {
     }
 }
 
-/// The frames of a batch are judged together.
+/// The rules for misread tensors add up all frames of a batch.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn and_numbers_that_contradict_the_reading_give_a_warning() {
+fn numbers_that_contradict_the_reading_give_a_warning() {
     if !is_inside() {
         return;
     }
@@ -176,17 +179,18 @@ fn and_numbers_that_contradict_the_reading_give_a_warning() {
     }
 }
 
-/// Left, top, width and height of a box of the model's input on the frame, as nvinfer computes them
-/// (`get_converted_buffer` and `attach_metadata_detector` in gstnvinfer.cpp), without clipping.
+/// Maps a box of the model's input to the frame: left, top, width and height, without clipping. The
+/// steps are nvinfer's (`get_converted_buffer` and `attach_metadata_detector` in gstnvinfer.cpp).
 fn nvinfers(box_: &Detection, frame: [u32; 2], input: [u32; 2], letterbox: Letterbox) -> [f64; 4] {
     let source = frame.map(|side| side / 2 * 2);
     let (mut size, mut offset) = (input, [0u32; 2]);
     if letterbox != Letterbox::None {
         let height = f64::from(input[0] * source[1]) / f64::from(source[0]);
         let width = f64::from(input[1] * source[0]) / f64::from(source[1]);
-        size = match height <= f64::from(input[1]) {
-            true => [input[0], height as u32],
-            false => [width as u32, input[1]],
+        size = if height <= f64::from(input[1]) {
+            [input[0], height as u32]
+        } else {
+            [width as u32, input[1]]
         };
         if letterbox == Letterbox::Center {
             offset = [(input[0] - size[0]) / 2, (input[1] - size[1]) / 2];
@@ -201,7 +205,7 @@ fn nvinfers(box_: &Detection, frame: [u32; 2], input: [u32; 2], letterbox: Lette
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn gives_nvinfers_numbers_where_boxes_are_not_clipped() {
+fn boxes_that_are_not_clipped_have_nvinfers_numbers() {
     if !is_inside() {
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host and device pointers, and those that are null, on the CPU.
+//! Host pointers, device pointers and null pointers on the CPU.
 
 use gstnmsfilter::deepstream::layout::Version;
 use nmsfilter_core::geometry::Letterbox;
@@ -11,10 +11,10 @@ use crate::run;
 use crate::standin::{Batch, Frame, Layer, Tensors, null};
 use crate::support::engines;
 
-/// What nvinferserver attaches is read on any engine.
+/// Every engine reads tensors of nvinferserver, which have only host pointers.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn host_pointers_without_device_pointers() {
+fn host_pointers_without_device_pointers_are_read() {
     if !is_inside() {
         return;
     }
@@ -24,7 +24,8 @@ fn host_pointers_without_device_pointers() {
     assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 40);
 }
 
-/// nvinfer up to 6.3 always copies to the host. Later versions may not, and no metadata contains it.
+/// nvinfer up to 6.3 always copies outputs to the host. Later versions may skip the copy, and no
+/// metadata tells if they did.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
@@ -38,16 +39,16 @@ fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
         let ran = ran.well();
         assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 40);
     } else {
-        // There is no GPU from which the tensors could be copied.
+        // The tensors cannot be copied from a GPU, because there is none.
         let error = ran.ended.error();
         assert!(error.contains("output0") && error.contains("NVIDIA driver"), "{error}");
         assert!(ran.seen.is_empty());
     }
 }
 
-/// Two frames, whose tensors `change` changes.
+/// Runs two frames. `change` changes the tensors of the second.
 fn changed(change: impl Fn(&mut Tensors) + Send + Sync + 'static) -> run::Ran {
-    // Outlives the pipeline.
+    // The elements are leaked, so they outlive the pipeline.
     let bytes = outputs(&TestModel::default(), 1)[0].elements.bytes().to_vec().leak();
     let address = bytes.as_ptr() as u64;
     run::with("decoder=yolov8 letterbox=none", 2, move |buffer| {
@@ -74,13 +75,13 @@ fn changed(change: impl Fn(&mut Tensors) + Send + Sync + 'static) -> run::Ran {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn null_pointers() {
+fn null_pointers_are_errors_unless_there_is_other_memory() {
     if !is_inside() {
         return;
     }
-    // Nothing is changed: the other cases fail for what they change.
+    // Without a change, the stream runs. The errors below are therefore caused by the changes.
     assert_eq!(changed(|_| ()).well().seen.len(), 2);
-    // Where there is a host pointer, no array of device pointers is needed.
+    // If there is a host pointer, the array of device pointers is optional.
     assert_eq!(changed(|tensors| tensors.null = null::DEVICE).well().seen.len(), 2);
     let cases: [fn(&mut Tensors); 3] = [
         |tensors| tensors.layers[0].host = 0,

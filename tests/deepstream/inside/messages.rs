@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages that DeepStream's payload generator makes of the objects that the element attached. Only in a process
-//! with the structures of 9.1, in NVIDIA's headers: those of the generator.
+//! Messages that DeepStream's payload generator makes of the objects that the element attaches. The
+//! generator needs the structures of 9.1 from NVIDIA's headers, so these tests do nothing in other
+//! processes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -16,14 +17,14 @@ use crate::standin::{Batch, Counts};
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// The messages of a frame: of each object, and of all. The object that was added last is the first.
+/// The messages of a frame: one for each object, and one for all. The newest object is the first.
 struct Messages {
     each: Vec<Value>,
     all: Value,
 }
 
-/// Runs batches of the scene through `nmsfilter` and returns the messages of each batch's frames, or `None` in a
-/// process that was not started for this.
+/// Runs batches of the scene through `nmsfilter`, and returns the messages of each frame by batch.
+/// Returns `None` unless `nvmsgconv` started the process.
 fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
     let nvmsgconv = Nvmsgconv::load(&PathBuf::from(std::env::var_os(library::FOLDER)?));
     let properties = format!("decoder=yolov8 score-threshold=0.25 {properties}");
@@ -31,8 +32,9 @@ fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
     let producer = Producer::new(scene, 6);
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
     let seen = watch(&pipeline, "nms", move |buffer| {
-        let frames = Batch::of(buffer).expect("the buffer has a batch").frames();
-        // SAFETY: the structures are those of 9.1, and the buffer is not changed meanwhile.
+        let frames = Batch::find(buffer).expect("the buffer has a batch").frames();
+        // SAFETY: the structures are those that the generator was compiled with, and the buffer
+        // does not change in this function.
         let messages = frames.map(|frame| unsafe {
             let frame = frame.as_ptr();
             Messages { each: nvmsgconv.messages(frame), all: nvmsgconv.minimal_message(frame) }
@@ -46,7 +48,7 @@ fn messages(scene: &Scene, properties: &str) -> Option<Vec<Vec<Messages>>> {
     Some(Arc::try_unwrap(seen).ok().map(Mutex::into_inner).unwrap().unwrap())
 }
 
-/// Fails unless the messages are those of the objects: their boxes in whole pixels, labels and confidences.
+/// Asserts that the messages have the objects' labels, confidences, and boxes in whole pixels.
 fn assert_messages(messages: &Messages, objects: &[Object]) {
     assert_eq!(messages.each.len(), objects.len());
     for (message, object) in messages.each.iter().zip(objects) {
@@ -73,7 +75,7 @@ fn assert_messages(messages: &Messages, objects: &[Object]) {
         let expected = [left, top, left + width, top + height];
         let edges: Vec<f32> = edges.iter().map(|edge| edge.parse().unwrap()).collect();
         assert_eq!(edges.len(), 4);
-        // Of six digits.
+        // Numbers in the message have six digits.
         for (edge, expected) in edges.iter().zip(expected) {
             assert!((edge - expected).abs() <= 1e-5 * expected.abs(), "{line}: {object:?}");
         }
@@ -82,13 +84,13 @@ fn assert_messages(messages: &Messages, objects: &[Object]) {
 
 #[test]
 #[ignore = "run by `nvmsgconv` in a process of its own"]
-fn have_the_boxes_labels_and_confidences_of_all_frames() {
+fn messages_have_the_boxes_labels_and_confidences_of_all_frames() {
     let names = ["person", "traffic light", "Stra\u{df}enbahn"];
     let file = ScratchFile::new("txt", names.join("\n").as_bytes());
     for letterbox in [Letterbox::None, Letterbox::Center] {
         let model = TestModel { letterbox, ..TestModel::default() };
         let mut scene = Scene::new(4, 3).with_model(model);
-        // The configured source; the muxer scales the frames of all.
+        // config.txt has this source. The muxer scales the frames of all sources.
         scene.frames[1].meta.source_id = 7;
         scene.frames[2].seeds = vec![None];
         let letterbox_property = if letterbox == Letterbox::None { "letterbox=none" } else { "" };
@@ -100,7 +102,7 @@ fn have_the_boxes_labels_and_confidences_of_all_frames() {
             let mut count = 0;
             for (index, messages) in batch.iter().enumerate() {
                 let mut objects = scene.expected(index, 0, letterbox);
-                // The generator reads the frame's list, which has the newest first.
+                // The generator reads the frame's list, in which the newest object is the first.
                 objects.reverse();
                 for object in &mut objects {
                     object.label = names[object.class as usize].to_owned();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests in a process that has the libraries of one version. `versions`, `failures`,
-//! `nvinfer`, `nvmsgconv` and `nvstreammux` run them.
+//! Tests that need the libraries of one DeepStream version in their process. `versions`,
+//! `failures`, `nvinfer`, `nvmsgconv` and `nvstreammux` start such processes.
 
 mod alone;
 mod cameras;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several inference elements on one buffer: `unique-id`.
+//! Several inference elements on one buffer, which the property `unique-id` distinguishes.
 
 use nmsfilter_core::geometry::Letterbox;
 
@@ -11,7 +11,7 @@ use crate::run::{self, Seen};
 use crate::standin::Counts;
 use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
 
-/// Models 5 and 8, each with its tensors on some of the frames.
+/// A scene with the models 5 and 8. Each has tensors on some of the frames.
 fn scene(seed: u64) -> Scene {
     let mut scene = Scene::new(6, seed);
     let second = TestModel {
@@ -29,7 +29,7 @@ fn scene(seed: u64) -> Scene {
     scene
 }
 
-/// Only the second model.
+/// Returns the scene with its second model only.
 fn second(scene: &Scene) -> Scene {
     let mut scene = scene.clone();
     scene.models.remove(0);
@@ -41,21 +41,21 @@ fn second(scene: &Scene) -> Scene {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_selected_one_is_decoded() {
+fn the_selected_model_is_decoded() {
     if !is_inside() {
         return;
     }
     let scene = scene(1);
     let ran = run::scenes(std::slice::from_ref(&scene), "unique-id=5").well();
     assert!(assert_objects(&ran.seen[1], &scene, Letterbox::None) > 50);
-    // The decoder is that of the first model by default.
+    // By default, the scene sets the decoder of its first model.
     let ran = run::scenes(&[second(&scene)], "unique-id=8").well();
     assert!(assert_objects(&ran.seen[1], &second(&scene), Letterbox::None) > 50);
 }
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn the_first_one_is_decoded_by_default_and_a_warning_names_both() {
+fn the_first_model_is_decoded_by_default_and_a_warning_names_both() {
     if !is_inside() {
         return;
     }
@@ -69,7 +69,7 @@ fn the_first_one_is_decoded_by_default_and_a_warning_names_both() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
+fn a_missing_model_gives_a_warning_that_names_the_available_models() {
     if !is_inside() {
         return;
     }
@@ -82,11 +82,11 @@ fn one_that_is_not_on_the_buffer_gives_a_warning_that_names_one_that_is() {
     assert_eq!(ran.stat("frames-without-tensors"), 12);
 }
 
-/// Batches of several inference elements with the same number, which a second muxer muxes. Their models have the same
-/// outputs, but not the same input or letterbox.
+/// A second muxer muxes batches of several inference elements that have one unique-id. The models
+/// have equal outputs, but different inputs and letterboxes.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
+fn frames_of_one_unique_id_are_mapped_by_the_inputs_of_their_models() {
     if !is_inside() {
         return;
     }
@@ -117,7 +117,8 @@ fn frames_of_one_number_are_mapped_by_the_input_of_their_own_model() {
     }
 }
 
-/// Two elements, one for each model: both attach their objects, and remove their tensors only.
+/// Two elements decode one model each. Both attach their objects, and each removes its own tensors
+/// only.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn two_elements_decode_two_models() {
@@ -137,10 +138,10 @@ fn two_elements_decode_two_models() {
     let between = {
         let pools = pools.clone();
         watch(&pipeline, "first", move |buffer| {
-            (Seen::of(buffer), pools.each_ref().map(|pool| pool.in_use()))
+            (Seen::read(buffer), pools.each_ref().map(|pool| pool.in_use()))
         })
     };
-    let seen = watch(&pipeline, "second", Seen::of);
+    let seen = watch(&pipeline, "second", Seen::read);
     let ended = run_pipeline(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -152,8 +153,8 @@ fn two_elements_decode_two_models() {
     assert_eq!(seen.len(), 3);
     for seen in &*seen {
         for (index, (state, objects)) in seen.frames.iter().enumerate() {
-            let of = |model| scene.expected(index, model, Letterbox::None);
-            let expected: Vec<Object> = of(0).into_iter().chain(of(1)).collect();
+            let expected_of = |model| scene.expected(index, model, Letterbox::None);
+            let expected: Vec<Object> = expected_of(0).into_iter().chain(expected_of(1)).collect();
             assert_eq!(*objects, expected, "frame {index}");
             let left = u32::from(scene.frames[index].seeds[1].is_some());
             assert_eq!(state.tensors, left, "frame {index}");

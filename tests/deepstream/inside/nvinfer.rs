@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvstreammux, nvinfer and `nmsfilter`. Only in a process that was started for this.
+//! nvstreammux, nvinfer and `nmsfilter`. The tests do nothing unless `nvinfer` started the process.
 //!
-//! nvinfer answers with recorded outputs: frame n of all batches has the outputs of recorded frame n, modulo their
-//! number.
+//! nvinfer returns recorded outputs: frame n of the stream gets the outputs of recorded frame n
+//! modulo [`RECORDED`].
 
 use std::collections::HashMap;
 
@@ -18,18 +18,20 @@ use crate::support::data;
 use crate::support::pipeline::{Ended, parse, run, watch};
 use crate::support::project;
 
-/// The sizes of cameras, one after the other.
+/// Sizes that the cameras have in turn.
 const SIZES: [[u32; 2]; 4] = [[1920, 1080], [640, 480], [720, 1280], [1280, 720]];
 const BUFFERS: usize = 6;
 const THRESHOLD: f32 = 0.25;
-/// More than the cameras, and no multiple of their numbers, so that a camera's frames differ.
+/// More than the number of cameras and not a multiple of it, so that consecutive frames of a camera
+/// differ.
 const RECORDED: usize = 19;
 
 fn sizes(cameras: usize) -> Vec<[u32; 2]> {
     SIZES.into_iter().cycle().take(cameras).collect()
 }
 
-/// What left the element `last` of `behind`, whose `NVINFER` is replaced by nvinfer.
+/// Returns the buffers that left the element `last` in the pipeline `behind`, in which `NVINFER`
+/// stands for nvinfer.
 fn seen(
     kit: &Kit,
     recording: &Recording,
@@ -42,7 +44,7 @@ fn seen(
     let sizes = sizes(cameras);
     let cameras = Cameras { sizes: &sizes, buffers: BUFFERS, still: false };
     let pipeline = cameras.pipeline(kit, &behind.replace("NVINFER", &nvinfer));
-    let seen = watch(&pipeline, "last", Seen::of);
+    let seen = watch(&pipeline, "last", Seen::read);
     let ended = run(&pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings, [""; 0]);
@@ -51,14 +53,14 @@ fn seen(
     (seen, ended)
 }
 
-/// The objects that `Reference` finds in recorded frame `index`, on a frame of this size.
+/// The objects that `Reference` finds in a recorded frame, by its index and the frame's size.
 struct Expected<'a> {
     recording: &'a Recording,
     known: HashMap<(usize, [u32; 2]), Vec<Object>>,
 }
 
 impl Expected<'_> {
-    fn of(&mut self, index: usize, size: [u32; 2]) -> &[Object] {
+    fn objects(&mut self, index: usize, size: [u32; 2]) -> &[Object] {
         let model = self.recording.model;
         self.known.entry((index, size)).or_insert_with(|| {
             let mut scene = Scene::new(1, 0).with_model(model);
@@ -70,8 +72,8 @@ impl Expected<'_> {
     }
 }
 
-/// Calls `check` with the objects of each frame, those expected, and the frame's size. Fails unless every camera has
-/// all of its frames. Returns the number of objects.
+/// Calls `check` with the objects of each frame, the expected objects, and the frame's size. Fails
+/// unless every camera has all of its frames. Returns the number of objects.
 fn each_frame(
     seen: &[Seen],
     recording: &Recording,
@@ -84,7 +86,7 @@ fn each_frame(
     for (state, found) in seen.iter().flat_map(|seen| &seen.frames) {
         let source = state.source_id as usize;
         counts[source] += 1;
-        check(found, expected.of(number % RECORDED, sizes[source]), sizes[source]);
+        check(found, expected.objects(number % RECORDED, sizes[source]), sizes[source]);
         number += 1;
         objects += found.len();
     }
@@ -94,7 +96,7 @@ fn each_frame(
 
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn objects_are_those_of_the_reference() {
+fn objects_equal_the_reference() {
     let Some(kit) = Kit::given() else { return };
     for letterbox in Letterbox::ALL {
         let model = TestModel { letterbox, ..TestModel::default() };
@@ -115,7 +117,8 @@ fn objects_are_those_of_the_reference() {
                 "{cameras} cameras, {batches} batches: {objects} objects, {launches} launches, bytes {bytes:?} |"
             );
             if !kit.is_on_host() {
-                // 32 for each frame, 28 for each survivor, and both once more where a batch is repeated.
+                // A launch downloads 32 bytes per frame and 28 bytes per survivor. A batch can be
+                // launched twice.
                 let frames = (cameras * BUFFERS) as u64;
                 assert!(bytes[1] <= 2 * (32 * frames + 28 * objects as u64), "{bytes:?}");
                 assert!(bytes[0] <= 64 * frames, "{bytes:?}");
@@ -127,7 +130,7 @@ fn objects_are_those_of_the_reference() {
 
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn half_precision() {
+fn objects_of_half_precision_outputs_equal_the_reference() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel { half: true, ..TestModel::default() }, RECORDED);
     let behind = "NVINFER ! nmsfilter name=last decoder=yolov8 attach=nvds ! fakesink";
@@ -139,7 +142,7 @@ fn half_precision() {
 /// nvmsgconv makes a message of each frame's objects.
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn messages_of_nvmsgconv() {
+fn nvmsgconv_makes_messages_of_the_objects() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let behind = format!(
@@ -147,7 +150,7 @@ fn messages_of_nvmsgconv() {
             ! nvmsgconv name=last payload-type=1 msg2p-newapi=true frame-interval=1 msg2p-lib={} config={}
             ! fakesink",
         kit.libraries().join("libnvds_msgconv.so").display(),
-        // Without it nvmsgconv crashes.
+        // nvmsgconv crashes unless it has a configuration.
         project::path("tests/deepstream/nvmsgconv/config.txt").display(),
     );
     let (seen, _) = seen(&kit, &recording, 4, Network::Attached, &behind);
@@ -158,10 +161,10 @@ fn messages_of_nvmsgconv() {
     assert_eq!(messages as usize, 4 * BUFFERS);
 }
 
-/// From NVIDIA's decoder of H.264.
+/// The frames come from NVIDIA's H.264 decoder.
 #[test]
 #[ignore = "needs a GPU; run by `nvinfer` in a process of its own"]
-fn objects_on_decoded_video() {
+fn objects_on_decoded_video_equal_the_reference() {
     let Some(kit) = Kit::given().filter(|kit| !kit.is_on_host()) else { return };
     let Some(video) = data::path("data/videos/towncentre_96f_1080p.mp4") else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
@@ -173,7 +176,7 @@ fn objects_on_decoded_video() {
             ! nmsfilter name=last decoder=yolov8 attach=nvds keep-tensors=false ! fakesink",
         video.display()
     ));
-    let seen = watch(&pipeline, "last", Seen::of);
+    let seen = watch(&pipeline, "last", Seen::read);
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -182,14 +185,14 @@ fn objects_on_decoded_video() {
     assert_eq!(seen.len(), 96);
     for (number, seen) in seen.iter().enumerate() {
         let [(_, objects)] = &seen.frames[..] else { panic!("{} frames", seen.frames.len()) };
-        assert_eq!(objects, expected.of(number % RECORDED, [1920, 1080]), "frame {number}");
+        assert_eq!(objects, expected.objects(number % RECORDED, [1920, 1080]), "frame {number}");
     }
 }
 
-/// docs/jetson.md, "Outputs that are not copied to the host".
+/// Outputs that nvinfer does not copy to the host, as docs/jetson.md describes.
 #[test]
 #[ignore = "needs a GPU; run by `nvinfer` in a process of its own"]
-fn outputs_that_are_not_copied_to_the_host() {
+fn outputs_that_are_not_copied_to_the_host_are_decoded() {
     let Some(kit) = Kit::given().filter(|kit| !kit.is_on_host()) else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let behind = "NVINFER ! nmsfilter name=last decoder=yolov8 attach=nvds ! fakesink";
@@ -200,12 +203,13 @@ fn outputs_that_are_not_copied_to_the_host() {
     }
 }
 
-/// nvinfer's own suppression keeps the same candidates, by class and score, and draws the same boxes. Of a box beyond
-/// the left or the upper border it moves the corner without changing the sides, and it drops boxes without pixels; so
-/// only boxes inside the frame are compared.
+/// nvinfer's own suppression keeps equal candidates, ordered by class and score, and draws equal
+/// boxes. But if a box reaches beyond the left or upper border, nvinfer moves its corner without
+/// changing the sides, and it drops boxes without pixels. Therefore only boxes inside of the frame
+/// are compared.
 #[test]
 #[ignore = "run by `nvinfer` in a process of its own"]
-fn nvinfer_finds_the_same_objects_itself() {
+fn nvinfers_own_suppression_finds_equal_objects() {
     let Some(kit) = Kit::given() else { return };
     let recording = Recording::new(TestModel::default(), RECORDED);
     let (seen, _) =

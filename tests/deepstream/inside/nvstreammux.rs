@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The new nvstreammux, which muxes sources of different sizes without scaling them. Only in a process that was
-//! started for this.
+//! The new nvstreammux, which muxes sources of different sizes without scaling them. The tests do
+//! nothing unless `nvstreammux` started the process.
 //!
-//! The sources are surfaces without pixels. A probe attaches the tensors, as nvinfer would.
+//! The sources are surfaces without pixels. Like nvinfer, a probe attaches the tensors.
 
 use gst::prelude::*;
 
@@ -11,11 +11,12 @@ use crate::run::Seen;
 use crate::standin::{Batch, Counts, Layer, Surfaces, Tensors};
 use crate::support::pipeline::{self, intercept, parse, run, watch};
 
-/// The sizes of the sources. The muxer's caps have that of one of them.
+/// Sizes of the sources. The muxer's caps contain the size of only one of them.
 const SOURCES: [[u32; 2]; 3] = [[1920, 1080], [640, 480], [720, 1280]];
 const BUFFERS: usize = 10;
 
-/// A box in the model's input of 640x640, and the same on a frame of each source: left, top, width and height.
+/// A box in the model's input of 640x640, and the resulting box on a frame of each source: left,
+/// top, width and height.
 struct Case {
     symmetric_padding: bool,
     in_model: [f32; 4],
@@ -42,8 +43,8 @@ const CENTERED: Case = Case {
     ],
 };
 
-/// An output of YOLOv8 with one class and one box, of a model with an input of 640x640, into which frames are stretched
-/// or in the center of which they are. Its memory is never freed.
+/// Returns an output of YOLOv8 with one class and one box. The model's input is 640x640; frames are
+/// centered in it, or stretched. The memory is never freed.
 pub fn one_box([left, top, width, height]: [f32; 4], is_centered: bool) -> Tensors {
     const ANCHORS: usize = 16;
     let mut elements = vec![0.0f32; 5 * ANCHORS];
@@ -69,7 +70,8 @@ pub fn one_box([left, top, width, height]: [f32; 4], is_centered: bool) -> Tenso
     }
 }
 
-/// A pipeline with the muxer, and `behind` after it; `None` in a process that was not started for this.
+/// Returns a pipeline of the sources, the muxer, and the elements `behind`. Returns `None` unless
+/// `nvstreammux` started the process.
 fn pipeline(behind: &str, case: &Case) -> Option<gst::Pipeline> {
     let plugin = std::env::var_os(PLUGIN)?;
     pipeline::init();
@@ -89,14 +91,14 @@ fn pipeline(behind: &str, case: &Case) -> Option<gst::Pipeline> {
     }
     let tensors = one_box(case.in_model, case.symmetric_padding);
     intercept(&pipeline, "mux", move |buffer| {
-        for frame in Batch::of(buffer).expect("nvstreammux attaches a batch").frames() {
+        for frame in Batch::find(buffer).expect("nvstreammux attaches a batch").frames() {
             frame.attach(&tensors, None);
         }
     });
     Some(pipeline)
 }
 
-/// Fails unless the frames of each source have its box.
+/// Asserts that the frames of each source have the source's box.
 fn assert_boxes(seen: &[Seen], case: &Case) {
     let mut frames = [0; SOURCES.len()];
     for (state, objects) in seen.iter().flat_map(|seen| &seen.frames) {
@@ -116,7 +118,7 @@ fn boxes_are_right_on_every_source() {
     for case in [STRETCHED, CENTERED] {
         let behind = "nmsfilter name=nms decoder=yolov8 ! fakesink";
         let Some(pipeline) = pipeline(behind, &case) else { return };
-        let seen = watch(&pipeline, "nms", Seen::of);
+        let seen = watch(&pipeline, "nms", Seen::read);
         let ended = run(&pipeline);
         assert_eq!((ended.error, ended.warnings), (None, vec![]));
         drop(pipeline);
@@ -125,7 +127,7 @@ fn boxes_are_right_on_every_source() {
     }
 }
 
-/// The metadata of a copy is made by NVIDIA's function, which leaves out sizes.
+/// NVIDIA's function makes the metadata of a copy, and leaves out the sizes.
 #[test]
 #[ignore = "run by `nvstreammux` in a process of its own"]
 fn boxes_are_right_on_copies() {
@@ -139,7 +141,7 @@ fn boxes_are_right_on_copies() {
         *buffer = buffer.copy();
         gst::PadProbeReturn::Ok
     });
-    let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::of));
+    let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::read));
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The objects on each frame are those of `Reference` and `Mapping`, with all that nvinfer gives an object.
+//! Objects on each frame equal the results of `Reference` and `Mapping`, and have everything that
+//! nvinfer writes into an object.
 
 use nmsfilter_core::geometry::Letterbox;
 
@@ -9,7 +10,8 @@ use crate::run::{self, Seen};
 use crate::standin::{Frame, FrameState};
 use crate::support::scratch::Scratch;
 
-/// Fails unless the frames have the objects that are expected of the first model. Returns their number.
+/// Asserts that the frames have the objects that are expected of the first model. Returns their
+/// number.
 pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize {
     assert_eq!(seen.frames.len(), scene.frames.len());
     let mut count = 0;
@@ -27,7 +29,7 @@ pub fn assert_objects(seen: &Seen, scene: &Scene, letterbox: Letterbox) -> usize
     count
 }
 
-/// Runs the scenes, each twice, and checks the objects.
+/// Runs each scene twice and checks the objects.
 fn assert_right(scenes: &[Scene], properties: &str) {
     let ran = run::scenes(scenes, properties).well();
     assert_eq!(ran.seen.len(), 2 * scenes.len());
@@ -50,7 +52,7 @@ fn assert_right(scenes: &[Scene], properties: &str) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_every_decoder_in_single_and_half_precision() {
+fn objects_of_every_decoder_are_right_in_single_and_half_precision() {
     if !is_inside() {
         return;
     }
@@ -64,7 +66,7 @@ fn of_every_decoder_in_single_and_half_precision() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn with_the_colors_and_the_unique_id_of_a_configuration_of_nvinfer() {
+fn objects_have_the_colors_and_the_unique_id_of_an_nvinfer_configuration() {
     if !is_inside() {
         return;
     }
@@ -104,25 +106,25 @@ fn with_the_colors_and_the_unique_id_of_a_configuration_of_nvinfer() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_batches_of_1_to_64_frames() {
+fn objects_of_batches_of_1_to_64_frames_are_right() {
     if !is_inside() {
         return;
     }
     let model = TestModel { anchors: 120, ..TestModel::default() };
     let scenes = [1, 2, 64, 3, 16, 33, 1].map(|count| Scene::new(count, 20).with_model(model));
-    // A batch of one has regions of interest, too, by default.
+    // By default, a batch with a single frame gets regions of interest, too.
     assert_right(&scenes, "attach=nvds");
     assert_right(&scenes, "attach=nvds keep-tensors=false");
 }
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_batches_with_frames_missing_and_frames_without_tensors() {
+fn objects_are_right_if_frames_or_tensors_are_missing() {
     if !is_inside() {
         return;
     }
     let mut scene = Scene::new(9, 30);
-    // In any order, as the muxer received them; sources 101 and 104 are missing.
+    // Frames can come in any order. The frames of sources 101 and 104 are missing.
     for index in [4, 1] {
         scene.frames.remove(index);
     }
@@ -141,7 +143,7 @@ fn of_batches_with_frames_missing_and_frames_without_tensors() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_frames_of_different_sizes() {
+fn objects_on_frames_of_different_sizes_are_right() {
     if !is_inside() {
         return;
     }
@@ -155,7 +157,7 @@ fn of_frames_of_different_sizes() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn have_the_size_of_the_caps_if_the_muxer_says_none() {
+fn frames_have_the_size_of_the_caps_if_the_muxer_sets_none() {
     if !is_inside() {
         return;
     }
@@ -175,7 +177,7 @@ fn have_the_size_of_the_caps_if_the_muxer_says_none() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_scattered_memory() {
+fn objects_of_scattered_tensors_are_right() {
     if !is_inside() {
         return;
     }

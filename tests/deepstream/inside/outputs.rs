@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! nvinfer has memory for six batches of outputs: `keep-tensors=false` gives it back before the buffer is pushed.
+//! nvinfer has memory for six batches of outputs. With `keep-tensors=false` the element returns it
+//! before the buffer is pushed.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,8 +12,8 @@ use crate::run;
 use crate::standin::Counts;
 use crate::support::pipeline::{intercept, parse, run as run_pipeline};
 
-/// Runs `buffers` buffers that a later element holds until the end. Returns for each buffer how many batches of
-/// outputs were in use when it left the element.
+/// Runs `buffers` buffers, which a later element holds until the end. Returns how many batches of
+/// outputs were in use when each buffer left the element.
 fn in_use_with_all_buffers_held(
     properties: &str,
     buffers: usize,
@@ -53,18 +54,18 @@ fn in_use_with_all_buffers_held(
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_given_back_before_the_buffer_is_pushed() {
+fn outputs_are_released_before_the_buffer_is_pushed() {
     if !is_inside() {
         return;
     }
-    // The pool of six would block at the seventh buffer.
+    // A pool of six would block at the seventh buffer.
     let in_use = in_use_with_all_buffers_held("keep-tensors=false", 40, 6, &[]);
     assert_eq!(in_use, [0; 40]);
 }
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_held_as_long_as_the_buffer_by_default() {
+fn outputs_are_held_as_long_as_the_buffer_by_default() {
     if !is_inside() {
         return;
     }
@@ -72,10 +73,10 @@ fn are_held_as_long_as_the_buffer_by_default() {
     assert_eq!(in_use, [1, 2, 3, 4, 5, 6]);
 }
 
-/// Also if the tensors are not decoded, because there is nothing to attach.
+/// Tensors are released even if they are not decoded because there is nothing to attach.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn are_given_back_without_objects() {
+fn outputs_are_released_if_there_are_no_objects() {
     if !is_inside() {
         return;
     }

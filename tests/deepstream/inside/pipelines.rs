@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pipelines with queues and tees, labels, objects of other elements, and the other metadata.
+//! Pipelines with queues and tees, labels, objects of other elements, and the other kinds of
+//! metadata.
 
 use gst::prelude::*;
 use nmsfilter_core::geometry::Letterbox;
@@ -15,10 +16,10 @@ use crate::support::scratch::ScratchFile;
 
 const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
 
-/// Buffers with the caps of NVMM memory, but without a surface: the size is that of the caps.
+/// The caps say NVMM memory, but the buffers have no surface: the caps have the frame's size.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn frames_are_in_nvmm_memory_without_a_surface() {
+fn frames_in_nvmm_memory_need_no_surface() {
     if !is_inside() {
         return;
     }
@@ -38,7 +39,7 @@ fn frames_are_in_nvmm_memory_without_a_surface() {
     );
     let mut buffer = gst::Buffer::new();
     producer.attach(buffer.get_mut().unwrap());
-    let seen = Seen::of(&harness.push_and_pull(buffer).unwrap());
+    let seen = Seen::read(&harness.push_and_pull(buffer).unwrap());
     for frame in &mut scene.frames {
         frame.meta.pipeline = [1280, 720];
     }
@@ -47,7 +48,8 @@ fn frames_are_in_nvmm_memory_without_a_surface() {
     Counts::now().assert_nothing_left();
 }
 
-/// A branch of a tee has a copy of the batch: what is attached to one is not on the other.
+/// Each branch of a tee has its own copy of the batch, so objects attached to one copy are not on
+/// the other.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn each_branch_of_a_tee_has_its_own_batch() {
@@ -64,7 +66,7 @@ fn each_branch_of_a_tee_has_its_own_batch() {
         run::CAPS
     ));
     intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
-    let [with, without] = ["nms", "other"].map(|name| watch(&pipeline, name, Seen::of));
+    let [with, without] = ["nms", "other"].map(|name| watch(&pipeline, name, Seen::read));
     let ended = run_pipeline(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
     drop(pipeline);
@@ -91,7 +93,7 @@ fn objects_of_other_elements_stay() {
     let producer = Producer::new(&scene, 6);
     let ran = run::with("decoder=yolov8 letterbox=none", 2, move |buffer| {
         producer.attach(buffer);
-        let frames: Vec<_> = Batch::of(buffer).unwrap().frames().collect();
+        let frames: Vec<_> = Batch::find(buffer).unwrap().frames().collect();
         frames[1].add_object(77, 4, [1.0, 2.0, 3.0, 4.0]);
     });
     for seen in &ran.well().seen {
@@ -104,8 +106,8 @@ fn objects_of_other_elements_stay() {
     }
 }
 
-/// A label of more than 127 bytes is cut between characters where DeepStream has 128 bytes for it. The text is
-/// complete.
+/// DeepStream has 128 bytes for a label. A longer label is cut between characters; the text of the
+/// object is complete.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn objects_have_the_labels_of_the_label_file() {
@@ -176,14 +178,14 @@ fn regions_of_interest_of_a_batch_of_several_are_not_attached() {
     assert!(error.contains("attach=roi") && error.contains("nvds"), "{error}");
 }
 
-/// The same tensors decoded twice are reported.
+/// A warning is posted if two elements decode the tensors of one model.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn two_elements_with_the_same_tensors_give_a_warning() {
     if !is_inside() {
         return;
     }
-    // Without the tensors, the second element has nothing to decode.
+    // The second element has nothing to decode if the first one removes the tensors.
     for (keep, expected) in
         [(true, "keep-tensors=false"), (false, "no buffer of the stream carried tensors")]
     {
@@ -195,7 +197,7 @@ fn two_elements_with_the_same_tensors_give_a_warning() {
             run::CAPS
         ));
         intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
-        let seen = watch(&pipeline, "nms", Seen::of);
+        let seen = watch(&pipeline, "nms", Seen::read);
         let ended = run_pipeline(&pipeline);
         assert_eq!(ended.error, None);
         let [warning] = &*ended.warnings else { panic!("{:?}", ended.warnings) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Structures are read only if the pools of the first batch have the sizes of the version's layout.
+//! The element reads structures only if the pools of the first batch have the element sizes of the
+//! version's layout.
 
 use gstnmsfilter::deepstream::layout::{
     FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META,
@@ -13,23 +14,23 @@ use crate::standin::{Batch, is_nvidias};
 
 const TYPES: [i32; 3] = [OBJECT_META, FRAME_META, USER_META];
 
-/// Gives the pools of a batch these sizes.
+/// Sets the element sizes of a batch's pools.
 pub fn set_sizes(batch: Batch<'_>, sizes: StructureSizes) {
     for (which, size) in (0..).zip([sizes.object, sizes.frame, sizes.user]) {
         batch.set_pool(which, TYPES[which as usize], size);
     }
 }
 
-/// Two buffers with a batch that `damage` changes.
+/// Runs two buffers with a batch that `damage` changes.
 pub fn damaged(properties: &str, damage: impl Fn(Batch<'_>) + Send + Sync + 'static) -> Ran {
     let producer = Producer::new(&Scene::new(2, 1), 6);
     run::with(&format!("decoder=yolov8 letterbox=none {properties}"), 2, move |buffer| {
         producer.attach(buffer);
-        damage(Batch::of(buffer).unwrap());
+        damage(Batch::find(buffer).unwrap());
     })
 }
 
-/// Fails unless the stream ends at the first buffer with an error that has these parts.
+/// Asserts that the stream ends at the first buffer, with an error that has these parts.
 pub fn assert_error(ran: &Ran, parts: &[&str]) {
     let error = ran.ended.error();
     assert!(parts.iter().all(|part| error.contains(part)), "{parts:?}: {error}");
@@ -38,11 +39,11 @@ pub fn assert_error(ran: &Ran, parts: &[&str]) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_other_sizes_are_not_read() {
+fn structures_of_other_sizes_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let layout = StructureLayout::of(version()).unwrap();
+    let layout = StructureLayout::for_version(version()).unwrap();
     let own = layout.sizes;
     let StructureSizes { object, frame, user } = own;
     let others = LAYOUTS.iter().map(|other| other.sizes).filter(|sizes| *sizes != own);
@@ -56,14 +57,14 @@ fn of_other_sizes_are_not_read() {
     for sizes in others.chain(changed) {
         let ran = damaged("", move |batch| set_sizes(batch, sizes));
         let known = match LAYOUTS.iter().find(|other| other.sizes == sizes) {
-            Some(other) => format!("they are those of {}", other.first),
-            None => "no known version has them".to_owned(),
+            Some(other) => format!("bytes; DeepStream {}", other.first),
+            None => "no known version has these sizes".to_owned(),
         };
         let parts =
             [format!("DeepStream {}", version()), own.to_string(), sizes.to_string(), known];
         assert_error(&ran, &parts.each_ref().map(String::as_str));
     }
-    // The version that is set is compared, too.
+    // A version that the property sets is compared, too.
     let other = LAYOUTS.iter().rfind(|other| other.sizes != own).unwrap();
     let ran = damaged(&format!("deepstream-version={}", other.last), |_| ());
     let parts = [own, other.sizes].map(|sizes| sizes.to_string());
@@ -72,15 +73,15 @@ fn of_other_sizes_are_not_read() {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn without_their_pools_are_not_read() {
+fn structures_without_their_pools_are_not_read() {
     if !is_inside() || is_nvidias() {
         return;
     }
-    let sizes = StructureLayout::of(version()).unwrap().sizes;
+    let sizes = StructureLayout::for_version(version()).unwrap().sizes;
     let sizes = [sizes.object, sizes.frame, sizes.user];
     for (which, name) in (0..).zip(["obj_meta_pool", "frame_meta_pool", "user_meta_pool"]) {
         let index = which as usize;
-        // Null, and of structures of another type.
+        // The pool is null, or has structures of another type.
         for (meta_type, size) in [(TYPES[index], 0), (TYPES[index] + 1, sizes[index]), (-1, 1)] {
             let ran = damaged("", move |batch| batch.set_pool(which, meta_type, size));
             assert_error(&ran, &[&format!("DeepStream's batch has no {name}"), "6.0 to 9.1"]);

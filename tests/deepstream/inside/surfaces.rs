@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The size of a frame: that of its surface, by which nvinfer scales; the metadata of frames behind the new
-//! nvstreammux, and of copies, has none.
+//! The size of a frame is its surface's, which nvinfer scales. Metadata of frames behind the new
+//! nvstreammux, and metadata of copies, has no size.
 
 use gst::prelude::*;
 use gstnmsfilter::deepstream::layout::Version;
@@ -17,7 +17,7 @@ const FILTER: &str = "nmsfilter decoder=yolov8 letterbox=none";
 
 const SIZES: [[u32; 2]; 5] = [[1920, 1080], [640, 480], [1080, 1921], [640, 480], [3, 2000]];
 
-/// Frames of several sizes.
+/// A scene with frames of several sizes.
 fn scene(seed: u64, sizes: Sizes) -> Scene {
     let mut scene = Scene::new(SIZES.len(), seed).with_sizes(sizes);
     for (frame, size) in scene.frames.iter_mut().zip(SIZES) {
@@ -40,7 +40,7 @@ fn assert_right(scene: &Scene, letterbox: Letterbox) {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_if_the_metadata_has_none() {
+fn the_surface_has_the_size_if_the_metadata_has_none() {
     if !is_inside() {
         return;
     }
@@ -54,20 +54,21 @@ fn is_that_of_the_surface_if_the_metadata_has_none() {
     assert_right(&one, Letterbox::None);
 }
 
-/// As behind the old nvstreammux and an element that scales its buffers in place.
+/// The old nvstreammux wrote the size into the metadata, then an element scaled the buffers in
+/// place.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_if_the_metadata_has_another() {
+fn the_size_of_the_surface_replaces_the_size_in_the_metadata() {
     if !is_inside() {
         return;
     }
     assert_right(&scene(3, Sizes::SurfacesBeside([1280, 720])), Letterbox::None);
 }
 
-/// A frame's surface is at the index `batch_id`, whatever its place in the list.
+/// A frame's surface is at the index `batch_id`, no matter where the frame is in the list.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_surface_that_the_frame_names() {
+fn each_frame_has_the_size_of_the_surface_that_it_names() {
     if !is_inside() {
         return;
     }
@@ -78,24 +79,26 @@ fn is_that_of_the_surface_that_the_frame_names() {
     assert_right(&scene, Letterbox::None);
 }
 
-/// A copy of a buffer has the same surfaces, and DeepStream does not copy the sizes in the metadata.
+/// A copy of a buffer shares its surfaces, but DeepStream does not copy the sizes in the metadata.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_copy_is_that_of_the_surface() {
+fn a_copy_has_the_size_of_its_surface() {
     if !is_inside() {
         return;
     }
     for sizes in [Sizes::Surfaces, Sizes::SurfacesBeside([1280, 720])] {
         let scene = scene(5, sizes);
-        // nvinfer up to 7.1 does not copy the model's size.
+        // nvinfer up to 7.1 does not copy the size of the model's input.
         let [width, height] = scene.models[0].input;
-        let filter = match version() < Version::new(8, 0) {
-            true => format!("{FILTER} model-width={width} model-height={height}"),
-            false => FILTER.to_owned(),
+        let filter = if version() < Version::new(8, 0) {
+            format!("{FILTER} model-width={width} model-height={height}")
+        } else {
+            FILTER.to_owned()
         };
         let producer = Producer::new(&scene, 6);
         let source = run::source(8, NVMM_CAPS);
-        // The first filter and the probe on the second branch each have a copy, one of them a copy of a copy.
+        // The first filter and the probe on the second branch each have a copy; one of them is a
+        // copy of a copy.
         let pipeline = parse(&format!(
             "{source} ! identity name=copied ! tee name=t
                t. ! queue max-size-buffers=2 ! {filter} name=first ! fakesink
@@ -108,7 +111,7 @@ fn of_a_copy_is_that_of_the_surface() {
             *buffer = buffer.copy();
             gst::PadProbeReturn::Ok
         });
-        let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::of));
+        let branches = ["first", "second"].map(|name| watch(&pipeline, name, Seen::read));
         let ended = run_pipeline(&pipeline);
         assert_eq!((ended.error, ended.warnings), (None, vec![]));
         drop(pipeline);
@@ -134,17 +137,17 @@ fn with_surfaces(caps: &str, scene: &Scene, surfaces: Surfaces) -> Ran {
 
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn is_that_of_the_metadata_if_the_memory_has_no_such_surface() {
+fn the_metadata_has_the_size_if_the_memory_has_no_such_surface() {
     if !is_inside() {
         return;
     }
     let scene = scene(6, Sizes::Metadata);
     let other = Surfaces { sizes: vec![[320, 240]; SIZES.len()], ..Surfaces::default() };
     let cases = [
-        // Too small for the structure.
+        // The memory is too small for the structure.
         Surfaces { bytes: 32, ..other.clone() },
         Surfaces { bytes: 63, ..other.clone() },
-        // Damaged.
+        // The structure is damaged.
         Surfaces { null: true, ..other.clone() },
         Surfaces { claimed: Some([4, 5]), ..other.clone() },
         Surfaces { claimed: Some([u32::MAX; 2]), ..other.clone() },
@@ -159,10 +162,10 @@ fn is_that_of_the_metadata_if_the_memory_has_no_such_surface() {
             assert!(assert_objects(seen, &scene, Letterbox::None) > 50, "{surfaces:?}");
         }
     }
-    // Surfaces are in NVMM memory only.
+    // Surfaces outside of NVMM memory are ignored.
     let ran = with_surfaces(run::CAPS, &scene, other.clone()).well();
     assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 50);
-    // With valid surfaces the sizes are those.
+    // Valid surfaces in NVMM memory have precedence over the metadata.
     let ran = with_surfaces(NVMM_CAPS, &scene, other).well();
     let mut resized = scene.clone();
     for frame in &mut resized.frames {
@@ -171,10 +174,10 @@ fn is_that_of_the_metadata_if_the_memory_has_no_such_surface() {
     assert!(assert_objects(&ran.seen[0], &resized, Letterbox::None) > 50);
 }
 
-/// Of frames beyond the surfaces that are filled, the size of the metadata is used.
+/// If a frame has no filled surface, the size in its metadata is used.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
-fn of_a_frame_beyond_the_surfaces_is_that_of_the_metadata() {
+fn a_frame_without_a_surface_has_the_size_in_the_metadata() {
     if !is_inside() {
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DeepStream's payload generator (`nvmsgconv_json.h`), built and loaded.
+//! Builds and loads DeepStream's payload generator (`nvmsgconv_json.h`).
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::support::data;
 use crate::support::library::{self, LoadedLibrary};
 use crate::support::skip::skip;
 
-/// The variable with the folder of the library, for a process that has the libraries of the stand-in.
+/// Variable with the folder of the library, for a process that has the libraries of the stand-in.
 pub const FOLDER: &str = "NMSFILTER_TEST_NVMSGCONV";
 
-/// What build.sh needs of Debian's packages, as pkg-config names it.
+/// Packages that build.sh needs, by their names in pkg-config.
 const PACKAGES: [&str; 4] = ["json-glib-1.0", "uuid", "yaml-cpp", "protobuf"];
 
 type Meta = *mut c_void;
@@ -30,13 +30,13 @@ pub struct SampleFrame {
     pub pipeline: [u32; 2],
 }
 
-/// What a detector writes of an object.
+/// The fields of an object that a detector writes.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleObject<'a> {
     pub object_id: u64,
     pub class_id: i32,
     pub confidence: f32,
-    /// Left, upper edge, width, height.
+    /// Left edge, upper edge, width and height.
     pub rectangle: [f32; 4],
     pub label: &'a str,
 }
@@ -62,8 +62,8 @@ pub struct Nvmsgconv {
 }
 
 impl Nvmsgconv {
-    /// Builds the library and returns its folder. `None`, which is reported as a skip, without its source, a
-    /// C++ compiler or the packages it needs.
+    /// Builds the library and returns its folder. If its source, a C++ compiler or a package is
+    /// missing, returns `None` and reports a skip.
     pub fn build() -> Option<PathBuf> {
         static FOLDER: OnceLock<PathBuf> = OnceLock::new();
         let deepstream = data::path("deepstream-9.1").filter(|_| library::has_compiler())?;
@@ -77,10 +77,10 @@ impl Nvmsgconv {
         Some(FOLDER.get_or_init(build).clone())
     }
 
-    /// Loads the library in this folder.
+    /// Loads the library from this folder.
     pub fn load(folder: &Path) -> Self {
-        // SAFETY: its initializers are those of protobuf and of the C++ library's streams, and
-        // nvmsgconv_json.h declares its functions as the fields of `Self` are.
+        // SAFETY: the initializers belong to protobuf and to the C++ library's streams. The types
+        // of the fields of `Self` match the declarations in nvmsgconv_json.h.
         unsafe {
             let library = LoadedLibrary::open(&folder.join("libnvmsgconv_json.so"));
             Self {
@@ -94,12 +94,12 @@ impl Nvmsgconv {
         }
     }
 
-    /// Builds and loads it; `None` as for [`build`](Self::build).
+    /// Builds and loads the library. Returns `None` if [`build`](Self::build) does.
     pub fn get() -> Option<Self> {
         Some(Self::load(&Self::build()?))
     }
 
-    /// A frame with objects.
+    /// Makes a frame with objects.
     pub fn sample(self, frame: SampleFrame, objects: &[SampleObject<'_>]) -> Sample {
         let labels: Vec<_> = objects.iter().map(|o| CString::new(o.label).unwrap()).collect();
         let object = |(o, label): (&SampleObject<'_>, &CString)| RawObject {
@@ -110,35 +110,35 @@ impl Nvmsgconv {
             label: label.as_ptr(),
         };
         let objects: Vec<_> = objects.iter().zip(&labels).map(object).collect();
-        // SAFETY: there are as many objects as stated; labels are copied.
+        // SAFETY: the number of objects is correct, and labels are copied.
         let frame = unsafe { (self.sample_frame)(&frame, objects.as_ptr(), objects.len() as u32) };
         Sample { library: self, frame }
     }
 
-    /// The message of each object of a frame.
+    /// Returns a message for each object of a frame.
     ///
     /// # Safety
-    /// `frame` is an `NvDsFrameMeta` of DeepStream 9.1 that does not change meanwhile.
+    /// `frame` is an `NvDsFrameMeta` of DeepStream 9.1 and does not change during the call.
     pub unsafe fn messages(self, frame: Meta) -> Vec<Value> {
-        // SAFETY: the caller answers for the frame.
+        // SAFETY: required of the caller.
         let objects = (0..).map(|i| unsafe { (self.frame_object)(frame, i) });
         let objects = objects.take_while(|object| !object.is_null());
-        // SAFETY: the objects are those of the frame.
+        // SAFETY: the objects belong to the frame.
         objects.map(|object| self.parse(unsafe { (self.json)(frame, object) })).collect()
     }
 
-    /// The message of a frame with all its objects.
+    /// Returns one message for a frame and all of its objects.
     ///
     /// # Safety
-    /// As [`messages`](Self::messages).
+    /// `frame` is an `NvDsFrameMeta` of DeepStream 9.1 and does not change during the call.
     pub unsafe fn minimal_message(self, frame: Meta) -> Value {
-        // SAFETY: the caller answers for the frame.
+        // SAFETY: required of the caller.
         self.parse(unsafe { (self.json_minimal)(frame) })
     }
 
     fn parse(self, text: *mut c_char) -> Value {
         assert!(!text.is_null(), "nvmsgconv generates a message");
-        // SAFETY: it is a C string, and freed once.
+        // SAFETY: the text is a C string, and is freed once.
         let value = unsafe {
             let value = serde_json::from_slice(CStr::from_ptr(text).to_bytes());
             (self.free)(text);
@@ -148,7 +148,7 @@ impl Nvmsgconv {
     }
 }
 
-/// A frame without a pipeline.
+/// A frame that does not come from a pipeline.
 pub struct Sample {
     library: Nvmsgconv,
     frame: Meta,
@@ -156,19 +156,19 @@ pub struct Sample {
 
 impl Sample {
     pub fn messages(&self) -> Vec<Value> {
-        // SAFETY: the frame was made with the same headers.
+        // SAFETY: the frame was made with the headers of the library.
         unsafe { self.library.messages(self.frame) }
     }
 
     pub fn minimal_message(&self) -> Value {
-        // SAFETY: as above.
+        // SAFETY: the frame was made with the headers of the library.
         unsafe { self.library.minimal_message(self.frame) }
     }
 }
 
 impl Drop for Sample {
     fn drop(&mut self) {
-        // SAFETY: nothing else has it.
+        // SAFETY: nothing else refers to the frame.
         unsafe { (self.library.sample_frame_free)(self.frame) }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The interface of nvmsgconv_json.h: nvmsgconv's contexts, one for each kind of payload, and samples.
+// Implements nvmsgconv_json.h: one nvmsgconv context for each kind of payload, and sample frames.
 
 #include <cstring>
 
@@ -10,7 +10,7 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-// The contexts only read what they have from the file, so threads can share them.
+// The contexts do not change after they have read the file, so threads can share them.
 static char *generate(NvDsPayloadType type, NvDsFrameMeta *frame, NvDsObjectMeta *object) {
     static NvDsMsg2pCtx *const full = nvds_msg2p_ctx_create(NVMSGCONV_CONFIG, NVDS_PAYLOAD_DEEPSTREAM);
     static NvDsMsg2pCtx *const minimal = nvds_msg2p_ctx_create(NVMSGCONV_CONFIG, NVDS_PAYLOAD_DEEPSTREAM_MINIMAL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // DeepStream's payload generator, for tests.
 //
-// In: the metadata of a frame and of an object, as DeepStream 9.1 lays them out. Out: the JSON text that
+// In: the metadata of a frame and an object, with DeepStream 9.1's layout. Out: the JSON text that
 // the element nvmsgconv sends. The generator is compiled from its published source.
 #pragma once
 #include <stdint.h>
@@ -13,15 +13,16 @@ struct _NvDsObjectMeta;
 extern "C" {
 #endif
 
-// The message of one object (payload-type=0, msg2p-newapi=1), or null. Freed with nvmsgconv_free.
+// Returns the message of one object (payload-type=0, msg2p-newapi=1), or null. nvmsgconv_free frees
+// it.
 char *nvmsgconv_json(struct _NvDsFrameMeta *frame, struct _NvDsObjectMeta *object);
 
-// The message of a frame with all its objects (payload-type=1, msg2p-newapi=1), or null.
+// Returns the message of a frame with all of its objects (payload-type=1, msg2p-newapi=1), or null.
 char *nvmsgconv_json_minimal(struct _NvDsFrameMeta *frame);
 
 void nvmsgconv_free(char *text);
 
-// A frame, and the fields of an object that detectors write, for tests without a pipeline.
+// Fields of a frame and of an object that detectors write, for tests without a pipeline.
 struct SampleFrame {
     int32_t frame_num;
     uint32_t source_id, source_width, source_height, pipeline_width, pipeline_height;
@@ -33,10 +34,10 @@ struct SampleObject {
     const char *label;
 };
 
-// A frame with these objects, made with NVIDIA's headers and without its libraries.
+// Makes a frame with these objects. Needs NVIDIA's headers, but not its libraries.
 struct _NvDsFrameMeta *sample_frame(const struct SampleFrame *frame, const struct SampleObject *objects, uint32_t count);
 
-// An object of a frame, or null.
+// Returns an object of a frame, or null.
 struct _NvDsObjectMeta *frame_object(struct _NvDsFrameMeta *frame, uint32_t index);
 
 void sample_frame_free(struct _NvDsFrameMeta *frame);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects that are filled by hand with NVIDIA's headers: which of their fields are in the messages.
+//! Objects that are filled in by hand with NVIDIA's headers: which of their fields appear in the
+//! messages.
 
 use serde_json::{Value, json};
 
 use super::library::{Nvmsgconv, SampleFrame, SampleObject};
 
-/// `UNTRACKED_OBJECT_ID`.
+/// DeepStream's `UNTRACKED_OBJECT_ID`.
 const UNTRACKED: u64 = u64::MAX;
 
-/// The source of config.txt. The muxer scales its frames.
+/// Frame of the source in config.txt. The muxer scales its frames.
 const FRAME: SampleFrame =
     SampleFrame { frame_num: 41, source_id: 7, source: [1280, 720], pipeline: [1920, 1080] };
 
@@ -34,8 +35,8 @@ fn a_message_has_the_box_the_label_and_the_confidence_of_its_object() {
     assert_eq!(messages[0]["sensor"]["id"], "camera-7");
 }
 
-/// Of 9.1's source: the scale to the source's frame is 1 whatever the sizes are, because its quotient is the
-/// condition of `?:`.
+/// The source of 9.1 intends to scale boxes to the source's frame. But its quotient ends up as the
+/// condition of a `?:`, so the scale is 1 for all sizes.
 #[test]
 fn boxes_are_in_whole_pixels_of_the_muxers_frame() {
     let Some(nvmsgconv) = Nvmsgconv::get() else { return };
@@ -60,7 +61,7 @@ fn the_minimal_message_has_the_boxes_and_labels_of_all_objects_and_no_confidence
     assert_eq!(message["objects"], json!([person, "5|1|2|4|6.5|bus"]));
 }
 
-/// The label is the name of the member that has the confidence.
+/// The confidence's member is named by the label.
 #[test]
 fn an_object_without_a_label_has_its_confidence_under_an_empty_name() {
     let Some(nvmsgconv) = Nvmsgconv::get() else { return };

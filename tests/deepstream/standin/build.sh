@@ -4,13 +4,13 @@
 #
 #   FOLDER/libnvds_meta.so, FOLDER/libnvdsgst_meta.so, from 8.0 on FOLDER/libnvds_utils.so
 #
-# VERSION is the version without its point, such as 71. HEADERS is the folder of NVIDIA's headers, which are 9.1's;
-# without it the structures are those of metadata.h. CC and CFLAGS are used to compile; with
-# CFLAGS=-fsanitize=address the program that loads the libraries must have the runtime of AddressSanitizer. The names
-# begin with PREFIX instead, if it is set.
+# VERSION is the version without its point, such as 71. HEADERS is a folder with NVIDIA's headers of
+# 9.1; without it, the structures come from metadata.h. CC and CFLAGS are used to compile. With
+# CFLAGS=-fsanitize=address, the program that loads the libraries must contain the AddressSanitizer
+# runtime. If PREFIX is set, it replaces "lib" at the beginning of file names.
 #
-# LIBRARIES is a folder with NVIDIA's own libraries. FOLDER then has links to them, and the producers of batches, which
-# call them, in FOLDER/libstandin.so.
+# LIBRARIES is a folder with NVIDIA's own libraries. If it is set, FOLDER gets links to them, and
+# FOLDER/libstandin.so, which contains the producers of batches that call them.
 set -eu
 folder=$1 version=$2 headers=${3-}
 mkdir -p "$folder"
@@ -20,7 +20,7 @@ packages='gstreamer-1.0'
 structures="-DDEEPSTREAM=$version"
 if [ -n "$headers" ]; then
     packages='gstreamer-1.0 gstreamer-base-1.0 gstreamer-video-1.0'
-    # As system headers: warnings in them are not ours.
+    # As system headers, they give no warnings.
     structures="-DNVIDIA_HEADERS -isystem $headers"
 fi
 compiler=${CC:-cc}
@@ -28,7 +28,7 @@ compiler=${CC:-cc}
 library() {
     name=${PREFIX-}$1
     shift
-    # Compiled and linked apart, so that no runtime of AddressSanitizer is linked.
+    # Compiling and linking are separate steps, so that the AddressSanitizer runtime is not linked.
     for argument in "$@"; do
         shift
         case $argument in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The GstMeta that carries a batch. libnvdsgst_meta.so.
+// libnvdsgst_meta.so: the GstMeta that contains a batch.
 
 #include "standin.h"
 
@@ -84,7 +84,7 @@ NvDsBatchMeta *gst_buffer_get_nvds_batch_meta(GstBuffer *buffer)
     gpointer state = NULL, batch = NULL;
     for (GstMeta *meta; (meta = gst_buffer_iterate_meta_filtered(buffer, &state, nvds_meta_api_get_type()));) {
         NvDsMeta *nvds = (NvDsMeta *)meta;
-        // The last one counts.
+        // If there are several, the last one is used.
         if (nvds->meta_type == NVDS_BATCH_GST_META)
             batch = nvds->meta_data;
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The structures of the version DEEPSTREAM, or, where NVIDIA_HEADERS is defined, those of NVIDIA's headers of some
-// version.
+// The structures of the version DEEPSTREAM, or, if NVIDIA_HEADERS is defined, the structures of
+// NVIDIA's headers.
 #pragma once
 
 #include <stddef.h>
 
 #ifdef NVIDIA_HEADERS
 #include <gst/gst.h>
-// Those below need it.
+// The headers below depend on this one.
 #include "gstnvdsinfer.h"
 #include "gstnvdsmeta.h"
 #include "nvbufsurface.h"

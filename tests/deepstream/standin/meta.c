@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A batch's metadata: its pools, its lock, its frames, objects and user metadata. libnvds_meta.so.
+// libnvds_meta.so: a batch's metadata, with its pools, lock, frames, objects and user metadata.
 //
-// NVIDIA's library is closed; what its headers and the sources of nvinfer document is imitated: elements of pools
-// are recycled and cleared when they are released, their texts and masks freed by g_free, user metadata released by
-// its release_func, which gets the NvDsUserMeta.
+// NVIDIA's library is closed. This file imitates what its headers and the sources of nvinfer
+// document: elements of pools are recycled, and cleared when they are released; their texts and
+// masks are freed by g_free; user metadata is released by its release_func, which gets the
+// NvDsUserMeta.
 
 #include <string.h>
 
@@ -17,7 +18,7 @@
 #endif
 #endif
 #ifdef WITH_ADDRESS_SANITIZER
-// What a pool has is not to be accessed.
+// Nothing may access an element while it is in a pool.
 void __asan_poison_memory_region(void const volatile *address, size_t bytes);
 void __asan_unpoison_memory_region(void const volatile *address, size_t bytes);
 #define POISON(address, bytes) __asan_poison_memory_region(address, bytes)
@@ -27,13 +28,13 @@ void __asan_unpoison_memory_region(void const volatile *address, size_t bytes);
 #define UNPOISON(address, bytes) (void)(bytes)
 #endif
 
-// A batch, and what the stand-in knows of it.
+// A batch, followed by the stand-in's own bookkeeping.
 typedef struct {
     NvDsBatchMeta meta;
     NvDsMetaPool frames, objects, user_metas;
-    // Pools that the metadata has instead.
+    // Pools that the metadata refers to instead of the true ones.
     NvDsMetaPool others[3];
-    // Who holds the lock how often. Written by the holder.
+    // The thread that holds the lock, and how many times. Only the holder writes these fields.
     GThread *holder;
     guint held;
 } Batch;
@@ -51,7 +52,7 @@ static Batch *of(NvDsBatchMeta *batch)
     return (Batch *)batch;
 }
 
-// Pools. The lock of their batch is held.
+// Pools. Callers hold the lock of the batch.
 
 static void check_lock(NvDsBatchMeta *batch)
 {
@@ -114,7 +115,7 @@ static void init_base(NvDsBaseMeta *base, NvDsBatchMeta *batch, NvDsMetaType typ
     base->meta_type = type;
 }
 
-// The lock.
+// Lock.
 
 void nvds_acquire_meta_lock(NvDsBatchMeta *meta)
 {
@@ -173,13 +174,13 @@ void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user)
     release_user_meta(user, batch);
 }
 
-// The copies are added one after the other, so their order is the reverse.
+// Each copy is prepended, so the copied list is in reverse order.
 static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)
 {
     GList *copies = NULL;
     for (; list; list = list->next) {
         NvDsUserMeta *user = list->data;
-        // What has no copy_func cannot be copied.
+        // User metadata without a copy_func cannot be copied.
         if (!user || !user->base_meta.copy_func)
             continue;
         NvDsUserMeta *copy = standin_acquire_user_meta(batch);
@@ -205,7 +206,7 @@ void nvds_add_obj_meta_to_frame(NvDsFrameMeta *frame, NvDsObjectMeta *object, Nv
 {
     check_lock(frame->base_meta.batch_meta);
     object->parent = parent;
-    // The newest is the first.
+    // The newest object is the first in the list.
     frame->obj_meta_list = g_list_prepend(frame->obj_meta_list, object);
     frame->num_obj_meta++;
 }
@@ -280,7 +281,7 @@ static void copy_frame(gpointer data, gpointer user_data)
     NvDsFrameMeta *copy = append_frame(batch);
     *copy = *frame;
     copy->base_meta.batch_meta = batch;
-    // These are not copied.
+    // DeepStream does not copy these fields.
     copy->pipeline_width = copy->pipeline_height = 0;
     copy->num_obj_meta = 0;
     copy->obj_meta_list = copy->display_meta_list = NULL;
@@ -313,7 +314,7 @@ void standin_add_null_user_meta(NvDsFrameMeta *frame)
     frame->frame_user_meta_list = g_list_append(frame->frame_user_meta_list, NULL);
 }
 
-// Batches. Those that are released are kept, with their pools, and used again.
+// Batches. Released batches are kept with their pools, and used again.
 
 static GMutex kept_lock;
 static GQueue kept = G_QUEUE_INIT;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// DeepStream's metadata by version: names, types and order of the members. A test (layout.rs) compares their
-// offsets with the crate's table.
+// DeepStream's metadata by version: names, types and order of the members. A test compares
+// their offsets with the table of the element (layout.rs).
 //
-// In: DEEPSTREAM, the version without its point (60, 61, 62, 63, 64, 70, 71, 80, 90 or 91). Out: the
-// structures of that version, under the names that NVIDIA's headers use, so that standin code compiles
-// with either.
+// In: DEEPSTREAM, the version without its point (60, 61, 62, 63, 64, 70, 71, 80, 90 or 91). Out:
+// the structures of this version. They have the names of NVIDIA's headers, so that the stand-in
+// compiles with both.
 #pragma once
 
 #include <stdbool.h>
@@ -47,12 +47,12 @@ typedef enum {
     NVDS_LAST_META = G_MAXINT32
 } NvDsMetaType;
 
-// Frames in NVMM memory, from libnvbufsurface.
+// Frames in NVMM memory, declared by libnvbufsurface.
 
 #define STRUCTURE_PADDING 4
 #define NVBUF_MAX_PLANES 4
 
-// Of these enumerations, what the stand-in uses.
+// The values of these enumerations that the stand-in needs.
 typedef enum { NVBUF_COLOR_FORMAT_NV12 = 6 } NvBufSurfaceColorFormat;
 typedef enum { NVBUF_LAYOUT_PITCH = 0 } NvBufSurfaceLayout;
 typedef enum { NVBUF_MEM_SYSTEM = 6 } NvBufSurfaceMemType;
@@ -151,7 +151,7 @@ typedef struct {
     unsigned int width, height;
 } NvOSD_MaskParams;
 
-// The metadata of a batch.
+// Metadata of a batch.
 
 typedef struct {
     NvDsMetaType meta_type;
@@ -253,7 +253,7 @@ typedef struct {
     void *user_meta_data;
 } NvDsUserMeta;
 
-// Regions of interest, from nvdspreprocess.
+// Regions of interest, attached by nvdspreprocess.
 
 typedef struct {
     NvOSD_RectParams roi;
@@ -269,7 +269,7 @@ typedef struct {
 #endif
 } NvDsRoiMeta;
 
-// Tensors, from nvinfer and nvinferserver.
+// Tensors, attached by nvinfer and nvinferserver.
 
 typedef enum {
     FLOAT = 0,
@@ -320,7 +320,7 @@ typedef struct {
 #endif
 } NvDsInferTensorMeta;
 
-// The GstMeta that carries a batch.
+// The GstMeta that contains a batch.
 
 typedef struct {
     GstMeta meta;
@@ -333,7 +333,7 @@ typedef struct {
     NvDsMetaReleaseFunc gst_to_nvds_meta_release_func;
 } NvDsMeta;
 
-// The functions that nmsfilter calls.
+// Functions that nmsfilter calls.
 
 GType nvds_meta_api_get_type(void);
 NvDsBatchMeta *gst_buffer_get_nvds_batch_meta(GstBuffer *buffer);

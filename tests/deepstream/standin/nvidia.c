@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The stand-in's producers with NVIDIA's own libraries: batches as nvstreammux makes them, by NVIDIA's functions.
-// libstandin.so, in place of meta.c and gst.c.
+// libstandin.so: the stand-in's producers for use with NVIDIA's own libraries, in place of meta.c
+// and gst.c. NVIDIA's functions make the batches, as in nvstreammux.
 //
-// NVIDIA's library counts nothing. Of the counts, the batches and the tensors are known here: what a batch has is
-// released with it.
+// NVIDIA's library counts nothing. Only batches and tensors can be counted here; everything else in
+// a batch is released with it.
 
 #include "standin.h"
 
 gint64 standin_count_of_tensors;
 static gint64 batches;
 
-// Metadata on each batch, by which it is seen that the batch is copied and released.
+// User metadata on each batch, whose callbacks tell when the batch is copied and released.
 
 static gpointer count_copy(gpointer data, gpointer user_data)
 {
     (void)data;
     (void)user_data;
     __atomic_add_fetch(&batches, 1, __ATOMIC_RELAXED);
-    // What is not null is copied again.
+    // A pointer that is not null is passed on to the next copy.
     return &batches;
 }
 
@@ -39,7 +39,7 @@ static NvDsMeta *add(GstBuffer *buffer, NvDsBatchMeta *batch)
 NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
 {
     NvDsUserMeta *user = nvds_acquire_user_meta_from_pool(batch);
-    // The library clears nothing.
+    // The library does not clear user metadata.
     user->base_meta.meta_type = NVDS_USER_META;
     user->base_meta.uContext = NULL;
     user->base_meta.copy_func = NULL;
@@ -50,7 +50,7 @@ NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
 
 NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames)
 {
-    // Pools without an element do not grow.
+    // A pool that begins without elements does not grow.
     max_frames = MAX(max_frames, 1);
     NvDsBatchMeta *batch = nvds_create_batch_meta(max_frames);
     batch->max_frames_in_batch = max_frames;
@@ -79,7 +79,7 @@ NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame
     return meta;
 }
 
-// NVIDIA's library would use such a pool.
+// NVIDIA's library would use the damaged pool.
 void standin_set_pool(NvDsBatchMeta *batch, guint which, gint meta_type, guint element_size)
 {
     (void)batch, (void)which, (void)meta_type, (void)element_size;
@@ -97,7 +97,7 @@ void standin_add_null_frame(NvDsBatchMeta *batch)
     batch->num_frames_in_batch++;
 }
 
-// NVIDIA's library does not release such a list: it would read the null pointer.
+// NVIDIA's library cannot release this list: it would read the null pointer.
 void standin_add_null_user_meta(NvDsFrameMeta *frame)
 {
     (void)frame;

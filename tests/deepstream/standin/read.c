@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What is on a batch, for the tests. libnvds_meta.so.
+// libnvds_meta.so: functions with which tests read a batch.
 
 #include <string.h>
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the tests call of the stand-in: batches as nvstreammux makes them, tensors as nvinfer attaches them,
-// and what nmsfilter attached. tests/support/deepstream.rs has the same declarations in Rust.
+// Functions of the stand-in that tests call: they make batches like nvstreammux, attach tensors
+// like nvinfer, and read what nmsfilter attached. tests/deepstream/standin.rs has the declarations
+// in Rust.
 #pragma once
 
 #include "headers.h"
 
-// The number of bytes of the structures below, by which the tests check that both sides agree.
+// Returns the size of a structure below. The tests check that it agrees with Rust's size.
 size_t standin_sizes(unsigned which);
 
 // Batches.
@@ -20,22 +21,22 @@ typedef struct {
 
 // Adds an empty batch to the buffer. The batch is released with the buffer.
 NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames);
-// Adds a NvDsMeta without a batch.
+// Adds an NvDsMeta without a batch.
 void standin_attach_null_batch(GstBuffer *buffer);
 NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame);
-// What nvstreammux writes into a new frame.
+// Sets the fields of a new frame that nvstreammux sets.
 void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame);
-// The frame at this position of the batch's list, or null.
+// Returns the frame at this position in the batch's list, or null.
 NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
-// An object of a primary detector, for tensors on objects.
+// Adds an object of a primary detector, for tensors on objects.
 NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4]);
 
 // Surfaces.
 
 typedef struct {
-    // What the NvBufSurface has as these numbers.
+    // Numbers that the NvBufSurface claims.
     guint batch_size, num_filled;
-    // Its array has as many elements; `sizes` has their widths and heights.
+    // Number of elements in its array. `sizes` has their widths and heights.
     guint count;
     gboolean no_list;  // surfaceList is null
     const guint *sizes;
@@ -47,15 +48,16 @@ void standin_set_surfaces(GstBuffer *buffer, const StandinSurfaces *surfaces);
 
 // Damage.
 
-// Gives the batch another pool for readers of its metadata: 0 of objects, 1 of frames, 2 of user metadata. It has
-// structures of this type and size; without a size the address of the pool is null.
+// Gives the batch another pool for readers of its metadata: 0 for objects, 1 for frames, 2 for user
+// metadata. The pool's structures have this type and size. If the size is 0, the pool's address
+// becomes null.
 void standin_set_pool(NvDsBatchMeta *batch, guint which, gint meta_type, guint element_size);
-// Sets the number of frames in the batch's metadata.
+// Sets the number of frames that the batch's metadata claims.
 void standin_set_frame_count(NvDsBatchMeta *batch, guint count);
-// An entry without data in the batch's list of frames, or in the frame's list of user metadata.
+// Add an entry without data to the batch's list of frames, or to the frame's list of user metadata.
 void standin_add_null_frame(NvDsBatchMeta *batch);
 void standin_add_null_user_meta(NvDsFrameMeta *frame);
-// User metadata of another type, which is none of nmsfilter's.
+// Adds user metadata of a type that nmsfilter does not know.
 void standin_add_other_user_meta(NvDsFrameMeta *frame);
 
 // Tensors.
@@ -63,12 +65,13 @@ void standin_add_other_user_meta(NvDsFrameMeta *frame);
 typedef struct StandinPool StandinPool;
 typedef struct StandinOutput StandinOutput;
 
-// A pool of `count` batches of outputs, each with `bytes` of host memory.
+// Makes a pool of `count` batches of outputs, each with `bytes` of host memory.
 StandinPool *standin_pool_new(guint count, size_t bytes);
-// Waits for a batch of outputs; null after that time. The caller owns one reference.
+// Waits for a batch of outputs, and returns null after the given time. The caller owns one
+// reference.
 StandinOutput *standin_pool_acquire(StandinPool *pool, guint milliseconds);
 guint standin_pool_in_use(StandinPool *pool);
-// No batch of outputs may be in use.
+// Frees the pool. All batches of outputs must have been returned.
 void standin_pool_free(StandinPool *pool);
 void *standin_output_memory(StandinOutput *output);
 guint standin_output_index(StandinOutput *output);
@@ -95,12 +98,12 @@ typedef struct {
     guint unique_id;
     gint gpu_id;
     guint width, height;
-    // Ignored where the version has no such member.
+    // Ignored if the version lacks the member.
     gboolean maintain_aspect_ratio, symmetric_padding;
     guint flags;
     guint num_layers;
     const StandinLayer *layers;
-    // What the metadata has as the number of layers, if not 0.
+    // Number of layers that the metadata claims; 0 for the true number.
     guint claimed_layers;
 } StandinTensors;
 
@@ -110,7 +113,7 @@ void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tens
 void standin_attach_to_roi(
     NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output);
 
-// What is on a batch.
+// Reading a batch.
 
 typedef struct {
     guint batch_id, source_id;
@@ -138,17 +141,17 @@ typedef struct {
     double font_color[4], text_bg_clr[4];
     char label[128];
     gint meta_type;
-    // Whether the object has no parent, classifiers and user metadata, and names its batch.
+    // True if the object names its batch, and has no parent, no classifiers and no user metadata.
     gint is_plain;
     const float *mask;
     guint mask_size, mask_width, mask_height;
     float mask_threshold;
 } StandinObject;
 
-// Copies at most `most` objects in the order of the list; returns their number.
+// Copies at most `most` objects in the order of the list. Returns their number.
 guint standin_read_objects(NvDsFrameMeta *frame, StandinObject *objects, guint most);
 
-// Counts, of this process.
+// Counts of this process.
 
 typedef struct {
     gint64 batches, frames, objects, user_metas;  // in use
@@ -162,7 +165,7 @@ typedef struct {
 
 void standin_counts(StandinCounts *counts);
 
-// For the other files of the stand-in.
+// Functions for other files of the stand-in.
 
 NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch);
 gpointer standin_copy_batch(gpointer batch, gpointer user_data);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The memory of a buffer of nvstreammux: an NvBufSurface, whose array has an element for each frame of the batch.
-// Linked to libnvdsgst_meta.so, or with NVIDIA's own libraries to libstandin.so.
+// The memory of nvstreammux's buffers: an NvBufSurface whose array has an element for each frame of
+// the batch. Linked into libnvdsgst_meta.so, or into libstandin.so with NVIDIA's own libraries.
 
 #include "standin.h"
 
@@ -17,7 +17,8 @@ void standin_set_surfaces(GstBuffer *buffer, const StandinSurfaces *surfaces)
     surface->batchSize = surfaces->batch_size;
     surface->numFilled = surfaces->num_filled;
     surface->memType = NVBUF_MEM_SYSTEM;
-    // Exactly as large as the surfaces that there are, so that AddressSanitizer finds an access to another one.
+    // The array is exactly as long as the number of surfaces, so that AddressSanitizer finds
+    // accesses beyond its end.
     if (!surfaces->no_list)
         surface->surfaceList = g_new0(NvBufSurfaceParams, surfaces->count);
     for (guint i = 0; i < surfaces->count && surface->surfaceList; i++) {

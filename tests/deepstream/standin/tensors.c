@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// A frame as nvstreammux describes it, and a model's outputs as nvinfer attaches them. libnvds_meta.so.
+// libnvds_meta.so: frames with nvstreammux's fields, and a model's outputs as nvinfer attaches
+// them.
 //
-// nvinfer has a pool of a few batches of outputs. It waits for one that is free before it runs the model, and
-// each NvDsInferTensorMeta of a batch holds a reference to it, which its release_func gives back.
+// nvinfer has a pool of a few batches of outputs. It waits for a free one before it runs the model.
+// Each NvDsInferTensorMeta of a batch holds a reference to the batch of outputs, which its
+// release_func returns.
 
 #include <string.h>
 
@@ -122,7 +124,7 @@ static void release_tensors(gpointer data, gpointer user_data)
     __atomic_sub_fetch(&standin_count_of_tensors, 1, __ATOMIC_RELAXED);
 }
 
-// The memory is shared, as from 6.3 on. Earlier versions copy it.
+// The memory is shared, as in version 6.3 and later. Earlier versions copy it.
 static gpointer copy_tensors(gpointer data, gpointer user_data)
 {
     (void)user_data;
@@ -133,7 +135,7 @@ static gpointer copy_tensors(gpointer data, gpointer user_data)
 #if DEEPSTREAM >= 80
     *copy = *meta;
 #else
-    // The model description is not copied.
+    // The model description is not copied, so the copy keeps these invalid bytes.
     memset(copy, 0xa5, sizeof *copy);
     copy->unique_id = meta->unique_id;
     copy->num_output_layers = meta->num_output_layers;
@@ -151,7 +153,8 @@ static gpointer copy_tensors(gpointer data, gpointer user_data)
 static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOutput *output)
 {
     guint layers = tensors->num_layers;
-    // As NVIDIA's allocator may: what is not set below is not 0.
+    // NVIDIA's allocator may return memory that is not zero, so fields that are not set below are
+    // invalid.
     NvDsInferTensorMeta *meta = g_malloc(sizeof *meta);
     memset(meta, 0xa5, sizeof *meta);
     meta->unique_id = tensors->unique_id;
@@ -176,7 +179,7 @@ static NvDsInferTensorMeta *new_tensors(const StandinTensors *tensors, StandinOu
         info->inferDims.numElements = layer->num_elements;
         info->bindingIndex = (int)i + 1;
         info->layerName = layer->name ? g_intern_string(layer->name) : NULL;
-        // By the header, this is not valid here.
+        // The header says that this pointer is not valid here.
         info->buffer = GSIZE_TO_POINTER(0xdead0000);
         meta->out_buf_ptrs_host[i] = layer->host;
         meta->out_buf_ptrs_dev[i] = layer->device;
@@ -218,7 +221,7 @@ static NvDsUserMeta *with_tensors(NvDsBatchMeta *batch, const StandinTensors *te
     return user;
 }
 
-// The newest is the first on frames and objects, the last on batches.
+// The newest is the first in the lists of frames and objects, and the last in lists of batches.
 static void add(NvDsBatchMeta *batch, GList **list, NvDsUserMeta *user)
 {
     nvds_acquire_meta_lock(batch);
@@ -269,9 +272,9 @@ static gpointer copy_roi(gpointer data, gpointer user_data)
 }
 #endif
 
-// nvdspreprocess attaches a structure of C++ to the batch, whose regions nvinfer gives the tensors. Only what an
-// element can see without it is imitated: until 7.0 a copy of the tensors on the batch, from 7.1 on a region
-// without tensors on the frame.
+// nvdspreprocess attaches a C++ structure to the batch, and nvinfer attaches tensors to the regions
+// in it. Only the part that an element can see without this structure is imitated: a copy of the
+// tensors on the batch until 7.0, and a region without tensors on the frame from 7.1 on.
 void standin_attach_to_roi(
     NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output)
 {

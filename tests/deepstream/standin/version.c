@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The version. libnvds_meta.so until 7.1, libnvds_utils.so from 8.0 on, so that both are tried: in which of
-// its libraries NVIDIA has it is not documented.
+// The version. Up to 7.1 it is in libnvds_meta.so, and from 8.0 on in libnvds_utils.so. NVIDIA does
+// not document which library has it, so the element must try both.
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "headers.h"
 
-// STANDIN_VERSION is what is reported instead.
+// The variable STANDIN_VERSION replaces the version that is reported.
 void nvds_version(unsigned int *major, unsigned int *minor)
 {
     *major = DEEPSTREAM / 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of GStreamer's analytics metadata, alone and beside the regions of the same objects.
+//! Lines for GStreamer's analytics metadata, alone and together with regions of equal objects.
 
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
@@ -27,7 +27,7 @@ fn object(region_id: i64, rect: [i64; 4], confidence: f32) -> Object {
         roi_type: Some("person".to_owned()),
         detection: Some(Detection {
             bounding_box: [x / 640.0, (x + w) / 640.0, y / 480.0, (y + h) / 480.0],
-            // The shortest text of the number in single precision.
+            // The shortest decimal number that gives this single-precision number.
             confidence: Some(confidence.to_string().parse().unwrap()),
             label_id: None,
             label: Some("person".to_owned()),
@@ -89,8 +89,8 @@ fn a_track_without_times_has_an_id() {
     assert_eq!(read(&line).objects[0].track, Some(5));
 }
 
-/// The objects of the line of a frame with windows, to which `prepare` adds metadata before they are decoded, and the
-/// ids of the regions and of the analytics objects.
+/// Runs a frame with windows, to which `prepare` adds metadata before the windows are decoded.
+/// Returns the objects of its line, and the ids of the regions and of the analytics objects.
 fn decoded(
     properties: &str,
     prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
@@ -129,7 +129,8 @@ fn an_object_that_is_also_a_region_comes_once() {
     let (objects, _) = decoded("attach=analytics", |_| {});
     assert_eq!(all(&objects), all(&regions));
 
-    // The region of another element has the id of the first object, so that regions have other ids than objects.
+    // The region of another element has the id of the first object, so the ids of regions and
+    // objects differ.
     let (both, ids) = decoded("", |buffer| {
         VideoRegionOfInterestMeta::add(buffer, "zone", (0, 0, 9, 9));
     });
@@ -181,14 +182,14 @@ mod oriented_and_masks {
         let object = &frame["objects"][0];
         assert_eq!(read(&line).objects[0].rect, [100, 200, 80, 40]);
         assert!((object["rotation"].as_f64().unwrap() - FRAC_PI_2).abs() < 1e-6);
-        // About its center, 140, 220.
+        // The box is rotated about its center, (140, 220).
         let expected = [120.0 / 640.0, 160.0 / 640.0, 180.0 / 480.0, 260.0 / 480.0];
         let edges = ["x_min", "x_max", "y_min", "y_max"]
             .map(|edge| object["detection"]["bounding_box"][edge].as_f64().unwrap());
         assert!(edges.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{edges:?}");
     }
 
-    /// Adds a mask of 3x2 pixels with these regions to the object 0.
+    /// Adds a mask of 3x2 pixels with these regions to object 0.
     fn add_mask(
         meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
         pixels: [u8; 8],
@@ -203,7 +204,8 @@ mod oriented_and_masks {
         let new = buffer.get_mut().unwrap();
         VideoMeta::add_full(new, flags, format, 3, 2, &[0], &[stride]).unwrap();
         let mut added = std::mem::MaybeUninit::uninit();
-        // SAFETY: the metadata is writable and takes the buffer; the array has as many regions.
+        // SAFETY: the metadata is writable and takes ownership of the buffer. The array is as long
+        // as the number of regions.
         let id = unsafe {
             let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
                 meta.as_mut_ptr(),
@@ -225,7 +227,7 @@ mod oriented_and_masks {
 
     #[test]
     fn a_mask_of_one_object_is_read_and_one_of_several_is_not() {
-        // Rows of three pixels, padded to four.
+        // Rows of three pixels are padded to four.
         let pixels = [0, 7, 7, 9, 7, 0, 0, 9];
         let expected = json!({
             "x": -5.0, "y": 7.0, "w": 30.0, "h": 20.0, "width": 3, "height": 2, "runs": [1, 3, 2]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Angles, keypoints and masks of recorded outputs: the line beside the structures of the same regions.
+//! Angles, keypoints and masks of recorded outputs: each line is compared with the structures of
+//! its regions.
 
 use gst::glib;
 use gst_video::VideoRegionOfInterestMeta;
@@ -10,7 +11,8 @@ use super::super::details::{Structures, recorded, structure};
 use super::text;
 use crate::support::pipeline::{intercept, parse, run, watch};
 
-/// The structures of each region of a frame of this size with a recorded output, and the object of its line.
+/// Runs a frame of this size with a recorded output. Returns the structures of each region, and the
+/// region's object in the line.
 fn objects(name: &str, properties: &str, size: [usize; 2]) -> Option<Vec<(Structures, Value)>> {
     let recorded = recorded(name, properties)?;
     let [width, height] = size;
@@ -40,7 +42,7 @@ fn objects(name: &str, properties: &str, size: [usize; 2]) -> Option<Vec<(Struct
 }
 
 #[test]
-fn keypoints_are_those_of_the_structure() {
+fn keypoints_equal_the_structure() {
     for (name, properties, components) in [
         ("03_pose_pixels/bus", "decoder=yolov8-pose", 3),
         ("08_yunet/crowd_selfie", "decoder=yunet letterbox=top-left", 2),
@@ -85,7 +87,7 @@ fn an_oriented_box_has_its_angle_and_the_rectangle_before_it_is_rotated() {
 }
 
 #[test]
-fn the_runs_of_a_mask_give_its_bits_again() {
+fn the_runs_of_a_mask_restore_its_bits() {
     for (name, properties) in [
         ("02_seg_yolov8/bus", "decoder=yolov8-seg"),
         ("02_seg_yolov8/bus", "decoder=yolov8-seg mask-size=frame"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Regions of other elements, and metadata that is malformed.
+//! Regions of other elements, and malformed metadata.
 
 use gst::glib;
 use gst_video::VideoRegionOfInterestMeta;
@@ -10,21 +10,21 @@ use super::reader::{Detection, Object, read};
 
 type Region<'a> = gst::MetaRefMut<'a, VideoRegionOfInterestMeta, gst::meta::Standalone>;
 
-/// The line of a frame with one region, to which `prepare` adds structures.
+/// Returns the line for a frame with one region, to which `prepare` adds structures.
 fn with_region(prepare: impl FnOnce(&mut Region<'_>)) -> String {
     line_of(|buffer| {
         prepare(&mut VideoRegionOfInterestMeta::add(buffer, "face", (64, 48, 320, 240)));
     })
 }
 
-/// The only object of a line.
+/// Returns the only object of a line.
 fn only(line: &str) -> Value {
     let frame: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
     let [object] = &frame["objects"].as_array().unwrap()[..] else { panic!("{line}") };
     object.clone()
 }
 
-/// As OpenCV's `facedetect` attaches them: the label and the rectangle.
+/// OpenCV's `facedetect` attaches such regions, which have only a label and a rectangle.
 #[test]
 fn a_region_without_structures_has_its_rectangle_as_the_box() {
     let line = with_region(|_| {});
@@ -80,7 +80,7 @@ fn regions_of_dl_streamer_have_their_detection_track_and_parent() {
     assert_eq!(read(&line).objects, [expected]);
 }
 
-/// A region whose type is these bytes, as a C program can attach it.
+/// Adds a region whose type is these bytes, as a C program can.
 fn add_bytes(buffer: &mut gst::BufferRef, bytes: &[u8]) {
     let text = std::ffi::CString::new(bytes).unwrap();
     // SAFETY: the buffer is writable; GLib copies the text.
@@ -104,7 +104,7 @@ fn labels_of_any_bytes_are_valid_json() {
         (b"line\nfeed\r\ttab\x01\x1f\x7f", "line\nfeed\r\ttab\x01\x1f\x7f"),
         ("größe \u{2028} \u{1f6b2}".as_bytes(), "größe \u{2028} \u{1f6b2}"),
         (b"caf\xe9 \xff\xfe", "caf\u{fffd} \u{fffd}\u{fffd}"),
-        // A surrogate, as three bytes.
+        // A surrogate, encoded as three bytes.
         (b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}"),
         (&every, &String::from_utf8_lossy(&every)),
     ] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines beside the metadata of the same frames, which is read by GStreamer's functions here.
+//! Lines are compared with the metadata of their frames. GStreamer's functions read the metadata.
 
 use gst_video::VideoRegionOfInterestMeta;
 
@@ -7,7 +7,7 @@ use super::reader::{Detection, Frame, Object, read};
 use super::text;
 use crate::support::pipeline::{parse, run, watch};
 
-/// The objects that the line of a frame must have.
+/// Returns the objects that the line of a frame must have.
 fn expected(frame: &gst::BufferRef) -> Vec<Object> {
     let object = |region: gst::MetaRef<'_, VideoRegionOfInterestMeta>| {
         let (x, y, w, h) = region.rect();
@@ -31,7 +31,7 @@ fn expected(frame: &gst::BufferRef) -> Vec<Object> {
 }
 
 #[test]
-fn the_lines_of_1000_frames_have_what_their_metadata_has() {
+fn the_lines_of_1000_frames_agree_with_their_metadata() {
     const FRAMES: usize = 1000;
     let pipeline = parse(&format!(
         "crowdtestsrc num-buffers={FRAMES} people=40

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The element `detectionjson`: lines equal the metadata, whoever attached it, and are valid JSON whatever it has.
+//! The element `detectionjson`: lines agree with the metadata of any element, and are always valid
+//! JSON.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
@@ -11,13 +12,13 @@ mod stream;
 
 use crate::support::pipeline::init;
 
-/// The caps of the frames that [`line_of`] pushes.
+/// Caps of the frames that [`line_of`] pushes.
 const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=50/1";
 
-/// A harness of `detectionjson` with these properties, which has caps.
+/// Returns a harness of `detectionjson` with these properties, after caps were pushed.
 fn harness(properties: &[(&str, &str)]) -> gst_check::Harness {
     init();
-    // Properties are read when the element starts, which the harness does at once.
+    // Properties are read when the element starts, and the harness starts it immediately.
     let element = gst::ElementFactory::make("detectionjson").build().unwrap();
     for (name, value) in properties {
         gst::prelude::GObjectExtManualGst::set_property_from_str(&element, name, value);
@@ -27,7 +28,7 @@ fn harness(properties: &[(&str, &str)]) -> gst_check::Harness {
     harness
 }
 
-/// The text of a line without its end, which must be one line.
+/// Returns the text of a line without its end. Asserts that the buffer has exactly one line.
 fn text(buffer: &gst::BufferRef) -> String {
     let bytes = buffer.map_readable().unwrap();
     let text = std::str::from_utf8(&bytes).expect("a line is UTF-8");
@@ -36,7 +37,7 @@ fn text(buffer: &gst::BufferRef) -> String {
     line.to_owned()
 }
 
-/// The line of a frame of 640x480 that `prepare` gives metadata.
+/// Returns the line for a frame of 640x480, to which `prepare` adds metadata.
 fn line_of(prepare: impl FnOnce(&mut gst::BufferRef)) -> String {
     let mut buffer = gst::Buffer::with_size(640 * 480).unwrap();
     prepare(buffer.get_mut().unwrap());

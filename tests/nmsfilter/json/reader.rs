@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A reader of the fields that DL Streamer documents for `gvametaconvert`, and of nothing else. A field of another type,
-//! or one that is missing, is a panic.
+//! Reads only the fields that DL Streamer documents for `gvametaconvert`. Panics if a field is
+//! missing or has another type.
 
 use serde_json::Value;
 
-/// A frame.
+/// A frame of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     pub resolution: [u64; 2],
@@ -14,30 +14,30 @@ pub struct Frame {
     pub objects: Vec<Object>,
 }
 
-/// An entry of `objects`.
+/// An item of `objects`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// `x`, `y`, `w`, `h`.
+    /// The fields `x`, `y`, `w` and `h`.
     pub rect: [i64; 4],
     pub region_id: i64,
     pub parent_id: Option<i64>,
-    /// `id`.
+    /// The field `id`.
     pub track: Option<u64>,
     pub roi_type: Option<String>,
     pub detection: Option<Detection>,
 }
 
-/// What `detection` has.
+/// The fields of `detection`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detection {
-    /// `x_min`, `x_max`, `y_min`, `y_max`.
+    /// The fields `x_min`, `x_max`, `y_min` and `y_max`.
     pub bounding_box: [f64; 4],
     pub confidence: Option<f64>,
     pub label_id: Option<i64>,
     pub label: Option<String>,
 }
 
-/// The frame of a line.
+/// Parses a line.
 pub fn read(line: &str) -> Frame {
     let frame: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     let objects = frame.get("objects").map(|objects| objects.as_array().expect("it is an array"));

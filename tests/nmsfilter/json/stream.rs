@@ -73,7 +73,7 @@ fn tensors_that_no_element_decodes_are_one_warning() {
             "{undecoded}"
         );
     }
-    // The tensors are still there, and no class is detected.
+    // The tensors are still attached, but no score reaches the threshold.
     for decoded in [
         format!("{source} ! nmsfilter score-threshold=0.99999"),
         format!("{source} ! nmsfilter score-threshold=0.99999 ! queue ! identity"),
@@ -102,11 +102,11 @@ fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
     VideoRegionOfInterestMeta::add(with_region.get_mut().unwrap(), "x", (1, 2, 3, 4));
     let line = found_only.push_and_pull(with_region).unwrap();
     assert_eq!((line.pts(), read(&text(&line)).objects.len()), (Some(40 * MS), 1));
-    // The frame before, which has no line, counts.
+    // The index also counts the previous frame, which has no line.
     assert_eq!(index(&text(&line)), 1);
 }
 
-/// The field `index` of a line, which `gvametaconvert` does not have.
+/// Returns the field `index` of a line, which `gvametaconvert` does not have.
 fn index(line: &str) -> u64 {
     serde_json::from_str::<serde_json::Value>(line).unwrap()["index"]
         .as_u64()
@@ -121,7 +121,7 @@ fn lines_number_their_frames_from_the_start_of_the_element_whatever_their_timest
         assert_eq!(index(&line), number as u64, "{line}");
     }
     let element = harness.element().unwrap();
-    // A seek does not begin the count again, a stop does.
+    // A seek does not restart the index. A stop does.
     harness.push_event(gst::event::FlushStart::new());
     harness.push_event(gst::event::FlushStop::new(true));
     harness.push_event(gst::event::Segment::new(&gst::FormattedSegment::<gst::ClockTime>::new()));
@@ -134,7 +134,7 @@ fn lines_number_their_frames_from_the_start_of_the_element_whatever_their_timest
 
 #[test]
 fn source_and_tags_are_in_each_line() {
-    // A line feed in the value is none in the line.
+    // A line feed in the value must not end the line.
     let tags = "{\"camera\":\n\"a \\\"quoted\\\" name\", \"floor\": [2, null]}";
     let mut harness = harness(&[("source", "rtsp://camera/\"1\"\n"), ("tags", tags)]);
     for _ in 0..2 {

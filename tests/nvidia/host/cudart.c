@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// CUDA's runtime library for a machine without a GPU: device 0, whose memory is the host's, and whose streams have
-// finished whatever was given to them. Kernels cannot be launched.
+// CUDA's runtime library for a machine without a GPU. Device 0 uses host memory, and all work on a
+// stream is complete when the call returns. Kernels cannot be launched.
 //
-// build.sh adds the other functions that DeepStream's libraries call; they return cudaErrorNotSupported.
+// build.sh adds the other functions that DeepStream's libraries call. They return
+// cudaErrorNotSupported.
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ const char *cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(erro
 cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 
 cudaError_t cudaMalloc(void **memory, size_t size) {
-    // As aligned as CUDA's.
+    // CUDA's allocations have this alignment.
     return posix_memalign(memory, 256, size ? size : 1) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -67,7 +68,7 @@ cudaError_t cudaMemset2DAsync(void *memory, size_t pitch, int value, size_t widt
     return cudaSuccess;
 }
 
-// Of streams and events only the addresses are used.
+// Only the addresses of streams and events are used.
 static char stream_, event_;
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What nvinfer uses of DeepStream's library of surfaces, for a machine without a GPU: surfaces in the host's memory,
-// one plane of four bytes a pixel, whatever their format.
+// The functions that nvinfer needs of DeepStream's surface library, for a machine without a GPU.
+// Surfaces are in host memory and have one plane of four bytes per pixel, no matter which format
+// they claim.
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -47,9 +48,9 @@ int NvBufSurfaceMemSet(NvBufSurface *surface, int index, int plane, uint8_t valu
     return 0;
 }
 
-// There is no device of which it could report something.
+// There is no device to report on.
 int NvBufSurfaceGetDeviceInfo(NvBufSurfaceDeviceInfo *info) { return (void)info, -1; }
 
-// For memory of Jetson boards only.
+// Jetson boards only.
 int NvBufSurfaceMapEglImage(NvBufSurface *surface, int index) { return (void)surface, (void)index, -1; }
 int NvBufSurfaceUnMapEglImage(NvBufSurface *surface, int index) { return (void)surface, (void)index, -1; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// DeepStream's library that scales surfaces, for a machine without a GPU: it leaves their pixels as they are.
+// DeepStream's library for scaling surfaces, for a machine without a GPU. It does not change any
+// pixels.
 
 #include <stdbool.h>
 

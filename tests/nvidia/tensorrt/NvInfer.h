@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What DeepStream's inference library uses of TensorRT's interface: enough for its sources to compile. recorded.cpp
-// has the only engine.
+// The part of TensorRT's interface that DeepStream's inference library needs to compile. The only
+// engine is in recorded.cpp.
 #pragma once
 
 #include <cstddef>
@@ -74,7 +74,7 @@ public:
     virtual ITensor *getOutput(int32_t index) const = 0;
 };
 
-// Of these, only pointers are used.
+// Only pointers to these classes are used.
 class IRuntime {
 public:
     virtual ~IRuntime() = default;
@@ -110,5 +110,5 @@ public:
 
 bool initLibNvInferPlugins(void *logger, const char *names);
 
-// DeepStream has it in its own headers of TensorRT.
+// DeepStream's own TensorRT headers declare this variable.
 extern std::unique_ptr<nvinfer1::ILogger> gTrtLogger;

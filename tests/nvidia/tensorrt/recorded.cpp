@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// An engine that answers with recorded outputs, for DeepStream's inference library, in place of TensorRT.
+// An engine for DeepStream's inference library that replaces TensorRT's and returns recorded
+// outputs.
 //
-// `onnx-file` (or `model-engine-file`) in nvinfer's configuration names a text file:
+// The key `onnx-file` (or `model-engine-file`) in nvinfer's configuration names a text file:
 //
 //     input images 3 640 640
 //     output output0 f32 84 8400 outputs.bin
 //
-// One input, and one or more outputs (f32 or f16), each with the dimensions of a frame and a file of elements. A
-// file has the outputs of one or more frames, all files those of as many. The frames of all batches are numbered:
-// number n has the recorded outputs n modulo the number of recorded frames. Paths are relative to the text file.
-// The engine of `onnx-file` has the batch size of the configuration, that of `model-engine-file` up to 64.
+// The file has one input and one or more outputs (f32 or f16), each with the dimensions for one
+// frame. Each output names a file of elements, relative to the text file. The files contain the
+// outputs of one or more frames, and all files must have equally many. Frames are numbered across
+// batches: frame n gets the recorded outputs n modulo the number of recorded frames. The engine of
+// `onnx-file` has the batch size of the configuration. The engine of `model-engine-file` accepts
+// batches of up to 64.
 //
-// The outputs are copied on the stream that TensorRT would use, from memory of the same device. The input is not
-// read, and NVIDIA's kernels that convert pixels to it are replaced by nothing.
+// The outputs are copied on the stream that TensorRT would use, from memory of the same device. The
+// input is ignored, and NVIDIA's kernels that convert pixels to it are replaced by empty functions.
 
 #include <cstdarg>
 #include <cstdio>
@@ -25,13 +28,13 @@
 #include <vector>
 
 #include "nvdsinfer_model_builder.h"
-// It uses types of CUDA without their header.
+// This header uses CUDA's types without including their header.
 #include "nvdsinfer_conversion.h"
 #include "nvdsinfer_dbscan.h"
 
 namespace {
 
-// For dsInferError.
+// Needed by the macro dsInferError.
 using nvdsinfer::dsInferLogPrint__;
 using nvinfer1::DataType;
 using nvinfer1::Dims;
@@ -44,11 +47,11 @@ struct Tensor {
     std::string name;
     bool is_input = false;
     DataType type = DataType::kFLOAT;
-    // Without the batch dimension.
+    // Dimensions without the batch.
     Dims dims{};
-    // Of one frame.
+    // Bytes per frame.
     size_t bytes = 0;
-    // The recorded outputs, in device memory.
+    // Recorded outputs, in device memory.
     std::shared_ptr<void> recorded;
 
     Dims with_batch(int64_t batch) const {
@@ -140,7 +143,7 @@ private:
             if (tensor.is_input) continue;
             const char *from = static_cast<const char *>(tensor.recorded.get());
             for (int64_t frame = 0; frame < batch;) {
-                // As many as follow one another in the recording.
+                // Copies as many frames at once as are consecutive in the recording.
                 const size_t first = (next + frame) % recording->frames;
                 const size_t count = std::min<size_t>(recording->frames - first, batch - frame);
                 if (cudaMemcpyAsync(addresses[tensor.name] + frame * tensor.bytes, from + first * tensor.bytes,
@@ -156,7 +159,7 @@ private:
     std::shared_ptr<Recording> recording;
     std::map<std::string, char *> addresses;
     int64_t batch = 0;
-    // The number of the first frame of the next batch.
+    // Number of the first frame in the next batch.
     size_t next = 0;
 };
 
@@ -200,10 +203,10 @@ std::unique_ptr<nvinfer1::ILogger> gTrtLogger = std::make_unique<nvinfer1::ILogg
 
 bool initLibNvInferPlugins(void *, const char *) { return true; }
 
-// DeepStream's wrappers of TensorRT's builder, of which only these functions are called.
+// DeepStream's wrappers of TensorRT's builder. Only these functions are called.
 namespace nvdsinfer {
 
-// The functions that log are in a library that is not published.
+// The library with the logging functions is not published.
 void dsInferLogPrint__(NvDsInferLogLevel level, const char *format, ...) {
     if (level == NVDSINFER_LOG_DEBUG || level == NVDSINFER_LOG_INFO) return;
     std::va_list arguments;
@@ -223,7 +226,7 @@ std::unique_ptr<TrtEngine> TrtModelBuilder::buildModel(const NvDsInferContextIni
 
 std::unique_ptr<TrtEngine> TrtModelBuilder::deserializeEngine(const std::string &path, int) { return open(path, 64); }
 
-// A recording is a file already.
+// A recording is a file already, so there is nothing to serialize.
 NvDsInferStatus TrtModelBuilder::serializeEngine(const std::string &, nvinfer1::ICudaEngine &) {
     return NVDSINFER_CONFIG_FAILED;
 }
@@ -258,7 +261,7 @@ NvDsInferStatus TrtEngine::getFullDimsLayersInfo(int, std::vector<NvDsInferBatch
 
 }  // namespace nvdsinfer
 
-// NVIDIA's CUDA kernels of the same names.
+// Replaces NVIDIA's CUDA kernels of these names.
 #define CONVERT(name) \
     void name(float *, unsigned char *, unsigned int, unsigned int, unsigned int, float, float *, cudaStream_t) {}
 CONVERT(NvDsInferConvert_C3ToP3Float)
@@ -272,7 +275,8 @@ CONVERT(NvDsInferConvert_C4ToL3RFloat)
 CONVERT(NvDsInferConvert_C1ToP1Float)
 void NvDsInferConvert_FtFTensor(float *, float *, unsigned int, unsigned int, unsigned int, float, float *, cudaStream_t) {}
 
-// DBSCAN (cluster-mode 1 and 3) is in a library that is not published: without a handle nvinfer reports an error.
+// DBSCAN (cluster-mode 1 and 3) is in a library that is not published. Without a handle, nvinfer
+// reports an error.
 NvDsInferDBScanHandle NvDsInferDBScanCreate() { return nullptr; }
 void NvDsInferDBScanDestroy(NvDsInferDBScanHandle) {}
 void NvDsInferDBScanCluster(NvDsInferDBScanHandle, NvDsInferDBScanClusteringParams *, NvDsInferObjectDetectionInfo *,

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Decodes a detector's tensors and suppresses duplicates with NumPy alone, in single precision.
+"""Decodes a detector's tensors and suppresses duplicates in single precision, using only NumPy.
 
 usage: greedy.py DECODER SCORE IOU WIDTH HEIGHT TENSOR.npy...
 
-DECODER is ultraface (scores, then boxes), yolov8 or yolov5. An anchor is a candidate if its score
-is not below SCORE. Of two candidates of one class, the one with the lower score is suppressed if
-their IoU is above IOU. WIDTH and HEIGHT are the model's input in pixels, to which UltraFace's boxes are
-scaled. Prints the number of candidates, then a line `anchor class score x1 y1 x2 y2` for each survivor, in
-descending score.
+DECODER is ultraface (scores, then boxes), yolov8 or yolov5. An anchor is a candidate if its score is at least SCORE. A
+candidate is suppressed if a surviving candidate of its class with a higher score overlaps it with an IoU above IOU.
+WIDTH and HEIGHT are the size of the model's input in pixels, to which UltraFace's boxes are scaled. Prints the number of
+candidates, then a line `anchor class score x1 y1 x2 y2` for each survivor, by descending score.
 """
 
 import sys

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Expected results from Python: NumPy, and ONNX Runtime if GStreamer has no inference element.
+//! Expected results that Python computes: with NumPy, and with ONNX Runtime if GStreamer has no
+//! inference element.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,13 +10,14 @@ use crate::greedy::{Candidate, Kept};
 use crate::support::scratch::Scratch;
 use crate::support::skip::skip;
 
-/// The path of a script in this folder.
+/// Returns the path of a script in this folder.
 fn script(name: &str) -> PathBuf {
     crate::support::project::path("tests/plugin/python").join(name)
 }
 
-/// An interpreter that has this module: the system's, or that of an environment in the user's cache,
-/// which is created if possible. `None` (reported as a skip) if there is none.
+/// Returns a Python interpreter that has this module: the system's, or one in a virtual environment
+/// in the user's cache, which is created if possible. If there is none, returns `None` and reports
+/// a skip.
 pub fn with(module: &str) -> Option<PathBuf> {
     let has = |python: &Path| {
         let import = ["-c", &format!("import {module}")];
@@ -41,7 +43,7 @@ pub fn with(module: &str) -> Option<PathBuf> {
     }
 }
 
-/// The interpreter of the environment in the cache, which is created if it does not exist.
+/// Returns the interpreter of the virtual environment in the cache. Creates it if necessary.
 fn environment() -> Result<PathBuf, String> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = folder("NMSFILTER_CACHE")
@@ -53,11 +55,11 @@ fn environment() -> Result<PathBuf, String> {
     if python.exists() {
         return Ok(python);
     }
-    // Created under another name and renamed when complete.
+    // The environment is created under another name, and renamed when it is complete.
     let unfinished = cache.join(format!("venv-{}", std::process::id()));
     let made = make_environment(&unfinished);
     if made.is_ok() {
-        // If another test program has created it first, that one is used.
+        // If another test program has completed it first, its environment is used.
         let _ = std::fs::rename(&unfinished, &venv);
     }
     let _ = std::fs::remove_dir_all(&unfinished);
@@ -74,7 +76,7 @@ fn make_environment(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a command to its end; an error holds the last line of its output.
+/// Runs a command to its end. An error contains the last line of its output.
 fn finish(command: &mut Command) -> Result<Output, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{command:?}: {error}"))?;
@@ -87,8 +89,8 @@ fn finish(command: &mut Command) -> Result<Output, String> {
     Err(format!("{command:?}: {}", last.unwrap_or("failed")))
 }
 
-/// The survivors of the tensors in these `.npy` files by NumPy, or `None` (reported as a skip) if
-/// there is no NumPy.
+/// Returns the survivors that NumPy finds in the tensors of these `.npy` files. If there is no
+/// NumPy, returns `None` and reports a skip.
 pub fn greedy(
     decoder: &str,
     files: &[PathBuf],
@@ -117,7 +119,7 @@ pub fn greedy(
     Some(Kept { candidates, survivors: survivors.collect() })
 }
 
-/// A picture for [`record`].
+/// A picture for the function [`record`].
 pub struct Picture {
     /// Four bytes per pixel.
     pub rgba: Vec<u8>,
@@ -125,9 +127,9 @@ pub struct Picture {
     pub size: [u32; 2],
 }
 
-/// Runs a model on a picture, letterboxed if need be, with black and white at the ends of `range`;
-/// returns the folder of its outputs, one `.npy` each; or `None` (reported as a skip) where there is
-/// no ONNX Runtime.
+/// Runs a model on a picture, which is letterboxed if necessary. `range` has the values of black
+/// and white. Returns a folder with one `.npy` file per output. If there is no ONNX Runtime,
+/// returns `None` and reports a skip.
 pub fn record(model: &Path, picture: &Picture, range: [f32; 2]) -> Option<Scratch> {
     let python = with("onnxruntime")?;
     let folder = Scratch::new();

@@ -3,9 +3,9 @@
 
 usage: record.py MODEL.onnx PICTURE.rgba WIDTH HEIGHT LOW HIGH FOLDER
 
-PICTURE.rgba holds WIDTH x HEIGHT pixels of four bytes. Where the model's input has another size it
-is letterboxed: scaled without distortion (bilinear), gray borders on both sides. LOW and HIGH are
-the values of black and white. Writes FOLDER/NAME.npy for each output of that name.
+PICTURE.rgba contains WIDTH x HEIGHT pixels of four bytes. If the model's input has another size, the picture is
+letterboxed: it is scaled bilinearly without distortion, and gets gray borders on both sides. LOW and HIGH are the values
+of black and white. Writes each output NAME to FOLDER/NAME.npy.
 """
 
 import os
@@ -15,12 +15,12 @@ import numpy as np
 import onnxruntime
 
 GRAY = 114
-# The side of the input of a model that accepts any size.
+# Side of the input, if a model accepts any size.
 SIDE = 640
 
 
 def scaled(picture, width, height):
-    """Bilinear, pixel centers aligned, without smoothing, rounded to bytes."""
+    """Scales bilinearly with aligned pixel centers, without smoothing. The result is rounded to bytes."""
 
     def taps(size, scaled_size):
         position = np.clip((np.arange(scaled_size) + 0.5) * size / scaled_size - 0.5, 0, size - 1)

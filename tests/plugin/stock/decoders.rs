@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The results of GStreamer's tensor decoders, and a second statement of their rules.
+//! The results of GStreamer's tensor decoders, and an independent implementation of their rules.
 
 use gst_analytics::{AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta};
 
@@ -9,13 +9,13 @@ use crate::tensors::Recorded;
 /// A box as the stock decoders write it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Object {
-    /// Left, top, width and height in whole pixels.
+    /// Left, top, width and height, in whole pixels.
     pub rectangle: [i32; 4],
-    /// Its score.
+    /// Score of the object.
     pub score: f32,
 }
 
-/// The objects on `buffer`, in the order in which they were written.
+/// Returns the objects on `buffer`, in the order in which they were written.
 pub fn objects(buffer: &gst::BufferRef) -> Vec<Object> {
     let Some(meta) = buffer.meta::<AnalyticsRelationMeta>() else {
         return Vec::new();
@@ -28,8 +28,8 @@ pub fn objects(buffer: &gst::BufferRef) -> Vec<Object> {
     objects.collect()
 }
 
-/// yolov8tensordec converts to pixels before it compares: the upper left corner is truncated, the
-/// sides are rounded.
+/// Returns the object that yolov8tensordec writes. Before it compares boxes, it converts them to
+/// pixels: the upper left corner is truncated, and the sides are rounded.
 pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     let number = |i: usize| output.elements[i * output.shape[2] + candidate.anchor];
     let [cx, cy, w, h] = [0, 1, 2, 3].map(number);
@@ -39,8 +39,9 @@ pub fn yolov8_object(output: &Recorded, candidate: &Candidate) -> Object {
     }
 }
 
-/// The candidates of yolov8tensordec: none whose center is beyond the right or lower edge, or more
-/// than half a frame beyond the left or upper edge, or that is larger than the frame.
+/// Returns the candidates that yolov8tensordec keeps. It drops boxes whose center is beyond the
+/// right or lower edge, or more than half a frame beyond the left or upper edge, and boxes that are
+/// larger than the frame.
 pub fn yolov8_candidates(
     output: &Recorded,
     candidates: &[Candidate],
@@ -58,13 +59,14 @@ pub fn yolov8_candidates(
     candidates.iter().filter(inside).cloned().collect()
 }
 
-/// The IoU of yolov8tensordec: of boxes in pixels, clipped at the left and upper edge.
+/// Computes the IoU as yolov8tensordec does: between boxes in pixels, clipped at the left and upper
+/// edge.
 pub fn yolov8_iou(output: &Recorded, a: &Candidate, b: &Candidate) -> f32 {
     pixel_iou(yolov8_object(output, a), yolov8_object(output, b))
 }
 
 fn pixel_iou(a: Object, b: Object) -> f32 {
-    // Clipped at the edge; `None` if nothing is left.
+    // Clips the box at the edge. The result is `None` if nothing is left.
     let span = |object: Object, axis: usize| {
         let (low, side) = (object.rectangle[axis], object.rectangle[axis + 2]);
         (low + side >= 0).then_some((low.max(0), low + side))
@@ -86,7 +88,8 @@ fn pixel_iou(a: Object, b: Object) -> f32 {
     inter as f32 / (area(a) + area(b) - inter) as f32
 }
 
-/// The box of ultralightfacedetectortensordec: corner and sides are rounded to pixels separately.
+/// Returns the object that ultralightfacedetectortensordec writes. It rounds the corner and the
+/// sides to pixels separately.
 pub fn ultraface_object(candidate: &Candidate) -> Object {
     let [x1, y1, x2, y2] = candidate.corners;
     Object {
@@ -95,8 +98,8 @@ pub fn ultraface_object(candidate: &Candidate) -> Object {
     }
 }
 
-/// The survivors of ultralightfacedetectortensordec: greedy, by the IoU of boxes in fractions of the
-/// frame, with an inclusive threshold.
+/// Returns the survivors of ultralightfacedetectortensordec. Its suppression is greedy, by the IoU
+/// of boxes in fractions of the frame, with an inclusive threshold.
 pub fn ultraface(boxes: &Recorded, candidates: &[Candidate], threshold: f32) -> Vec<Candidate> {
     let iou = |a: &Candidate, b: &Candidate| {
         let corners = |c: &Candidate| [0, 1, 2, 3].map(|i| boxes.elements[c.anchor * 4 + i]);

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use crate::support::data;
 use crate::support::scratch::Scratch;
 
-/// A detector, and the settings that the stock elements need for it.
+/// A detector, and the settings that GStreamer's elements need for it.
 pub struct StockModel {
-    /// Its file in the folder of inputs.
+    /// File of the model in the folder of inputs.
     pub file: &'static str,
-    /// The decoder that reads its output.
+    /// Decoder that reads the outputs.
     pub decoder: &'static str,
-    /// Its input, in pixels.
+    /// Size of the model's input, in pixels.
     pub size: [u32; 2],
-    /// The values of black and white in the model's input.
+    /// Values of black and white in the model's input.
     pub range: [f32; 2],
-    /// Its outputs, and their ids in GStreamer.
+    /// Names of the outputs, and their ids in GStreamer.
     pub outputs: &'static [[&'static str; 2]],
 }
 
@@ -42,7 +42,7 @@ pub static YOLOV8: StockModel = StockModel {
     outputs: &[["output0", "yolo-v8-out"]],
 };
 
-/// In half precision, which `onnxinference` does not support; the input has any size.
+/// A model in half precision, which `onnxinference` does not support. Its input can have any size.
 pub static YOLOV5_HALF: StockModel = StockModel {
     file: "data/models/yolov5n_fp16.onnx",
     decoder: "yolov5",
@@ -51,13 +51,13 @@ pub static YOLOV5_HALF: StockModel = StockModel {
     outputs: &[["output", "yolo-v5-out"]],
 };
 
-/// `onnxinference` with this model as part of a pipeline; `None` if the element or (reported as a
-/// skip) the model is missing.
+/// Returns an `onnxinference` with this model. Returns `None` if the element or the model is
+/// missing, and reports a skip if it is the model.
 pub fn onnxinference(model: &StockModel) -> Option<String> {
     let file = data::path(model.file)?;
     let factory = gst::ElementFactory::find("onnxinference")?;
     let element = factory.create().build().unwrap();
-    // From 1.28 on a .modelinfo file next to the model has these settings.
+    // From GStreamer 1.28 on, a .modelinfo file beside the model has these settings.
     if !gst::prelude::ObjectExt::has_property(&element, "input-image-format") {
         return Some(format!("onnxinference model-file={}", file.display()));
     }
@@ -71,11 +71,11 @@ pub fn onnxinference(model: &StockModel) -> Option<String> {
     ))
 }
 
-/// A copy of the model with the ids of its outputs in `metadata_props`, where GStreamer 1.26 reads
-/// them.
+/// Copies the model, and adds the ids of its outputs to `metadata_props`, where GStreamer 1.26
+/// reads them.
 fn with_ids(file: &Path, model: &StockModel) -> PathBuf {
     let mut bytes = std::fs::read(file).unwrap();
-    // A Protocol Buffers message can be extended by fields that are appended to it.
+    // Fields can be appended to a Protocol Buffers message.
     let field = |number: u8, content: &[u8]| {
         let length = u8::try_from(content.len()).ok().filter(|&length| length < 128);
         let length = length.expect("one byte holds the length");
@@ -87,7 +87,8 @@ fn with_ids(file: &Path, model: &StockModel) -> PathBuf {
     }
     let name = file.file_name().expect("it is a file");
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // Other tests can use the file at the same time, so it is renamed when complete.
+    // Other tests may use the file concurrently, so it is written under another name and renamed
+    // when it is complete.
     let folder = Scratch::new();
     let unfinished = folder.join(name);
     std::fs::write(&unfinished, bytes).unwrap();

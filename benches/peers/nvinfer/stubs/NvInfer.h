@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Declarations of TensorRT's names that the headers of nvinfer mention. The measured functions use none of
+// Declares names of TensorRT that nvinfer's headers mention. The measured functions do not use
 // them.
 #pragma once
 
@@ -7,7 +7,7 @@ namespace nvinfer1 {
 enum class DataType : int;
 enum class DeviceType : int;
 struct Dims {};
-// Complete, because a destructor in nvinfer's headers deletes it.
+// This type is complete, because a destructor in nvinfer's headers deletes it.
 class IExecutionContext {};
 class IBuilder;
 class IBuilderConfig;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Declarations of the CUDA runtime's names that the headers of nvinfer mention. The measured functions use
-// none of them.
+// Declares names of the CUDA runtime that nvinfer's headers mention. The measured functions do not
+// use them.
 #pragma once
 
 using cudaStream_t = struct CudaStreamStub *;

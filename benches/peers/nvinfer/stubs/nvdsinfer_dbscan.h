@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The clustering of cluster-mode=1 and 3, which is in another library. The fields are those that nvinfer sets;
-// the functions are not called.
+// Clustering for cluster-mode=1 and 3, which is in a different library. The fields are the ones
+// that nvinfer sets. The functions are never called.
 #pragma once
 #include <cstddef>
 

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Included by nvinfer's headers, which use none of its names.
+// nvinfer's headers include this file, but do not need any name in it.
 #pragma once

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a description and the shapes of tensors to a [`Layout`].
 
-use std::ops::Range;
-
 use arrayvec::ArrayVec;
 
-use super::shape::{Known, Pattern, Placed};
-use super::{ColumnRule, Description, FieldRule, Levels};
+use super::fit::Fitted;
+use super::shape::{Open, OpenNumber};
+use super::{ColumnNumbers, ColumnRule, Description, FieldRule, Levels, PointCount, PointUnit};
 use crate::decoder::layout::{
     Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
-    Reference, ScoreRule,
+    Prototypes, Reference, ScoreRule,
 };
-use crate::decoder::matrix::{check_classes, check_element_type, wrong_batch};
-use crate::decoder::{MAX_CLASSES, MAX_INPUTS, Options};
-use crate::tensor::{ElementType, TensorView};
+use crate::decoder::matrix::check_classes;
+use crate::decoder::{MAX_CLASSES, Options};
+use crate::tensor::TensorView;
 
 /// The grid of a level.
 #[derive(Clone, Copy, Debug)]
-struct Level {
-    columns: usize,
-    rows: usize,
-    anchors: usize,
-    stride: [f32; 2],
+pub(super) struct Level {
+    pub columns: usize,
+    pub rows: usize,
+    pub anchors: usize,
+    pub stride: [f32; 2],
 }
 
 /// The greatest number of cells in a row or column, far more than a model has.
@@ -30,7 +29,7 @@ const MAX_CELLS: f32 = 65_535.0;
 impl Description<'_> {
     /// The grids; `None` if they depend on the size of the model's input and that is not known, and if there is
     /// none.
-    fn grids(&self, options: Options) -> Option<ArrayVec<Level, MAX_GROUPS>> {
+    pub(super) fn grids(&self, options: Options) -> Option<ArrayVec<Level, MAX_GROUPS>> {
         let level = |index: usize, [columns, rows]: [f32; 2], stride| {
             let (columns, rows) = (columns as usize, rows as usize);
             let anchors = columns.saturating_mul(rows).saturating_mul(self.anchors.per_cell[index]);
@@ -61,19 +60,6 @@ impl Description<'_> {
             }
         }
     }
-}
-
-/// What the shapes of tensors determine.
-struct Fitted {
-    images: usize,
-    classes: Option<usize>,
-    placed: ArrayVec<Placed, MAX_INPUTS>,
-}
-
-/// The number of anchors that a tensor determined.
-struct Found<'t, 'v> {
-    tensor: &'t TensorView<'v>,
-    anchors: usize,
 }
 
 impl Description<'static> {
@@ -110,7 +96,11 @@ impl Description<'static> {
             }
         };
         check_classes(tensors[classes_of], classes)?;
+        let prototypes = self.prototypes_of(tensors, &fitted)?;
 
+        let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
+        let columns: Vec<Column> =
+            self.columns.iter().map(|column| column.column(fitted.open, normalized)).collect();
         let rule = &self.anchors;
         let mut groups = ArrayVec::new();
         let mut first = 0;
@@ -153,7 +143,8 @@ impl Description<'static> {
                 columns: self
                     .columns
                     .iter()
-                    .map(|column| field(column.field, column.components))
+                    .zip(&columns)
+                    .map(|(rule, column)| field(rule.field, column.components))
                     .collect::<Result<_, _>>()?,
             });
             first += anchors;
@@ -163,7 +154,6 @@ impl Description<'static> {
             return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
         }
         let count = rule.count.and_then(|count| self.field(count, 0, 0, 1, &fitted));
-        let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
         Ok(Layout {
             decoder: self.name,
             images: fitted.images,
@@ -172,164 +162,54 @@ impl Description<'static> {
             score,
             boxes: self.boxes.rule,
             count,
-            columns: self.columns.iter().map(|column| self.column(column, normalized)).collect(),
-            prototypes: None,
+            columns,
+            prototypes,
             priors: self.priors.clone(),
             normalized,
         })
     }
 
-    /// A column, of a layout whose boxes are normalized if `normalized` is set.
-    fn column(&self, rule: &ColumnRule<'static>, normalized: bool) -> Column {
-        let &ColumnRule { name, components, mut kind, .. } = rule;
-        if let ColumnKind::Points(PointRule { relative: Some(_), normalized: of_points, .. }) =
-            &mut kind
-        {
-            *of_points = normalized;
-        }
-        Column { name, components, kind }
-    }
-
-    /// Checks the first tensors of those that [`layout`](Self::layout) takes.
+    /// The prototypes of masks.
     ///
     /// # Errors
-    /// If a shape or an element type does not fit.
-    pub(in crate::decoder) fn check(
+    /// If they are of another number of images than the coefficients.
+    fn prototypes_of(
         &self,
         tensors: &[&TensorView<'_>],
-        expects: &str,
-        options: Options,
-    ) -> Result<(), LayoutError> {
-        self.fit(tensors, expects, options).map(|_| ())
-    }
-
-    /// How the first tensors fit their shapes.
-    fn fit(
-        &self,
-        tensors: &[&TensorView<'_>],
-        expects: &str,
-        options: Options,
-    ) -> Result<Fitted, LayoutError> {
-        let grids = self.grids(options);
-        let total = grids.as_ref().map(|grids| {
-            grids.iter().fold(0, |sum: usize, level| sum.saturating_add(level.anchors))
-        });
-        let mut fitted = Fitted { images: 0, classes: None, placed: ArrayVec::new() };
-        // The tensor that determined the number of images, and those that determined the number of anchors of each
-        // level, or of all.
-        let mut first: Option<&TensorView<'_>> = None;
-        let mut found: [Option<Found<'_, '_>>; MAX_GROUPS] = [const { None }; MAX_GROUPS];
-        for (&(section, level), &tensor) in self.sources().iter().zip(tensors) {
-            let rule = &self.tensors[section];
-            self.check_element(section, tensor)?;
-            let grid = grids.as_ref().map(|grids| grids[level]);
-            let is_level = rule.per_level || self.anchors.levels.groups() == 1;
-            let expected = match grid {
-                Some(grid) if is_level => Some(grid.anchors),
-                Some(_) => total,
-                None => found[level].as_ref().map(|found| found.anchors),
-            };
-            let known = Known {
-                anchors: expected,
-                per_cell: Some(self.anchors.per_cell[level]),
-                cells: grid.map(|grid| [grid.rows, grid.columns]),
-                classes: fitted.classes,
-            };
-            let images = first.map(|_| fitted.images);
-            let (images, placed) = match fit(tensor, &rule.shapes, known, images, options) {
-                Ok(fit) => fit,
-                Err(Misfit::Batch(batch)) => {
-                    return Err(wrong_batch(tensor, batch));
-                }
-                Err(Misfit::Images(score_images)) => {
-                    return Err(LayoutError::Images {
-                        boxes: first.unwrap_or(tensor).to_string(),
-                        box_images: fitted.images,
-                        scores: tensor.to_string(),
-                        score_images,
-                    });
-                }
-                Err(Misfit::Anchors(anchors)) => {
-                    let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
-                    let grid =
-                        self.grid_error(tensor, [anchors, expected.unwrap_or(0)], levels, options);
-                    let other = found[level].as_ref().map(|first| LayoutError::Anchors {
-                        first: first.tensor.to_string(),
-                        first_anchors: first.anchors,
-                        second: tensor.to_string(),
-                        second_anchors: anchors,
-                    });
-                    return Err(grid
-                        .or(other)
-                        .unwrap_or_else(|| self.shape_error(tensor, expects)));
-                }
-                Err(Misfit::Shape) => return Err(self.shape_error(tensor, expects)),
-            };
-            if rule.shapes.iter().all(Pattern::has_anchors) && found[level].is_none() {
-                found[level] = Some(Found { tensor, anchors: placed.anchors });
-            }
-            fitted.classes = fitted.classes.or(placed.classes);
-            fitted.images = images;
-            first = first.or(Some(tensor));
-            fitted.placed.push(placed);
+        fitted: &Fitted,
+    ) -> Result<Option<Prototypes>, LayoutError> {
+        let column = self.columns.iter().position(|column| column.prototypes().is_some());
+        let (Some(column), Some(section), Some(images)) =
+            (column, self.prototypes(), fitted.prototypes)
+        else {
+            return Ok(None);
+        };
+        let input = self.first_input(section);
+        if images.images != fitted.images {
+            return Err(LayoutError::Images {
+                boxes: tensors[self.input(self.columns[column].field, 0)].to_string(),
+                box_images: fitted.images,
+                scores: tensors[input].to_string(),
+                score_images: images.images,
+            });
         }
-        Ok(fitted)
+        Ok(Some(images.prototypes(input, column)))
     }
 
-    fn shape_error(&self, tensor: &TensorView<'_>, expects: &str) -> LayoutError {
+    pub(super) fn shape_error(&self, tensor: &TensorView<'_>, expects: &str) -> LayoutError {
         let (tensor, expected) = (tensor.to_string(), expects.to_owned());
         LayoutError::Shape { tensor, decoder: self.name, expected }
     }
 
-    /// The error of a tensor that does not have the number of anchors of these levels' grids; `None` without strides.
-    fn grid_error(
-        &self,
-        tensor: &TensorView<'_>,
-        [found, expected]: [usize; 2],
-        levels: Range<usize>,
-        options: Options,
-    ) -> Option<LayoutError> {
-        let (Levels::Strides(strides), Some([width, height])) =
-            (&self.anchors.levels, options.model_size)
-        else {
-            return None;
-        };
-        let strides: Vec<String> =
-            strides.iter().take(levels.end).skip(levels.start).map(u32::to_string).collect();
-        Some(LayoutError::Grid {
-            tensor: tensor.to_string(),
-            decoder: self.name,
-            found,
-            expected,
-            strides: strides.join(", "),
-            model: format!("{width}x{height}"),
-        })
-    }
-
-    /// Checks the element type of the tensor of a section: classes and counts can be integers.
-    fn check_element(&self, section: usize, tensor: &TensorView<'_>) -> Result<(), LayoutError> {
-        let is_of = |field: &FieldRule| field.tensor == section;
-        let numbers = [
-            Some(self.boxes.field),
-            self.boxes.angle,
-            Some(self.score.scores),
-            self.score.objectness,
-            self.anchors.priors,
-        ];
-        let has_numbers = numbers.iter().flatten().any(is_of)
-            || self.columns.iter().any(|column| is_of(&column.field));
-        let is_integer = matches!(
-            tensor.element,
-            ElementType::I8 | ElementType::U8 | ElementType::I32 | ElementType::I64
-        );
-        if has_numbers || !is_integer { check_element_type(tensor) } else { Ok(()) }
-    }
-
     /// The index of the tensor of a field for a level.
-    fn input(&self, field: FieldRule, level: usize) -> usize {
-        let before: usize =
-            self.tensors[..field.tensor].iter().map(|tensor| tensor.names.len()).sum();
-        before + if self.tensors[field.tensor].per_level { level } else { 0 }
+    pub(super) fn input(&self, field: FieldRule, level: usize) -> usize {
+        self.first_input(field.tensor)
+            + if self.tensors[field.tensor].per_level { level } else { 0 }
+    }
+
+    /// The index of the first tensor of a section.
+    pub(super) fn first_input(&self, section: usize) -> usize {
+        self.tensors[..section].iter().map(|tensor| tensor.names.len()).sum()
     }
 
     /// The field of a level, whose first anchor is `first` among those of all levels; `None` if it is not within
@@ -344,7 +224,7 @@ impl Description<'static> {
     ) -> Option<Field> {
         let tensor = self.input(rule, level);
         let placed = fitted.placed[tensor];
-        let column = rule.column.of(fitted.classes.unwrap_or(0));
+        let column = rule.column.with_classes(fitted.classes.unwrap_or(0));
         if column.saturating_add(components) > placed.numbers {
             return None;
         }
@@ -391,50 +271,33 @@ impl Description<'static> {
     }
 }
 
-/// Why a tensor does not fit.
-enum Misfit {
-    /// A batch dimension other than 1.
-    Batch(usize),
-    /// Another number of images.
-    Images(usize),
-    /// Another number of anchors.
-    Anchors(usize),
-    /// Another shape.
-    Shape,
-}
-
-/// The number of images, and where an image's numbers are: of `shapes`, the first that fits.
-fn fit(
-    tensor: &TensorView<'_>,
-    shapes: &[Pattern],
-    known: Known,
-    images: Option<usize>,
-    options: Options,
-) -> Result<(usize, Placed), Misfit> {
-    let dimensions: &[usize] = &tensor.shape;
-    let mut misfit = Misfit::Shape;
-    for shape in shapes {
-        // With a dimension more than the shape has, the first one is the batch; if that does not fit, there is none.
-        let batch = match dimensions.split_first() {
-            Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
-            _ => None,
-        };
-        for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
-            let is_batch = count == 1 || (options.batch && count > 0);
-            let Some(placed) = shape.fit(dimensions, known) else {
-                let any = Known { anchors: None, cells: None, ..known };
-                match shape.fit(dimensions, any) {
-                    Some(placed) if is_batch => misfit = Misfit::Anchors(placed.anchors),
-                    _ => {}
-                }
-                continue;
-            };
-            match images {
-                _ if !is_batch => misfit = Misfit::Batch(count),
-                Some(images) if images != count => misfit = Misfit::Images(count),
-                _ => return Ok((count, placed)),
+impl ColumnRule<'static> {
+    /// The column, where the shapes have left `open` open and boxes are normalized if `normalized` is set.
+    fn column(&self, open: Option<OpenNumber>, normalized: bool) -> Column {
+        let name = self.name;
+        let number = open.map_or(0, |open| open.number);
+        match self.numbers {
+            ColumnNumbers::Plain(components) => Column::of_numbers(name, components),
+            ColumnNumbers::Coefficients { .. } => {
+                Column { name, components: number, kind: ColumnKind::MaskCoefficients }
+            }
+            ColumnNumbers::Points { count, relative, unit } => {
+                let (components, of_point) = match (count, open) {
+                    (PointCount::Fixed { components, of_point }, _) => (components, of_point),
+                    (PointCount::Open, Some(OpenNumber { kind: Open::Keypoints(each), .. })) => {
+                        (number, each)
+                    }
+                    // The parser has found keypoints in every shape of the tensor.
+                    (PointCount::Open, _) => (number, 2),
+                };
+                let normalized = match unit {
+                    PointUnit::Pixels => false,
+                    PointUnit::Normalized => true,
+                    PointUnit::Boxes => normalized,
+                };
+                let rule = PointRule { components: of_point, relative, normalized };
+                Column { name, components, kind: ColumnKind::Points(rule) }
             }
         }
     }
-    Err(misfit)
 }

@@ -35,13 +35,15 @@
 //! | section | key | value |
 //! | --- | --- | --- |
 //! | (none) | `name` | the name in messages |
-//! | | `about` | what the tensors have, for messages |
+//! | | `about` | what the tensors have, for messages; the names of tensor sections in braces are replaced by their shapes |
 //! | | `label` | the name of class 0, where the model has one class |
 //! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
-//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number |
+//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number. In one tensor a number can also have `M`, for the coefficients of a mask, or `3K` or `2K`, for K keypoints of three or two numbers: `4+C+M`. Prototypes of masks are `M,H,W` or `H,W,M` |
 //! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
 //! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
+//! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
+//! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
 //! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
 //! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
@@ -69,17 +71,25 @@
 //! | `[box]` of center form | `angle` | field with the angle of the box, in radians clockwise |
 //! | | `angle-factor` | the factor that turns it into that, such as -1 for counterclockwise; 1 by default |
 //! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
-//! | | `count` | required; how many |
+//! | | `count` | required; how many: a number, `K` for the points of `2K` and `3K`, or `M` for the coefficients of masks |
+//! | | `prototypes` | the tensor of the prototypes, with `count = M` |
 //! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility |
 //! | | `relative` | of points: the factor of coordinates relative to the anchor's point and size; absolute if it is left out |
-//! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`; relative points have the unit of the boxes |
+//! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`, `boxes` (the unit of the boxes); relative points have the unit of the boxes |
 //! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
+//!
+//! `C` follows from the shape. Where `M` or `K` is in the same sum, `M` follows from the prototypes, and either `C` or `K`
+//! from the model (`num-classes`, labels, the number of keypoints); if neither is known, `C` is 1. If prototypes can be
+//! `M,H,W` and `H,W,M`, the number of coefficients and the size of the model's input decide.
 //!
 //! The [module of layouts](super::layout) has the formulas.
 
 mod apply;
 mod error;
+mod fit;
+mod open;
 mod parse;
+mod prototypes;
 mod sections;
 mod shape;
 
@@ -92,7 +102,7 @@ pub use error::DescriptionError;
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
-use super::layout::{Activation, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES};
+use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
 use super::{MAX_INPUTS, Role, Scores};
 
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
@@ -117,8 +127,20 @@ struct TensorRule<'a> {
     shapes: Vec<Pattern>,
     /// Whether there is one for each level.
     per_level: bool,
+    /// Whether further dimensions of 1 are an error.
+    is_exact: bool,
+    fewer_anchors: FewerAnchors,
     /// For each tensor: its ids, other names, and position.
     names: Vec<TensorNames<'a>>,
+}
+
+/// Whether a tensor can have fewer anchors than numbers of an anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FewerAnchors {
+    Yes,
+    No,
+    /// If the number of classes is the known one.
+    KnownClasses,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -197,8 +219,50 @@ struct BoxFields {
 struct ColumnRule<'a> {
     name: &'a str,
     field: FieldRule,
-    components: usize,
-    kind: ColumnKind,
+    numbers: ColumnNumbers,
+}
+
+impl ColumnRule<'_> {
+    /// The index of the tensor of the prototypes, if the numbers are coefficients of masks.
+    fn prototypes(&self) -> Option<usize> {
+        match self.numbers {
+            ColumnNumbers::Coefficients { prototypes } => Some(prototypes),
+            ColumnNumbers::Plain(_) | ColumnNumbers::Points { .. } => None,
+        }
+    }
+}
+
+/// What the numbers of a column are.
+#[derive(Clone, Copy, Debug)]
+enum ColumnNumbers {
+    /// As many numbers without a meaning of their own.
+    Plain(usize),
+    Points {
+        count: PointCount,
+        /// The factor of coordinates relative to the anchor.
+        relative: Option<f32>,
+        unit: PointUnit,
+    },
+    /// As many as there are prototypes in the tensor with this index.
+    Coefficients { prototypes: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PointCount {
+    Fixed {
+        components: usize,
+        of_point: usize,
+    },
+    /// `K`
+    Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PointUnit {
+    Pixels,
+    Normalized,
+    /// The unit of the boxes.
+    Boxes,
 }
 
 impl<'a> Description<'a> {
@@ -217,6 +281,16 @@ impl<'a> Description<'a> {
         self.values
     }
 
+    /// Whether a shape leaves another number open than that of the classes.
+    fn has_open_number(&self) -> bool {
+        self.tensors.iter().any(TensorRule::has_open_number)
+    }
+
+    /// The index of the tensor of the prototypes.
+    fn prototypes(&self) -> Option<usize> {
+        self.columns.iter().find_map(ColumnRule::prototypes)
+    }
+
     /// The section and the level of each tensor.
     fn sources(&self) -> ArrayVec<(usize, usize), MAX_INPUTS> {
         let levels = |(index, tensor): (usize, &TensorRule<'_>)| {
@@ -227,6 +301,9 @@ impl<'a> Description<'a> {
 
     /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.
     pub fn expects(&self) -> String {
+        if let Some(text) = self.about.and_then(|about| self.with_shapes(about)) {
+            return text;
+        }
         let tensors: Vec<String> = self.tensors.iter().map(TensorRule::expects).collect();
         let tensors = match tensors.split_last() {
             Some((last, [_, ..])) => {
@@ -241,11 +318,42 @@ impl<'a> Description<'a> {
     }
 }
 
+impl Description<'_> {
+    /// `about` with the shapes of tensors instead of their names in braces; `None` if there are no such names.
+    fn with_shapes(&self, about: &str) -> Option<String> {
+        let replaced = self.tensors.iter().fold(about.to_owned(), |text, tensor| {
+            text.replace(&format!("{{{}}}", tensor.name), &tensor.shapes_text())
+        });
+        (replaced != about).then_some(replaced)
+    }
+}
+
 impl TensorRule<'_> {
+    /// Whether the shapes leave another number of an anchor open than that of the classes.
+    fn has_open_number(&self) -> bool {
+        let is_open = |shape: &Pattern| shape.numbers().open.is_some() && !shape.is_images();
+        self.shapes.iter().any(is_open)
+    }
+
     fn expects(&self) -> String {
+        format!("{} {}", self.name, self.shapes_text())
+    }
+
+    /// The dimensions, as far as all shapes have the same constants.
+    fn dims(&self) -> Vec<Option<usize>> {
+        let mut shapes = self.shapes.iter().map(Pattern::dims);
+        let first = shapes.next().unwrap_or_default();
+        shapes.fold(first, |dims, other| {
+            let both = dims.iter().zip(&other);
+            both.map(|(dim, other)| dim.filter(|_| dim == other)).collect()
+        })
+    }
+
+    /// The shapes, such as `[1,4+C,N] or [1,N,4+C]`.
+    fn shapes_text(&self) -> String {
         let shapes: Vec<String> = self.shapes.iter().map(|shape| format!("[1,{shape}]")).collect();
         let number = if self.per_level { " for each stride" } else { "" };
-        format!("{} {}{number}", self.name, shapes.join(" or "))
+        shapes.join(" or ") + number
     }
 }
 
@@ -260,11 +368,13 @@ impl Description<'static> {
             names.iter().map(each).collect::<Vec<_>>().leak()
         };
         let roles = self.tensors.iter().flat_map(|tensor| {
-            tensor.names.iter().map(|of_level| Role {
+            let dims: &'static [Option<usize>] = tensor.dims().leak();
+            tensor.names.iter().map(move |level| Role {
                 name: tensor.name,
-                ids: leaked(&of_level.ids),
-                names: leaked(&of_level.names),
-                index: of_level.index,
+                ids: leaked(&level.ids),
+                names: leaked(&level.names),
+                index: level.index,
+                dims,
             })
         });
         roles.collect()

@@ -163,9 +163,13 @@ impl<'a> Keys<'a> {
     }
 
     pub fn required(&mut self, key: &str) -> Parsed<Entry<'a>> {
-        let (line, section) = (self.line, self.title());
-        self.take(key)
-            .ok_or_else(|| DescriptionError::new(line, format!("{section} needs {key} = ...")))
+        let missing = self.missing(key);
+        self.take(key).ok_or(missing)
+    }
+
+    /// The error of a section without a key that it needs.
+    pub fn missing(&self, key: &str) -> DescriptionError {
+        DescriptionError::new(self.line, format!("{} needs {key} = ...", self.title()))
     }
 
     pub fn title(&self) -> String {
@@ -219,7 +223,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Checks that no key is left.
-    pub fn finish(self, known: &[&str]) -> Parsed<()> {
+    pub fn finish(&self, known: &[&str]) -> Parsed<()> {
         match self.entries.iter().min_by_key(|entry| entry.line) {
             None => Ok(()),
             Some(entry) => {

@@ -7,27 +7,58 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
+use super::prototypes::PrototypeImages;
+
 /// The greatest number of dimensions of a shape.
 const MAX_AXES: usize = 4;
 
 /// The greatest constant of a dimension or a column.
 const MAX_CONSTANT: usize = 1 << 20;
 
-/// A number that can depend on the number of classes: a constant, or a constant plus `C`.
+/// A number that can depend on the shapes of tensors: a constant, plus `C` for the classes, plus an open number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub constant: usize,
     pub has_classes: bool,
+    pub open: Option<Open>,
+}
+
+/// How many numbers a shape leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Open {
+    /// `M`: one for each prototype of the masks.
+    Coefficients,
+    /// `2K` or `3K`: the components of K keypoints, with as many components each.
+    Keypoints(usize),
+}
+
+impl Open {
+    /// Whether both are coefficients, or both keypoints.
+    pub fn has_kind_of(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
 }
 
 impl Count {
-    /// From text such as `5`, `C`, `5+C` or `C+32`.
+    /// A number that does not depend on shapes.
+    pub fn constant(constant: usize) -> Self {
+        Self { constant, ..Self::default() }
+    }
+
+    /// From text such as `5`, `C`, `5+C`, `C+32` or `4+C+3K`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut count = Self::default();
         for (index, term) in text.split('+').map(str::trim).enumerate() {
+            let open = match term {
+                "M" => Some(Open::Coefficients),
+                "2K" => Some(Open::Keypoints(2)),
+                "3K" => Some(Open::Keypoints(3)),
+                _ => None,
+            };
             match term {
                 "C" if !count.has_classes => count.has_classes = true,
-                _ if index < 2 && count.constant == 0 => {
+                _ if open.is_some() && count.open.is_none() => count.open = open,
+                _ if index < 3 && count.constant == 0 => {
                     let is_number = term.bytes().all(|byte| byte.is_ascii_digit());
                     count.constant = term.parse().ok().filter(|_| is_number)?;
                 }
@@ -37,9 +68,38 @@ impl Count {
         (count.constant <= MAX_CONSTANT).then_some(count)
     }
 
-    /// The number with this number of classes.
-    pub fn of(self, classes: usize) -> usize {
+    /// The number with this number of classes, without the open one.
+    pub fn with_classes(self, classes: usize) -> usize {
         self.constant.saturating_add(if self.has_classes { classes } else { 0 })
+    }
+
+    /// The least possible number.
+    fn least(self) -> usize {
+        self.with_classes(1).saturating_add(usize::from(self.open.is_some()))
+    }
+}
+
+/// As in the text, the constant first.
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let constant = self.constant.to_string();
+        let has_other = self.has_classes || self.open.is_some();
+        let open = match self.open {
+            None => None,
+            Some(Open::Coefficients) => Some("M"),
+            Some(Open::Keypoints(2)) => Some("2K"),
+            Some(Open::Keypoints(3)) => Some("3K"),
+            Some(Open::Keypoints(_)) => Some("K"),
+        };
+        let terms = [
+            (self.constant > 0 || !has_other).then_some(constant.as_str()),
+            self.has_classes.then_some("C"),
+            open,
+        ];
+        for (index, term) in terms.into_iter().flatten().enumerate() {
+            write!(f, "{}{term}", if index > 0 { "+" } else { "" })?;
+        }
+        Ok(())
     }
 }
 
@@ -88,7 +148,7 @@ impl Pattern {
                 "W" => Axis::Columns,
                 "1" => continue,
                 _ => {
-                    let count = Count::parse(part).filter(|count| count.of(1) > 0);
+                    let count = Count::parse(part).filter(|count| count.least() > 0);
                     Axis::Numbers(count.ok_or(EXPECTED)?)
                 }
             };
@@ -121,18 +181,18 @@ impl Pattern {
             Axis::Numbers(count) => Some(*count),
             _ => None,
         });
-        numbers.unwrap_or(Count { constant: 1, has_classes: false })
+        numbers.unwrap_or(Count::constant(1))
     }
 
-    /// Whether it has any anchors, as opposed to one number for the image.
+    /// Whether it has any anchors, as opposed to one number for the image, or images.
     pub fn has_anchors(&self) -> bool {
-        self.axes.iter().any(|axis| !matches!(axis, Axis::Numbers(_)))
+        !self.is_images() && self.axes.iter().any(|axis| !matches!(axis, Axis::Numbers(_)))
     }
 
-    /// The order of anchors, if it is in the shape.
+    /// The order of anchors, if they are in rows and columns.
     pub fn cell_order(&self) -> Option<CellOrder> {
         let has = |wanted: Axis| self.axes.contains(&wanted);
-        if !has(Axis::Rows) {
+        if !has(Axis::Rows) || self.is_images() {
             return None;
         }
         let of_cell = self.axes.iter().position(|axis| *axis == Axis::PerCell);
@@ -143,9 +203,29 @@ impl Pattern {
         })
     }
 
+    /// Whether it is `M,H,W` or `H,W,M`: that of images.
+    pub fn is_images(&self) -> bool {
+        let images = Count { open: Some(Open::Coefficients), ..Count::default() };
+        self.numbers() == images && self.len() == 3 && self.axes.contains(&Axis::Rows)
+    }
+
+    /// Whether the last dimension is that of an anchor's numbers.
+    pub fn has_numbers_last(&self) -> bool {
+        matches!(self.axes.last(), Some(Axis::Numbers(_)))
+    }
+
     /// Whether it has `A`.
     pub fn has_per_cell(&self) -> bool {
         self.axes.contains(&Axis::PerCell)
+    }
+
+    /// The dimensions; `None` for those that are not constant.
+    pub fn dims(&self) -> Vec<Option<usize>> {
+        let dim = |axis: &Axis| match axis {
+            Axis::Numbers(Count { constant, has_classes: false, open: None }) => Some(*constant),
+            _ => None,
+        };
+        self.axes.iter().map(dim).collect()
     }
 
     /// The number of dimensions.
@@ -169,6 +249,8 @@ impl Pattern {
             anchors: 1,
             numbers: 1,
             classes: None,
+            open: None,
+            prototypes: None,
             anchor_stride: 1,
             component_stride: 1,
             elements: product(dimensions),
@@ -179,7 +261,10 @@ impl Pattern {
                 Axis::Numbers(count) => {
                     placed.numbers = dimensions[position];
                     placed.component_stride = stride;
-                    placed.classes = count.has_classes.then(|| placed.numbers - count.constant);
+                    placed.classes = match count.open {
+                        None if count.has_classes => Some(placed.numbers - count.constant),
+                        _ => None,
+                    };
                 }
                 // The last dimension of anchors is the one whose elements are nearest to each other.
                 _ => {
@@ -205,9 +290,7 @@ impl fmt::Display for Pattern {
                 Axis::PerCell => f.write_str("A")?,
                 Axis::Rows => f.write_str("H")?,
                 Axis::Columns => f.write_str("W")?,
-                Axis::Numbers(Count { constant: 0, .. }) => f.write_str("C")?,
-                Axis::Numbers(Count { constant, has_classes: true }) => write!(f, "{constant}+C")?,
-                Axis::Numbers(Count { constant, has_classes: false }) => write!(f, "{constant}")?,
+                Axis::Numbers(count) => write!(f, "{count}")?,
             }
         }
         Ok(())
@@ -232,17 +315,28 @@ pub(super) struct Known {
 }
 
 /// Where the anchors and numbers of an image are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Placed {
     pub anchors: usize,
     /// The numbers of an anchor.
     pub numbers: usize,
-    /// `C`, if the shape has it.
+    /// `C`, if the shape has it. Where the shape leaves another number open, [`divide`](super::open::divide) finds both.
     pub classes: Option<usize>,
+    /// The number that the shape leaves open.
+    pub open: Option<OpenNumber>,
+    /// The prototypes that the coefficients are of.
+    pub prototypes: Option<PrototypeImages>,
     pub anchor_stride: usize,
     pub component_stride: usize,
     /// The number of elements of an image.
     pub elements: usize,
+}
+
+/// A number that a shape leaves open, once it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenNumber {
+    pub kind: Open,
+    pub number: usize,
 }
 
 /// The search for the dimension of each axis.
@@ -284,8 +378,9 @@ impl Search<'_> {
             Axis::PerCell => is(per_cell),
             Axis::Rows => is(cells.map(|[rows, _]| rows)),
             Axis::Columns => is(cells.map(|[_, columns]| columns)),
-            Axis::Numbers(Count { constant, has_classes: false }) => dimension == constant,
-            Axis::Numbers(Count { constant, has_classes: true }) => {
+            Axis::Numbers(count) if count.open.is_some() => dimension >= count.least(),
+            Axis::Numbers(Count { constant, has_classes: false, .. }) => dimension == constant,
+            Axis::Numbers(Count { constant, has_classes: true, .. }) => {
                 dimension > constant
                     && classes.is_none_or(|classes| dimension - constant == classes)
             }

@@ -1,140 +1,172 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decoders that are [described](super::description) as text: those embedded in the crate, and those of users'
-//! layout files.
+//! The list of decoders.
+//!
+//! A model family is a [description](super::description) as text in this folder, with an entry in [`ENTRIES`]. The
+//! property `decoder`, the names in C and Python, messages, and the groups of tensors for GStreamer's autoplugging
+//! follow from it.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+mod described;
 
-use super::description::{Description, DescriptionError};
-use super::layout::{Layout, LayoutError};
-use super::{Decoder, Form, Options, Role, Scores};
-use crate::tensor::TensorView;
+use std::sync::LazyLock;
 
-/// The texts of each family: one for each form of its output, those with more tensors first.
-pub const TEXTS: &[&[&str]] = &[
-    &[include_str!("end2end.layout")],
-    &[include_str!("detr.layout"), include_str!("detr-one-tensor.layout")],
-    &[include_str!("yolox-raw.layout")],
-    &[include_str!("yolov5-raw-levels.layout"), include_str!("yolov5-raw.layout")],
-    &[include_str!("ssd-priors.layout"), include_str!("ssd.layout")],
-    &[include_str!("retinaface-landmarks.layout"), include_str!("retinaface.layout")],
-    &[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")],
-    &[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")],
-    &[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")],
-    &[include_str!("picodet.layout")],
-    &[include_str!("ssd-postprocess.layout"), include_str!("ssd-postprocess-tf.layout")],
-    &[include_str!("efficientnms.layout")],
+use self::Entry::{Described, InRust};
+use self::described::FamilyDecoder;
+pub use self::described::from_text;
+use super::boxes::Boxes;
+use super::ultraface::UltraFace;
+use super::{Decoder, Groups, ModelTask};
+
+/// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
+/// for each form of its output, forms with more tensors first.
+const ENTRIES: &[Entry] = &[
+    Described(family(&[include_str!("windows.layout")]).alone()),
+    InRust(&Boxes),
+    Described(family(&[include_str!("yolov5.layout")]).with_group_for_each_id()),
+    // No other family has five rows, and the models for COCO have 80 classes.
+    Described(
+        family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
+    ),
+    InRust(&UltraFace),
+    Described(family(&[include_str!("yolox.layout")]).with_group_for_each_id()),
+    Described(family(&[include_str!("end2end.layout")]).with_group_for_each_id()),
+    Described(family(&[include_str!("detr.layout"), include_str!("detr-one-tensor.layout")])),
+    Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
+    Described(
+        family(&[include_str!("yolov5-raw-levels.layout"), include_str!("yolov5-raw.layout")])
+            .with_group_for_each_id(),
+    ),
+    Described(family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")])),
+    Described(family(&[
+        include_str!("retinaface-landmarks.layout"),
+        include_str!("retinaface.layout"),
+    ])),
+    Described(family(&[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")])),
+    Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
+    Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
+    Described(family(&[include_str!("picodet.layout")])),
+    Described(
+        family(&[
+            include_str!("ssd-postprocess.layout"),
+            include_str!("ssd-postprocess-tf.layout"),
+        ])
+        .with_group("ssd-mobilenet-v1-variant-1-out"),
+    ),
+    Described(family(&[include_str!("efficientnms.layout")])),
+    Described(
+        family(&[include_str!("yolov8-seg.layout")])
+            .with_group("yolo-v8-segmentation-out")
+            .for_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("yolov8-pose.layout")]).with_group_for_each_id().for_task("pose"),
+    ),
+    Described(
+        family(&[include_str!("yolov8-obb.layout")]).with_group_for_each_id().for_task("obb"),
+    ),
+    Described(
+        family(&[include_str!("yolov5-seg.layout")])
+            .with_group("yolo-v5-segmentation-out")
+            .for_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("end2end-seg.layout")])
+            .with_group("yolo-26-segmentation-end2end-out")
+            .for_end2end_task("segment"),
+    ),
+    Described(
+        family(&[include_str!("end2end-pose.layout")])
+            .with_group_for_each_id()
+            .for_end2end_task("pose"),
+    ),
+    Described(
+        family(&[include_str!("end2end-obb.layout")])
+            .with_group_for_each_id()
+            .for_end2end_task("obb"),
+    ),
 ];
 
-/// The embedded decoders, in the order in which tensor ids are compared.
-pub fn embedded() -> impl Iterator<Item = &'static dyn Decoder> {
-    static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
-        let parsed = |text: &&'static str| {
-            Description::parse(text).expect("a test parses every embedded description")
-        };
-        TEXTS.iter().map(|texts| Family::new(texts.iter().map(parsed).collect())).collect()
-    });
-    FAMILIES.iter().map(|family| family as &dyn Decoder)
+/// A decoder of the list.
+enum Entry {
+    Described(Family),
+    /// A family whose output no text describes.
+    InRust(&'static dyn Decoder),
 }
 
-/// The decoder of a user's description.
-///
-/// The text and the decoder stay in memory until the process ends, once for each text: the same text gives the same
-/// decoder. A text with an error does not.
-///
-/// # Errors
-/// If the text is not in the [format](super::description).
-pub fn from_text(text: &str) -> Result<&'static dyn Decoder, DescriptionError> {
-    static DECODERS: LazyLock<Mutex<HashMap<&'static str, &'static Family>>> =
-        LazyLock::new(Mutex::default);
-    // A panic cannot leave the map half changed.
-    let mut decoders = DECODERS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&family) = decoders.get(text) {
-        return Ok(family);
-    }
-    Description::parse(text)?;
-    let text: &'static str = String::from(text).leak();
-    let family: &'static Family = Box::leak(Box::new(Family::new(vec![Description::parse(text)?])));
-    decoders.insert(text, family);
-    Ok(family)
-}
-
-/// A decoder whose forms are descriptions.
+/// A model family that is described as text, and what the project states about it besides.
+#[derive(Clone, Copy)]
 struct Family {
-    name: &'static str,
-    expects: &'static str,
-    scores: Scores,
-    label: Option<&'static str>,
-    forms: Vec<&'static dyn Form>,
+    texts: &'static [&'static str],
+    /// See [`Decoder::is_alone`].
+    is_alone: bool,
+    /// The numbers of classes for which the shape of an output as exported is enough to choose the family, if the
+    /// model's number is not known. Empty if the shape is never enough.
+    unambiguous: &'static [usize],
+    groups: Groups,
+    task: Option<ModelTask>,
+}
+
+const fn family(texts: &'static [&'static str]) -> Family {
+    Family { texts, is_alone: false, unambiguous: &[], groups: Groups::None, task: None }
 }
 
 impl Family {
-    /// The decoder of descriptions of the same name. They stay in memory.
-    fn new(descriptions: Vec<Description<'static>>) -> Self {
-        let expects: Vec<String> = descriptions.iter().map(Description::expects).collect();
-        let expects: &'static str = expects.join(", or ").leak();
-        let first = &descriptions[0];
-        let (name, scores, label) = (first.name(), first.values(), first.label());
-        let form = |description: Description<'static>| -> &'static dyn Form {
-            let roles = description.roles();
-            Box::leak(Box::new(Described { description, roles, expects }))
+    const fn alone(self) -> Self {
+        Self { is_alone: true, ..self }
+    }
+
+    const fn chosen_by_shape(self, unambiguous: &'static [usize]) -> Self {
+        Self { unambiguous, ..self }
+    }
+
+    const fn with_group_for_each_id(self) -> Self {
+        Self { groups: Groups::EachId, ..self }
+    }
+
+    const fn with_group(self, id: &'static str) -> Self {
+        Self { groups: Groups::Named(id), ..self }
+    }
+
+    const fn for_task(self, name: &'static str) -> Self {
+        Self { task: Some(ModelTask { name, is_end2end: false }), ..self }
+    }
+
+    const fn for_end2end_task(self, name: &'static str) -> Self {
+        Self { task: Some(ModelTask { name, is_end2end: true }), ..self }
+    }
+}
+
+/// All decoders, in the order of the list.
+pub fn decoders() -> &'static [&'static dyn Decoder] {
+    static DECODERS: LazyLock<Vec<&dyn Decoder>> = LazyLock::new(|| {
+        let decoder = |entry: &Entry| match entry {
+            Described(family) => FamilyDecoder::embedded(*family),
+            InRust(decoder) => *decoder,
         };
-        Self { name, expects, scores, label, forms: descriptions.into_iter().map(form).collect() }
-    }
+        ENTRIES.iter().map(decoder).collect()
+    });
+    &DECODERS
 }
 
-impl Decoder for Family {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn expects(&self) -> &str {
-        self.expects
-    }
-
-    fn forms(&self) -> &[&'static dyn Form] {
-        &self.forms
-    }
-
-    fn scores(&self) -> Scores {
-        self.scores
-    }
-
-    fn label(&self, class: u32) -> Option<&'static str> {
-        self.label.filter(|_| class == 0)
-    }
-}
-
-/// A form that is described as text.
-struct Described {
-    description: Description<'static>,
-    roles: Vec<Role>,
-    /// The expected shapes of all forms.
-    expects: &'static str,
-}
-
-impl Form for Described {
-    fn roles(&self) -> &[Role] {
-        &self.roles
-    }
-
-    fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
-        self.description.layout(tensors, self.expects, options)
-    }
-
-    fn check(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<(), LayoutError> {
-        self.description.check(tensors, self.expects, options)
-    }
+/// The texts of each family that is described as text.
+pub fn texts() -> Vec<&'static [&'static str]> {
+    let texts = |entry: &Entry| match entry {
+        Described(family) => Some(family.texts),
+        InRust(_) => None,
+    };
+    ENTRIES.iter().filter_map(texts).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::decoders;
+    use std::collections::HashMap;
+
     use super::*;
+    use crate::decoder::decoders;
+    use crate::decoder::description::Description;
 
     #[test]
     fn every_embedded_text_is_a_description_named_after_its_family() {
-        for texts in TEXTS {
+        for texts in texts() {
             let names: Vec<&str> = texts
                 .iter()
                 .map(|text| {
@@ -145,7 +177,6 @@ mod tests {
                 .collect();
             assert!(names.iter().all(|name| *name == names[0]), "{names:?}");
         }
-        assert_eq!(embedded().count(), TEXTS.len());
     }
 
     /// An id that two families have cannot choose between them. GStreamer gives the boxes of UltraFace the id of
@@ -183,10 +214,10 @@ mod tests {
 
     #[test]
     fn the_same_text_gives_the_same_decoder() {
-        let text = TEXTS[0][0];
+        let [first, second] = [texts()[0][0], texts()[1][0]];
         let address = |text: &str| std::ptr::from_ref(from_text(text).unwrap()).addr();
-        assert_eq!(address(text), address(text));
-        assert_ne!(address(text), address(TEXTS[2][0]));
+        assert_eq!(address(first), address(first));
+        assert_ne!(address(first), address(second));
         assert!(from_text("name = x").is_err());
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The enumerations of the element's properties, as GObject types, and what they mean to the core.
+//! The enumerations of the element's properties, as GObject types, and their conversion to the types of
+//! `inference`.
 #![allow(missing_docs, reason = "the macros generate items without documentation")]
 
 use gst::glib;
@@ -14,9 +15,9 @@ use nmsfilter_core::geometry;
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceProvider", allow_name_conflict)]
 pub enum Provider {
-    /// CUDA, else the CPU.
+    /// CUDA if it can be used, else the CPU.
     #[default]
-    #[enum_value(name = "Auto: CUDA where it can be used, else the CPU", nick = "auto")]
+    #[enum_value(name = "Auto: CUDA if it can be used, else the CPU", nick = "auto")]
     Auto = 0,
     /// The CPU.
     #[enum_value(name = "CPU", nick = "cpu")]
@@ -33,7 +34,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The providers to try, in this order. All but the last may be unusable.
+    /// Returns the providers to try, in order. All except the last may fail.
     pub fn candidates(self) -> &'static [provider::Provider] {
         match self {
             Self::Auto => &[provider::Provider::Cuda, provider::Provider::Cpu],
@@ -44,22 +45,22 @@ impl Provider {
     }
 }
 
-/// Whether the model runs as a CUDA graph.
+/// The use of CUDA graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceCudaGraph", allow_name_conflict)]
 pub enum CudaGraph {
-    /// If it can.
+    /// Use a CUDA graph if the model can run as one.
     #[default]
     #[enum_value(
-        name = "Auto: where all nodes of the model run on the GPU, and none has outputs of varying size",
+        name = "Auto: if all nodes of the model run on the GPU and none has outputs of varying size",
         nick = "auto"
     )]
     Auto = 0,
-    /// Or an error.
+    /// Use a CUDA graph, or fail.
     #[enum_value(name = "On, or an error", nick = "on")]
     On = 1,
-    /// No.
+    /// Do not use a CUDA graph.
     #[enum_value(name = "Off: kernels are launched one by one", nick = "off")]
     Off = 2,
 }
@@ -79,14 +80,14 @@ impl From<CudaGraph> for inference::CudaGraph {
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceLetterbox", allow_name_conflict)]
 pub enum OrtInferenceLetterbox {
-    /// Stretched to fill it.
+    /// Stretched to fill the model's input.
     #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
-    /// Scaled without distortion, borders on both sides.
+    /// Scaled without distortion, with borders on both sides.
     #[default]
     #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
     Center = 1,
-    /// Scaled without distortion, borders right or below.
+    /// Scaled without distortion, with a border to the right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
 }
@@ -106,9 +107,9 @@ impl From<OrtInferenceLetterbox> for geometry::Letterbox {
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceLayout", allow_name_conflict)]
 pub enum InputLayout {
-    /// By the number of channels.
+    /// Determined from the number of channels.
     #[default]
-    #[enum_value(name = "Auto: where the dimensions have 3 or 1 channels", nick = "auto")]
+    #[enum_value(name = "Auto: determined by the dimension that is 3 or 1", nick = "auto")]
     Auto = 0,
     /// Batch, channels, height, width.
     #[enum_value(name = "Batch, channels, height, width", nick = "nchw")]

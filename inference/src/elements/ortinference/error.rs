@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of the element. In: the errors of inference and of properties. Out: the element message with its
-//! domain and code.
+//! Errors of the element.
+//!
+//! In: the errors of inference and of properties. Out: the message to post, with its domain and code.
 
 use crate::inference::error::InferenceError;
 use crate::inference::model::ModelError;
 use gstnmsfilter::output::LabelError;
 
-/// Why the element does not start.
+/// The reason why the element cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
     #[error("no model is set: set model to a file in the ONNX format")]
@@ -20,7 +21,7 @@ pub(super) enum StartError {
 }
 
 impl StartError {
-    /// The element message: the error as its text, `context` as its debug information.
+    /// Creates the message to post: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
             Self::NoModel | Self::Property(_) => {

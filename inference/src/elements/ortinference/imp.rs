@@ -27,7 +27,8 @@ use gstnmsfilter::elements::{filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
 
-/// More pictures at a time than streams whose models a CPU runs.
+/// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
+/// for more streams than this.
 const MANY_PICTURES: usize = 32;
 
 /// The instance data of the element.
@@ -43,8 +44,8 @@ pub struct OrtInference {
     #[property(
         name = "library", get, set, type = Option<String>, member = library,
         nick = "Library",
-        blurb = "ONNX Runtime's library, or a folder that has it (unset: ORT_DYLIB_PATH, the dynamic \
-                 loader's path, Python packages)",
+        blurb = "ONNX Runtime's library, or a folder that contains it (unset: searched in ORT_DYLIB_PATH, the \
+                 dynamic loader's path and Python packages)",
         mutable_ready
     )]
     #[property(
@@ -64,22 +65,22 @@ pub struct OrtInference {
         name = "cuda-graph", get, set, type = CudaGraph, member = cuda_graph,
         builder(CudaGraph::default())
             .nick("CUDA graph")
-            .blurb("Whether the model runs as the launch of a CUDA graph, with provider cuda")
+            .blurb("Whether the model runs as a CUDA graph, with provider cuda")
             .mutable_ready()
     )]
     #[property(
         name = "model-instance-id", get, set, type = Option<String>, member = model_instance_id,
         nick = "Model instance id",
-        blurb = "The elements of one process with the same id share the model, which runs batches of their frames; \
-                 they need the same properties (unset: a model of its own)",
+        blurb = "Elements of one process with equal ids share the model, which runs batches of their frames; their \
+                 other properties must be equal, too (unset: the model is not shared)",
         mutable_ready
     )]
     #[property(
         name = "batch-size", get, set, type = u32, member = batch_size,
         maximum = 1024, default = Settings::default().batch_size,
         nick = "Batch size",
-        blurb = "Number of frames of one run, if the model's is dynamic or 1 (0: that of the model, or 1); a batch with fewer \
-                 frames is filled up",
+        blurb = "Number of frames per run, for models whose batch is dynamic or 1 (0: the model's batch, or 1 if it \
+                 is dynamic); a batch with fewer frames is filled up",
         mutable_ready
     )]
     #[property(
@@ -99,13 +100,13 @@ pub struct OrtInference {
     #[property(
         name = "input-width", get, set, type = u32, member = input_width,
         nick = "Input width",
-        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
+        blurb = "Width of the model's input in pixels, for models in which it is dynamic (0: the model's width)",
         mutable_ready
     )]
     #[property(
         name = "input-height", get, set, type = u32, member = input_height,
         nick = "Input height",
-        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: that of the model)",
+        blurb = "Height of the model's input in pixels, for models in which it is dynamic (0: the model's height)",
         mutable_ready
     )]
     #[property(
@@ -125,20 +126,20 @@ pub struct OrtInference {
     #[property(
         name = "range", get, set, type = Option<String>, member = range,
         nick = "Range",
-        blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: \
-                 that of the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
+        blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: the \
+                 range in the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
         mutable_ready
     )]
     #[property(
         name = "mean", get, set, type = Option<String>, member = mean,
         nick = "Mean",
-        blurb = "Subtracted after range, one number or one for each of red, green and blue (unset: 0)",
+        blurb = "Number to subtract after range is applied, or one number each for red, green and blue (unset: 0)",
         mutable_ready
     )]
     #[property(
         name = "std", get, set, type = Option<String>, member = std,
         nick = "Standard deviation",
-        blurb = "Divides the difference, one number or one for each of red, green and blue (unset: 1)",
+        blurb = "Number to divide by after mean is subtracted, or one number each for red, green and blue (unset: 1)",
         mutable_ready
     )]
     #[property(
@@ -162,17 +163,17 @@ impl ObjectSubclass for OrtInference {
     type ParentType = gst_base::BaseTransform;
 }
 
-/// All properties except `stats` are derived: the derive macro does not support `GstStructure`.
+/// All properties except `stats` are generated by the derive macro, which does not support `GstStructure`.
 impl ObjectImpl for OrtInference {
     fn properties() -> &'static [glib::ParamSpec] {
         static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to \
-                     the GPU), output-sets (runs whose outputs have memory), batch-mean (frames per run of the \
-                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run goes on after \
-                     that), gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
+                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to the GPU), \
+                     output-sets (runs whose outputs are in memory at one time), batch-mean (frames per run of the \
+                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run continues afterwards), \
+                     gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()
                 .build();
@@ -215,7 +216,8 @@ impl ElementImpl for OrtInference {
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
             let mut caps = gst_video::VideoCapsBuilder::new().build();
-            // Of GStreamer's CUDA elements. Read there by the GPU providers, else copied to the host.
+            // The memory of GStreamer's CUDA elements. The GPU providers read it directly; for the CPU, it is
+            // copied to the host.
             let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
             #[cfg(feature = "v1_28")]
@@ -309,7 +311,7 @@ impl BaseTransformImpl for OrtInference {
 }
 
 impl OrtInference {
-    /// Opens the model on the first provider that can run it.
+    /// Opens the model with the first provider that can run it.
     fn open(&self, settings: &Settings) -> Result<State, StartError> {
         let options = settings.options()?;
         let candidates = settings.provider.candidates();
@@ -317,7 +319,7 @@ impl OrtInference {
         for provider in others {
             match Inference::open(&options, *provider) {
                 Ok(inference) => return Ok(self.state(inference, options, true)),
-                Err(error) if error.is_of_installation() => self.warn_of_cpu(&error),
+                Err(error) if error.is_installation_problem() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
             }
         }
@@ -340,7 +342,7 @@ impl OrtInference {
         }
     }
 
-    /// Sets the format of the following frames.
+    /// Sets the format of the frames that follow.
     fn set_frame(&self, state: &mut State, frame: &VideoInfo) -> Result<(), InferenceError> {
         let result = self.or_on_cpu(state, |state| state.inference.set_frame(frame));
         state.frame = result.is_ok().then(|| frame.clone());
@@ -360,7 +362,8 @@ impl OrtInference {
         self.process(state, buffer)
     }
 
-    /// Runs the model on the frames of a batch, as many at a time as its own batch has, and counts them.
+    /// Runs the model on the frames of a batch, and counts the frames. Each run takes as many frames as the model's
+    /// batch has room for.
     #[cfg(feature = "v1_28")]
     fn process_streams(
         &self,
@@ -385,7 +388,7 @@ impl OrtInference {
         Ok(())
     }
 
-    /// Runs the model on the frame, attaches its outputs, and counts it.
+    /// Runs the model on the frame, attaches the outputs, and counts the frame.
     fn process(
         &self,
         state: &mut State,
@@ -399,14 +402,14 @@ impl OrtInference {
         Ok(())
     }
 
-    /// Calls `act`, and once more with the model on the CPU, if the GPU fails and the CPU may replace it.
+    /// Calls `act`. If the GPU fails and the CPU may replace it, opens the model on the CPU and calls `act` again.
     fn or_on_cpu<T>(
         &self,
         state: &mut State,
         mut act: impl FnMut(&mut State) -> Result<T, InferenceError>,
     ) -> Result<T, InferenceError> {
         match act(state) {
-            Err(error) if state.is_auto && error.is_of_gpu() => {
+            Err(error) if state.is_auto && error.is_gpu_failure() => {
                 self.warn_of_cpu(&error);
                 state.replace_gpu()?;
                 act(state)
@@ -415,26 +418,29 @@ impl OrtInference {
         }
     }
 
-    /// A batch of which only one place is used takes long.
+    /// Warns of a batch in which only one place will be used: every run takes as long as a full batch.
     fn warn_of_batch(&self, options: &InferenceOptions) {
         if let (Some(batch @ 2..), None) = (options.batch, &options.instance_id) {
             gst::element_imp_warning!(
                 self,
                 gst::LibraryError::Settings,
-                ("batch-size={batch} without model-instance-id: each run takes as long as that of {batch} frames and \
-                     has one; set the same model-instance-id in the elements of all streams, or leave batch-size at 0")
+                ("batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, \
+                  but has a single frame; set the same model-instance-id in the elements of all streams, or leave \
+                  batch-size at 0")
             );
         }
     }
 
-    /// Warns before the model is opened, which runs it with a whole batch.
+    /// Warns of a batch that is too large for a CPU. This happens before the model is opened, because opening it
+    /// runs a full batch.
     fn warn_of_large_batch(&self, options: &InferenceOptions) {
         if let Some(batch) = options.batch.filter(|&batch| batch > MANY_PICTURES) {
             gst::element_imp_warning!(
                 self,
                 gst::LibraryError::Settings,
-                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and memory for \
-                     all of them, also when the model is opened; set batch-size to the number of streams")
+                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and \
+                  needs memory for all of them, even when the model is opened; set batch-size to the number of \
+                  streams")
             );
         }
     }
@@ -448,7 +454,7 @@ impl OrtInference {
         );
     }
 
-    /// Posts which model runs where.
+    /// Posts a message that says which model runs on which provider.
     fn post_model(&self, state: &State) {
         let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
         let input = &model.input;
@@ -489,7 +495,7 @@ impl OrtInference {
     fn post(&self, structure: gst::Structure) {
         let element = self.obj();
         let message = gst::message::Element::builder(structure).src(&*element).build();
-        // Fails if the element is not in a pipeline and therefore has no bus.
+        // Posting fails if the element is not in a pipeline and therefore has no bus.
         let _ = element.post_message(message);
     }
 }

@@ -6,9 +6,8 @@
 //!   ! nmsfilter ! roioverlay ! videoconvert ! pngenc ! filesink location=boxes.png
 //! ```
 //!
-//! In: video frames. Out: the same buffers with the model's outputs as tensors (`NmsFilterTensor`
-//! metadata), in GPU memory if a GPU ran the model. The frame's pixels are not changed: what the model
-//! takes is a scaled copy.
+//! In: video frames. Out: the same buffers with the model's outputs as tensors (`NmsFilterTensor` metadata), in GPU
+//! memory if a GPU ran the model. The frame's pixels are not changed: the model gets a scaled copy.
 
 mod enums;
 mod error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of the element's properties.
 //!
-//! In: properties. Out: what to run.
+//! In: properties. Out: the options for inference.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,10 +59,10 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What to run.
+    /// Converts the properties to the options for inference.
     ///
     /// # Errors
-    /// If no model is set, numbers cannot be read, or the label file cannot.
+    /// If no model is set, or if numbers or the label file cannot be read.
     pub fn options(&self) -> Result<InferenceOptions, StartError> {
         let model = self.model.as_ref().ok_or(StartError::NoModel)?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What exists from start to stop: the model, and what runs it on the frames of a buffer.
+//! The element's state from start to stop: the open model, and how it is run on the frames of a buffer.
 //!
-//! In: a buffer. Out: its frames with tensors.
+//! In: a buffer. Out: the buffer, with tensors on its frames.
 
 #[cfg(feature = "v1_28")]
 use std::ops::Range;
@@ -15,34 +15,33 @@ use crate::inference::{Inference, InferenceOptions, provider};
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::custom_meta;
 
-/// What exists from start to stop.
+/// The data that exists from start to stop.
 pub struct State {
-    /// The model.
+    /// The open model.
     pub inference: Inference,
-    /// What was opened.
+    /// The options with which the model was opened.
     pub options: InferenceOptions,
-    /// The element's name, by which `nmsfilter` selects its tensors.
+    /// The element's name. `nmsfilter` can select the tensors by this name.
     pub name: glib::GString,
-    /// Whether the CPU replaces a GPU that fails.
+    /// True if the CPU replaces a GPU that fails.
     pub is_auto: bool,
-    /// The format of frames; `None` before caps.
+    /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
-    /// Whether buffers are batches of GStreamer's analytics library.
+    /// True if buffers are batches of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
     pub has_streams: bool,
 }
 
 impl State {
-    /// Runs the model on the frame and attaches its outputs.
+    /// Runs the model on the frame, and attaches the outputs.
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let name = &self.name;
         self.inference
             .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
     }
 
-    /// Runs the model once on frames of a batch, of those in `frames` as many as it takes, and attaches the outputs.
-    /// Frames with other references are replaced by copies. Returns the number of frames, and the bytes that were
-    /// uploaded.
+    /// Runs the model once, on as many of the batch's `frames` as it takes, and attaches the outputs. A frame that
+    /// has other references is replaced by a copy. Returns the number of frames, and the number of uploaded bytes.
     #[cfg(feature = "v1_28")]
     pub fn run_streams(
         &mut self,
@@ -66,7 +65,7 @@ impl State {
         Ok((taken, uploaded))
     }
 
-    /// Opens the model on the CPU.
+    /// Replaces the model on the GPU by a model on the CPU.
     pub fn replace_gpu(&mut self) -> Result<(), InferenceError> {
         let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;
         if let Some(frame) = &self.frame {
@@ -78,7 +77,8 @@ impl State {
     }
 }
 
-/// Calls `process` with each of the chosen frames of a batch, and its number among them. Errors name the stream.
+/// Calls `process` for each of the `chosen` frames of a batch, with the frame's index among them. Errors name the
+/// stream.
 #[cfg(feature = "v1_28")]
 fn for_each_frame(
     buffer: &mut gst::BufferRef,

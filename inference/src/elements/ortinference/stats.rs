@@ -1,4 +1,6 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
+// Counts and times since the element started.
+//
+// In: each frame. Out: the structure of the property `stats`.
 //! Counts and times since the element started. In: each frame. Out: the structure of `stats`.
 
 use std::time::Duration;
@@ -7,19 +9,19 @@ use hdrhistogram::Histogram;
 
 use crate::inference::instance::Run;
 
-/// Counts since the element started.
+/// The counts since the element started.
 pub(super) struct Stats {
     /// The provider that ran the last frame.
     provider: &'static str,
     frames: u64,
     bytes_uploaded: u64,
-    /// The number of runs whose outputs have memory.
+    /// The number of output sets, that is, of runs whose outputs are in memory at one time.
     output_sets: u64,
-    /// The sum of the numbers of frames in the runs of the frames.
+    /// The sum, over all frames, of the number of frames in the frame's run.
     batched: u64,
-    /// Nanoseconds per frame.
+    /// The time per frame in the element, in nanoseconds.
     time: Histogram<u64>,
-    /// Nanoseconds per run on the GPU.
+    /// The time per run on the GPU, in nanoseconds.
     gpu_time: Histogram<u64>,
 }
 
@@ -40,7 +42,7 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// Counts a frame, which was in `run` and took `time` in the element.
+    /// Counts a frame that was part of `run`, and for which the element took `time`.
     pub fn count(&mut self, provider: &'static str, bytes_uploaded: u64, run: Run, time: Duration) {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.provider = provider;
@@ -54,12 +56,12 @@ impl Stats {
         }
     }
 
-    /// Whether any frame has been counted.
+    /// Returns whether no frame has been counted.
     pub fn is_empty(&self) -> bool {
         self.frames == 0
     }
 
-    /// The structure of the property `stats` and the message `ortinference-stats`; times are in
+    /// Returns the structure for the property `stats` and for the message `ortinference-stats`. Times are in
     /// nanoseconds.
     pub fn structure(&self) -> gst::Structure {
         gst::Structure::builder("ortinference-stats")

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model that elements share: its session on a thread of its own, and the batches that it runs.
+//! A model that elements share: a thread with the model's session, and the batches that it runs.
 //!
-//! In: pictures of several elements. Out: for each the tensors of its slot.
+//! In: pictures of several elements. Out: for each picture, the tensors of its slot.
 //!
 //! ```text
 //! element:  enter ─► write the picture ─► submit ─► wait for the launch ─► attach the tensors of its slot
 //! thread:   open a batch ─► wait until it is complete ─► run the model ─► open the next
 //! ```
 //!
-//! A batch is complete if it has `batch` pictures, or an entry of each element that was in one of the last two
-//! batches, or if its first picture has waited for the timeout; and if all its pictures are written. So elements that
-//! are paused, stopped or slower than the others delay a batch twice, by the timeout. An element has one entry in a
-//! batch and waits until the run of that is submitted, so that its frames stay in order. Slots without a picture have
-//! what was there before; nothing reads their tensors. An element whose buffers have several frames enters with
-//! several pictures.
+//! A batch is complete when all its pictures are written and one of the following holds:
 //!
-//! An instance without an id has one element. Instances with an id are found in [`INSTANCES`] as long as an element has
-//! them.
+//! - it has `batch` pictures;
+//! - each element that took part in one of the last two batches has an entry in it;
+//! - its first picture has waited for the timeout.
+//!
+//! So an element that is paused, stopped or slower than the others delays two batches at most, each by the timeout.
+//! An element has one entry per batch, and waits until the batch's run is submitted, so that its frames stay in
+//! order. An element whose buffers have several frames enters with several pictures. Slots without a picture keep
+//! the tensors of an earlier run; nothing reads them.
+//!
+//! An instance without an id belongs to one element. An instance with an id is found in [`INSTANCES`] as long as an
+//! element uses it.
 
 mod thread;
 
@@ -34,73 +38,73 @@ use nmsfilter_core::device::Event;
 
 /// A model that elements share.
 pub struct Instance {
-    /// What is known of the model.
+    /// The properties of the open model.
     pub model: OpenModel,
     options: InferenceOptions,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Instances with an id.
+/// The instances that have an id.
 static INSTANCES: Mutex<Vec<(String, Provider, Weak<Instance>)>> = Mutex::new(Vec::new());
 
-/// What the session's thread and the elements share.
+/// The state that the session's thread and the elements share.
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// For the session's thread: a picture has been submitted, or an entry has been given up.
+    /// Wakes the session's thread: a picture was submitted, or an entry was given up.
     arrived: Condvar,
-    /// For the elements: a batch has been opened, or launched.
+    /// Wakes the elements: a batch was opened or launched.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     members: Vec<Option<MemberState>>,
-    batch: Option<Batch>,
-    /// The number of the batch that is open or was last.
+    batch: Option<OpenBatch>,
+    /// The number of the open batch, or of the last one if none is open.
     number: u64,
     sets: Vec<SetState>,
-    /// Why there will be no other batch.
+    /// The reason why no further batch will be run.
     failure: Option<InferenceError>,
     is_stopped: bool,
 }
 
-/// An element of the instance.
+/// An element that uses the instance.
 #[derive(Clone, Copy)]
 struct MemberState {
-    /// The number of the last batch with an entry of the element, or that was open when the element was added; `None`
-    /// if none is expected.
+    /// The number of the last batch with an entry of this element, or, for a new element, of the batch that was
+    /// open when the element was added. `None` if no entry is expected from this element.
     last: Option<u64>,
 }
 
-/// A batch that takes pictures.
-struct Batch {
+/// A batch that is being filled with pictures.
+struct OpenBatch {
     input: InputMemory,
-    /// The entries of elements.
+    /// The number of entries.
     entries: usize,
-    /// Those of them whose pictures are submitted.
+    /// The number of entries whose pictures are submitted.
     submitted: usize,
-    /// Those of them that were given up.
+    /// The number of entries that were given up.
     given_up: usize,
-    /// The places of pictures that entries have.
+    /// The number of places for pictures that entries have taken.
     places: usize,
-    /// The pictures that are submitted.
+    /// The number of submitted pictures.
     pictures: usize,
-    /// The events of the pictures.
+    /// The events that mark when the pictures are written.
     written: Vec<Event>,
-    /// When the first element entered.
+    /// The time at which the first element entered.
     since: Option<Instant>,
 }
 
-/// What elements see of a set.
+/// The elements' view of an output set.
 struct SetState {
     slots: Arc<[Slot]>,
-    /// The number of the last batch.
+    /// The number of the last batch whose outputs were written to the set.
     number: u64,
-    /// The entries of it that still exist.
+    /// The number of this batch's entries that still exist.
     entries: usize,
-    /// Of its run.
+    /// The result of this batch's run.
     result: Result<Run, InferenceError>,
 }
 
@@ -109,17 +113,17 @@ struct SetState {
 pub struct Run {
     /// The number of pictures.
     pub pictures: usize,
-    /// The time that an earlier run took on the GPU, if that is known.
+    /// The time that an earlier run took on the GPU, if it is known.
     pub gpu_time: Option<Duration>,
-    /// The number of runs whose outputs have memory.
+    /// The number of output sets, that is, of runs whose outputs are in memory at the same time.
     pub sets: usize,
 }
 
 impl Instance {
-    /// Opens the model on `provider`, or returns the instance with the same id.
+    /// Opens the model on `provider`, or returns the existing instance with this id.
     ///
     /// # Errors
-    /// If the library, the provider, or the model cannot be used, or the instance has other options.
+    /// If the library, the provider, or the model cannot be used, or if the existing instance has other options.
     pub fn open(
         options: &InferenceOptions,
         provider: Provider,
@@ -127,7 +131,7 @@ impl Instance {
         let Some(id) = &options.instance_id else {
             return Self::start(options, provider).map(Arc::new);
         };
-        // Others wait until the model is open.
+        // Other elements wait here until the model is open.
         let mut instances = lock(&INSTANCES);
         instances.retain(|(.., instance)| instance.strong_count() > 0);
         let at = instances.iter().position(|(other, with, _)| other == id && *with == provider);
@@ -153,8 +157,8 @@ impl Instance {
     fn start(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
         let shared = Arc::<Shared>::default();
         let (opened, result) = mpsc::channel();
-        let (of_thread, for_thread) = (shared.clone(), options.clone());
-        let run = move || thread::run(&for_thread, provider, &of_thread, opened);
+        let (thread_shared, thread_options) = (shared.clone(), options.clone());
+        let run = move || thread::run(&thread_options, provider, &thread_shared, opened);
         let thread = Builder::new().name("ortinference".to_owned()).spawn(run);
         let thread = thread.map_err(|error| {
             InferenceError::Session(format!("a thread cannot be started: {error}"))
@@ -170,20 +174,20 @@ impl Drop for Instance {
         lock(&self.shared.state).is_stopped = true;
         self.shared.arrived.notify_all();
         if let Some(thread) = self.thread.take() {
-            // Elements have the error of a thread that has panicked.
+            // If the thread panicked, the elements have already received an error.
             let _ = thread.join();
         }
     }
 }
 
-/// An element among those of an instance.
+/// An element's membership in an instance.
 pub struct Member {
     instance: Arc<Instance>,
     index: usize,
 }
 
 impl Member {
-    /// Adds an element.
+    /// Adds an element to `instance`.
     pub fn new(instance: &Arc<Instance>) -> Self {
         let mut state = lock(&instance.shared.state);
         let index = match state.members.iter().position(Option::is_none) {
@@ -197,23 +201,25 @@ impl Member {
         Self { instance: instance.clone(), index }
     }
 
-    /// The model.
+    /// Returns the open model.
     pub fn model(&self) -> &OpenModel {
         &self.instance.model
     }
 
-    /// No picture is expected until the next one comes: the stream has ended.
+    /// Tells the instance that the stream has ended: batches do not wait for this element until its next picture
+    /// comes.
     pub fn pause(&self) {
         lock(&self.instance.shared.state).members[self.index] = Some(MemberState { last: None });
-        // The batch may wait for this element.
+        // The open batch may be waiting for this element.
         self.instance.shared.arrived.notify_all();
     }
 
-    /// Enters the open batch, for which it waits, with `wanted` pictures or as many as there is room for, at least one.
+    /// Enters the next batch that has room, and waits for it if necessary. The entry has `wanted` pictures, or as
+    /// many as there is room for, but at least one.
     ///
     /// # Errors
-    /// If the model has failed before.
-    pub fn enter(&self, wanted: usize) -> Result<Entry<'_>, InferenceError> {
+    /// If the model has failed.
+    pub fn enter(&self, wanted: usize) -> Result<BatchEntry<'_>, InferenceError> {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
         let mut state = lock(&shared.state);
@@ -225,7 +231,7 @@ impl Member {
             let State { batch, members, .. } = &mut *state;
             if let Some(batch) = batch.as_mut().filter(|batch| batch.places < capacity) {
                 let pictures = wanted.clamp(1, capacity - batch.places);
-                let entry = Entry {
+                let entry = BatchEntry {
                     shared,
                     number,
                     input: batch.input,
@@ -247,36 +253,37 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         lock(&self.instance.shared.state).members[self.index] = None;
-        // The batch may wait for this element.
+        // The open batch may be waiting for this element.
         self.instance.shared.arrived.notify_all();
     }
 }
 
-/// An entry of a batch: memory for pictures, and then the tensors of each. Until it is dropped, no other run writes the
-/// tensors.
-pub struct Entry<'i> {
+/// An entry in a batch: first memory for pictures, later each picture's tensors. No other run overwrites the
+/// tensors until the entry is dropped.
+pub struct BatchEntry<'i> {
     shared: &'i Shared,
     /// The number of the batch.
     number: u64,
-    /// The memory of the batch's pictures.
+    /// The memory for the batch's pictures.
     pub input: InputMemory,
-    /// The number of the first picture.
+    /// The number of the entry's first picture in the batch.
     pub first: usize,
-    /// How many there are.
+    /// The number of the entry's pictures.
     pub pictures: usize,
     progress: Progress,
 }
 
-/// How far an entry is.
+/// The progress of an entry.
 enum Progress {
     Open,
     Submitted,
-    /// The index of the set, and its slots.
+    /// The index of the output set, and the set's slots.
     Launched(usize, Arc<[Slot]>),
 }
 
-impl Entry<'_> {
-    /// The pictures are written, once `written` has completed. Waits until the run is submitted.
+impl BatchEntry<'_> {
+    /// Submits the entry's pictures, which are complete when `written` completes. Waits until the batch's run is
+    /// submitted.
     ///
     /// # Errors
     /// If the model fails.
@@ -303,14 +310,14 @@ impl Entry<'_> {
         }
     }
 
-    /// Calls `attach` with each tensor of the entry's picture number `index`, after [`run`](Self::run). `description`
-    /// replaces the tensors' description of the model, if there is one.
+    /// Calls `attach` with each tensor of the entry's picture with number `index`. Has an effect only after
+    /// [`run`](Self::run). If there is a `description`, it replaces the tensors' model description.
     ///
     /// # Errors
-    /// That of `attach`.
+    /// If `attach` returns an error.
     ///
     /// # Panics
-    /// If there are not so many pictures.
+    /// If the entry has no picture with this number.
     pub fn tensors<E>(
         &self,
         index: usize,
@@ -330,7 +337,7 @@ impl Entry<'_> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for BatchEntry<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.shared.state);
         match self.progress {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The thread of an instance: opens the session, and runs its batches.
+//! The thread of an instance: opens the session, and runs the batches.
 //!
-//! In: pictures that elements have submitted. Out: the number of the batch that each set of outputs has.
+//! In: pictures that elements have submitted. Out: filled output sets, each with the number of its batch.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Batch, MemberState, Run, SetState, Shared, State, lock, wait};
+use super::{MemberState, OpenBatch, Run, SetState, Shared, State, lock, wait};
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::model::varying_nodes::varying_node;
@@ -20,12 +20,12 @@ use crate::inference::session::{InputMemory, ModelSession, OpenModel};
 use crate::inference::{CudaGraph, InferenceOptions};
 use nmsfilter_core::device::Event;
 
-/// Held while a session is opened or closed: ONNX Runtime can crash if that happens in several threads
+/// Locked while a session is opened or closed, because ONNX Runtime can crash if several threads do this at once
 /// (microsoft/onnxruntime#26610, #27089).
 static SESSIONS: Mutex<()> = Mutex::new(());
 
-/// Opens the session, sends `opened` what is known of the model, or why there is no session, and runs batches until the
-/// instance is dropped or the model fails.
+/// Opens the session and sends the open model, or the error, to `opened`. Then runs batches until the instance is
+/// dropped or the model fails.
 pub(super) fn run(
     options: &InferenceOptions,
     provider: Provider,
@@ -42,7 +42,7 @@ pub(super) fn run(
     };
     let _ = opened.send(Ok(session.model.clone()));
     drop(opened);
-    // Elements would wait for a thread that has panicked.
+    // If this thread panics, elements must get an error instead of waiting for it forever.
     let run = AssertUnwindSafe(|| run_batches(&mut session, shared, options.batch_timeout));
     if catch_unwind(run).is_err() {
         let problem = "the thread of the model has panicked".to_owned();
@@ -53,7 +53,7 @@ pub(super) fn run(
 }
 
 impl State {
-    /// Whether the batch is complete, but for pictures that are not written yet.
+    /// Returns whether the batch takes no more entries. Some of its pictures may not be written yet.
     fn is_complete(&self, capacity: usize, timeout: Duration) -> bool {
         let Some(batch) = &self.batch else {
             return false;
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// Opens the session, with a CUDA graph if that is wanted and possible.
+/// Opens the session, with a CUDA graph if one is wanted and possible.
 fn open_session(
     options: &InferenceOptions,
     provider: Provider,
@@ -83,22 +83,23 @@ fn open_session(
             with_graph().map_err(|problem| InferenceError::Graph { problem })
         }
         (Provider::Cuda, CudaGraph::Auto) => with_graph().or_else(|why| {
-            // If that is not because of the graph, it is an error again.
+            // If the cause is not the graph, opening the session without a graph fails, too.
             let session = ModelSession::open(options, provider, false)?;
             gst::debug!(CAT, "without a CUDA graph: {why}");
             Ok(session)
         }),
         (Provider::Cpu | Provider::TensorRt, CudaGraph::On) => {
-            let problem = format!("provider={} has none", provider.name());
+            let problem = format!("provider={} does not support CUDA graphs", provider.name());
             Err(InferenceError::Graph { problem })
         }
         _ => ModelSession::open(options, provider, false),
     }
 }
 
-/// The type of a node of the model at `path` with outputs of varying size, which no graph can have.
+/// Returns the type of a node with outputs of varying size in the model at `path`, if there is one. Such a node
+/// cannot be part of a CUDA graph.
 fn varying_node_of(path: &Path) -> Option<&'static str> {
-    // Whether the file can be read is checked when it is opened.
+    // An unreadable file is not an error here. It becomes one when the session is opened.
     path.is_file().then(|| fs::read(path).ok()).flatten().and_then(|model| varying_node(&model))
 }
 
@@ -112,7 +113,7 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
         let Some(batch) = complete_batch(session, shared, timeout) else {
             return;
         };
-        let Batch { pictures, submitted, .. } = batch;
+        let OpenBatch { pictures, submitted, .. } = batch;
         written = batch.written;
         if pictures == 0 {
             continue;
@@ -122,13 +123,13 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
             Err(error) => return fail(shared, &error),
         };
         let result = session.run(index, &sets[set], &written);
-        let failure = result.as_ref().err().filter(|error| error.is_of_gpu()).cloned();
+        let failure = result.as_ref().err().filter(|error| error.is_gpu_failure()).cloned();
         let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
         let result = result.map(run);
         let mut state = lock(&shared.state);
         let number = state.number;
-        let of_set = &mut state.sets[set];
-        (of_set.number, of_set.entries, of_set.result) = (number, submitted, result);
+        let set_state = &mut state.sets[set];
+        (set_state.number, set_state.entries, set_state.result) = (number, submitted, result);
         drop(state);
         if let Some(failure) = failure {
             return fail(shared, &failure);
@@ -137,7 +138,7 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
     }
 }
 
-/// Ends the batches; elements get the error.
+/// Ends the batches with this error, which all elements get.
 fn fail(shared: &Shared, error: &InferenceError) {
     let mut state = lock(&shared.state);
     state.batch = None;
@@ -146,7 +147,7 @@ fn fail(shared: &Shared, error: &InferenceError) {
     shared.changed.notify_all();
 }
 
-/// The index of a set to which nothing else has a reference.
+/// Returns the index of an output set to whose tensors nothing has a reference, or allocates a new set.
 fn free_set(
     session: &ModelSession,
     shared: &Shared,
@@ -165,11 +166,11 @@ fn free_set(
     Ok(sets.len() - 1)
 }
 
-/// Opens a batch whose pictures are written to `input`; `written` is empty.
+/// Opens a batch whose pictures are written to `input`. `written` is an empty vector whose memory is reused.
 fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     let mut state = lock(&shared.state);
     state.number += 1;
-    state.batch = Some(Batch {
+    state.batch = Some(OpenBatch {
         input,
         entries: 0,
         submitted: 0,
@@ -183,8 +184,8 @@ fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
     shared.changed.notify_all();
 }
 
-/// Waits until the batch is complete, and closes it; `None` if the instance is dropped.
-fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<Batch> {
+/// Waits until the batch is complete, and closes it. Returns `None` if the instance is dropped.
+fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) -> Option<OpenBatch> {
     let capacity = session.model.model.input.batch;
     let mut state = lock(&shared.state);
     loop {
@@ -192,7 +193,7 @@ fn complete_batch(session: &ModelSession, shared: &Shared, timeout: Duration) ->
             return None;
         }
         let is_complete = state.is_complete(capacity, timeout);
-        let is_written = |batch: &Batch| batch.submitted + batch.given_up == batch.entries;
+        let is_written = |batch: &OpenBatch| batch.submitted + batch.given_up == batch.entries;
         if is_complete && state.batch.as_ref().is_some_and(is_written) {
             return state.batch.take();
         }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model with another batch.
+//! Changes the batch size of a model.
 //!
-//! In: the bytes of an ONNX file whose input has the dimensions `[1,...]`. Out: the same model with `[batch,...]`: in the
-//! input, and in constant shapes `[1,...]` to which `Reshape` brings values that depend on the input, as exporters write
-//! them. What the file states of the dimensions of outputs and of intermediate values is removed, so that ONNX Runtime
-//! computes them. Other nodes can hold for a batch of 1 only: the caller checks the result.
+//! In: the bytes of an ONNX file whose input has the dimensions `[1,...]`. Out: the model with an input of
+//! `[batch,...]`. Exporters also write the batch size into constant shapes `[1,...]`, which `Reshape` nodes apply
+//! to values that depend on the input; these constants are changed, too. The dimensions that the file states for
+//! outputs and intermediate values are removed, so that ONNX Runtime computes them. Other nodes may still be valid
+//! for a batch of 1 only, so the caller must check the results.
 //!
 //! Only these fields are read ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
 //!
@@ -25,15 +26,15 @@ use std::collections::HashSet;
 
 use super::protobuf::{Field, field, fields, replace_first, write_message, write_varint};
 
-/// The model with `batch` in place of 1 as the first dimension of its input; `None` if it has another number of inputs,
-/// or another first dimension, or the bytes are no model.
+/// Returns the model with `batch` as the first dimension of its input. `None` if this dimension is not 1, if the
+/// model does not have exactly one input, or if the bytes are not a model.
 pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     let graph = field(model, 7)?;
     let parts = fields(graph)?;
-    let of = |number| parts.iter().filter(move |part| part.number == number);
-    let weights: Vec<_> = of(5).filter_map(|part| field(part.contents, 8)).collect();
+    let parts_with = |number| parts.iter().filter(move |part| part.number == number);
+    let weights: Vec<_> = parts_with(5).filter_map(|part| field(part.contents, 8)).collect();
     let is_weight = |input: &[u8]| field(input, 1).is_some_and(|name| weights.contains(&name));
-    let mut inputs = of(11).map(|part| part.contents).filter(|input| !is_weight(input));
+    let mut inputs = parts_with(11).map(|part| part.contents).filter(|input| !is_weight(input));
     let (Some(input), None) = (inputs.next(), inputs.next()) else {
         return None;
     };
@@ -82,13 +83,13 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     replace_first(model, &[7], &changed)
 }
 
-/// The names of the constants that are shapes `[1,...]` of values that depend on the input `input`.
+/// Returns the names of the constants that are used as shapes `[1,...]` of values that depend on `input`.
 fn reshape_constants<'m>(graph: &[Field<'m>], input: &'m [u8]) -> Option<Vec<&'m [u8]>> {
     let mut constants: Vec<(&[u8], &[u8])> = Vec::new();
     for part in graph.iter().filter(|part| part.number == 5) {
         constants.extend(field(part.contents, 8).map(|name| (name, part.contents)));
     }
-    // Nodes are in an order in which each comes after those that it depends on.
+    // ONNX sorts nodes: each node comes after the nodes that it depends on.
     let (mut variable, mut shapes) = (HashSet::from([input]), Vec::new());
     for node in graph.iter().filter(|part| part.number == 1) {
         let parts = fields(node.contents)?;
@@ -116,12 +117,13 @@ fn reshape_constants<'m>(graph: &[Field<'m>], input: &'m [u8]) -> Option<Vec<&'m
     Some(shapes)
 }
 
-/// Whether the node is the constant `name`.
+/// Returns whether `node` is the constant `name`.
 fn is_constant(node: &[u8], name: &[u8]) -> bool {
     field(node, 4) == Some(b"Constant") && field(node, 2) == Some(name)
 }
 
-/// The tensor of 64-bit integers with `number` in place of 1 as the first of at least two; `None` for another tensor.
+/// Returns a tensor of 64-bit integers with its first number, 1, replaced by `number`. `None` if the tensor has
+/// another type, fewer than two numbers, or another first number.
 fn with_first_number(tensor: &[u8], number: usize) -> Option<Vec<u8>> {
     let parts = fields(tensor)?;
     let contents =
@@ -148,12 +150,12 @@ fn with_first_number(tensor: &[u8], number: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether `data_type` is INT64.
+/// Returns whether the tensor's `data_type` is INT64.
 fn is_int64(tensor: &[Field<'_>]) -> bool {
     tensor.iter().any(|part| part.number == 2 && part.whole == [2 << 3, 7])
 }
 
-/// The tag of the varint `dim_value`.
+/// The tag of the field `dim_value`, a varint.
 const DIM_VALUE: u8 = 1 << 3;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file `MODEL.modelinfo` beside a model, as GStreamer 1.28's inference elements read it.
+//! Reads the file `MODEL.modelinfo` beside a model, which GStreamer 1.28's inference elements also read.
 //!
-//! In: the path of a model. Out: for each input the range of its numbers, and for each output the id of
-//! its tensor. The format is GLib's key file; a group has the name of an input or output:
+//! In: the path of a model. Out: for each input, the range of its numbers; for each output, the id of its tensor.
+//! The file is a GLib key file with one group per input and output:
 //!
 //! ```text
 //! [images]
@@ -33,7 +33,7 @@ pub struct InfoFile {
     keys: glib::KeyFile,
 }
 
-/// Why the file cannot be used.
+/// The reason why the file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path:?}: {problem}")]
 pub struct InfoFileError {
@@ -42,10 +42,10 @@ pub struct InfoFileError {
 }
 
 impl InfoFile {
-    /// The file beside the model at `model`; `None` if there is none.
+    /// Reads the file beside the model at path `model`. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be read, or is not a key file.
+    /// If the file cannot be read, or is not a key file.
     pub fn beside(model: &Path) -> Result<Option<Self>, InfoFileError> {
         let mut path = model.as_os_str().to_owned();
         path.push(".modelinfo");
@@ -66,7 +66,8 @@ impl InfoFile {
         Ok(Some(Self { path, keys }))
     }
 
-    /// Checks that each group has the name of one of the model's inputs and outputs, which are `names`.
+    /// Checks that each group is named after an input or output of the model. `names` are the names of all inputs
+    /// and outputs.
     ///
     /// # Errors
     /// If a group has another name.
@@ -93,16 +94,16 @@ impl InfoFile {
         Err(InfoFileError { path: self.path.clone(), problem })
     }
 
-    /// The id of the tensor of the output `name`.
+    /// Returns the id of the tensor for the output `name`.
     pub fn id(&self, name: &str) -> Option<String> {
         self.value(name, "id")
     }
 
-    /// For each channel of the input `name`, what the pixel values 0 and 255 become; one pair is for all
-    /// channels.
+    /// Returns the numbers that the pixel values 0 and 255 become, for each channel of the input `name`. If the
+    /// file has a single pair, it applies to all channels.
     ///
     /// # Errors
-    /// If it is neither one nor three pairs of different numbers.
+    /// If there are neither one nor three pairs, or the two numbers of a pair are equal.
     pub fn ranges(&self, name: &str) -> Result<Option<[[f64; 2]; 3]>, InfoFileError> {
         let Some(text) = self.value(name, "ranges") else {
             return Ok(None);
@@ -133,7 +134,7 @@ impl InfoFile {
 mod tests {
     use super::*;
 
-    /// The information of a model beside which is a file with this text.
+    /// Reads the file of a model after writing this text to it.
     fn info(name: &str, text: &str) -> Result<InfoFile, InfoFileError> {
         let file = format!("nmsfilter-{}-{name}.onnx", std::process::id());
         let model = std::env::temp_dir().join(file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The picture that a model takes.
+//! Describes the picture that a model takes.
 //!
-//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an
-//! [`InputSpec`]: size, layout, element type, and how pixel values become numbers.
+//! In: the type of the model's input, properties, the `.modelinfo` file and metadata. Out: an [`InputSpec`]: size,
+//! layout, element type, and how pixel values are converted to numbers.
 
 use ort::value::{TensorElementType, ValueType};
 
@@ -23,7 +23,7 @@ pub enum PixelElement {
 }
 
 impl PixelElement {
-    /// The element type of ONNX Runtime.
+    /// Returns ONNX Runtime's name of the element type.
     pub fn onnx(self) -> TensorElementType {
         match self {
             Self::F32 => TensorElementType::Float32,
@@ -32,7 +32,7 @@ impl PixelElement {
         }
     }
 
-    /// Its size in bytes.
+    /// Returns the size of an element in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -47,38 +47,39 @@ impl PixelElement {
 pub struct InputSpec {
     /// The name of the model's input.
     pub name: String,
-    /// The type of its elements.
+    /// The type of the input's elements.
     pub element: PixelElement,
-    /// The order of its dimensions.
+    /// The order of the input's dimensions.
     pub layout: InputLayout,
-    /// The number of pictures of a run.
+    /// The number of pictures per run.
     pub batch: usize,
-    /// Its width and height.
+    /// The picture's width and height.
     pub size: [u32; 2],
-    /// 3, or 1 for gray.
+    /// The number of channels: 3, or 1 for gray.
     pub channels: usize,
-    /// The order of its channels.
+    /// The order of the channels.
     pub order: ChannelOrder,
-    /// What the pixel values 0 and 255 become, before `mean` and `std`: red, green, blue.
+    /// The numbers that the pixel values 0 and 255 become, before `mean` and `std` are applied: red, green, blue.
     pub ranges: [[f64; 2]; 3],
-    /// Subtracted from that.
+    /// The numbers to subtract from the result of `ranges`.
     pub mean: PerChannel,
-    /// Divides the difference.
+    /// The numbers by which the difference is divided.
     pub std: PerChannel,
 }
 
-/// The least difference between black and white that a model is trained with: it is at least 1 in published models.
+/// The least difference between black and white that any model is expected to use. In published models it is at
+/// least 1.
 const MIN_CONTRAST: f64 = 0.1;
 
-/// The greatest distance of gray from 0, as a multiple of that difference. With ImageNet's mean and standard deviation it is
-/// less than 1.
+/// The greatest distance of gray from 0, as a multiple of the difference between black and white. With ImageNet's
+/// mean and standard deviation it is less than 1.
 const MAX_OFFSET: f64 = 20.0;
 
 impl InputSpec {
-    /// Describes the input `name` of this type.
+    /// Describes the input `name` of type `dtype`.
     ///
     /// # Errors
-    /// If it is not a picture, its size is not known, or the sources contradict each other.
+    /// If the input is not a picture, its size is unknown, or the sources contradict each other.
     pub fn new(
         name: &str,
         dtype: &ValueType,
@@ -126,19 +127,19 @@ impl InputSpec {
         Ok(spec)
     }
 
-    /// Checks that pictures keep their contrast: with `mean` and `std` of values up to 255, and a range up to 1, all pixels
-    /// are nearly equal.
+    /// Checks that pictures keep their contrast. Users mix up two conventions: with `mean` and `std` for values up
+    /// to 255, but a range from 0 to 1, all pixels become nearly equal.
     ///
     /// # Errors
-    /// If they do not.
+    /// If black and white become nearly equal.
     fn check_normalization(&self) -> Result<(), ModelError> {
         for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
             let [black, white] = range.map(|end| (end - mean) / std);
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
             if contrast < MIN_CONTRAST || offset > MAX_OFFSET * contrast {
                 return Err(ModelError::Property(format!(
-                    "range, mean and std: the model sees black as {black:.3} and white as {white:.3}, which is nearly the \
-                     same; set range=0,255 for mean and std of values from 0 to 255, or unset them"
+                    "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
+                     equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
                 )));
             }
         }
@@ -146,7 +147,7 @@ impl InputSpec {
     }
 
     /// An input of RGB in planes, from 0 to 1.
-    pub fn of_size(size: [u32; 2], element: PixelElement) -> Self {
+    pub fn with_size(size: [u32; 2], element: PixelElement) -> Self {
         Self {
             name: "images".to_owned(),
             element,
@@ -161,7 +162,7 @@ impl InputSpec {
         }
     }
 
-    /// The dimensions of the tensor.
+    /// Returns the dimensions of the input tensor.
     pub fn shape(&self) -> [i64; 4] {
         let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
         let batch = self.batch as i64;
@@ -171,7 +172,7 @@ impl InputSpec {
         }
     }
 
-    /// The size of one picture in bytes.
+    /// Returns the size of one picture in bytes.
     pub fn bytes(&self) -> usize {
         self.size.iter().map(|&side| side as usize).product::<usize>()
             * self.channels
@@ -179,7 +180,7 @@ impl InputSpec {
     }
 }
 
-/// The number of pictures of a run.
+/// Determines the number of pictures per run.
 fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, ModelError> {
     let fixed = dims.first().and_then(|&dim| usize::try_from(dim).ok()).filter(|&dim| dim > 0);
     match (fixed, wanted) {
@@ -192,7 +193,7 @@ fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, 
     }
 }
 
-/// The layout and the number of channels of an input with these dimensions.
+/// Determines the layout and the number of channels of an input with these dimensions.
 fn layout(
     name: &str,
     dims: &[i64],
@@ -203,7 +204,7 @@ fn layout(
     let &[_, second, _, fourth] = dims else {
         return Err(wrong(""));
     };
-    // A dynamic number of channels is taken for 3.
+    // A dynamic number of channels counts as 3.
     let channels = |dim: i64| match dim {
         1 | 3 => Some(dim as usize),
         dim if dim < 0 => Some(3),
@@ -257,7 +258,7 @@ fn size(
     Ok(size)
 }
 
-/// The greatest width or height of an input for which memory is allocated.
+/// The greatest width and height of an input for which memory is allocated.
 const MAX_INPUT_SIDE: u32 = 16384;
 
 #[cfg(test)]

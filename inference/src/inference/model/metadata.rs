@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The metadata inside a model file (`metadata_props` of ONNX).
+//! Reads the metadata in a model file (`metadata_props` in ONNX).
 //!
-//! In: a session. Out: labels, size of the picture, and ids of outputs, as far as the metadata has them:
+//! In: a session. Out: labels, picture size, and ids of outputs, if the metadata contains them:
 //!
-//! - Exports by Ultralytics have `names`, the classes ([`names`]), `imgsz`, height and width, and
-//!   from YOLOv8 on `task`. With C classes, an output `[1,4+C,N]` of the task `detect` is that of YOLOv8, and
-//!   `[1,N,5+C]` of a model without a task that of YOLOv5. With `end2end`, `[1,N,6]` of the task `detect` is that of
-//!   an end-to-end model. The outputs of the tasks `segment`, `pose` and `obb` have further numbers, and those of
-//!   `segment` prototypes of masks in `output1`. `task` and `end2end` are part of the model description, so that errors
-//!   can name the family, and so is `kpt_shape`, the number of keypoints and of their components.
-//! - A key that is an output's name has the id of its tensor, as `onnxinference` of GStreamer 1.26 reads it.
+//! - Exports by Ultralytics have the keys `names` (the class names, see [`names`]), `imgsz` (height and width) and,
+//!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
+//!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
+//!   YOLOv5. With `end2end`, `[1,N,6]` with the task `detect` is the output of an end-to-end model. The outputs of
+//!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
+//!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
+//!   components) also become part of the model description, so that errors can name the model family.
+//! - A key that is an output's name has the id of this output's tensor as its value, as in `onnxinference` of
+//!   GStreamer 1.26.
 
 use std::collections::HashMap;
 
@@ -17,19 +19,19 @@ use ort::session::Session;
 
 use super::names;
 
-/// The contents of the metadata.
+/// The content of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// The names of the classes; empty if unknown.
+    /// The class names; empty if unknown.
     pub labels: Vec<String>,
-    /// Width and height of the picture.
+    /// The picture's width and height.
     pub size: Option<[u32; 2]>,
     custom: HashMap<String, String>,
 }
 
 impl Metadata {
-    /// The metadata of the model of `session`; empty if ONNX Runtime cannot read it.
-    pub fn of(session: &Session) -> Self {
+    /// Reads the metadata of a session's model. The result is empty if ONNX Runtime cannot read the metadata.
+    pub fn read(session: &Session) -> Self {
         let Ok(metadata) = session.metadata() else {
             return Self::default();
         };
@@ -44,12 +46,12 @@ impl Metadata {
         Self { labels, size, custom }
     }
 
-    /// What the model is trained for; `None` if unknown.
+    /// Returns the task that the model was trained for; `None` if unknown.
     pub fn task(&self) -> Option<&str> {
         self.custom.get("task").map(|task| task.trim()).filter(|task| !task.is_empty())
     }
 
-    /// The number of keypoints and of the components of each; `None` if unknown.
+    /// Returns the number of keypoints and the number of components per keypoint; `None` if unknown.
     pub fn keypoints(&self) -> Option<[u32; 2]> {
         let text = self.custom.get("kpt_shape")?.trim();
         let inner = text.strip_prefix('[')?.strip_suffix(']')?;
@@ -58,12 +60,12 @@ impl Metadata {
         (shape[0] > 0 && matches!(shape[1], 2 | 3)).then_some(shape)
     }
 
-    /// Whether the model selects the detections itself.
+    /// Returns whether the model selects the detections itself.
     pub fn end2end(&self) -> bool {
         self.custom.get("end2end").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
     }
 
-    /// The id of the output `name` with these dimensions.
+    /// Returns the id for the output `name` with these dimensions.
     pub fn id(&self, name: &str, dims: &[i64]) -> Option<&str> {
         if let Some(id) = self.custom.get(name) {
             return Some(id);
@@ -90,7 +92,7 @@ impl Metadata {
         if classes == 0 {
             return None;
         }
-        // YOLOv5's own exports have no task, those of YOLOv8 and later have one.
+        // YOLOv5's own exports have no task; the exports of YOLOv8 and later versions have one.
         let is_yolov5 = !self.custom.contains_key("task");
         match *dims {
             [_, numbers, _] if has("task", "detect") && numbers == 4 + classes => {
@@ -116,7 +118,7 @@ impl Metadata {
     }
 }
 
-/// Width and height from `[height, width]`, or from one number for both.
+/// Returns width and height from `[height, width]`, or from a single number for both.
 fn square_or_pair(text: &str) -> Option<[u32; 2]> {
     let text = text.trim();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -174,7 +176,7 @@ mod tests {
             Some("yolo-v5-segmentation-out-detections")
         );
         assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
-        // The end-to-end output of a model with one class has the same shape.
+        // The end-to-end output of a model with one class has this shape, too.
         for end2end in ["True", "true"] {
             assert_eq!(id(&[detect, ("end2end", end2end)], &[1, 5, 8400]), None);
         }
@@ -195,7 +197,7 @@ mod tests {
             assert_eq!(found.as_deref(), Some("yolo-26-end2end-out"));
             assert_eq!(id(&[detect, end2end], &[-1, 300, 6]), found);
             assert_eq!(id(&[end2end], &[1, 300, 6]), None);
-            // Keypoints, coefficients of masks, angles.
+            // The tasks for keypoints, masks and oriented boxes.
             for (task, numbers, expected) in [
                 ("pose", 57, "yolo-26-pose-end2end-out"),
                 ("segment", 38, "yolo-26-segmentation-end2end-out-detections"),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model's inputs and outputs.
+//! Describes a model's inputs and outputs.
 //!
-//! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file
-//! `MODEL.modelinfo`, and properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the
-//! outputs to attach ([`OutputSpec`]) with the ids by which `nmsfilter` chooses a decoder.
+//! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file `MODEL.modelinfo`, and
+//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the outputs to attach
+//! ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
 //!
-//! Where several sources have a value, the first of this list counts: properties, the `.modelinfo`
-//! file, the model's metadata, its shapes, defaults (RGB, 0 to 1 for floating-point inputs, 0 to 255 for
-//! bytes).
+//! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
+//! file, the model's metadata, the model's shapes, defaults. The defaults are RGB, values from 0 to 1 for
+//! floating-point inputs, and values from 0 to 255 for bytes.
 
 pub mod batch_dimension;
 mod info_file;
@@ -30,7 +30,7 @@ pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
 pub use output::OutputSpec;
 
-/// The order of the dimensions of the picture.
+/// The order of the picture's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputLayout {
     /// Batch, channels, height, width.
@@ -39,7 +39,7 @@ pub enum InputLayout {
     Nhwc,
 }
 
-/// The order of the channels of a pixel.
+/// The order of a pixel's channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChannelOrder {
     /// Red, green, blue.
@@ -49,41 +49,41 @@ pub enum ChannelOrder {
     Bgr,
 }
 
-/// What the user sets of the model; `None` where nothing is set.
+/// The properties of the model that the user has set; `None` where nothing is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Width and height of the model's input.
     pub size: [Option<u32>; 2],
-    /// The order of its dimensions.
+    /// The order of the input's dimensions.
     pub layout: Option<InputLayout>,
-    /// The order of its channels.
+    /// The order of the input's channels.
     pub order: Option<ChannelOrder>,
-    /// The normalization range: the values of black and white, the pixel values 0 and 255.
+    /// The normalization range: the numbers that black and white (the pixel values 0 and 255) become.
     pub range: Option<[f64; 2]>,
-    /// Subtracted from that.
+    /// The numbers to subtract from the result of `range`.
     pub mean: Option<PerChannel>,
-    /// Divides the difference.
+    /// The numbers by which the difference is divided.
     pub std: Option<PerChannel>,
 }
 
-/// A model as the element uses it.
+/// A model that the element can run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The picture that it takes.
+    /// The picture that the model takes.
     pub input: InputSpec,
-    /// The outputs that are attached, in the order of the model.
+    /// The outputs that are attached, in the model's order.
     pub outputs: Vec<OutputSpec>,
-    /// The names of its classes; empty if they are unknown.
+    /// The class names; empty if unknown.
     pub labels: Vec<String>,
-    /// What it is trained for, such as `detect`.
+    /// The task that the model was trained for, such as `detect`.
     pub task: Option<String>,
-    /// Whether it selects the detections itself.
+    /// Whether the model selects the detections itself.
     pub end2end: bool,
-    /// The number of keypoints of a detection, and of the components of each.
+    /// The number of keypoints per detection, and of components per keypoint.
     pub keypoints: Option<[u32; 2]>,
 }
 
-/// Why a model, or its properties or its `.modelinfo` file, cannot be used.
+/// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// The model has no input, or more than one.
@@ -92,9 +92,10 @@ pub enum ModelError {
          input alone"
     )]
     Inputs {
-        /// Their number.
+        /// The number of inputs.
         count: usize,
-        /// Their names in parentheses after a space, if there are any.
+        /// The names of the inputs, as text that begins with a space and is in parentheses; empty if there are no
+        /// inputs.
         names: String,
     },
     /// The input is not a tensor of a supported element type.
@@ -102,7 +103,7 @@ pub enum ModelError {
     InputType {
         /// The name of the input.
         name: String,
-        /// Its type.
+        /// The type of the input.
         found: String,
     },
     /// The input does not have the dimensions of a picture.
@@ -113,22 +114,22 @@ pub enum ModelError {
     InputShape {
         /// The name of the input.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the input.
         dims: String,
         /// What to do.
         advice: &'static str,
     },
-    /// A side of the input is dynamic, and no source has it.
+    /// A side of the input is dynamic, and no source provides its size.
     #[error(
         "the model's input {name} has the dynamic dimensions {dims}: set input-width and input-height"
     )]
     DynamicInput {
         /// The name of the input.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the input.
         dims: String,
     },
-    /// The user's size is not the model's.
+    /// The user's size contradicts the model's fixed size.
     #[error(
         "{property}={wanted}, but the model's input {name} has the dimensions {dims}; leave \
          {property} at 0, or use a model of that size"
@@ -136,11 +137,11 @@ pub enum ModelError {
     OtherSize {
         /// `input-width` or `input-height`.
         property: &'static str,
-        /// Its value.
+        /// The value of the property.
         wanted: u32,
         /// The name of the input.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the input.
         dims: String,
     },
     /// A side of the input is too large.
@@ -148,9 +149,9 @@ pub enum ModelError {
     TooLarge {
         /// The name of the input.
         name: String,
-        /// Its width.
+        /// The width of the input.
         width: u32,
-        /// Its height.
+        /// The height of the input.
         height: u32,
     },
     /// No output is a tensor that can be read.
@@ -159,10 +160,10 @@ pub enum ModelError {
          model with its raw outputs"
     )]
     Outputs {
-        /// Names and types.
+        /// The names and types of the outputs.
         outputs: String,
     },
-    /// An output has no fixed dimensions.
+    /// An output's dimensions vary from picture to picture.
     #[error(
         "the model's output {name} has the dimensions {dims}, which depend on the picture; export the \
          model without suppression (nms=False) and with fixed sizes"
@@ -170,10 +171,10 @@ pub enum ModelError {
     VaryingOutput {
         /// The name of the output.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the output.
         dims: String,
     },
-    /// The user's batch is not the model's.
+    /// The user's batch size contradicts the model's fixed batch size.
     #[error(
         "batch-size={wanted}, but the model's input {name} has the dimensions {dims}; leave batch-size at 0, or \
          use a model with that batch or a dynamic one"
@@ -183,10 +184,10 @@ pub enum ModelError {
         wanted: usize,
         /// The name of the input.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the input.
         dims: String,
     },
-    /// The model cannot have another batch than 1.
+    /// The model can only run with a batch of 1.
     #[error(
         "batch-size={batch}: the model has a batch of 1, and cannot run with another: {problem}; leave batch-size at 0, or \
          export the model with a dynamic batch"
@@ -194,18 +195,18 @@ pub enum ModelError {
     OtherThanOne {
         /// The value of `batch-size`.
         batch: usize,
-        /// What happened.
+        /// The reason.
         problem: String,
     },
-    /// An output is not one of each picture.
+    /// An output does not have a part per picture.
     #[error(
-        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first: \
-         leave batch-size at 0, or export the model with a dynamic batch"
+        "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first \
+         dimension: leave batch-size at 0, or export the model with a dynamic batch"
     )]
     OutputBatch {
         /// The name of the output.
         name: String,
-        /// Its dimensions.
+        /// The dimensions of the output.
         dims: String,
         /// The number of pictures.
         batch: usize,
@@ -213,17 +214,17 @@ pub enum ModelError {
     /// The `.modelinfo` file cannot be used.
     #[error(transparent)]
     InfoFile(#[from] InfoFileError),
-    /// A property is not what it should be.
+    /// The value of a property is invalid.
     #[error("{0}")]
     Property(String),
 }
 
 impl Model {
-    /// Describes the model of `session`, whose file is `path`, for runs of `batch` pictures.
+    /// Describes the model of `session`, read from the file `path`, for runs of `batch` pictures.
     ///
     /// # Errors
-    /// If the model does not take pictures, or gives no tensor that can be read, or the `.modelinfo`
-    /// file is of another model.
+    /// If the model does not take pictures, if no output is a tensor that can be read, or if the `.modelinfo` file
+    /// belongs to another model.
     pub fn new(
         session: &Session,
         path: &Path,
@@ -231,7 +232,7 @@ impl Model {
         overrides: &Overrides,
     ) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
-        let metadata = Metadata::of(session);
+        let metadata = Metadata::read(session);
         let inputs = session.inputs();
         if let Some(info) = &info {
             info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
@@ -259,13 +260,13 @@ impl Model {
     }
 }
 
-/// Dimensions as messages show them; dynamic ones are `?`.
+/// Formats dimensions for messages; `?` stands for a dynamic dimension.
 pub fn dims_text(dims: &[i64]) -> String {
     let texts = dims.iter().map(|&dim| if dim < 0 { "?".to_owned() } else { dim.to_string() });
     format!("[{}]", texts.collect::<Vec<_>>().join(","))
 }
 
-/// A type as messages show it.
+/// Formats a type for messages.
 fn type_text(value: &ValueType) -> String {
     match value {
         ValueType::Tensor { ty, .. } => format!("a tensor of {ty}"),

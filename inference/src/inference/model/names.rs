@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of classes in a model's metadata.
+//! Parses the class names in a model's metadata.
 //!
-//! In: a Python dictionary or a JSON object from class numbers to names, such as `{0: 'person', 1: 'bicycle'}` or
-//! `{"0": "person"}`, or a list of names of either. Out: the names by class.
+//! In: a Python dictionary or a JSON object that maps class numbers to names, such as `{0: 'person', 1: 'bicycle'}`
+//! or `{"0": "person"}`, or a list of names in one of these languages. Out: the names by class.
 
 use std::str::Chars;
 
 use nmsfilter_core::decoder::MAX_CLASSES;
 
-/// The names, the first for class 0; `None` if `text` has another form. Classes without a name have an empty one.
+/// Returns the names, starting with class 0. A class without a name gets an empty one. `None` if `text` has another
+/// form.
 pub fn parse(text: &str) -> Option<Vec<String>> {
     let enclosed = |open, close| text.trim().strip_prefix(open)?.strip_suffix(close);
     let mut names = Vec::new();
@@ -39,8 +40,8 @@ pub fn parse(text: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Calls `read` with the index of each entry of a list and the text from its start on; `read` returns the text
-/// after the entry.
+/// Calls `read` for each entry of a list, with the entry's index and the text from the entry's start on. `read`
+/// returns the text after the entry.
 fn each_entry<'a>(
     text: &'a str,
     mut read: impl FnMut(usize, &'a str) -> Option<&'a str>,
@@ -60,7 +61,7 @@ fn each_entry<'a>(
     Some(())
 }
 
-/// The number at the start of `text`, with or without quotes, and what follows it.
+/// Parses the number at the start of `text`, with or without quotes. Returns the number and the text after it.
 fn number(text: &str) -> Option<(usize, &str)> {
     if text.starts_with(['\'', '"']) {
         let (digits, after) = quoted(text)?;
@@ -70,7 +71,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// The text of a string of Python or JSON at the start of `text`, and what follows it.
+/// Parses the Python or JSON string at the start of `text`. Returns the string and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut characters = text.chars();
     let quote = characters.next().filter(|&quote| quote == '\'' || quote == '"')?;
@@ -85,7 +86,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The character that an escape sequence stands for; `characters` are those after the backslash.
+/// Returns the character that an escape sequence stands for. `characters` begins after the backslash.
 fn escaped(characters: &mut Chars<'_>) -> Option<char> {
     let code = match characters.next()? {
         'n' => return Some('\n'),
@@ -96,7 +97,7 @@ fn escaped(characters: &mut Chars<'_>) -> Option<char> {
         'x' => hexadecimal(characters, 2)?,
         'U' => hexadecimal(characters, 8)?,
         'u' => match hexadecimal(characters, 4)? {
-            // The first half of a character in UTF-16; the second half follows.
+            // A high surrogate: the first half of a character in UTF-16. The second half must follow.
             high @ 0xd800..0xdc00 => {
                 (characters.next()? == '\\' && characters.next()? == 'u').then_some(())?;
                 let low = hexadecimal(characters, 4)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of numbers in properties: `0,1`, or one number for each channel.
+//! Parses lists of numbers in properties: `0,1`, or a number per channel.
 
 use super::ModelError;
 
-/// A number for each channel: red, green, blue, whatever the order of the model's channels.
+/// A number per channel, in the order red, green, blue, independent of the order in the model.
 pub type PerChannel = [f64; 3];
 
-/// The two numbers of `range`.
+/// Parses the two numbers of `range`.
 ///
 /// # Errors
 /// If `text` is not two different finite numbers.
@@ -22,11 +22,11 @@ pub fn range(text: &str) -> Result<[f64; 2], ModelError> {
     }
 }
 
-/// One number for all channels or one for each, as in `mean`.
+/// Parses a property such as `mean`: one number for all channels, or a number per channel.
 ///
 /// # Errors
-/// If `text` is neither one nor three finite numbers, or `accepts` refuses one; `wanted` names the
-/// numbers that it accepts.
+/// If `text` is neither one nor three finite numbers, or if `accepts` rejects one of them. The message describes
+/// the accepted numbers with the text `wanted`.
 pub fn per_channel(
     property: &str,
     text: &str,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outputs of a model that become tensors.
+//! Describes the outputs of a model that are attached as tensors.
 //!
-//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for
-//! each that `nmsfilter` can read. Others are not attached.
+//! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for each
+//! output that `nmsfilter` can read. Other outputs are not attached.
 //!
-//! ONNX has no scale and zero point of outputs: those of a quantized model are constants of its graph, which ONNX
-//! Runtime does not give. The property `quantization` of `nmsfilter` sets them.
+//! ONNX does not state the scale and zero point of an output. In a quantized model they are constants of the graph,
+//! which ONNX Runtime does not make available. Users set them with the property `quantization` of `nmsfilter`.
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
@@ -13,25 +13,25 @@ use super::{InfoFile, Metadata, ModelError, type_text};
 use crate::inference::debug_category::CAT;
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
-/// What precedes the name of an output in the id of its tensor, if no source has an id. Names like `boxes` are
-/// ids of other models' tensors, whose numbers have another meaning.
+/// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
+/// because a name like `boxes` is the tensor id of another model, whose numbers have another meaning.
 const UNKNOWN: &str = "onnx/";
 
 /// An output that is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSpec {
-    /// The name of the model's output.
+    /// The name of the output in the model.
     pub name: String,
-    /// The id of the tensor, by which a decoder is chosen.
+    /// The id of the tensor, from which a decoder is chosen.
     pub id: String,
-    /// The type of its elements.
+    /// The type of the output's elements.
     pub element: ElementType,
-    /// Its dimensions; -1 where the model does not have one.
+    /// The dimensions of the output; -1 for a dynamic dimension.
     pub dims: Vec<i64>,
 }
 
 impl OutputSpec {
-    /// The element type of ONNX Runtime.
+    /// Returns ONNX Runtime's name of the element type.
     pub fn onnx(&self) -> TensorElementType {
         match self.element {
             ElementType::F16 => TensorElementType::Float16,
@@ -44,8 +44,9 @@ impl OutputSpec {
         }
     }
 
-    /// Whether the output can be left out if its dimensions are not the same for all pictures, as those of indices
-    /// that an operator for suppression selects: decoders can do without integers, and not without numbers.
+    /// Returns whether the output may be left out if its dimensions vary from picture to picture. Decoders can do
+    /// without integers (for example the indices that an operator for suppression selects), but not without
+    /// floating-point numbers.
     pub fn is_optional(&self) -> bool {
         !self.element.is_float()
     }
@@ -54,7 +55,7 @@ impl OutputSpec {
 /// Describes the outputs to attach.
 ///
 /// # Errors
-/// If there is none.
+/// If the model has no output that can be attached.
 pub fn describe(
     outlets: &[Outlet],
     info: Option<&InfoFile>,
@@ -89,7 +90,7 @@ pub fn describe(
     Ok(outputs)
 }
 
-/// The element type of an output; `None` if it cannot be read.
+/// Returns the element type of an output; `None` if `nmsfilter` cannot read it.
 fn element_type(output: &ValueType) -> Option<ElementType> {
     let ValueType::Tensor { ty, .. } = output else { return None };
     match ty {

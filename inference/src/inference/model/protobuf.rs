@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages in the encoding of Protocol Buffers, which ONNX files have.
+//! Reads and writes messages in the encoding of Protocol Buffers, which ONNX files use.
 //!
-//! In: bytes. Out: the fields of a message, or the message with another field
+//! In: bytes. Out: the fields of a message, or a message with a field replaced
 //! ([encoding](https://protobuf.dev/programming-guides/encoding/)).
 
 /// A field of a message.
 pub struct Field<'m> {
-    /// Its number in the schema.
+    /// The field's number in the schema.
     pub number: u64,
-    /// With its tag.
+    /// The bytes of the field, including its tag.
     pub whole: &'m [u8],
-    /// The bytes of a message or a string; empty for a number.
+    /// The bytes of an embedded message or a string; empty if the field is a number.
     pub contents: &'m [u8],
 }
 
-/// The fields of a message; `None` if the bytes are none.
+/// Splits a message into its fields; `None` if the bytes are not a valid message.
 pub fn fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
     let mut fields = Vec::new();
     let mut rest = message;
@@ -39,12 +39,13 @@ pub fn fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
     Some(fields)
 }
 
-/// The contents of the first field of this number.
+/// Returns the contents of the first field with this number.
 pub fn field(message: &[u8], number: u64) -> Option<&[u8]> {
     fields(message)?.into_iter().find(|field| field.number == number).map(|field| field.contents)
 }
 
-/// The message with `contents` in the field that `path` leads to, by the first field of each number.
+/// Replaces a field of a message by `contents`. `path` has the field's number, preceded by the numbers of the
+/// fields that enclose it; each number stands for the first field with this number.
 pub fn replace_first(message: &[u8], path: &[u64], contents: &[u8]) -> Option<Vec<u8>> {
     let Some((&number, path)) = path.split_first() else {
         return Some(contents.to_vec());
@@ -62,14 +63,14 @@ pub fn replace_first(message: &[u8], path: &[u64], contents: &[u8]) -> Option<Ve
     (!is_first).then_some(changed)
 }
 
-/// Appends a field with a message.
+/// Appends a field that contains a message.
 pub fn write_message(to: &mut Vec<u8>, number: u64, contents: &[u8]) {
     write_varint(to, number << 3 | 2);
     write_varint(to, contents.len() as u64);
     to.extend_from_slice(contents);
 }
 
-/// Numbers in groups of 7 bits, the lowest first; all but the last have bit 7.
+/// Appends a number in groups of 7 bits, starting with the lowest. Bit 7 is set in all bytes except the last.
 pub fn write_varint(to: &mut Vec<u8>, mut number: u64) {
     while number >= 128 {
         to.push(number as u8 | 128);

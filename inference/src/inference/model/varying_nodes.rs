@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes whose outputs have as many elements as a condition is true for, as of the pixels of a picture.
+//! Finds nodes whose output sizes depend on the picture, because they output one element for each input element
+//! that meets a condition.
 //!
-//! In: the bytes of an ONNX file. Out: the type of such a node. ONNX Runtime captures them in CUDA graphs: their kernels
-//! copy the number of elements to the host, which a capture does not wait for, and the graph then writes to memory that was
-//! not allocated.
+//! In: the bytes of an ONNX file. Out: the type of such a node. ONNX Runtime captures these nodes in CUDA graphs,
+//! although this is wrong: their kernels copy the number of elements to the host, a capture does not wait for this
+//! copy, and so the graph later writes to memory that was never allocated.
 //!
 //! Only these fields are read ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
 //!
@@ -17,27 +18,27 @@
 
 use super::protobuf::fields;
 
-/// The types of nodes ([operators](https://onnx.ai/onnx/operators/)).
+/// The types of such nodes ([operators](https://onnx.ai/onnx/operators/)).
 const TYPES: [&str; 4] = ["Compress", "NonMaxSuppression", "NonZero", "Unique"];
 
-/// The type of a node whose outputs have sizes that depend on the picture; `None` if there is none, or the bytes are no
-/// model.
+/// Returns the type of a node whose output sizes depend on the picture; `None` if there is no such node, or if the
+/// bytes are not a model.
 pub fn varying_node(model: &[u8]) -> Option<&'static str> {
     let parts = fields(model)?;
-    let of = |number| parts.iter().filter(move |part| part.number == number);
-    let in_graph = of(7).find_map(|graph| among_nodes(graph.contents, 1));
-    in_graph.or_else(|| of(25).find_map(|function| among_nodes(function.contents, 7)))
+    let parts_with = |number| parts.iter().filter(move |part| part.number == number);
+    let in_graph = parts_with(7).find_map(|graph| among_nodes(graph.contents, 1));
+    in_graph.or_else(|| parts_with(25).find_map(|function| among_nodes(function.contents, 7)))
 }
 
-/// The same for the nodes in the field `number` of a message, and for the graphs that they have as attributes.
+/// Searches the nodes in the field `number` of a message, and the graphs in the attributes of these nodes.
 fn among_nodes(message: &[u8], number: u64) -> Option<&'static str> {
     let nodes = fields(message)?.into_iter().filter(|part| part.number == number);
     nodes.map(|node| node.contents).find_map(|node| {
         let parts = fields(node)?;
-        let of = |number| parts.iter().filter(move |part| part.number == number);
-        let is_type = |name: &&&str| of(4).any(|part| part.contents == name.as_bytes());
+        let parts_with = |number| parts.iter().filter(move |part| part.number == number);
+        let is_type = |name: &&&str| parts_with(4).any(|part| part.contents == name.as_bytes());
         TYPES.iter().find(is_type).copied().or_else(|| {
-            let values = of(5).filter_map(|attribute| fields(attribute.contents)).flatten();
+            let values = parts_with(5).filter_map(|attribute| fields(attribute.contents)).flatten();
             let mut graphs = values.filter(|value| matches!(value.number, 6 | 11));
             graphs.find_map(|graph| among_nodes(graph.contents, 1))
         })
@@ -49,7 +50,7 @@ mod tests {
     use super::super::protobuf::write_message;
     use super::*;
 
-    /// A message with these fields.
+    /// Builds a message with these fields.
     fn message(parts: &[(u64, &[u8])]) -> Vec<u8> {
         let mut message = Vec::new();
         parts.iter().for_each(|(number, contents)| write_message(&mut message, *number, contents));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on the CPU: the arithmetic of `kernels/resample.cu`, row by row.
 //!
-//! In: the samples of a frame. Out: the model's input tensor. A row of the picture is made in three steps,
-//! whose loops the compiler vectorizes in part: two rows of samples become one (in 16 bits, exactly), its
-//! samples are interpolated at the columns, and their colors are looked up in the table.
+//! In: the samples of a frame. Out: the model's input tensor. Each row of the picture is made in three steps, whose
+//! loops the compiler vectorizes in part. First, two rows of samples are blended into one row of 16-bit numbers,
+//! without rounding. Then this row is interpolated at the positions of the columns. Finally, each resulting color
+//! is looked up in the table.
 
 use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
@@ -11,7 +12,7 @@ use super::resampler::{BORDER, Plane, Resampler};
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 
-/// Memory for rows, used again for every frame.
+/// Memory for rows, which is used again for every frame.
 #[derive(Default)]
 pub struct Rows {
     blended: Vec<u16>,
@@ -19,7 +20,7 @@ pub struct Rows {
     values: [Vec<u8>; CHANNELS],
 }
 
-/// Writes the elements of the model's input to `tensor`, the bytes of a tensor as `input` describes.
+/// Writes the model's input to `tensor`. `input` describes the elements whose bytes are in `tensor`.
 ///
 /// # Panics
 /// If `tensor` has another size.
@@ -85,13 +86,14 @@ fn elements<T: Copy>(
     }
 }
 
-/// Makes one row of two: `count` samples, `stride` bytes apart, times 256. `fy` is the weight of those `below`.
+/// Blends two rows into one: `count` samples, `stride` bytes apart. The results are multiplied by 256; the weights
+/// are `fy` for `below` and `256 - fy` for `above`.
 fn blend(blended: &mut Vec<u16>, above: &[u8], below: &[u8], fy: u16, stride: usize, count: usize) {
-    // At most 255 x 256.
+    // The sum is at most 255 x 256, which fits in 16 bits.
     let sum = |above: u8, below: u8| u16::from(above) * (256 - fy) + u16::from(below) * fy;
     blended.clear();
     match stride {
-        // Vectorized, for the formats of decoders and cameras.
+        // These strides occur in the formats of decoders and cameras. Their loops are vectorized.
         1 => blended.extend(above[..count].iter().zip(&below[..count]).map(|(&a, &b)| sum(a, b))),
         2 => pixels::<2>(blended, above, below, count, sum),
         3 => pixels::<3>(blended, above, below, count, sum),
@@ -103,7 +105,7 @@ fn blend(blended: &mut Vec<u16>, above: &[u8], below: &[u8], fy: u16, stride: us
     }
 }
 
-/// [`blend`] for samples that are `N` bytes apart.
+/// Implements [`blend`] for samples that are `N` bytes apart.
 fn pixels<const N: usize>(
     blended: &mut Vec<u16>,
     above: &[u8],
@@ -113,12 +115,12 @@ fn pixels<const N: usize>(
 ) {
     let pairs = above.as_chunks::<N>().0.iter().zip(below.as_chunks::<N>().0);
     blended.extend(pairs.take(count).map(|(a, b)| sum(a[0], b[0])));
-    // The last sample may be less than a whole pixel before the end.
+    // After the last sample, the row may have less than a whole pixel left.
     let rest = blended.len()..count;
     blended.extend(rest.map(|at| sum(above[at * N], below[at * N])));
 }
 
-/// Makes row `y` of the region: the values of the model's channels at `columns`.
+/// Computes row `y` of the region: the values of the model's channels at `columns`.
 fn row(
     resampler: &Resampler,
     planes: &[Plane<'_>],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Frames in device memory.
 //!
-//! In: a buffer of GStreamer's CUDA memory. Out: the device address of each component's samples, for a kernel
-//! that reads them there.
+//! In: a buffer with GStreamer's CUDA memory. Out: the device address of each component's samples, from which a
+//! kernel can read them.
 
 use gst::glib;
 
@@ -12,16 +12,16 @@ use crate::inference::error::InferenceError;
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
 use nmsfilter_core::device::{Location, Stream};
 
-/// A frame in device memory, mapped until this is dropped.
+/// A frame in device memory. It is mapped until this value is dropped.
 pub struct DeviceFrame<'a> {
-    /// For each component, the device address of its first sample, and the bytes from row to row.
+    /// For each component: the device address of its first sample, and the distance between two rows in bytes.
     pub components: [(u64, u32); CHANNELS],
     _mapping: DeviceMapping<'a>,
 }
 
 impl<'a> DeviceFrame<'a> {
-    /// The frame, if it is in memory that kernels in `stream` can read. Work that is submitted to `stream`
-    /// after this waits for the producer of the frame.
+    /// Maps the frame. Returns `None` if kernels in `stream` cannot read its memory. Work that is submitted to
+    /// `stream` afterwards waits for the producer of the frame.
     ///
     /// # Errors
     /// If the memory cannot be mapped, or has fewer bytes than the frame needs.

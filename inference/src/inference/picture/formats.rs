@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is computed once for frames of each format and size: streams of a batch take turns.
+//! Keeps data that is computed once per format and size of frames. It is needed because the streams of a batch take
+//! turns, and each stream may have another format.
 
 use gst_video::VideoInfo;
 
-/// The greatest number of formats that are kept. When a further one comes, all others are dropped.
+/// The maximum number of formats that are kept. When another format comes, all of them are dropped.
 const MAX_FORMATS: usize = 64;
 
-/// A `T` for each format of frames, of which one is that of the current frame.
+/// A `T` for each format of frames that has occurred. One of the formats is the current one.
 pub struct Formats<T> {
     known: Vec<(VideoInfo, T)>,
     current: usize,
@@ -19,10 +20,11 @@ impl<T> Default for Formats<T> {
 }
 
 impl<T> Formats<T> {
-    /// Makes the format of `frame` the current one. `make` is called if it is not known. Does not allocate if it is.
+    /// Makes the format of `frame` the current one. If the format is new, `make` is called; otherwise nothing is
+    /// allocated.
     ///
     /// # Errors
-    /// Those of `make`; the current format stays.
+    /// If `make` fails. The current format does not change then.
     pub fn select<E>(
         &mut self,
         frame: &VideoInfo,
@@ -41,9 +43,9 @@ impl<T> Formats<T> {
         Ok(())
     }
 
-    /// That of the current format; `None` before the first.
+    /// Returns the `T` of the current format, or `None` before the first format.
     pub fn current(&mut self) -> Option<&mut T> {
-        self.known.get_mut(self.current).map(|(_, of_format)| of_format)
+        self.known.get_mut(self.current).map(|(_, value)| value)
     }
 }
 

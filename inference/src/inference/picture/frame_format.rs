@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The components of a video format, and the matrix from their samples to red, green and blue.
+//! The components of a video format, and the color matrix that converts them to red, green and blue.
 //!
-//! In: a `GstVideoInfo` of a format of 8 bits. Out: up to three [`Component`]s (Y, Cb, Cr, or R, G, B, or
-//! gray), and the [`ColorMatrix`] from their samples to the model's channels.
+//! In: the `GstVideoInfo` of a format with 8 bits per sample. Out: up to three [`Component`]s (Y, Cb, Cr; or R, G,
+//! B; or gray), and the [`ColorMatrix`] from their samples to the model's channels.
 
 use arrayvec::ArrayVec;
 use gst_video::{VideoColorRange, VideoInfo};
@@ -10,33 +10,34 @@ use gst_video::{VideoColorRange, VideoInfo};
 use crate::inference::model::{ChannelOrder, InputSpec};
 use gstnmsfilter::frame::{COLORS, Component, components};
 
-/// The greatest number of components, and of channels.
+/// The maximum number of components and of channels.
 pub const CHANNELS: usize = COLORS;
 
-/// Bits after the point of an entry of [`ColorMatrix`]: as many as let entries fit 16 bits.
+/// The number of fractional bits of an entry in [`ColorMatrix`]: the most with which all entries fit in 16 bits.
 pub const MATRIX_BITS: u32 = 13;
 
-/// `channel[c] = (matrix[c] x samples + bias[c]) >> MATRIX_BITS`, clamped to 0 to 255.
+/// Converts samples to channels: `channel[c] = (matrix[c] x samples + bias[c]) >> MATRIX_BITS`, clamped to 0 to
+/// 255.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColorMatrix {
-    /// For each of the model's channels, the weight of each component.
+    /// For each channel of the model, the weights of the components.
     pub matrix: [[i32; CHANNELS]; CHANNELS],
-    /// For each channel, what is added; it rounds to the nearest value.
+    /// For each channel, the number to add. It includes one half, so that the shift rounds to the nearest value.
     pub bias: [i32; CHANNELS],
 }
 
 /// The samples of a video format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameFormat {
-    /// Its components; alpha is left out.
+    /// The components except alpha.
     pub components: ArrayVec<Component, CHANNELS>,
-    /// From components to the model's channels.
+    /// The conversion from components to the model's channels.
     pub color: ColorMatrix,
 }
 
 impl FrameFormat {
-    /// The samples of frames described by `info`; `None` if they are not of 8 bits each, or in tiles, or
-    /// behind a palette.
+    /// Describes the samples of frames with this `info`. Returns `None` if a sample does not have 8 bits, or if the
+    /// format stores its samples in tiles or uses a palette.
     pub fn new(info: &VideoInfo, input: &InputSpec) -> Option<Self> {
         let components = components(&info.format_info())?;
         Some(Self { components, color: ColorMatrix::new(info, input) })
@@ -44,20 +45,20 @@ impl FrameFormat {
 }
 
 impl ColorMatrix {
-    /// The matrix from frames described by `info` to the channels of `input`.
+    /// Computes the matrix from frames with this `info` to the channels of `input`.
     fn new(info: &VideoInfo, input: &InputSpec) -> Self {
         let colorimetry = info.colorimetry();
-        // BT.601 for formats without a matrix.
+        // BT.601 is the default for formats that do not state a matrix.
         let (kr, kb) = colorimetry.matrix().kr_kb().unwrap_or((0.299, 0.114));
         let kg = 1.0 - kr - kb;
         let is_rgb = info.is_rgb();
-        // The values of black, and the spans of luma and chroma.
+        // The value of black, and the factors that scale luma and chroma to their full range.
         let (black, luma, chroma) = match colorimetry.range() {
             _ if is_rgb => (0.0, 1.0, 1.0),
             VideoColorRange::Range16_235 => (16.0, 255.0 / 219.0, 255.0 / 224.0),
             _ => (0.0, 1.0, 1.0),
         };
-        // Red, green and blue by component.
+        // The weights of the components in red, green and blue.
         let colors = match (is_rgb, info.is_gray()) {
             (true, _) => [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
             (_, true) => [[luma, 0.0, 0.0]; 3],
@@ -67,7 +68,7 @@ impl ColorMatrix {
             }
         };
         let gray = match (is_rgb, info.is_gray()) {
-            // As the gray of Y'CbCr 601.
+            // These are the weights of gray in BT.601.
             (true, _) => [0.299, 0.587, 0.114],
             _ => [luma, 0.0, 0.0],
         };
@@ -86,14 +87,14 @@ impl ColorMatrix {
         Self { matrix, bias }
     }
 
-    /// What makes channel `c` of samples.
+    /// Returns the weights that compute channel `c`.
     pub fn channel(&self, c: usize) -> ChannelWeights {
-        // At most 2 x 255 / 224 in absolute value.
+        // A weight is at most 2 x 255 / 224 in absolute value, so it fits in 16 bits.
         ChannelWeights { weights: self.matrix[c].map(|weight| weight as i16), bias: self.bias[c] }
     }
 }
 
-/// A row of a [`ColorMatrix`]. Products of 16 bits can be vectorized on every processor.
+/// A row of a [`ColorMatrix`]. The weights have 16 bits, because every processor can vectorize products of 16 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct ChannelWeights {
     weights: [i16; CHANNELS],
@@ -101,7 +102,7 @@ pub struct ChannelWeights {
 }
 
 impl ChannelWeights {
-    /// The value of the channel for these samples.
+    /// Returns the value of the channel for these samples.
     pub fn value(self, samples: [u8; CHANNELS]) -> u8 {
         let product = |k: usize| i32::from(self.weights[k]) * i32::from(i16::from(samples[k]));
         let sum = product(0) + product(1) + product(2) + self.bias;
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn red_green_and_blue_are_unchanged_and_in_the_models_order() {
-        let input = InputSpec::of_size([8, 8], PixelElement::F32);
+        let input = InputSpec::with_size([8, 8], PixelElement::F32);
         let color = format(VideoFormat::Bgrx, "sRGB", &input).unwrap().color;
         assert_eq!(rgb(&color, [1, 128, 255]), [1, 128, 255]);
         let bgr = InputSpec { order: ChannelOrder::Bgr, ..input };
@@ -137,10 +138,10 @@ mod tests {
         assert_eq!(rgb(&color, [1, 128, 255]), [255, 128, 1]);
     }
 
-    /// Primary colors of ITU-R BT.601 and BT.709 in 8 bits.
+    /// The primary colors of ITU-R BT.601 and BT.709 in 8 bits.
     #[test]
     fn colors_follow_from_matrix_and_range() {
-        let input = InputSpec::of_size([8, 8], PixelElement::F32);
+        let input = InputSpec::with_size([8, 8], PixelElement::F32);
         for (colorimetry, samples, expected) in [
             ("bt601", [16, 128, 128], [0, 0, 0]),
             ("bt601", [235, 128, 128], [255, 255, 255]),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resampling on a GPU, by `kernels/resample.cu`.
+//! Resampling on a GPU, with `kernels/resample.cu`.
 //!
-//! In: a frame, and the address of the model's input. Out: that input, in the order of the stream. The bytes of
-//! a frame in host memory are copied to [`Staging`] memory; a frame in device memory is read where it is.
+//! In: a frame, and the address of the model's input. Out: the model's input, which is written in stream order. The
+//! bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
+//! place.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use nmsfilter_core::device::{
     DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE,
 };
 
-/// A frame's bytes where the GPU can read them: in pinned memory, and on a discrete GPU also in device memory. A copy
-/// engine reads pinned memory at the full rate of the bus. Kernels that read it wait for each access, and occupy
-/// multiprocessors that the model needs.
+/// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
+/// The copy to device memory pays off because a copy engine reads pinned memory at the full rate of the bus. A
+/// kernel that reads pinned memory waits for each access, and meanwhile occupies multiprocessors that the model
+/// needs.
 #[derive(Default)]
 pub struct Staging {
     pinned: Option<PinnedBuffer>,
@@ -29,15 +31,15 @@ pub struct Staging {
 
 /// A frame in staging memory.
 pub struct Staged {
-    /// Without the output.
+    /// The parameters of the kernel, except for the output.
     params: ResampleParams,
     bytes: u64,
-    /// The memory that the samples are in.
+    /// Keeps the memory that contains the samples.
     _device: Option<Arc<DeviceBuffer>>,
 }
 
 impl Staged {
-    /// The number of bytes that the GPU can read of the host's memory.
+    /// Returns the number of bytes that the GPU can read from the host's memory.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -47,15 +49,15 @@ impl Staged {
 pub struct GpuResampler {
     gpu: Arc<GpuStream>,
     kernel: Kernel,
-    /// The table, and the positions.
+    /// The memory of the table and the positions.
     _constants: DeviceBuffer,
     params: ResampleParams,
-    /// The plane of each component.
+    /// The index of each component's plane.
     planes: [usize; CHANNELS],
 }
 
 impl GpuResampler {
-    /// Copies what `resampler` has to the GPU.
+    /// Copies the data of `resampler` to the GPU.
     ///
     /// # Errors
     /// If the kernel cannot be loaded, or memory cannot be allocated.
@@ -116,8 +118,8 @@ impl GpuResampler {
         Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
     }
 
-    /// Copies a frame in host memory to where the GPU can read it. The last part of that is asynchronous, in the order of the
-    /// stream.
+    /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
+    /// is asynchronous, in stream order.
     ///
     /// # Errors
     /// If memory cannot be allocated, or the copy cannot be submitted.
@@ -165,36 +167,38 @@ impl GpuResampler {
         Ok(Staged { params, bytes: copied as u64, _device: on_device.cloned() })
     }
 
-    /// Makes the model's input at `output` of a staged frame, asynchronously, in the order of the
-    /// stream. Then records `read`, after which the frame is not read any more.
+    /// Converts a staged frame to the model's input at `output`, asynchronously, in stream order. Then records
+    /// `read`, after which the frame is not read anymore.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// `output` must be valid for writes of the input's size, and no work of another stream may access it. `frame`
-    /// must be of [`stage`](Self::stage) of this resampler, whose `planes` were those of the resampler that this was made
-    /// with, which checks their sizes; the staging memory must not be written before `read` has completed.
+    /// `output` must be valid for writes of the input's size, and no work in another stream may access it. `frame`
+    /// must be a result of [`stage`](Self::stage) of this resampler. The planes that were passed to `stage` must
+    /// come from the [`Resampler`] with which `self` was created, because that one has checked their sizes. The
+    /// staging memory must not be written before `read` has completed.
     pub unsafe fn resample(
         &self,
         frame: &Staged,
         output: u64,
         read: &OwnedEvent,
     ) -> Result<(), DriverError> {
-        // SAFETY: the samples are in the staging memory, and the resampler has checked that there are enough. The
-        // caller guarantees the output.
+        // SAFETY: the samples are in the staging memory, and the `Resampler` has checked that there are enough of
+        // them. The caller guarantees the output.
         unsafe { self.launch(ResampleParams { output, ..frame.params }) }?;
         self.gpu.stream.record(read)
     }
 
-    /// Makes the model's input at `output` of a frame in device memory, asynchronously, in the order of the
-    /// stream. Then records `read`, after which the frame is not read any more.
+    /// Converts a frame in device memory to the model's input at `output`, asynchronously, in stream order. Then
+    /// records `read`, after which the frame is not read anymore.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// `output` as for [`resample`](Self::resample); `frame` must exist until `read` has completed.
+    /// `output` must meet the conditions of [`resample`](Self::resample). `frame` must exist until `read` has
+    /// completed.
     pub unsafe fn resample_on_device(
         &self,
         frame: &DeviceFrame<'_>,
@@ -205,8 +209,8 @@ impl GpuResampler {
         for (to, (samples, row_stride)) in params.components.iter_mut().zip(frame.components) {
             (to.samples, to.row_stride) = (samples, row_stride);
         }
-        // SAFETY: `DeviceFrame` has checked that there are enough samples, and its stream waits for its
-        // producer. The caller guarantees that it exists, and the output.
+        // SAFETY: `DeviceFrame` has checked that there are enough samples, and its stream waits for the producer of
+        // the frame. The caller guarantees that the frame exists, and guarantees the output.
         unsafe { self.launch(params) }?;
         self.gpu.stream.record(read)
     }
@@ -216,18 +220,18 @@ impl GpuResampler {
     unsafe fn launch(&self, mut params: ResampleParams) -> Result<(), DriverError> {
         let (grid, block) = (params.grid(), [RESAMPLE_THREADS, 1, 1]);
         let mut arguments = [(&raw mut params).cast::<c_void>()];
-        // SAFETY: the kernel has one parameter of this type. It reads the samples and the constants, which `self`
-        // owns, and writes the output, in the order of the stream.
+        // SAFETY: the kernel has a single parameter of this type. It reads the samples and the constants, which
+        // `self` owns, and writes the output, in stream order.
         unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }
     }
 }
 
-/// Arrays one after the other, each at a multiple of 16 bytes.
+/// Arrays in a single block of memory. Each begins at a multiple of 16 bytes.
 #[derive(Default)]
 struct Constants(Vec<u8>);
 
 impl Constants {
-    /// Adds an array; returns where it begins.
+    /// Appends an array, and returns its offset.
     fn push(&mut self, bytes: &[u8]) -> usize {
         let at = self.0.len();
         self.0.extend_from_slice(bytes);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a video frame to the numbers that a model takes.
+//! Converts a video frame to the numbers that a model takes.
 //!
-//! In: a frame of any raw format. Out: the model's input tensor. The frame is scaled
-//! (bilinear interpolation), its components become red, green and blue, and each value of a channel becomes
-//! a number by a [`Table`]:
+//! In: a frame of any raw format. Out: the model's input tensor. The frame is scaled (bilinear interpolation), its
+//! components are converted to red, green and blue, and each channel value is replaced by a number from a
+//! [`Table`]:
 //!
 //! ```text
 //! value[c] = matrix[c] x interpolated samples + bias[c]
 //! tensor[c][y][x] = table[c][value[c]]
 //! ```
 //!
-//! The processor that runs the model does it: [`cpu`] or [`GpuResampler`]. Both use the same integers for
-//! positions and colors, and the same table, so a model takes the same input on every processor, bit for
-//! bit. On a GPU the frame is all that is read from the host, and a frame in its memory is read there
-//! ([`DeviceFrame`]).
+//! The processor that runs the model does this work: [`cpu`] or [`GpuResampler`]. Both use integer arithmetic with
+//! equal numbers for positions and colors, and equal tables, so a model gets identical input on every processor,
+//! bit for bit. On a GPU, nothing but the frame is read from the host, and a frame in device memory is read in
+//! place ([`DeviceFrame`]).
 //!
-//! GstVideoConverter does the same on the host, in more formats and with better filters. It is used for
-//! formats whose samples are not bytes; docs/measurements.md has the times of both.
+//! GstVideoConverter also does this work, on the host, for more formats and with better filters. It is used for
+//! formats whose samples are not bytes. docs/measurements.md compares the times of both.
 
 mod cpu;
 mod device_frame;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sampling positions of the pixels of a scaled picture, among the samples of a component.
+//! Computes where the pixels of a scaled picture lie among the samples of a component.
 //!
-//! In: a side of the frame and of the scaled picture, and the subsampling of the component. Out: for each
-//! pixel of the side the index of the sample before its center, times 256, plus the fraction of the way to
-//! the next sample. Pixels before the first sample or after the last are at that sample.
+//! In: a side of the frame, the corresponding side of the scaled picture, and the subsampling of the component.
+//! Out: a position per pixel of the side. A position is the index of the sample before the pixel's center plus the
+//! fraction of the way to the next sample, multiplied by 256. A pixel before the first sample or after the last
+//! sample takes the position of this sample.
 
-/// Bits after the point of a position.
+/// The number of fractional bits of a position.
 pub const POSITION_BITS: u32 = 8;
 
-/// The sampling positions of `pixels` pixels that a frame's side of `side` pixels is scaled to, among the
+/// Returns the sampling positions for a frame's side of `side` pixels that is scaled to `pixels` pixels, among the
 /// samples of a component with the subsampling `shift`.
 pub fn positions(side: u32, shift: u32, pixels: u32) -> Vec<u32> {
     let one = 1u64 << POSITION_BITS;
     let samples = u64::from(side.div_ceil(1 << shift));
     let at = |pixel: u32| {
-        // The center of the pixel, in samples: (pixel + 1/2) x side / 2^shift / pixels - 1/2.
+        // The center of the pixel in samples is (pixel + 1/2) x side / 2^shift / pixels - 1/2.
         let center = (2 * u64::from(pixel) + 1) * u64::from(side) * one;
         let position = center / ((2 * u64::from(pixels)) << shift);
         position.saturating_sub(one / 2).min((samples - 1) * one) as u32
@@ -44,9 +45,9 @@ mod tests {
 
     #[test]
     fn subsampled_components_have_their_own_samples() {
-        // 4 pixels have 2 samples of chroma, whose centers are between pixels.
+        // 4 pixels have 2 samples of chroma, whose centers lie between pixels.
         assert_eq!(positions(4, 1, 4), [0, 64, 192, 256]);
-        // 5 pixels have 3.
+        // 5 pixels have 3 samples of chroma.
         assert_eq!(positions(5, 1, 5), [0, 64, 192, 320, 448]);
     }
 

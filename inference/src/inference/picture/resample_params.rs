@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters of the kernels of `kernels/resample.cu`. `kernels/resample.cuh` documents them; a test
-//! compares both.
+//! The parameters of the kernels in `kernels/resample.cu`. `kernels/resample.cuh` documents them, and a test
+//! compares the two.
 
 use super::frame_format::CHANNELS;
 
-/// Threads per block.
+/// The number of threads per block.
 pub const RESAMPLE_THREADS: u32 = 128;
 
-/// `ResampleComponent` of resample.cuh.
+/// `ResampleComponent` in resample.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct ResampleComponent {
@@ -18,7 +18,7 @@ pub struct ResampleComponent {
     pub pixel_stride: u32,
 }
 
-/// `ResampleParams` of resample.cuh.
+/// `ResampleParams` in resample.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct ResampleParams {
@@ -42,7 +42,7 @@ pub struct ResampleParams {
 }
 
 impl ResampleParams {
-    /// The blocks of a launch; each has [`RESAMPLE_THREADS`] threads.
+    /// Returns the number of blocks of a launch; each has [`RESAMPLE_THREADS`] threads.
     pub fn grid(&self) -> [u32; 3] {
         [self.width.div_ceil(RESAMPLE_THREADS), self.height, 1]
     }
@@ -58,7 +58,7 @@ mod tests {
     use crate::inference::picture::positions::POSITION_BITS;
     use crate::kernel_headers;
 
-    /// Compiles Rust's values as assertions in C++.
+    /// Compiles a C++ program that asserts that its values equal Rust's values.
     #[test]
     fn offsets_and_constants_are_those_of_resample_cuh() {
         let mut program = String::from("#include \"resample.cuh\"\n#include <stddef.h>\n");
@@ -72,7 +72,7 @@ mod tests {
                     concat!("offsetof(", stringify!($type), ", ", stringify!($field), ")"),
                     offset_of!($type, $field),
                 );)+
-                // With equal offsets and sizes there is no further field.
+                // If all offsets and the size are equal, C++ has no further field.
                 equal(concat!("sizeof(", stringify!($type), ")"), size_of::<$type>());
                 let $type { $($field: _),+ } = $type::default();
             };

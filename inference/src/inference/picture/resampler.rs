@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is computed once for frames of one format and size: positions, colors, and the region.
+//! The data that is computed once for frames of one format and size: positions, colors, and the region that the
+//! frame covers.
 //!
-//! In: the description of frames, of the model's input, and the letterbox. Out: a [`Resampler`], by which
-//! the CPU ([`super::cpu`]) and the GPU ([`super::gpu`]) make the model's input.
+//! In: the description of the frames and of the model's input, and the letterbox. Out: a [`Resampler`], with which
+//! the CPU ([`super::cpu`]) or the GPU ([`super::gpu`]) makes the model's input.
 
 use gst::glib;
 use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef, VideoInfo};
@@ -11,62 +12,62 @@ use super::frame_format::{CHANNELS, FrameFormat};
 use super::positions::positions;
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
-use gstnmsfilter::frame::{self, Frame, FrameLayout};
+use gstnmsfilter::frame::{self, FrameLayout, MappedFrame};
 use nmsfilter_core::geometry::{Fit, FitRule};
 
-/// The value of letterbox borders in all channels, with which models of the YOLO family are trained.
+/// The value of letterbox borders in all channels. Models of the YOLO family are trained with this value.
 pub const BORDER: u8 = 114;
 
 /// The sampling positions of the region's pixels among the samples of a component.
 #[derive(Clone, Debug, Default)]
 pub struct ComponentPositions {
-    /// Of the region's columns.
+    /// The positions of the region's columns.
     pub columns: Vec<u32>,
-    /// Of the region's rows.
+    /// The positions of the region's rows.
     pub rows: Vec<u32>,
 }
 
-/// How frames of one format and size become the model's input.
+/// Describes how frames of one format and size are converted to the model's input.
 pub struct Resampler {
-    /// The samples of frames, converted if need be.
+    /// The samples of the frames; of the converted frames, if frames are converted first.
     pub format: FrameFormat,
     /// The size of the scaled frame, and its position in the model's input.
     pub fit: Fit,
-    /// For each component.
+    /// The sampling positions for each component.
     pub positions: [ComponentPositions; CHANNELS],
-    /// The planes of frames.
+    /// The planes of the frames.
     pub layout: FrameLayout,
-    /// For formats whose samples are not bytes: converts to RGB of the same size.
+    /// For formats whose samples are not bytes: converts frames to RGB of equal size.
     converter: Option<Converter>,
 }
 
 struct Converter {
     converter: VideoConverter,
-    /// The planes of its pictures.
+    /// The planes of the converted frames.
     layout: FrameLayout,
 }
 
-/// The plane of a component of a frame, in host memory.
+/// The plane that contains a component of a frame in host memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plane<'a> {
-    /// The plane, from its first row to the last sample of its last.
+    /// The bytes of the plane, from the first row to the last sample of the last row.
     pub data: &'a [u8],
-    /// The byte of the component's first sample.
+    /// The offset of the component's first sample, in bytes.
     pub offset: usize,
-    /// Bytes from row to row.
+    /// The distance between two rows, in bytes.
     pub stride: usize,
 }
 
-/// Memory for the samples that [`Resampler::samples`] converts; used again for every frame.
+/// Memory for the samples that [`Resampler::samples`] converts. It is used again for every frame.
 #[derive(Default)]
 pub struct Scratch {
     converted: Option<gst::Buffer>,
-    /// Frames with less memory than GstVideoConverter reads.
+    /// Copies of frames that have less memory than GstVideoConverter reads.
     copy: Vec<u8>,
 }
 
 impl Resampler {
-    /// A resampler of frames described by `frame`, which are fitted into the model's input by `rule`.
+    /// Creates a resampler for frames described by `frame`. They are fitted into the model's input by `rule`.
     ///
     /// # Errors
     /// If GstVideoConverter does not support the frame's format.
@@ -102,14 +103,14 @@ impl Resampler {
     /// Calls `use_planes` with the samples of each component of `frame`.
     ///
     /// # Errors
-    /// If the frame cannot be mapped, or its layout does not fit its memory.
+    /// If the frame cannot be mapped, or if its layout does not fit its memory.
     pub fn samples<R>(
         &self,
         frame: &gst::BufferRef,
         scratch: &mut Scratch,
         use_planes: impl FnOnce(&[Plane<'_>]) -> R,
     ) -> Result<R, InferenceError> {
-        let frame = Frame::readable(frame, &self.layout)?;
+        let frame = MappedFrame::readable(frame, &self.layout)?;
         let Some(Converter { converter, layout }) = &self.converter else {
             return Ok(use_planes(&self.planes(&frame)));
         };
@@ -122,16 +123,16 @@ impl Resampler {
         let mut to = VideoFrameRef::from_buffer_ref_writable(data, layout.info())?;
         frame.convert(&mut scratch.copy, |frame| converter.frame_ref(frame, &mut to));
         drop(to);
-        let made = Frame::readable(converted, layout)?;
+        let made = MappedFrame::readable(converted, layout)?;
         Ok(use_planes(&self.planes(&made)))
     }
 
-    /// Whether frames are converted on the host first.
+    /// Returns whether frames are first converted on the host.
     pub fn converts(&self) -> bool {
         self.converter.is_some()
     }
 
-    fn planes<'a>(&self, frame: &'a Frame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
+    fn planes<'a>(&self, frame: &'a MappedFrame<&gst::BufferRef>) -> [Plane<'a>; CHANNELS] {
         let mut planes = [Plane::default(); CHANNELS];
         for (to, component) in planes.iter_mut().zip(&self.format.components) {
             let frame::Plane { data, stride } = frame.plane(component.plane);

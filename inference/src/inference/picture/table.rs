@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The normalization table.
 //!
-//! In: range, mean and standard deviation of each channel, and the element type. Out: for each channel of
-//! the model 256 elements: `(low + value x (high - low) / 255 - mean) / std`, computed in double precision
-//! and rounded once.
+//! In: range, mean and standard deviation of each channel, and the element type. Out: for each channel of the
+//! model, 256 elements: `(low + value x (high - low) / 255 - mean) / std`, computed in double precision and rounded
+//! once.
 
 use half::f16;
 
 use crate::inference::model::{ChannelOrder, InputSpec, PixelElement};
 
-/// The elements for each value of each channel, in the model's order of channels.
+/// The element for each value of each channel, in the model's order of channels.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Table {
     /// For a picture of 32-bit floating-point numbers.
@@ -21,7 +21,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// The table of `input`.
+    /// Computes the table for `input`.
     pub fn new(input: &InputSpec) -> Self {
         let channels = match (input.channels, input.order) {
             (3, ChannelOrder::Rgb) => &[0, 1, 2][..],
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// The number of channels.
+    /// Returns the number of channels.
     pub fn channels(&self) -> usize {
         match self {
             Self::F32(channels) => channels.len(),
@@ -58,7 +58,7 @@ impl Table {
         }
     }
 
-    /// The elements as bytes, channel after channel.
+    /// Returns the elements as bytes, one channel after the other.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::F32(channels) => bytemuck::cast_slice(channels.as_flattened()),
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn input(element: PixelElement) -> InputSpec {
-        InputSpec::of_size([8, 8], element)
+        InputSpec::with_size([8, 8], element)
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn mean_and_std_apply_after_the_range() {
-        // As for UltraFace: (pixel - 127) / 128.
+        // UltraFace uses (pixel - 127) / 128.
         let input = InputSpec {
             ranges: [[0.0, 255.0]; 3],
             mean: [127.0; 3],

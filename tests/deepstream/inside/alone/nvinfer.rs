@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of nvinfer with its own parsing and suppression, and with `nmsfilter` behind it. Prints a table; nothing
-//! is asserted of times.
+//! Compares the time of nvinfer with its own parsing and suppression to the time of nvinfer
+//! followed by `nmsfilter`. Prints a table; no time is asserted.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,15 +13,15 @@ use crate::recording::{Cameras, Network, Recording};
 use crate::standin::Batch;
 use crate::support::pipeline::run;
 
-/// Batches that are not measured.
+/// Batches before the measurement begins.
 const WARM: usize = 20;
 
-/// Batches that are measured after them.
+/// Returns the number of batches that are measured after the first [`WARM`].
 fn batches(cameras: usize) -> usize {
     if cameras < 16 { 150 } else { 40 }
 }
 
-/// The outputs of a crowd: all candidates have the first of 80 classes.
+/// Returns the outputs of a crowd. All candidates have class 0 of 80.
 fn crowd(model: &TestModel, seed: u64) -> Vec<HostLayer> {
     let mut layers = outputs(model, seed);
     let Elements::F32(all) = &mut layers[0].elements else { unreachable!("the model is not half") };
@@ -35,8 +35,8 @@ fn crowd(model: &TestModel, seed: u64) -> Vec<HostLayer> {
     layers
 }
 
-/// Microseconds of the clock for each batch, and of all threads for each frame; frames for each batch, and objects
-/// for each frame.
+/// Returns wall-clock microseconds per batch, processor microseconds of all threads per frame,
+/// frames per batch, and objects per frame.
 fn measured(
     kit: &Kit,
     recording: &Recording,
@@ -69,7 +69,7 @@ fn measured(
         if seen.batches == WARM {
             seen.first = Some(Times::now(Clock::Process));
         } else if seen.batches > WARM {
-            for frame in Batch::of(info.buffer().unwrap()).expect("a batch").frames() {
+            for frame in Batch::find(info.buffer().unwrap()).expect("a batch").frames() {
                 seen.frames += 1;
                 seen.objects += frame.state().num_obj_meta as usize;
             }
@@ -101,12 +101,12 @@ fn suppression_by_nvinfer_and_by_nmsfilter() {
     let model =
         TestModel { anchors: 8400, classes: 80, objects: Some(110), ..TestModel::default() };
     let frames = (0..8).map(|seed| crowd(&model, seed)).collect();
-    let recording = Recording::of(model, frames);
+    let recording = Recording::from_outputs(model, frames);
     println!(
         "candidates cameras                     | us a batch | CPU us a frame | frames a batch | objects a frame"
     );
     for candidates in [100.0, 700.0, 3000.0] {
-        // The scores are uniform.
+        // Scores are uniformly distributed.
         let threshold = 1.0 - candidates / 8400.0;
         for cameras in [1, 4, 16, 64] {
             let filter = |properties: &str| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time of batches in the element, from device pointers to objects. Prints a table; nothing is asserted of times.
+//! Measures the time of batches in the element, from device pointers to objects. Prints a table; no
+//! time is asserted.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +15,10 @@ use crate::standin::Counts;
 use crate::support::engines;
 use crate::support::pipeline::{intercept, parse, run as run_pipeline};
 
-/// Batches that are measured, after as many that are not.
+/// Batches that are measured. An equal number of batches runs before.
 const BATCHES: usize = 100;
 
-/// Microseconds of the clock and of the thread, for each batch in the element.
+/// Returns wall-clock and thread microseconds for each batch in the element.
 fn measured(scene: &Scene, properties: &str) -> (Vec<f64>, Vec<f64>, gst::Structure) {
     let pipeline = parse(&run::description(2 * BATCHES, run::CAPS, properties));
     let producer = Producer::new(scene, 2);
@@ -72,26 +73,27 @@ fn throughput() {
             frame.meta.pipeline = [1920, 1080];
         }
         (scene.memory, scene.scattered) = (Memory::Device, scattered);
-        // About 700 candidates: the scores are uniform, and one in three boxes is in the border.
+        // There are about 700 candidates: scores are uniformly distributed, and one in three boxes
+        // is in the border.
         let properties = "decoder=yolov8 backend=cuda letterbox=center keep-tensors=false class-agnostic=true \
                           score-threshold=0.874";
         let (mut wall, thread, stats) = measured(&scene, properties);
         wall.sort_by(f64::total_cmp);
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
-        let of = |name: &str| stats.get::<u64>(name).unwrap() as f64;
+        let stat = |name: &str| stats.get::<u64>(name).unwrap() as f64;
         let batches = 2.0 * BATCHES as f64;
         println!(
             "{count:>3}{} {:>10.0} {:>7.0} | {:>14.1} {:>6.1} {:>6.1} | {:>9.1} | {:>8.1} | {:>9.0} {:>6.0} | {:.4}",
             if scattered { " table" } else { "      " },
-            of("candidates") / batches / count as f64,
-            of("survivors") / batches / count as f64,
+            stat("candidates") / batches / count as f64,
+            stat("survivors") / batches / count as f64,
             mean(&wall),
             wall[BATCHES / 2],
             wall[BATCHES * 99 / 100],
             mean(&thread),
-            of("device-time-mean") / 1000.0,
-            of("bytes-uploaded") / batches,
-            of("bytes-downloaded") / batches,
+            stat("device-time-mean") / 1000.0,
+            stat("bytes-uploaded") / batches,
+            stat("bytes-downloaded") / batches,
             mean(&thread) * 50.0 / 1e6,
         );
     }

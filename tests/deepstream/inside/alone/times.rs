@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times of measurements.
+//! Clocks for measurements.
 
 use std::ffi::{c_int, c_long};
 use std::time::{Duration, Instant};
 
-/// Whose time of the processors is read; the numbers of `clock_gettime`.
+/// The processor time to read, as a clock number of `clock_gettime`.
 #[derive(Clone, Copy)]
 pub enum Clock {
-    /// That of all threads of the process.
+    /// Processor time of all threads of the process.
     Process = 2,
-    /// That of the calling thread.
+    /// Processor time of the calling thread.
     Thread = 3,
 }
 
-/// Time by the clock and of the processors.
+/// A point in time: wall clock and processor time.
 #[derive(Clone, Copy)]
 pub struct Times {
     pub wall: Instant,
@@ -31,7 +31,7 @@ impl Times {
             fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
         }
         let mut time = TimeSpec { seconds: 0, nanoseconds: 0 };
-        // SAFETY: the function writes the structure, whose fields are those of a 64-bit Linux.
+        // SAFETY: the function writes `time`, which has the fields of `timespec` on 64-bit Linux.
         assert_eq!(unsafe { clock_gettime(clock as c_int, &mut time) }, 0);
         let cpu = Duration::new(time.seconds as u64, time.nanoseconds as u32);
         Self { wall: Instant::now(), cpu }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The CUDA runtime's names that nvmsgconv mentions, for points of a lidar in device memory. Not called: there
-// are no such points in ds3d/common/hpp/datamap.hpp.
+// Names of the CUDA runtime that nvmsgconv uses for lidar points in device memory. They are never
+// called, because the data maps in ds3d/common/hpp/datamap.hpp have no such points.
 #pragma once
 #include <cstddef>
 #include <cstdlib>

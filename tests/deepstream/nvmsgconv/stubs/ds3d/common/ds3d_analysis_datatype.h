@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// In place of the header of DeepStream's 3D components: their detections. None is made here.
+// Replaces the header of DeepStream's 3D components that declares their detections. The tests make
+// none.
 #pragma once
 
 struct Object2DBbox {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// In place of the header of DeepStream's 3D components: no buffer has a data map, so that the element nvmsgconv
-// refuses streams of 3D data.
+// Replaces the header of DeepStream's 3D components. No buffer has a data map, so the element
+// nvmsgconv refuses streams of 3D data.
 #pragma once
 #include <gst/gst.h>
 

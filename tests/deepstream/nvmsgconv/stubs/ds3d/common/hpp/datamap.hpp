@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// In place of the header of DeepStream's 3D components: their data maps. A map here has no data, so that
-// nvmsgconv's payloads of 3D detections, which the tests do not use, are empty.
+// Replaces the header of DeepStream's 3D components that declares their data maps. A map here has
+// no data, so nvmsgconv's payloads for 3D detections are empty. The tests do not use them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Shape {
 };
 inline size_t ShapeSize(const Shape &) { std::abort(); }
 
-// Never has a frame, because no map has one.
+// Never contains a frame, because no map has one.
 struct FrameGuard {
     struct Frame {
         Shape shape() const { std::abort(); }

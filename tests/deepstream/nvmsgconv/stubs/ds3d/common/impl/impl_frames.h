@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Included by nvmsgconv; what it uses is in ds3d/common/hpp/datamap.hpp here.
+// nvmsgconv includes this header. Everything that it needs is in ds3d/common/hpp/datamap.hpp.
 #pragma once

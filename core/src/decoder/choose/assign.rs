@@ -6,9 +6,9 @@
 
 use arrayvec::ArrayVec;
 
-use super::choose::{Choice, ChoiceError, Reason};
-use super::layout::Activation;
-use super::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
+use super::{Choice, ChoiceError, Reason};
+use crate::decoder::layout::Activation;
+use crate::decoder::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
 use crate::tensor::TensorView;
 
 /// The index of the tensor for each role of a decoder.

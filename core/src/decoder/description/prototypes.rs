@@ -5,13 +5,14 @@
 
 use std::fmt;
 
-use super::Options;
-use super::layout::{Field, Prototypes};
-use super::matrix::{check_batch, check_element_type};
+use super::shape::Pattern;
+use crate::decoder::Options;
+use crate::decoder::layout::{Field, Prototypes};
+use crate::decoder::matrix::{check_batch, check_element_type};
 use crate::tensor::TensorView;
 
 /// The prototypes of a batch.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PrototypeImages {
     pub images: usize,
     pub channels: usize,
@@ -28,8 +29,8 @@ const INPUT_PER_PROTOTYPE: f32 = 4.0;
 const USUAL_CHANNELS: usize = 32;
 
 impl PrototypeImages {
-    /// The prototypes in a tensor `[1,M,H,W]` or `[1,H,W,M]`; `None` if the shape does not fit. `is_possible` has
-    /// whether the other tensor can have as many coefficients.
+    /// The prototypes in a tensor whose shape is one of `shapes`, `M,H,W` or `H,W,M`; `None` if the shape does not fit.
+    /// `is_possible` tells whether the other tensor can have as many coefficients.
     ///
     /// If both orders are possible, the size of the model's input decides, else the number of prototypes: at most 32, of
     /// images with larger sides. A cube has equal readings in both orders, of which the first one is used.
@@ -38,6 +39,7 @@ impl PrototypeImages {
     /// Both readings, if nothing decides.
     pub fn find(
         tensor: &TensorView<'_>,
+        shapes: &[Pattern],
         is_possible: impl Fn(usize) -> bool,
         options: Options,
     ) -> Result<Option<Self>, [Self; 2]> {
@@ -52,17 +54,17 @@ impl PrototypeImages {
         if !is_readable {
             return Ok(None);
         }
-        let first = Self { images, channels: a, height: b, width: c, is_channels_last: false };
-        let last = Self { images, channels: c, height: a, width: b, is_channels_last: true };
+        let reading = |shape: &Pattern| match shape.has_numbers_last() {
+            false => Self { images, channels: a, height: b, width: c, is_channels_last: false },
+            true => Self { images, channels: c, height: a, width: b, is_channels_last: true },
+        };
         // Vectors are no images.
         let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of.channels);
-        match (fits(&first), fits(&last)) {
-            (false, false) => return Ok(None),
-            (true, false) => return Ok(Some(first)),
-            (false, true) => return Ok(Some(last)),
-            (true, true) if a == b && b == c => return Ok(Some(first)),
-            (true, true) => {}
-        }
+        let mut readings = shapes.iter().map(reading).filter(fits);
+        let (first, last) = match (readings.next(), readings.next()) {
+            (Some(first), Some(last)) if a != b || b != c => (first, last),
+            (first, _) => return Ok(first),
+        };
         let is_of_input = |reading: &Self| {
             let sides = [reading.width, reading.height];
             options.model_size == Some(sides.map(|side| side as f32 * INPUT_PER_PROTOTYPE))
@@ -78,14 +80,15 @@ impl PrototypeImages {
         only(&is_of_input).or_else(|| only(&is_usual)).map(Some).ok_or([first, last])
     }
 
-    pub fn prototypes(self) -> Prototypes {
+    /// The prototypes in tensor number `tensor`, whose coefficients are column number `column`.
+    pub fn prototypes(self, tensor: usize, column: usize) -> Prototypes {
         let Self { channels, height, width, is_channels_last, .. } = self;
         let pixels = width.saturating_mul(height);
         let (anchor_stride, component_stride) =
             if is_channels_last { (channels, 1) } else { (1, pixels) };
         let image_stride = pixels.saturating_mul(channels);
-        let field = Field { tensor: 1, offset: 0, image_stride, anchor_stride, component_stride };
-        Prototypes { field, width, height, column: 0 }
+        let field = Field { tensor, offset: 0, image_stride, anchor_stride, component_stride };
+        Prototypes { field, width, height, column }
     }
 }
 

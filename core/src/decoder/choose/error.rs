@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why no decoder was chosen, and what to do.
+
+use crate::decoder::LayoutError;
+use crate::names::{Interface, Name};
+
+/// Why no decoder was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// The decoder was determined by id or set, but the tensors do not fit it.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// No tensor fits.
+    #[error("{}", self.text(Interface::Element))]
+    NoFit {
+        /// The decoders that were considered.
+        wanted: String,
+        /// The tensors, as displayed.
+        tensors: String,
+    },
+    /// Each tensor is one row of numbers.
+    #[error(
+        "the buffer's tensors ({tensors}) have one row of numbers each, as a classifier's output has, and no boxes; \
+         choose a model that detects objects"
+    )]
+    NoBoxes {
+        /// The tensors, as displayed.
+        tensors: String,
+    },
+    /// The tensors fit several decoders, or one whose shapes other model families have too.
+    #[error("{}", self.text(Interface::Element))]
+    Ambiguous {
+        /// The tensors, as displayed.
+        tensors: String,
+        /// The decoders, with numbers of classes.
+        readings: String,
+        /// The decoders that also fit if the size of the model's input is known.
+        with_model_size: Vec<&'static str>,
+        /// What selects one of them.
+        advice: Advice,
+    },
+    /// A tensor has an id of a decoder with several roles, and there is no tensor for another role.
+    #[error("{}", self.text(Interface::Element))]
+    Incomplete {
+        /// The tensor with the id.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The ids of the missing role.
+        missing: String,
+        /// The tensors, as displayed.
+        tensors: String,
+    },
+    /// Two tensors have ids of the same role.
+    #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
+    Duplicate {
+        /// The id.
+        id: String,
+    },
+}
+
+/// What to do where tensors can be read in several ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Advice {
+    /// One decoder fits several tensors: give the tensor with the detections an id.
+    SetId,
+    /// Several decoders fit: set one.
+    SetDecoder {
+        /// The numbers of classes and of labels that are known (0 if they are not), if `yolov8` is one of the decoders.
+        yolov8: Option<[usize; 2]>,
+        /// Whether `yolox` is one of the decoders.
+        yolox: bool,
+    },
+}
+
+impl Advice {
+    fn text(self, interface: Interface) -> String {
+        let Self::SetDecoder { yolov8, yolox } = self else {
+            return "give the tensor that holds the detections an id that the decoder knows"
+                .to_owned();
+        };
+        let num_classes = interface.name(Name::NumClasses);
+        let mut advice = format!("set {} to the right one", interface.name(Name::DecoderChoice));
+        if let Some([classes, labels]) = yolov8 {
+            advice += &match (classes, labels) {
+                (0, 0) => {
+                    format!(", and for yolov8 {num_classes} to the model's number of classes")
+                }
+                (0, labels) => {
+                    format!(", and for yolov8 {num_classes} (there are {labels} labels)")
+                }
+                (number, _) => format!(", and for yolov8 correct {num_classes}, which is {number}"),
+            };
+            advice += "; outputs of pose, segmentation and oriented-box models have rows beyond 4+C: \
+                       yolov8-pose, yolov8-seg, yolov8-obb";
+        }
+        if yolox {
+            advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \
+                       --decode_in_inference), yolov5-raw and yolox-raw for others";
+        }
+        advice
+    }
+}
+
+impl ChoiceError {
+    /// The text with the names that `interface` has for settings.
+    pub fn text(&self, interface: Interface) -> String {
+        let carries = match interface {
+            Interface::Element => "the buffer carries",
+            Interface::Rust | Interface::C => "the tensors are",
+            Interface::Python => "outputs has",
+        };
+        match self {
+            Self::Layout(error) => error.text(interface),
+            Self::NoFit { wanted, tensors } => {
+                format!("no tensor fits {wanted}; {carries} {tensors}")
+            }
+            Self::Ambiguous { tensors, readings, with_model_size, advice } => {
+                let mut readings = readings.clone();
+                if !with_model_size.is_empty() {
+                    let separator = if readings.is_empty() { "" } else { " or " };
+                    let names = with_model_size.join(", ");
+                    let model_size = interface.name(Name::ModelSize);
+                    readings += &format!("{separator}one of {names} (with {model_size})");
+                }
+                let (all, advice) = (interface.name(Name::Tensors), advice.text(interface));
+                format!("{all} ({tensors}) can be read as {readings}; {advice}")
+            }
+            Self::Incomplete { tensor, decoder, missing, tensors } => {
+                let ids = match interface {
+                    Interface::Python => "pass a dictionary with these names",
+                    _ => "set the ids",
+                };
+                let choice = interface.name(Name::DecoderChoice);
+                format!(
+                    "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
+                     {missing}; {carries} {tensors}: {ids}, or {choice}"
+                )
+            }
+            // Others name no setting.
+            error => error.to_string(),
+        }
+    }
+}

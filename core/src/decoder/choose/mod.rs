@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The choice of a decoder.
+//!
+//! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
+//! [`Choice`], or an error with what to set.
+//!
+//! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
+//!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`
+//!    does not select `boxes`.
+//! 2. *By decoder*, if `decoder` is set and the ids are unknown, in this order: the tensors with names that outputs of
+//!    this decoder usually have, with or without [`ONNX_PREFIX`](assign::ONNX_PREFIX); the only assignment of tensors to roles that fits
+//!    that decoder; the tensors at the positions that outputs of this decoder have. Several assignments are an error.
+//! 3. *By shape.* If `decoder` is `auto` and the ids are unknown, a decoder is chosen only if no
+//!    other model family has such an output ([`Form::is_unambiguous`]): a YOLOv8 output as
+//!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
+//!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
+//!    Everything else that some decoder could read is an error that lists the
+//!    decoders. Tensors of one row each are named as a classifier's, and two tensors of which one has boxes and the
+//!    other has scores of another number are named as these. Therefore:
+//!    - `[1,N,4]` alone is not read as `windows`;
+//!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
+//!      of YOLO-NAS, offsets of SSD and RetinaFace, and the outputs of UltraFace have these shapes;
+//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the outputs of both before their decode step have the same
+//!      shape and another formula;
+//!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
+//!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have that
+//!      shape;
+//!    - `[1,K,N]` with `K` other than `4+C` is not read: pose, segmentation and oriented-box models
+//!      add rows with another meaning;
+//!    - tensors for each stride are not read: decoders differ in half a cell.
+//!
+//! A decoder can have several [forms](Form), of which the first that fits is used.
+//!
+//! The known number of classes is [`Options::num_classes`], or the number of labels if that is 0. In all three
+//! ways, tensors with another number of classes than `num_classes` are an error; another number of labels is
+//! not.
+
+mod assign;
+mod error;
+mod misread;
+mod refusal;
+
+use std::fmt;
+
+pub use self::assign::ONNX_PREFIX;
+use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
+pub use self::error::{Advice, ChoiceError};
+pub use self::misread::{contradicting_id, may_be_end_to_end};
+use self::refusal::{ambiguous, incomplete, list, no_fit, several_readings};
+use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
+use crate::tensor::TensorView;
+
+/// A decoder and its layout of the buffer's tensors.
+#[derive(Clone)]
+pub struct Choice {
+    /// The decoder.
+    pub decoder: &'static dyn Decoder,
+    /// The layout. [`Field::tensor`](super::Field::tensor) is an index of the tensors passed to [`choose`].
+    pub layout: Layout,
+    /// How the decoder was chosen.
+    pub reason: Reason,
+}
+
+/// How a decoder was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The tensors have ids of this decoder.
+    Id,
+    /// The decoder was set, and the tensors have names that its outputs usually have.
+    Name,
+    /// The ids are unknown; the shapes fit this decoder, which either was set or is the only possible one. If it was
+    /// set, the positions of the tensors count, too.
+    Shape,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Id => "by tensor id",
+            Self::Name => "by the names of tensors",
+            Self::Shape => "by tensor shape",
+        })
+    }
+}
+/// Chooses the decoder for `tensors`: `wanted`, or if that is `None`, the one whose ids the tensors
+/// have, or else the only one that the shapes allow (see the documentation of this module).
+///
+/// # Errors
+/// If no decoder fits, if several fit, if the chosen decoder does not support a shape or an element
+/// type, or if the number of classes is not [`Options::num_classes`].
+pub fn choose(
+    tensors: &[TensorView<'_>],
+    wanted: Option<&'static dyn Decoder>,
+    options: Options,
+) -> Result<Choice, ChoiceError> {
+    match &wanted {
+        Some(decoder) => {
+            if let Some(choice) = by_id(tensors, *decoder, options)? {
+                return Ok(choice);
+            }
+            by_decoder(tensors, *decoder, options)
+        }
+        None => {
+            for &decoder in decoders() {
+                if let Some(choice) = by_id(tensors, decoder, options)? {
+                    return Ok(choice);
+                }
+            }
+            by_shape(tensors, options)
+        }
+    }
+}
+
+/// Chooses the first form of `decoder` for all of whose roles there is a tensor with a known id.
+fn by_id(
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
+    options: Options,
+) -> Result<Option<Choice>, ChoiceError> {
+    let mut other_shape = None;
+    for &form in decoder.forms() {
+        let Some(assignment) = assignment_by_id(tensors, form)? else { continue };
+        match layout(tensors, decoder, form, &assignment, options) {
+            Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
+            // Another form can have the same ids.
+            Err(error @ LayoutError::Shape { .. }) => {
+                other_shape.get_or_insert(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    other_shape.map_or(Ok(None), |error| Err(error.into()))
+}
+/// Chooses tensors for the roles of `decoder`, whose ids they do not have.
+fn by_decoder(
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
+    options: Options,
+) -> Result<Choice, ChoiceError> {
+    let mut misnamed = None;
+    for &form in decoder.forms() {
+        let Some(assignment) = assignment_by_name(tensors, form) else { continue };
+        match layout(tensors, decoder, form, &assignment, options) {
+            Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
+            // Names such as `output` are those of many models.
+            Err(error @ LayoutError::Shape { .. }) => {
+                misnamed.get_or_insert(error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let all: Vec<usize> = (0..tensors.len()).collect();
+    let mut errors = Vec::new();
+    for &form in decoder.forms() {
+        let mut readings = Readings::default();
+        readings.add(tensors, (decoder, form), &all, options);
+        // Such tensors are those of this form. One of them must not be read as another form.
+        let is_of_form = |error: &&LayoutError| {
+            use LayoutError::{Anchors, Images, ModelSize};
+            matches!(error, Anchors { .. } | Images { .. } | ModelSize { .. })
+        };
+        if let Some(error) = readings.errors.iter().find(is_of_form)
+            && readings.fits.is_empty()
+        {
+            return Err(error.clone().into());
+        }
+        errors.append(&mut readings.errors);
+        match readings.fits.len() {
+            1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),
+            0 if !readings.is_incomplete => {}
+            fits => {
+                let by_index = decoder.forms().iter().find_map(|form| {
+                    let assignment = assignment_by_index(tensors, *form)?;
+                    layout(tensors, decoder, *form, &assignment, options).ok()
+                });
+                return match by_index {
+                    Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
+                    None => Err(several_readings(tensors, decoder, fits)),
+                };
+            }
+        }
+    }
+    Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), errors), ChoiceError::from))
+}
+
+/// Chooses the only unambiguous decoder for the tensors with unknown ids.
+fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, ChoiceError> {
+    let unknown: Vec<usize> = (0..tensors.len()).filter(|&i| !is_known(tensors[i].id)).collect();
+    // The error lists readings with any number of classes.
+    let any_number =
+        Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
+    let mut readings = Readings::default();
+    for &decoder in decoders() {
+        for &form in decoder.forms() {
+            readings.add(tensors, (decoder, form), &unknown, any_number);
+        }
+    }
+    let Readings { mut fits, errors, .. } = readings;
+    let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
+        [_] if fit.decoder.is_alone() => unknown.len() == 1,
+        [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
+        _ => true,
+    };
+    fits.retain(can_be_right);
+
+    let pair = fits.iter().any(|(_, form)| form.roles().len() > 1);
+    let mut unambiguous: Vec<&Choice> = fits
+        .iter()
+        .filter(|(fit, form)| !pair && form.is_unambiguous(&fit.layout, options.known_classes()))
+        .map(|(fit, _)| fit)
+        .collect();
+    match unambiguous.len() {
+        1 => return Ok(unambiguous.remove(0).clone()),
+        0 => {}
+        count => return Err(several_readings(tensors, unambiguous[0].decoder, count)),
+    }
+    if let Some(incomplete) = incomplete(tensors) {
+        return Err(incomplete);
+    }
+    let is_row = |index: &usize| is_single_row(&tensors[*index]);
+    if !unknown.is_empty() && unknown.iter().all(is_row) {
+        return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
+    }
+    // One of two tensors has boxes.
+    let lengths = errors.iter().find(|error| matches!(error, LayoutError::Lengths { .. }));
+    match lengths.filter(|_| unknown.len() == 2 && !pair) {
+        Some(error) => Err(error.clone().into()),
+        None if fits.is_empty() => Err(no_fit(tensors, None, errors)),
+        None => Err(ambiguous(tensors, &fits, &errors, options)),
+    }
+}
+
+/// A box, a score, a class and an angle are fewer numbers.
+const MIN_CLASSIFIER: usize = 8;
+
+/// Whether the tensor has one row of many numbers: a box for each class would be another row.
+fn is_single_row(tensor: &TensorView<'_>) -> bool {
+    let count = tensor.shape.elements();
+    count >= Some(MIN_CLASSIFIER) && tensor.shape.iter().any(|&side| Some(side) == count)
+}
+
+/// Whether the id is an id of the decoder.
+fn has_id(decoder: &dyn Decoder, id: &str) -> bool {
+    decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.ids.contains(&id))
+}
+
+/// Whether the id is an id of any decoder.
+pub fn is_known(id: &str) -> bool {
+    decoders().iter().any(|decoder| has_id(*decoder, id))
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How tensors fit the shapes of a description.
+//!
+//! In: the shapes of tensors, of which there is one for each section and level. Out: where the anchors and numbers of each
+//! are, or the error of the first that does not fit.
+
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+
+use super::open::{Ambiguity, KnownModel, divide};
+use super::prototypes::PrototypeImages;
+use super::shape::{Known, OpenNumber, Pattern, Placed};
+use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
+use crate::decoder::layout::{LayoutError, MAX_GROUPS};
+use crate::decoder::matrix::{check_element_type, wrong_batch};
+use crate::decoder::{MAX_INPUTS, Options};
+use crate::tensor::{ElementType, TensorView};
+
+/// What the shapes of tensors determine.
+pub(super) struct Fitted {
+    pub images: usize,
+    pub classes: Option<usize>,
+    pub placed: ArrayVec<Placed, MAX_INPUTS>,
+    /// What else the shapes leave open, in the only tensor that does.
+    pub open: Option<OpenNumber>,
+    pub prototypes: Option<PrototypeImages>,
+}
+
+/// The number of anchors that a tensor determined.
+struct Found<'t, 'v> {
+    tensor: &'t TensorView<'v>,
+    anchors: usize,
+}
+
+impl Description<'static> {
+    /// Checks the first tensors of those that [`layout`](Self::layout) takes.
+    ///
+    /// # Errors
+    /// If a shape or an element type does not fit.
+    pub(in crate::decoder) fn check(
+        &self,
+        tensors: &[&TensorView<'_>],
+        expects: &str,
+        options: Options,
+    ) -> Result<(), LayoutError> {
+        self.fit(tensors, expects, options).map(|_| ())
+    }
+
+    /// How the first tensors fit their shapes.
+    ///
+    /// # Errors
+    /// If a shape or an element type does not fit.
+    pub(super) fn fit(
+        &self,
+        tensors: &[&TensorView<'_>],
+        expects: &str,
+        options: Options,
+    ) -> Result<Fitted, LayoutError> {
+        let known = options.known_classes().filter(|_| self.has_open_number());
+        match self.fit_with(tensors, known, expects, options) {
+            Err(LayoutError::Shape { .. }) if known.is_some() => {}
+            result => return result,
+        }
+        let fitted = self.fit_with(tensors, None, expects, options)?;
+        match fitted.classes {
+            // Another number of labels is no error.
+            Some(classes) if options.num_classes > 0 => Err(LayoutError::NumClasses {
+                tensor: tensors[self.input(self.score.scores, 0)].to_string(),
+                decoder: self.name,
+                classes,
+                expected: options.num_classes,
+            }),
+            _ => Ok(fitted),
+        }
+    }
+
+    /// How the first tensors fit their shapes if the number of classes is `known`, or any.
+    fn fit_with(
+        &self,
+        tensors: &[&TensorView<'_>],
+        known_classes: Option<usize>,
+        expects: &str,
+        options: Options,
+    ) -> Result<Fitted, LayoutError> {
+        let grids = self.grids(options);
+        let total = grids.as_ref().map(|grids| {
+            grids.iter().fold(0, |sum: usize, level| sum.saturating_add(level.anchors))
+        });
+        let mut fitted = Fitted {
+            images: 0,
+            classes: None,
+            placed: ArrayVec::new(),
+            open: None,
+            prototypes: None,
+        };
+        let prototypes = self.prototypes().and_then(|section| {
+            let tensor = tensors.get(self.first_input(section))?;
+            Some((*tensor, self.tensors[section].shapes.as_slice()))
+        });
+        // The tensor that determined the number of images, and those that determined the number of anchors of each
+        // level, or of all.
+        let mut first: Option<&TensorView<'_>> = None;
+        let mut found: [Option<Found<'_, '_>>; MAX_GROUPS] = [const { None }; MAX_GROUPS];
+        for (&(section, level), &tensor) in self.sources().iter().zip(tensors) {
+            let rule = &self.tensors[section];
+            if self.prototypes() == Some(section) {
+                // Their shape is read with that of the coefficients.
+                fitted.placed.push(Placed::default());
+                continue;
+            }
+            self.check_element(section, tensor)?;
+            let grid = grids.as_ref().map(|grids| grids[level]);
+            let is_level = rule.per_level || self.anchors.levels.groups() == 1;
+            let expected = match grid {
+                Some(grid) if is_level => Some(grid.anchors),
+                Some(_) => total,
+                None => found[level].as_ref().map(|found| found.anchors),
+            };
+            let known = Known {
+                anchors: expected,
+                per_cell: Some(self.anchors.per_cell[level]),
+                cells: grid.map(|grid| [grid.rows, grid.columns]),
+                classes: fitted.classes,
+            };
+            let images = first.map(|_| fitted.images);
+            let model = KnownModel { classes: known_classes, prototypes, options };
+            let (images, placed) = match fit(tensor, rule, known, images, model) {
+                Ok(fit) => fit,
+                Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {
+                    let tensor = prototypes.map_or(tensor, |(tensor, _)| tensor);
+                    return Err(LayoutError::Prototypes {
+                        tensor: tensor.to_string(),
+                        decoder: self.name,
+                        readings: format!("{first} or {last}"),
+                        has_num_classes: has_classes,
+                    });
+                }
+                Err(Misfit::Batch(batch)) => {
+                    return Err(wrong_batch(tensor, batch));
+                }
+                Err(Misfit::Images(score_images)) => {
+                    return Err(LayoutError::Images {
+                        boxes: first.unwrap_or(tensor).to_string(),
+                        box_images: fitted.images,
+                        scores: tensor.to_string(),
+                        score_images,
+                    });
+                }
+                Err(Misfit::Anchors(anchors)) => {
+                    let levels = if is_level { level..level + 1 } else { 0..MAX_GROUPS };
+                    let grid =
+                        self.grid_error(tensor, [anchors, expected.unwrap_or(0)], levels, options);
+                    let other = found[level].as_ref().map(|first| LayoutError::Anchors {
+                        first: first.tensor.to_string(),
+                        first_anchors: first.anchors,
+                        second: tensor.to_string(),
+                        second_anchors: anchors,
+                    });
+                    return Err(grid
+                        .or(other)
+                        .unwrap_or_else(|| self.shape_error(tensor, expects)));
+                }
+                Err(Misfit::Shape) => return Err(self.shape_error(tensor, expects)),
+            };
+            if rule.shapes.iter().all(Pattern::has_anchors) && found[level].is_none() {
+                found[level] = Some(Found { tensor, anchors: placed.anchors });
+            }
+            fitted.classes = fitted.classes.or(placed.classes);
+            fitted.open = fitted.open.or(placed.open);
+            fitted.prototypes = fitted.prototypes.or(placed.prototypes);
+            fitted.images = images;
+            first = first.or(Some(tensor));
+            fitted.placed.push(placed);
+        }
+        Ok(fitted)
+    }
+
+    /// The error of a tensor that does not have the number of anchors of these levels' grids; `None` without strides.
+    fn grid_error(
+        &self,
+        tensor: &TensorView<'_>,
+        [found, expected]: [usize; 2],
+        levels: Range<usize>,
+        options: Options,
+    ) -> Option<LayoutError> {
+        let (Levels::Strides(strides), Some([width, height])) =
+            (&self.anchors.levels, options.model_size)
+        else {
+            return None;
+        };
+        let strides: Vec<String> =
+            strides.iter().take(levels.end).skip(levels.start).map(u32::to_string).collect();
+        Some(LayoutError::Grid {
+            tensor: tensor.to_string(),
+            decoder: self.name,
+            found,
+            expected,
+            strides: strides.join(", "),
+            model: format!("{width}x{height}"),
+        })
+    }
+
+    /// Checks the element type of the tensor of a section: classes and counts can be integers.
+    fn check_element(&self, section: usize, tensor: &TensorView<'_>) -> Result<(), LayoutError> {
+        let is_of = |field: &FieldRule| field.tensor == section;
+        let numbers = [
+            Some(self.boxes.field),
+            self.boxes.angle,
+            Some(self.score.scores),
+            self.score.objectness,
+            self.anchors.priors,
+        ];
+        let has_numbers = numbers.iter().flatten().any(is_of)
+            || self.columns.iter().any(|column| is_of(&column.field));
+        let is_integer = matches!(
+            tensor.element,
+            ElementType::I8 | ElementType::U8 | ElementType::I32 | ElementType::I64
+        );
+        if has_numbers || !is_integer { check_element_type(tensor) } else { Ok(()) }
+    }
+}
+
+/// Why a tensor does not fit.
+enum Misfit {
+    /// Prototypes that can be read in two ways.
+    Prototypes(Ambiguity),
+    /// A batch dimension other than 1.
+    Batch(usize),
+    /// Another number of images.
+    Images(usize),
+    /// Another number of anchors.
+    Anchors(usize),
+    /// Another shape.
+    Shape,
+}
+
+/// The number of images, and where an image's numbers are.
+fn fit(
+    tensor: &TensorView<'_>,
+    rule: &TensorRule<'_>,
+    known: Known,
+    images: Option<usize>,
+    model: KnownModel<'_>,
+) -> Result<(usize, Placed), Misfit> {
+    if let (FewerAnchors::KnownClasses, Some(classes)) =
+        (rule.fewer_anchors, model.options.known_classes())
+    {
+        let known = Known { classes: Some(classes), ..known };
+        let fit = first_fit(tensor, rule, (known, images, true), model);
+        if fit.is_ok() {
+            return fit;
+        }
+    }
+    let can_be_fewer = rule.fewer_anchors == FewerAnchors::Yes;
+    first_fit(tensor, rule, (known, images, can_be_fewer), model)
+}
+
+/// The number of images, and where an image's numbers are, by the first of the shapes that fits.
+fn first_fit(
+    tensor: &TensorView<'_>,
+    rule: &TensorRule<'_>,
+    (known, images, can_be_fewer): (Known, Option<usize>, bool),
+    model: KnownModel<'_>,
+) -> Result<(usize, Placed), Misfit> {
+    let dimensions: &[usize] = &tensor.shape;
+    let mut misfit = Misfit::Shape;
+    for shape in &rule.shapes {
+        // With a dimension more than the shape has, the first one is the batch; if that does not fit, there is none.
+        let batch = match dimensions.split_first() {
+            Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
+            _ => None,
+        };
+        let is_exact = |dimensions: &[usize]| dimensions.len() == shape.len();
+        for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
+            let is_batch = count == 1 || (model.options.batch && count > 0);
+            if rule.is_exact && !(is_batch && is_exact(dimensions)) {
+                // Where no dimension can be skipped, the first one is the batch whatever the others are.
+                if is_exact(dimensions) {
+                    misfit = Misfit::Batch(count);
+                }
+                continue;
+            }
+            let placed = shape.fit(dimensions, known).filter(|placed| {
+                can_be_fewer || placed.anchors >= placed.numbers || placed.anchors == 0
+            });
+            let Some(placed) = placed else {
+                let any = Known { anchors: None, cells: None, ..known };
+                match shape.fit(dimensions, any) {
+                    Some(placed) if is_batch => misfit = Misfit::Anchors(placed.anchors),
+                    _ => {}
+                }
+                continue;
+            };
+            let divided = divide(placed, shape, model).map_err(Misfit::Prototypes)?;
+            let Some(placed) = divided else { continue };
+            match images {
+                _ if !is_batch => misfit = Misfit::Batch(count),
+                Some(images) if images != count => misfit = Misfit::Images(count),
+                _ => return Ok((count, placed)),
+            }
+        }
+    }
+    Err(misfit)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The section `anchors`.
+//!
+//! In: the lines of the section, and the tensors. Out: the grids, and the anchors of a cell.
+
+use std::cmp::Ordering;
+
+use arrayvec::ArrayVec;
+
+use super::super::sections::{Entry, Keys, Parsed};
+use super::super::shape::{CellOrder, Count};
+use super::super::{AnchorRule, DescriptionError, Levels};
+use super::fields::Fields;
+use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
+
+/// The greatest stride, and the greatest number of cells in a row.
+const MAX_STRIDE: u32 = 65_535;
+
+/// The grids of the section.
+pub(super) fn levels(keys: &mut Keys<'_>) -> Parsed<Levels> {
+    let strides = keys.whole_numbers("strides", 1..=MAX_STRIDE)?;
+    let cells = keys.whole_numbers("cells", 1..=MAX_STRIDE)?;
+    for (entry, numbers) in strides.iter().chain(&cells) {
+        if !numbers.is_sorted() && !numbers.iter().rev().is_sorted() {
+            return Err(entry.error("numbers in ascending or descending order, as the levels"));
+        }
+    }
+    match (strides, cells) {
+        (None, None) => Ok(Levels::None),
+        (Some((_, strides)), None) => Ok(Levels::Strides(strides)),
+        (None, Some((_, cells))) => Ok(Levels::Cells(cells)),
+        (Some(_), Some((entry, _))) => Err(entry.error("strides or cells, not both")),
+    }
+}
+
+/// The section without the grids, which are `levels`.
+pub(super) fn read(
+    mut keys: Keys<'_>,
+    levels: Levels,
+    fields: &mut Fields<'_, '_>,
+) -> Parsed<AnchorRule> {
+    let keys = &mut keys;
+    let groups = levels.groups();
+    let has_grid = levels != Levels::None;
+    // Each of these keys is about cells of a grid.
+    let of_cells = ["rounding", "offset", "per-cell", "order", "sizes"];
+    let entry = keys.entries.iter().find(|entry| !has_grid && of_cells.contains(&entry.key));
+    if let Some(entry) = entry {
+        return Err(entry.error("strides or cells in the same section"));
+    }
+    let rounds_up = keys.word("rounding", false, &[("down", false), ("up", true)])?;
+    let offset = match keys.take("offset") {
+        None => 0.0,
+        Some(entry) => {
+            let number = entry.value.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+            number.ok_or_else(|| entry.error("a number from 0 to 1"))?
+        }
+    };
+    let per_cell = keys.whole_numbers::<MAX_GROUPS>("per-cell", 1..=256)?;
+    let sizes =
+        keys.take("sizes").map(|entry| sizes(entry, &levels)).transpose()?.unwrap_or_default();
+    let per_cell: ArrayVec<usize, MAX_GROUPS> = match per_cell {
+        Some((entry, _)) if !sizes.is_empty() => {
+            return Err(entry.error("per-cell or sizes, not both"));
+        }
+        Some((entry, numbers)) => match numbers.as_slice() {
+            [number] => (0..groups).map(|_| *number as usize).collect(),
+            numbers if numbers.len() == groups => {
+                numbers.iter().map(|number| *number as usize).collect()
+            }
+            _ => return Err(entry.error(&format!("one number, or {groups}, one for each level"))),
+        },
+        None if sizes.is_empty() => (0..groups).map(|_| 1).collect(),
+        None => sizes.iter().map(ArrayVec::len).collect(),
+    };
+    let order = keys.peek("order");
+    let mut by_cell = keys.word("order", true, &[("cell", true), ("anchor", false)])?;
+    for shape in fields.tensors.iter().flat_map(|tensor| &tensor.shapes) {
+        let Some(of_shape) = shape.cell_order() else { continue };
+        if !shape.has_per_cell() {
+            if per_cell.iter().any(|&number| number != 1) {
+                let reason = format!("shape {shape}: expected A for several anchors of a cell");
+                return Err(DescriptionError::new(keys.line, reason));
+            }
+            continue;
+        }
+        let of_shape = of_shape == CellOrder::CellFirst;
+        if let (Some(entry), true) = (order, of_shape != by_cell) {
+            return Err(entry.error("the order of the tensors' shapes"));
+        }
+        by_cell = of_shape;
+    }
+    let priors = fields.anchor_field(keys, "priors", |_| Count::constant(4))?;
+    let count = fields.field(keys, "count", |_| Count::constant(1))?;
+    if count.is_some_and(|count| fields.tensors[count.tensor].per_level) {
+        return Err(DescriptionError::new(
+            keys.line,
+            "count: expected one tensor, not one for each level",
+        ));
+    }
+    keys.finish(&[
+        "strides", "cells", "rounding", "offset", "per-cell", "order", "sizes", "priors", "count",
+    ])?;
+    Ok(AnchorRule { levels, rounds_up, offset, per_cell, by_cell, sizes, priors, count })
+}
+
+/// The sizes of a cell's anchors.
+type Sizes = ArrayVec<[f32; 2], MAX_SIZES>;
+
+/// The sizes of the anchors of each level.
+fn sizes(entry: Entry<'_>, of: &Levels) -> Parsed<ArrayVec<Sizes, MAX_GROUPS>> {
+    let groups = of.groups();
+    let error = || {
+        entry.error(&format!(
+            "1 to {MAX_SIZES} sizes such as 10x13 for each of {groups} levels, separated by commas"
+        ))
+    };
+    let side = |text: &str| text.parse().ok().filter(|side: &f32| side.is_normal() && *side > 0.0);
+    let mut levels = ArrayVec::new();
+    for level in entry.value.split(',') {
+        let mut sizes = ArrayVec::new();
+        for word in level.split_whitespace() {
+            let (width, height) = word.split_once('x').unwrap_or((word, word));
+            let size = side(width).zip(side(height)).ok_or_else(error)?;
+            sizes.try_push([size.0, size.1]).map_err(|_| error())?;
+        }
+        if sizes.is_empty() {
+            return Err(error());
+        }
+        levels.try_push(sizes).map_err(|_| error())?;
+    }
+    if levels.len() != groups {
+        return Err(error());
+    }
+    if is_reversed(of, &levels) {
+        return Err(entry.error("larger sizes for levels with larger cells"));
+    }
+    Ok(levels)
+}
+
+/// Whether the anchors of the first level are smaller than those of the last, although its cells are larger, or the
+/// other way round.
+fn is_reversed(levels: &Levels, sizes: &[Sizes]) -> bool {
+    let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return false };
+    let area = |sizes: &Sizes| {
+        let sum: f32 = sizes.iter().map(|[width, height]| width * height).sum();
+        sum / sizes.len() as f32
+    };
+    let cells = match levels {
+        Levels::None => None,
+        Levels::Strides(strides) => strides.last().partial_cmp(&strides.first()),
+        Levels::Cells(cells) => cells.first().partial_cmp(&cells.last()),
+    };
+    let order = area(last).partial_cmp(&area(first));
+    matches!(
+        (cells, order),
+        (Some(Ordering::Less), Some(Ordering::Greater))
+            | (Some(Ordering::Greater), Some(Ordering::Less))
+    )
+}

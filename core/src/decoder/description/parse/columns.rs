@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sections `column`.
+//!
+//! In: the lines of the sections, and the tensors. Out: the numbers that survivors carry along.
+
+use super::super::error::Quoted;
+use super::super::sections::{Entry, Keys, Parsed};
+use super::super::shape::{Count, Open, Pattern};
+use super::super::{ColumnNumbers, ColumnRule, DescriptionError, PointCount, PointUnit};
+use super::fields::Fields;
+use crate::decoder::layout::{MAX_COLUMN_COMPONENTS, MAX_COLUMNS};
+
+/// All sections. `has_reference` tells whether anchors have a point and a size.
+pub(super) fn read<'a>(
+    sections: Vec<Keys<'a>>,
+    fields: &mut Fields<'_, '_>,
+    has_reference: bool,
+) -> Parsed<Vec<ColumnRule<'a>>> {
+    let mut columns: Vec<ColumnRule<'a>> = Vec::new();
+    for mut keys in sections {
+        let column = column(&mut keys, fields, has_reference)?;
+        let is_mask = |column: &ColumnRule<'_>| column.prototypes().is_some();
+        if is_mask(&column) && columns.iter().any(is_mask) {
+            let text = "a second column with count = M; expected one";
+            return Err(DescriptionError::new(keys.line, text));
+        }
+        columns.push(column);
+        keys.finish(&["numbers", "count", "kind", "relative", "unit", "prototypes"])?;
+        let components: usize = columns.iter().map(|column| column.numbers.fixed()).sum();
+        if columns.len() > MAX_COLUMNS || components > MAX_COLUMN_COMPONENTS {
+            let text = format!(
+                "expected at most {MAX_COLUMNS} columns with {MAX_COLUMN_COMPONENTS} numbers together"
+            );
+            return Err(DescriptionError::new(keys.line, text));
+        }
+    }
+    Ok(columns)
+}
+
+impl ColumnNumbers {
+    /// How many numbers there are, as far as the text has it.
+    fn fixed(self) -> usize {
+        match self {
+            Self::Plain(components) => components,
+            Self::Points { count: PointCount::Fixed { components, .. }, .. } => components,
+            Self::Points { count: PointCount::Open, .. } | Self::Coefficients { .. } => 0,
+        }
+    }
+}
+
+fn column<'a>(
+    keys: &mut Keys<'a>,
+    fields: &mut Fields<'_, '_>,
+    has_reference: bool,
+) -> Parsed<ColumnRule<'a>> {
+    let count = count(keys)?;
+    let field = fields.anchor_field(keys, "numbers", |_| count)?;
+    let field = field.ok_or_else(|| keys.missing("numbers"))?;
+    let numbers = match count.open {
+        Some(Open::Coefficients) => coefficients(keys, fields)?,
+        Some(Open::Keypoints(_)) | None => points(keys, count, has_reference)?,
+    };
+    Ok(ColumnRule { name: keys.name, field, numbers })
+}
+
+/// The value of `count`: a number, `K` or `M`.
+fn count(keys: &mut Keys<'_>) -> Parsed<Count> {
+    let open = match keys.peek("count").map(|entry| entry.value) {
+        Some("K") => Open::Keypoints(0),
+        Some("M") => Open::Coefficients,
+        _ => {
+            let count = keys.whole_number("count", 1..=MAX_COLUMN_COMPONENTS as u32)?;
+            let count = count.ok_or_else(|| keys.missing("count"))?;
+            return Ok(Count::constant(count as usize));
+        }
+    };
+    keys.take("count");
+    Ok(Count { open: Some(open), ..Count::default() })
+}
+
+/// The coefficients of masks, whose prototypes are another tensor.
+fn coefficients(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ColumnNumbers> {
+    let entry = keys.required("prototypes")?;
+    let index = fields.tensors.iter().position(|tensor| tensor.name == entry.value);
+    let has_images = |index: &usize| {
+        let shapes = &fields.tensors[*index].shapes;
+        let has_two = |shapes: &[Pattern]| shapes.len() <= 2 && shapes.first() != shapes.get(1);
+        shapes.iter().all(Pattern::is_images) && has_two(shapes)
+    };
+    let prototypes = index.filter(has_images).ok_or_else(|| {
+        entry.error("the name of a section [tensor NAME] with the shape M,H,W or H,W,M, or both")
+    })?;
+    fields.used[prototypes] = true;
+    Ok(ColumnNumbers::Coefficients { prototypes })
+}
+
+/// Points, or numbers without a meaning of their own.
+fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<ColumnNumbers> {
+    let kind_entry = keys.peek("kind");
+    let words = [("numbers", 0), ("points", 2), ("points-with-visibility", 3)];
+    let of_point = keys.word("kind", 0, &words)?;
+    let relative_entry = keys.take("relative");
+    let unit_entry = keys.peek("unit");
+    let units = [
+        ("pixels", PointUnit::Pixels),
+        ("normalized", PointUnit::Normalized),
+        ("boxes", PointUnit::Boxes),
+    ];
+    let unit = keys.word("unit", PointUnit::Pixels, &units)?;
+    let count = match (count.open, of_point) {
+        (None, 0) => {
+            return match relative_entry.or(unit_entry) {
+                Some(entry) => Err(entry.error("kind = points in the same section")),
+                None => Ok(ColumnNumbers::Plain(count.constant)),
+            };
+        }
+        (None, of_point) => PointCount::Fixed { components: count.constant, of_point },
+        (Some(_), 2) => PointCount::Open,
+        (Some(_), _) => {
+            let text =
+                format!("section [column {}]: count = K needs kind = points", Quoted(keys.name));
+            return Err(DescriptionError::new(keys.line, text));
+        }
+    };
+    if let PointCount::Fixed { components, of_point } = count
+        && let Some(entry) = kind_entry.filter(|_| !components.is_multiple_of(of_point))
+    {
+        return Err(entry.error(&format!("a count that is a multiple of {of_point}")));
+    }
+    let relative = relative_entry.map(|entry| factor(entry, has_reference)).transpose()?;
+    if let Some(entry) = unit_entry.filter(|_| relative.is_some()) {
+        return Err(entry.error("relative points without it: they have the unit of the boxes"));
+    }
+    let unit = if relative.is_some() { PointUnit::Boxes } else { unit };
+    Ok(ColumnNumbers::Points { count, relative, unit })
+}
+
+/// The factor of coordinates relative to the anchor.
+fn factor(entry: Entry<'_>, has_reference: bool) -> Parsed<f32> {
+    match entry.value.parse().ok().filter(|number: &f32| number.is_normal()) {
+        Some(_) if !has_reference => Err(entry.error("strides, cells or priors in [anchors]")),
+        Some(factor) => Ok(factor),
+        None => Err(entry.error("a number other than 0")),
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The section `score`.
+
+use super::super::ScoreFields;
+use super::super::sections::{Keys, Parsed};
+use super::super::shape::{Count, Pattern};
+use super::fields::Fields;
+use crate::decoder::layout::{Activation, Combination};
+
+/// The section.
+pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields> {
+    let keys = &mut keys;
+    let combination = keys.word(
+        "combine",
+        Combination::Product,
+        &[("product", Combination::Product), ("square-root", Combination::SquareRoot)],
+    )?;
+    let activations = [Activation::None, Activation::Sigmoid, Activation::Softmax]
+        .map(|activation| (activation.name(), activation));
+    let activation = keys.word("activation", Activation::None, &activations)?;
+    let background = keys.is_yes("background")?;
+    let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
+    let class_entry = keys.peek("class");
+    let class = fields.anchor_field(keys, "class", |_| Count::constant(1))?;
+    if let (Some(entry), true) = (class_entry, background) {
+        return Err(entry.error("no background where the class has a field"));
+    }
+    let scores_entry = keys.peek("scores");
+    let scores = fields.anchor_field(keys, "scores", |tensor| {
+        let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
+        // `C` includes the background.
+        match has_classes && class.is_none() {
+            true => Count { has_classes: true, ..Count::default() },
+            false => Count::constant(1 + usize::from(background)),
+        }
+    })?;
+    let scores = scores.ok_or_else(|| keys.missing("scores"))?;
+    let shapes = &fields.tensors[scores.tensor].shapes;
+    let has_classes = |shape: &Pattern| shape.numbers().has_classes;
+    if let (Some(entry), false) =
+        (scores_entry, shapes.iter().all(|shape| has_classes(shape) == has_classes(&shapes[0])))
+    {
+        return Err(entry.error("C in every shape of the tensor, or in none"));
+    }
+    let objectness = fields.anchor_field(keys, "objectness", |_| Count::constant(1))?;
+    keys.finish(&[
+        "scores",
+        "class",
+        "objectness",
+        "combine",
+        "activation",
+        "background",
+        "first-class",
+    ])?;
+    Ok(ScoreFields { scores, class, objectness, combination, activation, background, first_class })
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The groups of tensors that GStreamer's inference elements have in their caps, as far as decoders read them.
+//!
+//! In: the list of decoders. Out: the id of each group, and the ids and dimensions of its tensors.
+//!
+//! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has the id of its tensor;
+//! others have the ids of GStreamer's decoders.
+
+use super::{Decoder, Form, Role, decoders};
+
+/// The groups of a decoder's tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// No inference element has such a group.
+    None,
+    /// Each id of a form with one tensor is a group's id, too.
+    EachId,
+    /// The tensors of the last form, each with its first id, are the group with this id.
+    Named(&'static str),
+}
+
+/// A group of tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorGroup {
+    /// The id.
+    pub id: &'static str,
+    /// Its tensors.
+    pub tensors: Vec<GroupTensor>,
+}
+
+/// A tensor of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupTensor {
+    /// The id.
+    pub id: &'static str,
+    /// The dimensions; `None` for any number, also one that is not known before the first frame.
+    pub dims: Vec<Option<usize>>,
+}
+
+/// The groups of all decoders.
+pub fn tensor_groups() -> Vec<TensorGroup> {
+    decoders().iter().flat_map(|decoder| groups(*decoder)).collect()
+}
+
+fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
+    match decoder.groups() {
+        Groups::None => Vec::new(),
+        Groups::EachId => decoder.forms().iter().flat_map(|form| single_groups(*form)).collect(),
+        Groups::Named(id) => {
+            let last = decoder.forms().last().expect("a decoder has a form");
+            let tensor = |role: &Role| {
+                let id = role.ids.first().expect("a tensor of a group has an id");
+                // The first dimension is that of the images.
+                let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
+                GroupTensor { id, dims }
+            };
+            vec![TensorGroup { id, tensors: last.roles().iter().map(tensor).collect() }]
+        }
+    }
+}
+
+/// The groups of a form with one tensor. Dimensions are any, so that a tensor of another shape is an error of the decoder,
+/// which says what it expects.
+fn single_groups(form: &dyn Form) -> Vec<TensorGroup> {
+    let [role] = form.roles() else { return Vec::new() };
+    let group = |id: &&'static str| {
+        let dims = vec![None; 1 + role.dims.len()];
+        TensorGroup { id, tensors: vec![GroupTensor { id, dims }] }
+    };
+    role.ids.iter().map(group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The groups with the dimensions of their tensors; `N` is any number.
+    const EXPECTED: [&str; 22] = [
+        "ssd-mobilenet-v1-variant-1-out: ssd-mobilenet-v1-variant-1-out-boxes N,N,4 \
+         ssd-mobilenet-v1-variant-1-out-classes N,N ssd-mobilenet-v1-variant-1-out-scores N,N \
+         generic-variant-1-out-count N",
+        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out: \
+         ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores N,N,2 \
+         ssd-mobilenet-v1-variant-1-out-boxes N,N,4",
+        "yolo-26-end2end-out-normalized: yolo-26-end2end-out-normalized N,N,N",
+        "yolo-26-end2end-out: yolo-26-end2end-out N,N,N",
+        "yolo-26-obb-end2end-out-normalized: yolo-26-obb-end2end-out-normalized N,N,N",
+        "yolo-26-obb-end2end-out: yolo-26-obb-end2end-out N,N,N",
+        "yolo-26-pose-end2end-out-normalized: yolo-26-pose-end2end-out-normalized N,N,N",
+        "yolo-26-pose-end2end-out: yolo-26-pose-end2end-out N,N,N",
+        "yolo-26-segmentation-end2end-out: yolo-26-segmentation-end2end-out-detections N,N,N \
+         yolo-26-segmentation-end2end-out-protos N,N,N,N",
+        "yolo-v5-out-normalized: yolo-v5-out-normalized N,N,N",
+        "yolo-v5-out: yolo-v5-out N,N,N",
+        "yolo-v5-raw-out: yolo-v5-raw-out N,N,N",
+        "yolo-v5-segmentation-out: yolo-v5-segmentation-out-detections N,N,N \
+         yolo-v5-segmentation-out-protos N,N,N,N",
+        "yolo-v8-obb-out-normalized: yolo-v8-obb-out-normalized N,N,N",
+        "yolo-v8-obb-out: yolo-v8-obb-out N,N,N",
+        "yolo-v8-out-normalized: yolo-v8-out-normalized N,N,N",
+        "yolo-v8-out: yolo-v8-out N,N,N",
+        "yolo-v8-pose-out-normalized: yolo-v8-pose-out-normalized N,N,N",
+        "yolo-v8-pose-out: yolo-v8-pose-out N,N,N",
+        "yolo-v8-segmentation-out: yolo-v8-segmentation-out-detections N,N,N \
+         yolo-v8-segmentation-out-protos N,N,N,N",
+        "yolox-out: yolox-out N,N,N",
+        "yolox-raw-out: yolox-raw-out N,N,N",
+    ];
+
+    #[test]
+    fn inference_elements_have_these_groups() {
+        let dim = |dim: &Option<usize>| dim.map_or("N".to_owned(), |dim| dim.to_string());
+        let tensor = |GroupTensor { id, dims }: &GroupTensor| {
+            format!("{id} {}", dims.iter().map(dim).collect::<Vec<_>>().join(","))
+        };
+        let group = |TensorGroup { id, tensors }: &TensorGroup| {
+            format!("{id}: {}", tensors.iter().map(tensor).collect::<Vec<_>>().join(" "))
+        };
+        let mut found: Vec<String> = tensor_groups().iter().map(group).collect();
+        found.sort_unstable();
+        assert_eq!(found, EXPECTED);
+    }
+}
