@@ -4,10 +4,10 @@
 # common GPUs: kernels/check.sh
 #
 # Prints registers, spilled bytes and shared memory of each kernel for each GPU. Fails where the PTX
-# is not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then
-# runs the kernels on the host under AddressSanitizer. Needs cargo, clang-19 (build.sh), g++ and
-# Python 3 with venv; NVIDIA's assemblers come from the Python package index into the folder
-# NMSFILTER_CUDA_TOOLS.
+# is not what build.sh builds, where a kernel spills, or where an assembler reports an error. Then runs
+# the CUDA engine's tests with a stub driver that runs the kernels on the host under AddressSanitizer
+# (emulate/libcuda.cpp). Needs cargo, GStreamer, clang-19 (build.sh), g++ and Python 3 with venv; NVIDIA's
+# assemblers come from the Python package index into the folder NMSFILTER_CUDA_TOOLS.
 set -eu
 cd "$(dirname "$0")"
 tools=${NMSFILTER_CUDA_TOOLS:-../target/cuda-tools}
@@ -34,12 +34,17 @@ fetch 13 nvidia-cuda-nvcc==13.5.37
 python3 check.py "$tools" ptx
 
 echo "the emulated kernels under AddressSanitizer:"
-g++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
-    -Wall -Wextra -Wno-unknown-pragmas -Werror emulate/check.cpp -o "$work/check"
-# In another folder than the builds with optimization.
-built=${CARGO_TARGET_DIR:-../target}/scenes
-CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --quiet --locked --package nmsfilter-core --example scenes --target-dir "$built"
-"$built/debug/examples/scenes" "$work/small" 1 150
-"$work/check" "$work/small"
-"$built/debug/examples/scenes" "$work/large" 1000 2 6000
-"$work/check" "$work/large"
+CXXFLAGS='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all' emulate/libcuda.sh "$work/emulated"
+program=$(cd .. && cargo test --quiet --locked --no-run --package nmsfilter-tests --test cuda \
+    --message-format json-render-diagnostics |
+    sed -n 's/.*"name":"cuda".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+# With one multiprocessor a warp has many candidates, with five several warps have few.
+for multiprocessors in 1 5; do
+    # GLib never frees type names and quarks. The runtime must be loaded before all libraries.
+    (cd ../tests && LD_PRELOAD=$(g++ -print-file-name=libasan.so) LD_LIBRARY_PATH=$work/emulated \
+        ASAN_OPTIONS=detect_leaks=0 NMSFILTER_EMULATED_CUDA=$work/emulated NMSFILTER_EMULATED_DEVICES=2 \
+        NMSFILTER_EMULATED_MULTIPROCESSORS=$multiprocessors NMSFILTER_TEST_BACKEND=cuda \
+        NMSFILTER_TEST_FEWER=20 NMSFILTER_TEST_SCENES=60 \
+        "$program" --include-ignored tensors_in_ each_image random_ sorted_scenes columns_of_thousands \
+        the_cpu_and_the_gpu kernels_run_again)
+done

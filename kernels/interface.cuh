@@ -7,15 +7,16 @@
 // (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for
 // each image, all other kernels for each group:
 //
-//   kernel                   blocks per image, or per group                   parameters
-//   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
-//                                                                             stride
-//   or decode_multi_<B>_<S>  decode_multi_blocks(anchors, classes)            the same
-//   map, map_batch           map_blocks(multiprocessors, capacity, groups)    workspace, stride
-//   reduce, reduce_batch     reduce_blocks(multiprocessors, capacity, groups) workspace, stride
+//   kernel                   blocks per image, or per group              parameters
+//   decode_<B>_<S>           with a thread per anchor and lane           params, workspace, stride
+//   or decode_multi_<B>_<S>  with a thread per pair of anchor and class  the same
+//   map, map_batch           any number                                  workspace, stride
+//   reduce, reduce_batch     any number                                  workspace, stride
 //   (groups with many candidates: below)
-//   publish, publish_batch   1                                                workspace, stride,
-//                                                                             results, detections
+//   publish, publish_batch   1                                           workspace, stride, results,
+//                                                                        detections
+//
+// core/src/engine/cuda/interface.rs chooses the numbers of blocks, and computes the sizes of memory.
 //
 // map, reduce and publish are for a single group, and ignore `stride`. map_batch, reduce_batch and
 // publish_batch are for any number of groups, and somewhat slower with one: they compute the
@@ -26,14 +27,10 @@
 // the candidates and do not compare all pairs (sort.cuh, chunk.cuh). map and reduce do nothing for such
 // a group, and these do nothing for others. With a capacity above the limit they are launched between
 // reduce and publish, for single groups and batches alike; chunk_filter, chunk_map and chunk_reduce in
-// turn for each chunk from 0 to before chunk_count(capacity, first_chunk):
+// turn for each chunk from 0 to chunk_of(capacity - 1, first_chunk), with any number of blocks:
 //
-//   sort_count      sort_blocks(multiprocessors, capacity, groups)        workspace, stride
-//   sort_scatter    the same                                              the same
-//   sort_rank       sort_rank_blocks(multiprocessors, capacity, groups)   the same
-//   chunk_filter    chunk_blocks(multiprocessors, capacity, groups)       workspace, stride, chunk
-//   chunk_map       the same                                              the same
-//   chunk_reduce    reduce_blocks(multiprocessors, capacity, groups)      the same
+//   sort_count, sort_scatter, sort_rank     workspace, stride
+//   chunk_filter, chunk_map, chunk_reduce   workspace, stride, chunk
 //
 // `chunk` is a uint32_t. For oriented boxes the limit is the greatest uint32_t.
 //
@@ -60,8 +57,8 @@
 // grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
 // kernel before.
 //
-// The workspace is device memory, aligned to 256 bytes: group i has workspace_bytes(capacity,
-// is_oriented, sort_limit) bytes at i * stride. The stride is a multiple of 256, and not less than that.
+// The workspace is device memory, aligned to 256 bytes: group i has the memory of workspace.cuh at
+// i * stride. The stride is a multiple of 256.
 // KernelParams::capacity is the number of candidates that each group has memory for. A group may
 // have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
 // and no survivors, and the host runs the images again with a greater capacity. The first
@@ -72,8 +69,7 @@
 // initcheck.)
 //
 // Results are device memory or mapped host memory: results[i] is the header of group i, and its
-// survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. results_bytes and
-// detections_offset are the sizes for a host that keeps both in one block of memory. A header's
+// survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. A header's
 // `sequence` is stored last, after all other results of its group are visible to the host: a host
 // that reads KernelParams::sequence there can read the group's results.
 //
@@ -100,9 +96,6 @@
 // about CHUNK_GROWTH times as many candidates in all.
 #define CHUNK_GROWTH 8
 #define MAX_CHUNKS 8
-// The defaults of KernelParams::sort_limit, above which sorting takes less time, and first_chunk.
-#define SORT_LIMIT 16384u
-#define FIRST_CHUNK 32768u
 
 // The greatest length of a box's side, in pixels (core/src/engine/mod.rs).
 #define MAX_BOX_SIDE 1.0e9f
@@ -158,7 +151,7 @@ struct KernelParams {
     uint32_t images;
     uint32_t anchors; // of each image
     uint32_t classes;
-    uint32_t lanes_per_anchor; // 1 or 8: lanes_per_anchor()
+    uint32_t lanes_per_anchor; // threads that share an anchor's classes: 1 or 8
     uint32_t box_format;
     uint32_t method;
     uint32_t overlap;
@@ -222,49 +215,6 @@ static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 296 &&
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "core/src/engine/cuda/interface.rs");
 
-// Threads that share an anchor's classes. More threads have more loads in flight, which a small
-// launch needs. One thread per anchor has less overhead; it is used for few classes, and for a
-// batch whose anchors fill a GPU, where the scores of consecutive anchors are contiguous (else
-// loads would not coalesce).
-NMSFILTER_HOST_DEVICE constexpr uint32_t lanes_per_anchor(uint32_t classes, uint64_t anchor_stride,
-                                                          uint32_t anchors, uint32_t images) {
-    return classes < 8 || (images > 1 && anchor_stride == 1 && uint64_t(anchors) * images >= 131072)
-               ? 1
-               : 8;
-}
-
-NMSFILTER_HOST_DEVICE constexpr uint32_t decode_blocks(uint32_t anchors, uint32_t lanes) {
-    return anchors == 0
-               ? 1
-               : uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
-}
-
-// A thread per pair of anchor and class.
-NMSFILTER_HOST_DEVICE constexpr uint32_t decode_multi_blocks(uint32_t anchors, uint32_t classes) {
-    return decode_blocks(anchors, classes);
-}
-
-// A group's share of `blocks`, between 1 and `wanted`.
-NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_group(uint32_t blocks, uint32_t wanted,
-                                                          uint32_t groups) {
-    const uint32_t share = groups == 0 ? blocks : blocks / groups;
-    const uint32_t limited = wanted < share ? wanted : share;
-    return limited == 0 ? 1 : limited;
-}
-
-// All groups together: a block per multiprocessor, so that each loads all candidates once.
-NMSFILTER_HOST_DEVICE constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                    uint32_t groups) {
-    return blocks_per_group(multiprocessors, capacity, groups);
-}
-
-// A warp per candidate, but no more blocks than are resident at a time.
-NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                       uint32_t groups) {
-    const uint32_t warps = REDUCE_THREADS / 32;
-    return blocks_per_group(2 * multiprocessors, (capacity + warps - 1) / warps, groups);
-}
-
 // A group's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
 // the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
@@ -288,16 +238,6 @@ NMSFILTER_HOST_DEVICE constexpr uint64_t leaf_capacity(uint32_t capacity) {
 NMSFILTER_HOST_DEVICE constexpr uint64_t sort_state_offset(uint32_t capacity) {
     return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
 }
-NMSFILTER_HOST_DEVICE constexpr uint64_t sort_bytes(uint32_t capacity) {
-    const uint64_t arrays =
-        padded(capacity) * SORT_BYTES_PER_CANDIDATE + leaf_capacity(capacity) * LEAF_BYTES;
-    return SORT_STATE_BYTES + (arrays + 255) / 256 * 256;
-}
-NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity, bool is_oriented,
-                                                         uint32_t sort_limit) {
-    return sort_state_offset(capacity) + (is_oriented ? padded(capacity) * RECTANGLE_BYTES : 0) +
-           (capacity > sort_limit ? sort_bytes(capacity) : 0);
-}
 
 // The chunk of the candidate of this rank, about.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_of(uint32_t rank, uint32_t first_chunk) {
@@ -306,35 +246,4 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_of(uint32_t rank, uint32_t first_
         chunk++;
     }
     return chunk;
-}
-
-NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_count(uint32_t capacity, uint32_t first_chunk) {
-    return capacity == 0 ? 1 : chunk_of(capacity - 1, first_chunk) + 1;
-}
-
-// A thread per candidate, but no more blocks than are resident at a time.
-NMSFILTER_HOST_DEVICE constexpr uint32_t sort_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                     uint32_t groups) {
-    return blocks_per_group(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, groups);
-}
-
-// A thread per two candidates and per two positions.
-NMSFILTER_HOST_DEVICE constexpr uint32_t sort_rank_blocks(uint32_t multiprocessors,
-                                                          uint32_t capacity, uint32_t groups) {
-    return blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups);
-}
-
-// A block per leaf, but no more than are resident at a time.
-NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_blocks(uint32_t multiprocessors, uint32_t capacity,
-                                                      uint32_t groups) {
-    return blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, groups);
-}
-
-// Headers of all groups, then detections.
-NMSFILTER_HOST_DEVICE constexpr uint64_t detections_offset(uint32_t groups) {
-    return uint64_t(groups) * sizeof(ResultHeader);
-}
-NMSFILTER_HOST_DEVICE constexpr uint64_t results_bytes(uint32_t capacity, uint32_t groups) {
-    return detections_offset(groups) +
-           (uint64_t(groups) * capacity * sizeof(Detection) + 15) / 16 * 16;
 }

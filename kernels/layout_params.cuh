@@ -3,12 +3,15 @@
 // of its tensors. core/src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
 // offset and constant.
 //
-//   kernel                                  blocks (interface.cuh)  parameters
-//   decode_layout, decode_layout_multi      layout_blocks(layout)   params, workspace, stride, layout
-//   decode_oriented, decode_oriented_multi  layout_blocks(layout)   the same
-//   map_oriented, reduce_oriented           as map and reduce       workspace, stride
-//   publish_columns, publish_columns_batch  1                       workspace, stride, results,
-//                                                                   detections, columns, rows
+//   kernel                                  blocks               parameters
+//   decode_layout, decode_layout_multi      those of all groups  params, workspace, stride, layout
+//   decode_oriented, decode_oriented_multi  those of all groups  the same
+//   map_oriented, reduce_oriented           any number           workspace, stride
+//   publish_columns, publish_columns_batch  1                    workspace, stride, results,
+//                                                                detections, columns, rows
+//
+// A group of the layout has a thread per anchor and lane, in blocks from LayoutGroup::first_block on, of which a block
+// has anchors of one group.
 //
 // `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *. All
 // other parameters, threads and memory are those of interface.cuh. decode_layout takes the place of
@@ -18,7 +21,8 @@
 //
 // The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
 // reduce_batch where groups have angles. They are for any number of groups of images, and need a
-// workspace with rectangles (workspace_bytes). The box format is CENTER, and KernelParams::pixel_offset is not read.
+// workspace with rectangles (workspace.cuh). The box format is CENTER, and KernelParams::pixel_offset is
+// not read.
 //
 // publish_columns takes the place of publish where survivors carry columns along: row i of a group
 // of images belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
@@ -136,24 +140,3 @@ static_assert(sizeof(LayoutField) == 56 && sizeof(LayoutGroup) == 432 &&
               "core/src/engine/cuda/layout_params.rs");
 static_assert(sizeof(KernelParams) + 16 + sizeof(LayoutParams) <= 4096,
               "the parameters of a kernel before CUDA 12.1");
-
-// The blocks of a group's anchors.
-NMSFILTER_HOST_DEVICE constexpr uint32_t group_blocks(uint32_t anchors, uint32_t lanes) {
-    return uint32_t((uint64_t(anchors) * lanes + DECODE_THREADS - 1) / DECODE_THREADS);
-}
-
-// The blocks of all groups, of which a block has anchors of one.
-NMSFILTER_HOST_DEVICE constexpr uint32_t layout_blocks(const LayoutParams &layout) {
-    uint32_t blocks = 0;
-    for (uint32_t i = 0; i < layout.group_count; i++) {
-        blocks += group_blocks(layout.groups[i].anchors, layout.groups[i].lanes);
-    }
-    return blocks == 0 ? 1 : blocks;
-}
-
-// Floats behind the detections (interface.cuh), for a host that keeps all results in one block of
-// memory.
-NMSFILTER_HOST_DEVICE constexpr uint64_t columns_bytes(uint32_t capacity, uint32_t groups,
-                                                       uint32_t components) {
-    return uint64_t(groups) * capacity * components * sizeof(float);
-}

@@ -2,8 +2,8 @@
 // The parameters of the kernels for masks. core/src/engine/cuda/mask_params.rs has the same in Rust; its
 // test compares every offset and constant.
 //
-//   kernel              blocks per group                     parameters
-//   masks, frame_masks  mask_blocks(multiprocessors, groups) workspace, stride, masks, words
+//   kernel              blocks per group  parameters
+//   masks, frame_masks  any number        workspace, stride, masks, words
 //
 // `masks` is a MaskParams, by value, and `words` a uint32_t *; the others are those of
 // interface.cuh. Blocks have MASK_THREADS threads. The kernel is launched between reduce and
@@ -48,8 +48,3 @@ struct MaskParams {
 
 static_assert(sizeof(MaskPlaceParams) == 64 && sizeof(MaskParams) == 632,
               "core/src/engine/cuda/mask_params.rs");
-
-// All groups together: a block per multiprocessor.
-NMSFILTER_HOST_DEVICE constexpr uint32_t mask_blocks(uint32_t multiprocessors, uint32_t groups) {
-    return blocks_per_group(multiprocessors, multiprocessors, groups);
-}

@@ -102,7 +102,7 @@ struct StoredRectangle {
     float4 place; // x, y, half_width, half_height
     float4 shape; // cos, sin, area, 0
 };
-static_assert(sizeof(StoredRectangle) == RECTANGLE_BYTES, "workspace_bytes, interface.cuh");
+static_assert(sizeof(StoredRectangle) == RECTANGLE_BYTES, "interface.cuh");
 
 // The candidates that outrank a candidate and conflict with it. `count` may exceed the capacity of
 // `slots`: reduce then compares the candidate with all that outrank it.
@@ -239,7 +239,7 @@ struct Workspace {
         leaf_suppressors = leaf_candidates + leaves;
     }
 };
-static_assert(Workspace::END == BYTES_PER_CANDIDATE, "workspace_bytes, interface.cuh");
+static_assert(Workspace::END == BYTES_PER_CANDIDATE, "interface.cuh");
 static_assert(sizeof(BucketPlaces) + 2 * sizeof(SortEntry) + sizeof(uint64_t) <= sizeof(ConflictList),
               "the memory of the conflicts has the arrays of the sort");
 static_assert(LEAF_CANDIDATES == WARP, "a lane has a candidate of a leaf");

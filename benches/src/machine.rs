@@ -4,7 +4,6 @@
 use std::fs::read_to_string;
 
 use gstnmsfilter::output::HAS_ANALYTICS;
-use nmsfilter_core::device::Driver;
 
 use crate::engines::Engines;
 
@@ -19,7 +18,7 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
     let os = os.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     let cores = std::thread::available_parallelism().map_or(0, |count| count.get());
     let gpu = match (engines.cuda(), &engines.cuda_error) {
-        (Some(cuda), _) => format!("{cuda}, driver for CUDA {}", driver_version()),
+        (Some(cuda), _) => cuda.to_string(),
         (None, Some(error)) => format!("none: {error}"),
         (None, None) => "none".to_owned(),
     };
@@ -44,16 +43,4 @@ fn instruction_set() -> &'static str {
         return "AVX2";
     }
     std::env::consts::ARCH
-}
-
-fn driver_version() -> String {
-    let mut version = 0;
-    let Ok(driver) = Driver::get() else {
-        return "unknown".to_owned();
-    };
-    // SAFETY: `version` is valid for writes of an `i32` during the call.
-    match unsafe { driver.cuDriverGetVersion(&mut version) } {
-        Ok(()) => format!("{}.{}", version / 1000, version % 1000 / 10),
-        Err(error) => error.to_string(),
-    }
 }

@@ -118,10 +118,8 @@ pub fn check_size<T: SizedStruct>(size: usize, argument: &str) -> Result<(), Fai
     if (T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
         return Ok(());
     }
-    let (limit, than) = match size < T::FIRST_SIZE {
-        true => (T::FIRST_SIZE, "least"),
-        false => (MAX_SIZE, "most"),
-    };
+    let (limit, than) =
+        if size < T::FIRST_SIZE { (T::FIRST_SIZE, "least") } else { (MAX_SIZE, "most") };
     Err(Failure::argument(format!(
         "{argument}: expected a size of at {than} {limit}, got {size}; set it to sizeof({})",
         T::NAME
@@ -147,14 +145,15 @@ pub unsafe fn read_bytes<T: SizedStruct>(
         from.copy_to_nonoverlapping(value.as_mut_ptr().cast::<u8>(), known);
         (value.assume_init(), std::slice::from_raw_parts(from.add(known), size - known))
     };
-    match rest.iter().all(|&byte| byte == 0) {
-        true => Ok(value),
-        false => Err(Failure::argument(format!(
+    if rest.iter().all(|&byte| byte == 0) {
+        Ok(value)
+    } else {
+        Err(Failure::argument(format!(
             "{argument}: the structure {} has {size} bytes, of which this library knows {}; leave newer fields 0, or \
              install a newer library",
             T::NAME,
             size_of::<T>()
-        ))),
+        )))
     }
 }
 
@@ -174,9 +173,10 @@ pub unsafe fn write<T: Copy>(to: *mut T, size: usize, value: &T) {
 /// # Errors
 /// If the pointer is NULL.
 pub fn check_pointer<T: ?Sized>(pointer: *const T, argument: &str) -> Result<(), Failure> {
-    match pointer.is_null() {
-        false => Ok(()),
-        true => Err(Failure::argument(format!("{argument}: expected a pointer, got NULL"))),
+    if pointer.is_null() {
+        Err(Failure::argument(format!("{argument}: expected a pointer, got NULL")))
+    } else {
+        Ok(())
     }
 }
 

@@ -210,10 +210,8 @@ pub unsafe extern "C" fn nmsfilter_run(
     unsafe {
         Filter::run(filter, |filter| {
             filter.results.clear();
-            let size = match result.is_null() {
-                true => None,
-                false => Some(border::size_at(result, "result")?),
-            };
+            let size =
+                if result.is_null() { None } else { Some(border::size_at(result, "result")?) };
             let tensors = Tensors::read(tensors, tensor_count)?;
             let outcome = filter.nms.run_detailed(&tensors.views())?;
             let found = filter.results.set(&outcome);

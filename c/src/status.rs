@@ -180,10 +180,7 @@ mod tests {
         let mut example = Example::default();
         // SAFETY: the handle is valid.
         let mut run = |fail: bool| unsafe {
-            Example::run(&mut example, |_| match fail {
-                true => panic!("a defect"),
-                false => Ok(()),
-            })
+            Example::run(&mut example, |_| if fail { panic!("a defect") } else { Ok(()) })
         };
         assert_eq!(run(false), Status::Ok);
         assert_eq!(run(true), Status::Internal);

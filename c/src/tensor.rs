@@ -293,10 +293,13 @@ unsafe fn memory<'a>(
     let ready = unsafe {
         match tensor.ready {
             it if it == Ready::Now as u32 => cuda::Ready::Now,
-            it if it == Ready::AfterEvent as u32 => match tensor.ready_after.is_null() {
-                false => cuda::Ready::After(Event::from_raw(tensor.ready_after)),
-                true => return Err(error("ready_after", "a CUevent", &"NULL")),
-            },
+            it if it == Ready::AfterEvent as u32 => {
+                if tensor.ready_after.is_null() {
+                    return Err(error("ready_after", "a CUevent", &"NULL"));
+                } else {
+                    cuda::Ready::After(Event::from_raw(tensor.ready_after))
+                }
+            }
             it if it == Ready::AfterStream as u32 => {
                 cuda::Ready::AfterStream(ForeignStream::from_raw(tensor.ready_after))
             }

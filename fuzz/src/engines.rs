@@ -400,9 +400,10 @@ fn place(bytes: &mut Bytes<'_>) -> ImagePlace {
             Bounds { left, top, right, bottom }
         }
     };
-    let model_size = match bytes.one_in(4) {
-        true => [bytes.f32(), bytes.f32()],
-        false => bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]]),
+    let model_size = if bytes.one_in(4) {
+        [bytes.f32(), bytes.f32()]
+    } else {
+        bytes.pick(&[[1.0, 1.0], [640.0, 480.0], [2.0, 1.0 / 3.0]])
     };
     ImagePlace { visible, ..ImagePlace::in_model(model_size) }
 }
@@ -439,9 +440,10 @@ fn any_places(bytes: &mut Bytes<'_>, place: ImagePlace, images: usize) -> Vec<Im
 /// A model's input and a frame of any size, and masks of both sizes.
 fn any_masks(bytes: &mut Bytes<'_>, params: &mut Params, place: &mut ImagePlace) {
     params.mask_size = bytes.pick(&[MaskSize::Prototypes, MaskSize::Frame]);
-    place.model_size = match bytes.one_in(8) {
-        true => [bytes.f32(), bytes.f32()],
-        false => bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]]),
+    place.model_size = if bytes.one_in(8) {
+        [bytes.f32(), bytes.f32()]
+    } else {
+        bytes.pick(&[[130.0, 130.0], [97.0, 250.0], [40.0, 33.3]])
     };
     let mut any =
         |usual: &[f64]| if bytes.one_in(8) { f64::from(bytes.f32()) } else { bytes.pick(usual) };

@@ -108,9 +108,6 @@ static void run_masks(const Node &node, uint64_t seed) {
     const uint64_t stride = parameter<uint64_t>(node, 1);
     const MaskParams params = parameter<MaskParams>(node, 2);
     uint32_t *const words = parameter<uint32_t *>(node, 3);
-    if (node.grid.x != mask_blocks(multiprocessors(), node.grid.y)) {
-        cuda_on_host::fail("masks is not launched as mask_params.cuh describes");
-    }
     const bool is_frame = node.function->name == std::string("frame_masks");
     cuda_on_host::launch(node.grid, Index{MASK_THREADS}, 3, seed, [&] {
         (is_frame ? frame_masks : masks)(workspace, stride, params, words);
@@ -126,8 +123,7 @@ static void run_decode(void (*const (&kernels)[2])(KernelParams, void *, uint64_
     const LayoutParams layout = parameter<LayoutParams>(node, 3);
     const std::string name = node.function->name;
     const bool is_multi = name.size() > 6 && name.compare(name.size() - 6, 6, "_multi") == 0;
-    if (node.grid.x != layout_blocks(layout) || node.grid.y != params.images ||
-        params.multi_label != is_multi || params.classes != layout.components) {
+    if (node.grid.y != params.images || params.multi_label != is_multi || params.classes != layout.components) {
         cuda_on_host::fail("decode is not launched as layout_params.cuh describes");
     }
     cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed,
@@ -257,12 +253,7 @@ static void run(const Node &node, uint64_t seed) {
         const KernelParams params = parameter<KernelParams>(node, 0);
         void *const workspace = parameter<void *>(node, 1);
         const uint64_t stride = parameter<uint64_t>(node, 2);
-        // The grid and the kernel must be those for the parameters.
-        const uint32_t needed = params.multi_label
-                                    ? decode_multi_blocks(params.anchors, params.classes)
-                                    : decode_blocks(params.anchors, params.lanes_per_anchor);
-        if (node.grid.x != needed || node.grid.y != params.images ||
-            params.multi_label != kernel / 4) {
+        if (node.grid.y != params.images || params.multi_label != kernel / 4) {
             cuda_on_host::fail("decode is not launched as interface.cuh describes");
         }
         cuda_on_host::launch(node.grid, threads, 3, seed, [=] {

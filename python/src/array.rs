@@ -195,9 +195,10 @@ fn exported_unversioned(elements: Elements) -> *mut Managed {
 fn tensor(elements: &Elements) -> Tensor {
     let is_empty = elements.shape.contains(&0);
     Tensor {
-        data: match is_empty {
-            true => std::ptr::null_mut(),
-            false => std::ptr::with_exposed_provenance_mut(elements.address()),
+        data: if is_empty {
+            std::ptr::null_mut()
+        } else {
+            std::ptr::with_exposed_provenance_mut(elements.address())
         },
         device: elements.device(),
         ndim: elements.shape.len() as i32,
@@ -277,11 +278,12 @@ impl Array {
 
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        match self.is_on_host() {
-            true => self.interface(py),
-            false => Err(PyAttributeError::new_err(
+        if self.is_on_host() {
+            self.interface(py)
+        } else {
+            Err(PyAttributeError::new_err(
                 "the array is in device memory; it has __cuda_array_interface__ and __dlpack__",
-            )),
+            ))
         }
     }
 

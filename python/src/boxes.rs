@@ -92,9 +92,10 @@ impl<'py> Call<'_, 'py> {
         (engine.method, engine.overlap) = (method, overlap);
         engine.iou_threshold = self.iou_threshold;
         engine.max_detections = self.max_detections;
-        let kept = match device.is_some() || count >= DETACH_FROM {
-            true => py.detach(|| suppress(&mut engine, &sources)),
-            false => suppress(&mut engine, &sources),
+        let kept = if device.is_some() || count >= DETACH_FROM {
+            py.detach(|| suppress(&mut engine, &sources))
+        } else {
+            suppress(&mut engine, &sources)
         };
         let kept = match kept {
             Ok(kept) => match &device {

@@ -352,9 +352,10 @@ impl Settings {
         set("decoder", self.decoder.as_deref().into_bound_py_any(py)?)?;
         set("layout", self.layout.as_deref().into_bound_py_any(py)?)?;
         let ClassThresholds { default, per_class, .. } = &self.thresholds;
-        let threshold = match per_class.is_empty() {
-            true => default.into_bound_py_any(py)?,
-            false => per_class.into_bound_py_any(py)?,
+        let threshold = if per_class.is_empty() {
+            default.into_bound_py_any(py)?
+        } else {
+            per_class.into_bound_py_any(py)?
         };
         set("score_threshold", threshold)?;
         set("iou_threshold", self.iou_threshold.into_bound_py_any(py)?)?;

@@ -108,10 +108,7 @@ impl Detections {
 
 /// Arrays in host memory: NumPy's if it has been imported.
 pub fn host_kind<'py>(py: Python<'py>) -> Kind<'py> {
-    match crate::numpy::is_imported(py) {
-        true => Kind::Numpy,
-        false => Kind::Own,
-    }
+    if crate::numpy::is_imported(py) { Kind::Numpy } else { Kind::Own }
 }
 
 /// Makes arrays with room for `room` survivors of each image.
@@ -222,8 +219,8 @@ impl Detections {
                 }
             })
         });
-        let masks = match detailed.has_masks() {
-            true => outcome
+        let masks = if detailed.has_masks() {
+            outcome
                 .images()
                 .map(|image| {
                     let of_survivor = |survivor| {
@@ -233,8 +230,9 @@ impl Detections {
                     };
                     (0..image.survivors.len()).map(of_survivor).collect()
                 })
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         let width = outcome.column_components();
         let columns = (width > 0).then(|| {

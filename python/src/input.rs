@@ -381,12 +381,11 @@ impl Parts {
             count => unsafe { std::slice::from_raw_parts(first, count as usize) },
         };
         let shape = dimensions(numbers(tensor.shape).iter().map(|&side| side as usize), name)?;
-        let strides = match tensor.strides.is_null() {
-            true => contiguous_strides(&shape, size),
-            false => {
-                let in_bytes = |&stride: &i64| stride as isize * size as isize;
-                dimensions(numbers(tensor.strides).iter().map(in_bytes), name)?
-            }
+        let strides = if tensor.strides.is_null() {
+            contiguous_strides(&shape, size)
+        } else {
+            let in_bytes = |&stride: &i64| stride as isize * size as isize;
+            dimensions(numbers(tensor.strides).iter().map(in_bytes), name)?
         };
         let data = tensor.data.cast_const().cast::<u8>().wrapping_add(tensor.byte_offset as usize);
         Ok(Self { data, place, dtype, shape, strides })
@@ -428,10 +427,7 @@ impl Parts {
             Some(stream) => Some(crate::stream::normalized(stream.extract()?)),
             None => None,
         };
-        let place = match is_cuda {
-            true => Place::Device { ordinal: None, writer },
-            false => Place::Host,
-        };
+        let place = if is_cuda { Place::Device { ordinal: None, writer } } else { Place::Host };
         Ok(Self { data: std::ptr::without_provenance(data.0), place, dtype, shape, strides })
     }
 }

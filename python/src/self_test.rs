@@ -14,11 +14,12 @@ use crate::error::{Error, Result};
 pub fn test_gpu(ordinal: u32) -> PyResult<String> {
     let device = Device::open(ordinal).map_err(Error::from)?;
     let (expected, found) = (kept(Backend::Cpu, None)?, kept(Backend::Cuda, Some(ordinal))?);
-    match expected == found {
-        true => Ok(device.to_string()),
-        false => Err(PyRuntimeError::new_err(format!(
+    if expected == found {
+        Ok(device.to_string())
+    } else {
+        Err(PyRuntimeError::new_err(format!(
             "{device} keeps the boxes {found:?}, the CPU {expected:?}; please report this"
-        ))),
+        )))
     }
 }
 

@@ -15,19 +15,19 @@
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
-#   sanitize   compute-sanitizer's four tools on the engine's tests and on the kernels alone
+#   sanitize   compute-sanitizer's four tools on the engine's tests, and on the kernels that nmsbench measures
 #   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
-#   batch      times of batches only; needs nvcc
-#   counts     times of 1000 to 1,000,000 candidates; needs nvcc
+#   batch      times of batches only
+#   counts     times of 1000 to 1,000,000 candidates
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
 #   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
 #   load       time per frame beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
 #   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
 #              evaluation.tar.gz in $OUT or FOLDER
 #
-# Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions, sanitize and speed need nvcc, too.
+# Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions needs nvcc, sanitize compute-sanitizer.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,29s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,28s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -70,9 +70,9 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # The first two are not tests. cuda_absent needs the stub driver. The others are steps
+            # The first is not a test. cuda_absent needs the stub driver. The others are steps
             # of their own.
-            nmsbench | scenes | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
+            nmsbench | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
             # These tests need Python packages or an inference element.
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;
@@ -167,14 +167,13 @@ streams() {
         NMSFILTER_TEST_SECONDS=${NMSFILTER_TEST_SECONDS:-300} program cuda_streams
 }
 
+# bench SECTION...: nmsbench's measurements of GPU times.
 bench() {
-    [ -x "$work/bench" ] || nvcc -std=c++17 -O2 tests/gpu/bench.cu -o "$work/bench" -lcuda
-    [ -e "$work/scenes" ] || "$work/programs/scenes" "$work/scenes" 1 1000
+    $with "$work/programs/nmsbench" --out "$work/bench" "$@" || failed+=("nmsbench $*")
 }
 
 sanitize() {
     local tool out
-    bench
     for tool in memcheck racecheck initcheck synccheck; do
         for what in engine kernels; do
             if [ $what = engine ]; then
@@ -182,8 +181,8 @@ sanitize() {
                     --print-limit 5 "$work/programs/cuda" tensors_in_ batch:: rounds_is more_conflicts --skip memory:: \
                     --include-ignored --test-threads 1 2>&1)
             else
-                out=$(timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
-                    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 60 check 2>&1)
+                out=$(timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 \
+                    "$work/programs/nmsbench" --out "$work/bench" --once kernels batches 2>&1)
             fi
             if [ $? = 0 ]; then
                 echo "$tool, $what: $(grep 'SUMMARY' <<<"$out")"
@@ -197,21 +196,18 @@ sanitize() {
 }
 
 speed() {
-    bench
-    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" || failed+=(bench)
+    bench kernels batches
     if python3 -c 'import torchvision' 2>/dev/null; then
         python3 tests/gpu/torchvision_nms.py tests/fixtures/oscars/detections.txt
     fi
 }
 
 batch() {
-    bench
-    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 0 batch || failed+=(batch)
+    bench batches
 }
 
 counts() {
-    bench
-    "$work/bench" kernels/ptx tests/fixtures/oscars/detections.txt "$work/scenes" 0 counts || failed+=(counts)
+    bench counts
 }
 
 pipelines() {

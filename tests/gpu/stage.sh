@@ -4,7 +4,7 @@
 #
 #   tests/gpu/stage.sh FOLDER [GSTREAMER.tar.xz]
 #
-# FOLDER receives the test programs, core/examples/scenes.rs, nmsbench, the plugins, the stand-ins for DeepStream's
+# FOLDER receives the test programs, nmsbench, the plugins, the stand-ins for DeepStream's
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
 # models, pictures and videos in NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy
@@ -35,9 +35,7 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
-cargo build --locked --package nmsfilter-core --example scenes
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
-strip -o "$folder/programs/scenes" "$CARGO_TARGET_DIR/debug/examples/scenes"
 for plugin in libgstnmsfilter.so libgstonnxruntime.so libgstnmsfilterdemo.so; do
     strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"
 done

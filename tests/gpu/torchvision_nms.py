@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Times torchvision.ops.nms on the GPU for the boxes of bench.cu. Prints medians of CUDA event times."""
+"""Times torchvision.ops.nms on the GPU for boxes like those of `nmsbench kernels`. Prints medians of CUDA event times."""
 
 import sys
 
@@ -34,12 +34,12 @@ def main():
         print(f"windows, IoU 0.3   {n:6} {left:6} {median_us(lambda: torchvision.ops.nms(boxes, scores, 0.3), 200):10.2f}")
     generator = torch.Generator().manual_seed(1)
     for n in (8400, 30000):
-        corner = torch.rand(n, 2, generator=generator) * torch.tensor([1820.0, 980.0])
-        size = 10 + 190 * torch.rand(n, 2, generator=generator)
-        boxes = torch.cat([corner, corner + size], 1).cuda()
+        center = torch.rand(n, 2, generator=generator) * torch.tensor([1920.0, 1080.0])
+        half = 8 + 50 * torch.rand(n, 1, generator=generator)
+        boxes = torch.cat([center - half, center + half], 1).cuda()
         scores = torch.rand(n, generator=generator).cuda()
         left = len(torchvision.ops.nms(boxes, scores, 0.45))
-        print(f"random, IoU 0.45   {n:6} {left:6} {median_us(lambda: torchvision.ops.nms(boxes, scores, 0.45), 30):10.2f}")
+        print(f"uniform, IoU 0.45   {n:6} {left:6} {median_us(lambda: torchvision.ops.nms(boxes, scores, 0.45), 30):10.2f}")
 
 
 main()

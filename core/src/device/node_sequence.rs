@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CUDA graphs whose nodes run one after the other.
 //!
-//! In: kernels, and with the feature `internals` memory to be set. Out: a graph that is launched as often as needed,
+//! In: kernels, and memory to be set. Out: a graph that is launched as often as needed,
 //! and whose kernels can get other parameters.
 
 use std::cell::Cell;

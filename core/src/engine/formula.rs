@@ -112,12 +112,11 @@ impl Prior {
     #[inline(always)]
     fn of_cell(grid: &Grid, anchor: usize, anchors: usize) -> Self {
         let per_cell = grid.per_cell.max(1);
-        let (cell, index) = match grid.by_cell {
-            true => (anchor / per_cell, anchor % per_cell),
-            false => {
-                let cells = (anchors / per_cell).max(1);
-                (anchor % cells, anchor / cells)
-            }
+        let (cell, index) = if grid.by_cell {
+            (anchor / per_cell, anchor % per_cell)
+        } else {
+            let cells = (anchors / per_cell).max(1);
+            (anchor % cells, anchor / cells)
         };
         let columns = grid.columns.max(1);
         let [x, y] = [cell % columns, cell / columns].map(|position| position as f32 + grid.offset);

@@ -59,10 +59,7 @@ impl ClassThresholds {
         let listed = &self.per_class[..self.per_class.len().min(classes)];
         let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
         // No score is below NaN.
-        let bound = |threshold: f32| match threshold.is_nan() {
-            true => f32::NEG_INFINITY,
-            false => threshold,
-        };
+        let bound = |threshold: f32| if threshold.is_nan() { f32::NEG_INFINITY } else { threshold };
         listed.iter().fold(bound(beyond), |lowest, &threshold| lowest.min(bound(threshold)))
     }
 }

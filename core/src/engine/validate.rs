@@ -85,9 +85,8 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
         let Group { angle, objectness, class, columns, .. } = group;
         (angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
     };
-    let expect = |is: bool, expected: &'static str| match is {
-        true => Ok(()),
-        false => Err(EngineError::Layout { expected }),
+    let expect = |is: bool, expected: &'static str| {
+        if is { Ok(()) } else { Err(EngineError::Layout { expected }) }
     };
     expect((1..=MAX_GROUPS).contains(&groups.len()), "1 to 8 groups of anchors")?;
     expect(

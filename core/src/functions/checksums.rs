@@ -43,10 +43,8 @@ fn checksums(set: &Set) -> String {
     let mut sums = [0_u64; 6];
     for index in 0..set.count {
         let bits = set.first.wrapping_add(index.wrapping_mul(set.stride));
-        let x = match set.is_half {
-            true => f16::from_bits(bits as u16).to_f32(),
-            false => f32::from_bits(bits),
-        };
+        let x =
+            if set.is_half { f16::from_bits(bits as u16).to_f32() } else { f32::from_bits(bits) };
         let radicand = f32::from_bits((bits & 0x7fff_ffff).min(0x7f80_0000));
         let angle = sin_cos(x);
         let results = [exp(x), sigmoid(x), radicand.sqrt(), angle.sin, angle.cos, ln(x)];

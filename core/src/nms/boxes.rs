@@ -275,10 +275,7 @@ fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     group.boxes.anchor_stride = input.numbers();
     group.angle = input.is_oriented.then_some(Field { offset: 4, ..group.boxes });
     group.class = input.groups.map(|_| field(GROUPS, 1));
-    layout.boxes.format = match input.is_oriented {
-        true => BoxFormat::Center,
-        false => BoxFormat::Corners,
-    };
+    layout.boxes.format = if input.is_oriented { BoxFormat::Center } else { BoxFormat::Corners };
     layout.classes = if input.groups.is_some() { MAX_CLASSES } else { 1 };
 }
 
@@ -492,10 +489,7 @@ fn kind_of_oriented(numbers: &[f32]) -> Kind {
 /// Oriented boxes conflict only if their bounds intersect.
 fn kind_of_bounds(Corners { x1, y1, x2, y2 }: Corners) -> Kind {
     let is_finite = [x1, y1, x2, y2].iter().all(|edge| edge.is_finite());
-    match is_finite && x2 > x1 && y2 > y1 {
-        true => Kind::Regular,
-        false => Kind::NeverOverlaps,
-    }
+    if is_finite && x2 > x1 && y2 > y1 { Kind::Regular } else { Kind::NeverOverlaps }
 }
 
 fn kind_of_sides(width: f32, height: f32, is_finite: bool) -> Kind {

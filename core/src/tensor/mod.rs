@@ -215,17 +215,19 @@ impl<'a> TensorView<'a> {
     }
 
     fn check_len(&self, needed: usize, held: usize) -> Result<(), TensorError> {
-        match held < needed {
-            true => Err(TensorError::TooShort { tensor: self.to_string(), needed, held }),
-            false => Ok(()),
+        if held < needed {
+            Err(TensorError::TooShort { tensor: self.to_string(), needed, held })
+        } else {
+            Ok(())
         }
     }
 
     fn check_alignment(&self, address: u64) -> Result<(), TensorError> {
         let align = self.element.size().unwrap_or(1);
-        match address.is_multiple_of(align as u64) {
-            true => Ok(()),
-            false => Err(TensorError::Misaligned { tensor: self.to_string(), align }),
+        if address.is_multiple_of(align as u64) {
+            Ok(())
+        } else {
+            Err(TensorError::Misaligned { tensor: self.to_string(), align })
         }
     }
 }
@@ -258,10 +260,7 @@ impl<'t, 'a> HostImages<'t, 'a> {
     /// # Errors
     /// As [`TensorView::elements`].
     pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
-        let whole = match tensor.has_separate_images() {
-            true => None,
-            false => Some(tensor.elements()?),
-        };
+        let whole = if tensor.has_separate_images() { None } else { Some(tensor.elements()?) };
         Ok(Self { tensor, whole })
     }
 

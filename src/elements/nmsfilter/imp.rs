@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `BaseTransform` subclass: properties, start and stop, negotiation, and `transform_ip`.
-//!
-//! In: buffers with tensors, and properties. Out: the same buffers with regions; messages and
-//! `stats`.
+//! The element as GStreamer sees it: its properties, metadata and pads. In: values of properties. Out: settings, `stats`.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
-use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
-use std::time::Instant;
+use std::sync::{LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_base::prelude::BaseTransformExtManual;
-use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
 use super::debug_category::CAT;
@@ -22,18 +15,13 @@ use super::enums::{
     Overlap, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
-use super::nvinfer_config::NvinferConfig;
 use super::session::Session;
-use super::settings::{Settings, SettingsError};
-use super::stats::FrameCounts;
-use crate::elements::{any_video, filter_templates, frame_size, is_nvmm, lock, property};
+use super::settings::Settings;
+use crate::elements::{any_video, filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
-use crate::input::deepstream;
 use crate::input::model::MAX_MODEL_SIDE;
-use crate::output::Labels;
 use nmsfilter_core::decoder::MAX_CLASSES;
-use nmsfilter_core::engine;
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]
@@ -339,10 +327,10 @@ pub struct NmsFilter {
                  of classes those of these classes",
         mutable_ready
     )]
-    settings: Mutex<Settings>,
+    pub(super) settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
-    session: Mutex<Option<Session>>,
-    counter: Mutex<FrameCounter>,
+    pub(super) session: Mutex<Option<Session>>,
+    pub(super) counter: Mutex<FrameCounter>,
 }
 
 #[glib::object_subclass]
@@ -423,279 +411,5 @@ impl ElementImpl for NmsFilter {
             filter_templates(&caps)
         });
         &TEMPLATES
-    }
-}
-
-impl BaseTransformImpl for NmsFilter {
-    const MODE: gst_base::subclass::BaseTransformMode =
-        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
-    // Metadata is attached to every buffer, so the element is never in passthrough mode.
-    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
-    const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
-
-    fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let properties = lock(&self.settings).clone();
-        let path = properties.nvinfer_config.as_deref().filter(|path| !path.is_empty());
-        let nvinfer = path.map(NvinferConfig::load).transpose().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
-        let nvinfer = nvinfer.map(Arc::new);
-        let settings = properties.with_nvinfer(nvinfer.as_ref());
-        let ordinal = u32::try_from(settings.cuda_device_id).ok();
-        let selection = engine::select(settings.backend.into(), ordinal).map_err(|error| {
-            gst::error_msg!(
-                gst::LibraryError::Init,
-                ("{error}; backend=cuda needs an NVIDIA GPU, backend=auto does without"),
-                ["backend {:?}, cuda-device-id {}", settings.backend, settings.cuda_device_id]
-            )
-        })?;
-        if let Err(error @ SettingsError::NoAnalytics) = settings.check() {
-            return Err(gst::error_msg!(
-                gst::LibraryError::Settings,
-                ("{error}"),
-                ["built without the feature v1_24"]
-            ));
-        }
-        settings.wanted_decoder().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
-        let version = settings.deepstream_version().map_err(|error| {
-            gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
-        })?;
-        let deepstream = deepstream::Reader::new(settings.unique_id, version);
-        let file = settings.label_file.as_ref().filter(|file| !file.is_empty());
-        let of_nvinfer = nvinfer.as_ref().and_then(|config| config.label_file.as_ref());
-        let labels = match (file, of_nvinfer.filter(|_| !settings.was_set.contains("label-file"))) {
-            (Some(file), _) => Labels::load(Path::new(file)),
-            (None, Some(file)) => Labels::load_nvinfer(Path::new(file)),
-            (None, None) => Ok(Labels::default()),
-        };
-        let labels = labels.map_err(|error| {
-            gst::error_msg!(gst::ResourceError::OpenRead, ("{error}"), ["{error:?}"])
-        })?;
-        gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
-        let engine = selection.engine;
-        *lock(&self.counter) = FrameCounter::new(engine.name());
-        for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
-            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
-        }
-        *lock(&self.session) = Some(Session::new(engine, labels, deepstream, properties, nvinfer));
-        Ok(())
-    }
-
-    fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        self.end_stream();
-        *lock(&self.session) = None;
-        Ok(())
-    }
-
-    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        #[cfg(feature = "v1_28")]
-        if analytics_batch::is_batch(incaps) {
-            return self.set_batch_caps(incaps);
-        }
-        let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        #[cfg(feature = "v1_28")]
-        self.check_tensors(incaps, frame)?;
-        if let Some(session) = lock(&self.session).as_mut() {
-            session.set_caps(frame, is_nvmm(incaps));
-        }
-        Ok(())
-    }
-
-    fn sink_event(&self, event: gst::Event) -> bool {
-        if event.type_() == gst::EventType::Eos {
-            self.end_stream();
-        }
-        self.parent_sink_event(event)
-    }
-
-    /// Forwards the query: the element does not access pixels, so that any allocation is allowed
-    /// which downstream supports.
-    fn propose_allocation(
-        &self,
-        _decide_query: Option<&gst::query::Allocation>,
-        query: &mut gst::query::Allocation,
-    ) -> Result<(), gst::LoggableError> {
-        match self.obj().src_pad().peer_query(query) {
-            true => Ok(()),
-            false => Err(gst::loggable_error!(CAT, "downstream proposes no allocation")),
-        }
-    }
-
-    /// Removes the pools: the element never allocates a frame.
-    fn decide_allocation(
-        &self,
-        query: &mut gst::query::Allocation,
-    ) -> Result<(), gst::LoggableError> {
-        while query.allocation_pools().next().is_some() {
-            query.remove_nth_allocation_pool(0);
-        }
-        Ok(())
-    }
-
-    /// Copies a shared buffer (after a tee, for example) with the metadata that the copy does not have otherwise:
-    /// `GstTensorMeta` of GStreamer 1.26, and the sizes of DeepStream's frames.
-    fn prepare_output_buffer(
-        &self,
-        inbuf: InputBuffer,
-    ) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
-        match inbuf {
-            InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
-            InputBuffer::Readable(shared) => {
-                let mut copy = shared.copy();
-                #[cfg(feature = "v1_26")]
-                crate::input::tensor_meta::copy(shared, copy.make_mut());
-                if let Some(session) = &mut *lock(&self.session) {
-                    // An error is that of the copy, too, and is reported when that is read.
-                    let _ = session.complete_copy(shared, copy.make_mut());
-                }
-                Ok(PrepareOutputBufferSuccess::Buffer(copy))
-            }
-        }
-    }
-
-    fn transform_ip(
-        &self,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let start = Instant::now();
-        // The session is moved out of the mutex, so that no lock is held while the engine runs.
-        let Some(mut session) = lock(&self.session).take() else {
-            return Err(gst::FlowError::Flushing);
-        };
-        session.update_settings(&lock(&self.settings));
-        let result = session.process(&self.obj(), buffer).copied();
-        let failure = session.decoder.take_failure();
-        if result.is_ok() {
-            lock(&self.counter).count_labels(session.labels());
-        }
-        let context = result.as_ref().err().map(|_| session.to_string());
-        if let Some(description) = session.take_description() {
-            gst::debug!(CAT, imp = self, "on {description}");
-        }
-        *lock(&self.session) = Some(session);
-
-        if let Some(failure) = failure {
-            self.warn_of_cpu_fallback(&failure);
-        }
-        match result {
-            Ok(FrameCounts {
-                frames: 0, frames_lost: 0, frames_without_tensors: frames, ..
-            }) => {
-                // There are no frames at all in a batch of which no stream has one.
-                if frames > 0 {
-                    self.count_without_tensors(frames, buffer.pts());
-                }
-            }
-            Ok(counts) => {
-                gst::trace!(
-                    CAT,
-                    imp = self,
-                    "{} frames, {} candidates, {} survivors, {} rejected",
-                    counts.frames,
-                    counts.candidates,
-                    counts.survivors,
-                    counts.rejected,
-                );
-                lock(&self.counter).count(&counts, start.elapsed());
-            }
-            Err(error) => {
-                lock(&self.counter).set_has_tensors();
-                let properties = property::non_default(self.obj().upcast_ref());
-                let context = format!("{}; {properties}", context.unwrap_or_default());
-                self.post_error_message(error.message(&context));
-                return Err(gst::FlowError::Error);
-            }
-        }
-        Ok(gst::FlowSuccess::Ok)
-    }
-}
-
-impl NmsFilter {
-    /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
-    #[cfg(feature = "v1_28")]
-    fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {
-        let settings = lock(&self.settings).clone();
-        super::tensor_caps::check(caps, &settings, frame).map_err(|error| {
-            let text = format!("the tensors in the caps cannot be decoded: {error}");
-            self.post_error_message(gst::error_msg!(
-                gst::CoreError::Negotiation,
-                ("{text}"),
-                ["{caps}"]
-            ));
-            gst::loggable_error!(CAT, "{text}")
-        })
-    }
-
-    /// The following buffers are batches with these caps. Posts an error if no decoder reads the tensors in the caps of a
-    /// stream.
-    #[cfg(feature = "v1_28")]
-    fn set_batch_caps(&self, caps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        for caps in analytics_batch::streams(caps) {
-            if let Ok(frame) = frame_size(&caps) {
-                self.check_tensors(&caps, frame)?;
-            }
-        }
-        if let Some(session) = lock(&self.session).as_mut() {
-            session.set_has_streams();
-        }
-        Ok(())
-    }
-
-    /// Posts a warning with the reason why the GPU is not used any more.
-    fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
-        gst::element_imp_warning!(
-            self,
-            gst::LibraryError::Failed,
-            ("{why}; decoding continues on the CPU"),
-            ["set backend=cpu to avoid this warning"]
-        );
-    }
-
-    /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
-    /// stream has none.
-    fn count_without_tensors(&self, frames: usize, pts: Option<gst::ClockTime>) {
-        gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let late = lock(&self.counter).count_without_tensors(frames, pts);
-        if late {
-            self.warn_of_missing_tensors("first second");
-        }
-    }
-
-    fn warn_of_missing_tensors(&self, period: &str) {
-        let session = lock(&self.session);
-        let text = session.as_ref().and_then(|session| session.decoder.warnings.no_tensors(period));
-        drop(session);
-        // No lock is held while the message is posted.
-        if let Some(text) = text {
-            gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
-        }
-    }
-
-    /// Posts the warnings that are due at the end of the stream, and the counts. No lock is held meanwhile.
-    fn end_stream(&self) {
-        let without_tensors = lock(&self.counter).take_without_tensors();
-        if without_tensors {
-            self.warn_of_missing_tensors("stream");
-        }
-        let session = lock(&self.session).take();
-        if let Some(mut session) = session {
-            session.end_stream(&self.obj());
-            *lock(&self.session) = Some(session);
-        }
-        self.post_stats();
-    }
-
-    /// Posts the counts, unless they have not changed since they were last posted.
-    fn post_stats(&self) {
-        let Some(structure) = lock(&self.counter).take_unposted() else {
-            return;
-        };
-        let element = self.obj();
-        gst::info!(CAT, obj = element, "{structure}");
-        let message = gst::message::Element::builder(structure).src(&*element).build();
-        // Fails if the element is not in a pipeline and therefore has no bus.
-        let _ = element.post_message(message);
     }
 }

@@ -20,6 +20,7 @@ mod frame_counter;
 mod imp;
 mod layout_file;
 mod list;
+mod messages;
 mod nvinfer_config;
 mod pending_settings;
 mod plan;
@@ -33,6 +34,7 @@ mod stats;
 mod tensor_caps;
 mod tensor_model;
 mod timeout;
+mod transform;
 mod warnings;
 
 use gst::glib;

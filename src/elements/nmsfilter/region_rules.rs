@@ -63,9 +63,10 @@ impl RegionRules {
         let count = last.max(class_rules.len());
         let of_class = |class| {
             let limits = RegionLimits::of(config, Some(class), settings);
-            match class_rules.get(class).is_some_and(|rule| rule.sizes.is_some()) {
-                true => RegionLimits { min: [0.0; 2], max: [0.0; 2], ..limits },
-                false => limits,
+            if class_rules.get(class).is_some_and(|rule| rule.sizes.is_some()) {
+                RegionLimits { min: [0.0; 2], max: [0.0; 2], ..limits }
+            } else {
+                limits
             }
         };
         Self { all, classes: (0..count).map(of_class).collect() }

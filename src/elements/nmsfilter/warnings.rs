@@ -3,6 +3,8 @@
 //!
 //! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.
 
+use std::collections::HashSet;
+
 use super::NmsFilter;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
@@ -14,22 +16,28 @@ use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
 
+/// A warning that is posted once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Warning {
+    UnreadTensors,
+    RepeatedRegion,
+    OtherInference,
+    /// There were other sets of tensors than the selected one.
+    OtherSets,
+    TensorsElsewhere,
+    UnknownVersion,
+    UnknownModelSize,
+    UnknownLetterbox,
+    SizeOfCaps,
+    ObjectsOfNvinfer,
+}
+
 /// Which warnings have been posted since the element started.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
-    unread_tensors: bool,
-    repeated_region: bool,
-    other_inference: bool,
-    /// Whether there were other sets of tensors than the selected one.
-    other_sets: bool,
-    /// What there is instead of the set that is selected.
+    posted: HashSet<Warning>,
+    /// The sets of tensors that are there instead of the selected one, as part of a message.
     missing_set: Option<String>,
-    tensors_elsewhere: bool,
-    unknown_version: bool,
-    unknown_model_size: bool,
-    unknown_letterbox: bool,
-    size_of_caps: bool,
-    objects_of_nvinfer: bool,
     /// The value of `max-detections` for which was reported that it is reached.
     max_detections: Option<u32>,
 }
@@ -53,7 +61,7 @@ impl Warnings {
 
     /// Warns if tensors of the buffer are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, read: usize, unread: usize) {
-        if unread == 0 || std::mem::replace(&mut self.unread_tensors, true) {
+        if unread == 0 || !self.posted.insert(Warning::UnreadTensors) {
             return;
         }
         gst::element_warning!(
@@ -75,10 +83,10 @@ impl Warnings {
         best: &Region,
         is_attached: impl FnOnce() -> bool,
     ) {
-        if self.repeated_region || !is_attached() {
+        if self.posted.contains(&Warning::RepeatedRegion) || !is_attached() {
             return;
         }
-        self.repeated_region = true;
+        self.posted.insert(Warning::RepeatedRegion);
         gst::element_warning!(
             element,
             gst::StreamError::Format,
@@ -93,11 +101,9 @@ impl Warnings {
     /// missing, that is part of the warning [`no_tensors`](Self::no_tensors).
     pub fn other_sets(&mut self, element: &NmsFilter, selection: &Selection, sets: &Sets<'_>) {
         let is_first = *selection == Selection::First;
-        let is_as_expected = match is_first {
-            true => sets.len() < 2,
-            false => sets.is_empty() || sets.has(selection),
-        };
-        if is_as_expected || std::mem::replace(&mut self.other_sets, true) {
+        let is_as_expected =
+            if is_first { sets.len() < 2 } else { sets.is_empty() || sets.has(selection) };
+        if is_as_expected || !self.posted.insert(Warning::OtherSets) {
             return;
         }
         if !is_first {
@@ -121,7 +127,8 @@ impl Warnings {
     /// The warning that no buffer of a period had tensors that are decoded; `None` if a warning about
     /// DeepStream's tensors has explained it.
     pub fn no_tensors(&self, period: &str) -> Option<String> {
-        if self.other_inference || self.tensors_elsewhere {
+        let explained = [Warning::OtherInference, Warning::TensorsElsewhere];
+        if explained.iter().any(|warning| self.posted.contains(warning)) {
             return None;
         }
         let found = self.missing_set.as_deref().unwrap_or(
@@ -137,30 +144,28 @@ impl Warnings {
     fn other_inference(&mut self, element: &NmsFilter, batch: &Batch<'_>, selected: u32) {
         let Some(other) = batch.found.other_id else { return };
         let is_missing = batch.frames().is_empty();
-        if (selected != 0 && !is_missing) || std::mem::replace(&mut self.other_inference, true) {
+        if (selected != 0 && !is_missing) || !self.posted.insert(Warning::OtherInference) {
             return;
         }
         let read = batch.found.unique_id;
-        match is_missing {
-            true => gst::element_warning!(
-                element,
-                gst::StreamError::Format,
-                ("the frames carry tensors of the inference element {other}, none of {read}; set \
-                     unique-id to {other}, or to 0")
-            ),
-            false => gst::element_warning!(
-                element,
-                gst::StreamError::Format,
-                ("the frames carry tensors of more than one inference element, {read} and {other}; those \
-                     of {read} are decoded: set unique-id to the one to decode")
-            ),
-        }
+        let text = if is_missing {
+            format!(
+                "the frames carry tensors of the inference element {other}, none of {read}; set \
+                 unique-id to {other}, or to 0"
+            )
+        } else {
+            format!(
+                "the frames carry tensors of more than one inference element, {read} and {other}; those \
+                 of {read} are decoded: set unique-id to the one to decode"
+            )
+        };
+        gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
     }
 
     /// Warns if tensors are not those of frames.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
-        if std::mem::replace(&mut self.tensors_elsewhere, true) {
+        if !self.posted.insert(Warning::TensorsElsewhere) {
             return;
         }
         let (what, setting) = match elsewhere {
@@ -178,7 +183,7 @@ impl Warnings {
     /// Warns if the structures of DeepStream are recognized by their sizes only.
     fn unknown_version(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some((assumption, layout)) = batch.assumption() else { return };
-        if std::mem::replace(&mut self.unknown_version, true) {
+        if !self.posted.insert(Warning::UnknownVersion) {
             return;
         }
         let (version, versions) = (batch.version(), layout.versions());
@@ -204,7 +209,7 @@ impl Warnings {
 
     /// Warns if nothing contains the size of the model's input.
     fn unknown_model_size(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
-        if !batch.has_no_model_size() || std::mem::replace(&mut self.unknown_model_size, true) {
+        if !batch.has_no_model_size() || !self.posted.insert(Warning::UnknownModelSize) {
             return;
         }
         gst::element_warning!(
@@ -221,7 +226,7 @@ impl Warnings {
     fn objects_of_nvinfer(&mut self, element: &NmsFilter, settings: &Settings) {
         let is_double = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
             && settings.attach.contains(Attach::NVDS);
-        if !is_double || std::mem::replace(&mut self.objects_of_nvinfer, true) {
+        if !is_double || !self.posted.insert(Warning::ObjectsOfNvinfer) {
             return;
         }
         gst::element_warning!(
@@ -235,7 +240,7 @@ impl Warnings {
     /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
     fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
-        if std::mem::replace(&mut self.unknown_letterbox, true) {
+        if !self.posted.insert(Warning::UnknownLetterbox) {
             return;
         }
         gst::element_warning!(
@@ -249,7 +254,7 @@ impl Warnings {
     /// Warns if a frame of a batch of several has no size but that of the caps, which is that of one source.
     fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some([width, height]) = batch.found.size_of_caps else { return };
-        if batch.found.all_frames < 2 || std::mem::replace(&mut self.size_of_caps, true) {
+        if batch.found.all_frames < 2 || !self.posted.insert(Warning::SizeOfCaps) {
             return;
         }
         gst::element_warning!(

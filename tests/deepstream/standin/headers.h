@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The structures of the version DEEPSTREAM, or, if NVIDIA_HEADERS is defined, the structures of
-// NVIDIA's headers. Asserts their offsets.
+// NVIDIA's headers.
 #pragma once
+
+#include <stddef.h>
 
 #ifdef NVIDIA_HEADERS
 #include <gst/gst.h>
@@ -15,5 +17,3 @@
 #else
 #include "metadata.h"
 #endif
-
-#include "offsets.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// DeepStream's metadata by version: names, types and order of the members. They give each version
-// the offsets that offsets.h lists.
+// DeepStream's metadata by version: names, types and order of the members. A test compares
+// their offsets with the table of the element (layout.rs).
 //
 // In: DEEPSTREAM, the version without its point (60, 61, 62, 63, 64, 70, 71, 80, 90 or 91). Out:
 // the structures of this version. They have the names of NVIDIA's headers, so that the stand-in

@@ -243,9 +243,10 @@ impl GroupDecoder<'_> {
         let pairs = if is_multi { rule.components } else { 1 };
         for anchor in 0..anchors {
             for pair in 0..pairs {
-                let lowest = match is_multi {
-                    true => self.rules.params.thresholds.of(rule.first_class + pair as u32),
-                    false => self.lowest,
+                let lowest = if is_multi {
+                    self.rules.params.thresholds.of(rule.first_class + pair as u32)
+                } else {
+                    self.lowest
                 };
                 let mut objectness = None;
                 if let Some(numbers) = &self.objectness {
@@ -351,10 +352,8 @@ impl GroupDecoder<'_> {
     /// far as that is known without the sum: the sum is at least 1, so softmax is at most `exp(best - m)`.
     #[inline(always)]
     fn softmax_is_below<S: Score>(&self, scan: &Scan<'_, S>, anchor: usize, best: f32) -> bool {
-        let background = match self.layout.score.background {
-            true => self.scores.at(anchor, 0),
-            false => best,
-        };
+        let background =
+            if self.layout.score.background { self.scores.at(anchor, 0) } else { best };
         let greatest = if background > best { background } else { best };
         let bound = exp(best - greatest);
         if bound.is_nan() || bound >= self.lowest {

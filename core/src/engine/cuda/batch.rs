@@ -42,9 +42,10 @@ impl Batch<'_> {
     /// The most candidates that a group can have. `validate` has bounded the number of pairs, too.
     pub fn greatest_candidates(&self) -> u32 {
         let anchors = self.greatest_anchors();
-        match is_multi_label(self.layout, self.params) {
-            true => anchors * self.layout.score.components as u32,
-            false => anchors,
+        if is_multi_label(self.layout, self.params) {
+            anchors * self.layout.score.components as u32
+        } else {
+            anchors
         }
     }
 

@@ -80,9 +80,10 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let mut inputs = ArrayVec::new();
         for index in layout.tensors() {
             let tensor = &tensors[index];
-            let memory = match tensor.has_separate_images() {
-                true => Memory::Separate(SeparateAllocations::new(tensor, layout.images)?),
-                false => Memory::Whole(tensor.resident()?),
+            let memory = if tensor.has_separate_images() {
+                Memory::Separate(SeparateAllocations::new(tensor, layout.images)?)
+            } else {
+                Memory::Whole(tensor.resident()?)
             };
             inputs.push(MappedTensor { index, tensor, memory });
         }
@@ -293,8 +294,9 @@ fn await_producer(
     slice: DeviceSlice,
     stream: &Stream,
 ) -> Result<(), EngineError> {
-    match stream.wait_for_producer(slice.ready(), slice.address())? {
-        true => Ok(()),
-        false => Err(EngineError::UnknownProducer { tensor: tensor.to_string() }),
+    if stream.wait_for_producer(slice.ready(), slice.address())? {
+        Ok(())
+    } else {
+        Err(EngineError::UnknownProducer { tensor: tensor.to_string() })
     }
 }

@@ -311,7 +311,7 @@ impl KernelParams {
         }
     }
 
-    /// Blocks of decode per image: `decode_blocks`, or `decode_multi_blocks`.
+    /// Blocks of decode per image, with a thread per anchor and lane, or per pair of anchor and class.
     pub fn decode_blocks(&self) -> u32 {
         let shared_by = if self.multi_label == 0 { self.lanes_per_anchor } else { self.classes };
         let threads = u64::from(self.anchors) * u64::from(shared_by);
@@ -335,7 +335,9 @@ const _: () = assert!(
 /// Anchors of all images from which on decode has one thread per anchor.
 const SINGLE_LANE_ANCHORS: usize = 131_072;
 
-/// `lanes_per_anchor`
+/// Threads that share an anchor's classes. More threads have more loads in flight, which a small launch needs. One thread
+/// per anchor has less overhead; it is used for few classes, and for a batch whose anchors fill a GPU, if the scores of
+/// consecutive anchors are contiguous (otherwise loads would not coalesce).
 pub(super) fn lanes_per_anchor(
     classes: usize,
     anchor_stride: usize,
@@ -346,32 +348,32 @@ pub(super) fn lanes_per_anchor(
     if classes < 8 || (is_large && anchor_stride == 1) { 1 } else { 8 }
 }
 
-/// `blocks_per_group`
+/// A group's share of `blocks`, between 1 and `wanted`.
 pub(super) fn blocks_per_group(blocks: u32, wanted: u32, groups: u32) -> u32 {
     (blocks / groups.max(1)).min(wanted).max(1)
 }
 
-/// `map_blocks`
+/// All groups together have a block per multiprocessor, so that each loads all candidates once.
 pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(multiprocessors, capacity, groups)
 }
 
-/// `reduce_blocks`
+/// A warp per candidate, but no more blocks than are resident at a time.
 pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), groups)
 }
 
-/// `sort_blocks`
+/// A thread per candidate, but no more blocks than are resident at a time.
 pub(super) fn sort_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(multiprocessors, capacity.div_ceil(SORT_THREADS), groups)
 }
 
-/// `sort_rank_blocks`
+/// A thread per two candidates and per two positions.
 pub(super) fn sort_rank_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups)
 }
 
-/// `chunk_blocks`
+/// A block per leaf, but no more than are resident at a time.
 pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, groups)
 }
@@ -379,7 +381,7 @@ pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> 
 const CHUNK_GROWTH: u64 = 8;
 const MAX_CHUNKS: u32 = 8;
 
-/// `chunk_count`
+/// The number of chunks of up to `capacity` candidates: one more than the chunk of the last rank (`chunk_of`).
 pub(super) fn chunk_count(capacity: u32, first_chunk: u32) -> u32 {
     let ends = (0..MAX_CHUNKS - 1).map(|chunk| u64::from(first_chunk) * CHUNK_GROWTH.pow(chunk));
     1 + ends.take_while(|&end| u64::from(capacity) > end).count() as u32
@@ -398,6 +400,11 @@ fn padded(capacity: u32) -> usize {
     (capacity as usize).next_multiple_of(64)
 }
 
+/// Leaves of all chunks, the last of each of which may have fewer candidates.
+fn leaf_capacity(capacity: u32) -> usize {
+    padded(capacity) / LEAF_CANDIDATES + MAX_CHUNKS as usize
+}
+
 /// Where a group's counters of the sort begin in its workspace.
 pub(super) fn sort_state_offset(capacity: u32) -> usize {
     HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE
@@ -405,21 +412,19 @@ pub(super) fn sort_state_offset(capacity: u32) -> usize {
 
 /// The bytes of one group's workspace.
 pub(super) fn workspace_bytes(capacity: u32, is_oriented: bool, sort_limit: u32) -> usize {
-    let padded = padded(capacity);
-    let rectangles = if is_oriented { padded * RECTANGLE_BYTES } else { 0 };
-    let leaves = padded / LEAF_CANDIDATES + MAX_CHUNKS as usize;
-    let sort = padded * SORT_BYTES_PER_CANDIDATE + leaves * LEAF_BYTES;
+    let rectangles = if is_oriented { padded(capacity) * RECTANGLE_BYTES } else { 0 };
+    let sort = padded(capacity) * SORT_BYTES_PER_CANDIDATE + leaf_capacity(capacity) * LEAF_BYTES;
     sort_state_offset(capacity)
         + rectangles
         + if capacity > sort_limit { SORT_STATE_BYTES + sort.next_multiple_of(256) } else { 0 }
 }
 
-/// `detections_offset`
+/// Where the detections begin in a memory for all results: after the headers of all groups.
 pub(super) fn detections_offset(groups: u32) -> usize {
     groups as usize * size_of::<ResultHeader>()
 }
 
-/// `results_bytes`
+/// The bytes of the headers and detections of all groups.
 pub(super) fn results_bytes(capacity: u32, groups: u32) -> usize {
     let detections = groups as usize * capacity as usize * size_of::<Detection>();
     detections_offset(groups) + detections.next_multiple_of(16)
@@ -493,8 +498,6 @@ mod tests {
             ("CHUNK_THREADS", CHUNK_THREADS as usize),
             ("CHUNK_GROWTH", CHUNK_GROWTH as usize),
             ("MAX_CHUNKS", MAX_CHUNKS as usize),
-            ("SORT_LIMIT", SortLimits::DEFAULT.limit as usize),
-            ("FIRST_CHUNK", SortLimits::DEFAULT.first_chunk as usize),
             ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
             ("HEADER_BYTES", HEADER_BYTES),
             ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
@@ -516,59 +519,15 @@ mod tests {
         ] {
             equal(&mut program, theirs, ours);
         }
-        for (classes, stride, anchors, images) in [
-            (1, 1, 8_400, 1),
-            (7, 1, 8_400, 64),
-            (8, 1, 8_400, 1),
-            (80, 1, 8_400, 15),
-            (80, 1, 8_400, 16),
-            (80, 84, 8_400, 64),
-            (80, 1, 131_072, 1),
-        ] {
-            let theirs = format!("lanes_per_anchor({classes}, {stride}, {anchors}, {images})");
-            let ours = lanes_per_anchor(classes, stride, anchors, images) as usize;
-            equal(&mut program, &theirs, ours);
-        }
-        for capacity in [0, 1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
-            for (is_oriented, limit) in [(false, 4_096), (false, u32::MAX), (true, u32::MAX)] {
-                let workspace = workspace_bytes(capacity, is_oriented, limit);
-                let theirs = format!("workspace_bytes({capacity}, {is_oriented}, {limit}u)");
-                equal(&mut program, &theirs, workspace);
-            }
+        // What the kernels compute, too.
+        for capacity in [1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
+            let name = |function| format!("{function}({capacity})");
+            equal(&mut program, &name("sort_state_offset"), sort_state_offset(capacity));
+            equal(&mut program, &name("padded"), padded(capacity));
+            equal(&mut program, &name("leaf_capacity"), leaf_capacity(capacity));
             for first in [1, 64, 4_096, 16_384, u32::MAX] {
-                let chunks = chunk_count(capacity, first) as usize;
-                equal(&mut program, &format!("chunk_count({capacity}, {first}u)"), chunks);
-            }
-            for groups in [1, 2, 64, 300] {
-                let map = map_blocks(132, capacity, groups) as usize;
-                equal(&mut program, &format!("map_blocks(132, {capacity}, {groups})"), map);
-                let reduce = reduce_blocks(132, capacity, groups) as usize;
-                equal(&mut program, &format!("reduce_blocks(132, {capacity}, {groups})"), reduce);
-                for (name, ours) in [
-                    ("sort_blocks", sort_blocks(132, capacity, groups)),
-                    ("sort_rank_blocks", sort_rank_blocks(132, capacity, groups)),
-                    ("chunk_blocks", chunk_blocks(132, capacity, groups)),
-                ] {
-                    let theirs = format!("{name}(132, {capacity}, {groups})");
-                    equal(&mut program, &theirs, ours as usize);
-                }
-                let results = results_bytes(capacity, groups);
-                equal(&mut program, &format!("results_bytes({capacity}, {groups})"), results);
-                let offset = detections_offset(groups);
-                equal(&mut program, &format!("detections_offset({groups})"), offset);
-            }
-            for (theirs, classes, multi_label) in [("decode", 80, 0), ("decode_multi", 80, 1)] {
-                let anchors = capacity;
-                let frame = KernelParams {
-                    anchors,
-                    classes,
-                    lanes_per_anchor: 8,
-                    multi_label,
-                    ..KernelParams::default()
-                };
-                let shared_by = if multi_label == 0 { frame.lanes_per_anchor } else { classes };
-                let theirs = format!("{theirs}_blocks({anchors}, {shared_by})");
-                equal(&mut program, &theirs, frame.decode_blocks() as usize);
+                let theirs = format!("chunk_of({}, {first}u) + 1", capacity - 1);
+                equal(&mut program, &theirs, chunk_count(capacity, first) as usize);
             }
         }
         kernel_headers::compile(&program);

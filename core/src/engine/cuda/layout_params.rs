@@ -202,7 +202,7 @@ impl LayoutGroup {
         made
     }
 
-    /// `group_blocks`
+    /// Blocks with a thread per anchor and lane.
     fn blocks(&self) -> u32 {
         let threads = u64::from(self.anchors) * u64::from(self.lanes);
         threads.div_ceil(u64::from(DECODE_THREADS)) as u32
@@ -259,7 +259,7 @@ impl LayoutParams {
         made
     }
 
-    /// Blocks of decode per image: `layout_blocks`
+    /// Blocks of decode per image: those of all groups.
     pub fn blocks(&self) -> u32 {
         let groups = &self.groups[..self.group_count as usize];
         groups.iter().map(LayoutGroup::blocks).sum::<u32>().max(1)
@@ -292,7 +292,7 @@ impl ColumnParams {
     }
 }
 
-/// `columns_bytes`
+/// The bytes of the rows of columns behind the detections.
 pub(super) fn columns_bytes(capacity: u32, groups: u32, components: u32) -> usize {
     groups as usize * capacity as usize * components as usize * size_of::<f32>()
 }
@@ -356,15 +356,6 @@ mod tests {
         for element in ElementType::READABLE {
             let name = format!("ELEMENT_{}", element.name().to_uppercase());
             equal(&mut program, &name, element_number(element) as usize);
-        }
-        for (anchors, lanes) in [(0, 8), (1, 1), (31, 8), (33, 8), (256, 1), (257, 1), (8_400, 8)] {
-            let group = LayoutGroup { anchors, lanes, ..LayoutGroup::default() };
-            let theirs = format!("group_blocks({anchors}, {lanes})");
-            equal(&mut program, &theirs, group.blocks() as usize);
-        }
-        for (capacity, groups, components) in [(2_048, 1, 51), (4_096, 64, 32), (10_240, 3, 1)] {
-            let theirs = format!("columns_bytes({capacity}, {groups}, {components})");
-            equal(&mut program, &theirs, columns_bytes(capacity, groups, components));
         }
         kernel_headers::compile(&program);
     }

@@ -136,9 +136,10 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
             }
             continue;
         }
-        let (own, others, group_of_others) = match is_of_classes {
-            true => (&CLASS_KEYS[..], &PROPERTY_KEYS[..], PROPERTIES),
-            false => (&PROPERTY_KEYS[..], &CLASS_KEYS[..], ALL_CLASSES),
+        let (own, others, group_of_others) = if is_of_classes {
+            (&CLASS_KEYS[..], &PROPERTY_KEYS[..], PROPERTIES)
+        } else {
+            (&PROPERTY_KEYS[..], &CLASS_KEYS[..], ALL_CLASSES)
         };
         for key in keys.of(group).iter().filter(|key| !own.contains(&key.as_str())) {
             let advice = if others.contains(&key.as_str()) {
