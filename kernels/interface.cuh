@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The interface of the kernels: what the host passes, what it receives, and how much memory it
-// provides. core/src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
-// constant.
+// The interface of the kernels: arguments that the host passes, results that it receives, and how
+// much memory it provides. core/src/engine/cuda/interface.rs repeats these definitions in Rust; a
+// test there compares every offset and constant.
 //
-// One launch of each of four kernels, in one stream, handles a batch of images, which are in groups
-// (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for
-// each image, all other kernels for each group:
+// Four kernels, launched once each in one stream, process a batch of images. The images are divided
+// into groups (core/src/engine/mod.rs), and a candidate only suppresses candidates of its own
+// group. Decode has blocks per image; all other kernels have blocks per group:
 //
 //   kernel                   blocks per image, or per group                   parameters
 //   decode_<B>_<S>           decode_blocks(anchors, lanes_per_anchor)         params, workspace,
@@ -17,16 +17,18 @@
 //   publish, publish_batch   1                                                workspace, stride,
 //                                                                             results, detections
 //
-// map, reduce and publish are for a single group, and ignore `stride`. map_batch, reduce_batch and
-// publish_batch are for any number of groups, and somewhat slower with one: they compute the
-// addresses of their group, and map_batch also divides the queries among groups of warps. Both have
-// one source, with the template parameter `IsBatch`. Decode has one kernel for both.
+// map, reduce and publish handle a single group, and ignore `stride`. map_batch, reduce_batch and
+// publish_batch handle any number of groups. With one group they are somewhat slower, because they
+// compute the addresses of their group, and because map_batch also divides the queries among groups
+// of warps. Each pair is compiled from one source with the template parameter `IsBatch`. Decode has
+// one kernel for both cases.
 //
-// Groups with more than KernelParams::sort_limit candidates are handled by other kernels, which sort
-// the candidates and do not compare all pairs (sort.cuh, chunk.cuh). map and reduce do nothing for such
-// a group, and these do nothing for others. With a capacity above the limit they are launched between
-// reduce and publish, for single groups and batches alike; chunk_filter, chunk_map and chunk_reduce in
-// turn for each chunk from 0 to before chunk_count(capacity, first_chunk):
+// Groups with more than KernelParams::sort_limit candidates are handled by other kernels, which
+// sort the candidates to avoid comparing all pairs (sort.cuh, chunk.cuh). map and reduce skip such
+// a group, and the sorting kernels skip all others. If the capacity is above the limit, the host
+// launches the sorting kernels between reduce and publish, for single groups and batches alike. It
+// launches chunk_filter, chunk_map and chunk_reduce in turn for each chunk, from 0 up to but
+// excluding chunk_count(capacity, first_chunk):
 //
 //   sort_count      sort_blocks(multiprocessors, capacity, groups)        workspace, stride
 //   sort_scatter    the same                                              the same
@@ -35,49 +37,50 @@
 //   chunk_map       the same                                              the same
 //   chunk_reduce    reduce_blocks(multiprocessors, capacity, groups)      the same
 //
-// `chunk` is a uint32_t. For oriented boxes the limit is the greatest uint32_t.
+// `chunk` is a uint32_t. For oriented boxes, sort_limit is the greatest uint32_t.
 //
-// layout_params.cuh has the interface of the kernels for layouts that are not plain, and of those for
-// oriented boxes.
+// layout_params.cuh has the interface of the kernels for general layouts and for oriented boxes.
 //
-// Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
-// `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
-// dimension of the grid is the number of blocks per image or per group, the second the number of
-// images or of groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS
-// threads (sort_count and sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but
-// chunk_reduce CHUNK_THREADS), and no dynamic shared memory.
+// Parameters are passed in this order: `params` is a KernelParams, by value; `workspace` is a void
+// *; `stride` is a uint64_t; `results` is a ResultHeader *; and `detections` is a Detection *. The
+// grid's first dimension is the number of blocks per image or per group, and its second dimension
+// is the number of images or groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and
+// PUBLISH_THREADS threads. sort_count and sort_scatter have SORT_THREADS, chunk_reduce has
+// REDUCE_THREADS, and sort_rank and the other kernels of chunks have CHUNK_THREADS. No kernel uses
+// dynamic shared memory.
 //
-// <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
-// with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
-// a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
-// reaches its threshold. The number of anchors of all images of a group must fit in 32 bits, and so
-// must the number of their pairs with classes if multi_label is set.
+// <B> and <S> are element types, f32 or f16: <B> for the tensor with the boxes, <S> for the tensor
+// with the scores and objectness. KernelParams::multi_label selects the decode kernel. decode makes
+// one candidate from an anchor's best class; decode_multi makes a candidate from each pair of
+// anchor and class whose score reaches the class's threshold. The number of anchors in all images
+// of a group must fit in 32 bits. With multi_label, so must the number of pairs of anchor and
+// class.
 //
 // Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
-// CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
-// the numbers of images and groups. `map` and `reduce` have the same results with any number of
-// blocks per group from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
-// grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
-// kernel before.
+// CUDA graph of the four kernels, only decode's parameters and the grids change from launch to
+// launch; the grids contain the numbers of images and groups. The results of `map` and `reduce` are
+// independent of the number of blocks per group, which must be at least 1. Compiled for compute
+// capability 9.0 and up, map, reduce and publish execute a grid dependency wait (portable.cuh), and
+// may be launched with a programmatic dependency on the preceding kernel.
 //
-// The workspace is device memory, aligned to 256 bytes: group i has workspace_bytes(capacity,
-// is_oriented, sort_limit) bytes at i * stride. The stride is a multiple of 256, and not less than that.
-// KernelParams::capacity is the number of candidates that each group has memory for. A group may
-// have more candidates: map, reduce and publish then report their number, ResultHeader::candidates,
-// and no survivors, and the host runs the images again with a greater capacity. The first
-// HEADER_BYTES bytes of each group, and with a capacity above the limit SORT_STATE_BYTES at
-// sort_state_offset(capacity), must be zero before the first launch; the kernels reset them.
-// After a launch that failed they must be zeroed again. (Some lanes load words of the rest that no
-// kernel has written, and do not use them. Zero the whole workspace once to avoid reports by
-// initcheck.)
+// The workspace is device memory, aligned to 256 bytes. Group i has workspace_bytes(capacity,
+// is_oriented, sort_limit) bytes at i * stride. The stride is a multiple of 256, and at least
+// workspace_bytes. KernelParams::capacity is the number of candidates that each group has memory
+// for. A group may have more candidates than that: map, reduce and publish then report the number
+// in ResultHeader::candidates and no survivors, and the host runs the images again with a greater
+// capacity. The first HEADER_BYTES bytes of each group must be zero before the first launch; if the
+// capacity is above the limit, so must SORT_STATE_BYTES bytes at sort_state_offset(capacity). The
+// kernels reset them. After a failed launch, the host must zero them again. (Some lanes load words
+// of the remaining memory that no kernel has written, but ignore the values. Zero the whole
+// workspace once to avoid reports by initcheck.)
 //
-// Results are device memory or mapped host memory: results[i] is the header of group i, and its
-// survivors are at detections[i * capacity]. Both have an alignment of 16 bytes. results_bytes and
-// detections_offset are the sizes for a host that keeps both in one block of memory. A header's
-// `sequence` is stored last, after all other results of its group are visible to the host: a host
-// that reads KernelParams::sequence there can read the group's results.
+// Results are in device memory or mapped host memory: results[i] is the header of group i, and its
+// survivors begin at detections[i * capacity]. Both arrays are aligned to 16 bytes. results_bytes
+// and detections_offset are the sizes for a host that keeps both arrays in one block of memory. The
+// kernels store a header's `sequence` last, after all other results of the group are visible to the
+// host. Once the host reads KernelParams::sequence there, it can read the group's results.
 //
-// Survivors, their order and their bits depend on the tensors and the parameters only.
+// Survivors, their order and their bits depend only on the tensors and the parameters.
 #pragma once
 
 #include "integers.cuh"
@@ -96,11 +99,11 @@
 #define SORT_THREADS 1024
 #define CHUNK_THREADS 256
 
-// The first chunk has about KernelParams::first_chunk candidates. With each further chunk there are
-// about CHUNK_GROWTH times as many candidates in all.
+// The first chunk has about KernelParams::first_chunk candidates. Each further chunk multiplies the
+// total number of candidates so far by about CHUNK_GROWTH.
 #define CHUNK_GROWTH 8
 #define MAX_CHUNKS 8
-// The defaults of KernelParams::sort_limit, above which sorting takes less time, and first_chunk.
+// The defaults of KernelParams::sort_limit (above it, sorting takes less time) and of first_chunk.
 #define SORT_LIMIT 16384u
 #define FIRST_CHUNK 32768u
 
@@ -111,14 +114,14 @@
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // KernelParams::method: which candidates survive (core/src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
-// KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
-// candidate that outranks the other, or of the smaller box; or it is the probabilistic IoU of two
-// oriented boxes.
+// KernelParams::overlap: the intersection of two boxes is divided by the area of the union, by the
+// area of the candidate that outranks the other, or by the area of the smaller box. The last value
+// selects the probabilistic IoU of two oriented boxes.
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2, PROB_IOU = 4 };
 
-// Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
-// c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
-// the element a * anchor_stride + c * component_stride from the sum of the address and entry i of
+// Number c of anchor a of image i is the element at i * image_stride + a * anchor_stride + c *
+// component_stride from the address. If the tensor has a table of images (KernelParams), it is the
+// element at a * anchor_stride + c * component_stride from the sum of the address and entry i of
 // the table, and image_stride is 0.
 struct FieldParams {
     uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
@@ -137,8 +140,8 @@ struct PlaceParams {
     double limit_ratio[2]; // what the sizes of a ClassRule are multiplied by
 };
 
-// An image of a group, in the table KernelParams::placed_images. The images of a group follow one
-// another, and so do the groups.
+// One image of a group, an entry of the table KernelParams::placed_images. Images of one group are
+// consecutive, and groups follow one another in order.
 struct PlacedImage {
     PlaceParams place;
     uint32_t group;
@@ -172,12 +175,12 @@ struct KernelParams {
     uint32_t multi_label;         // 0 or 1
     uint32_t capacity;            // candidates of a group that there is memory for
     uint32_t has_objectness;      // 0 or 1
-    // For tensors whose images have no constant stride: the device address of a table with the
-    // device address of each image, `images` of type uint64_t. 0: no table.
+    // For tensors whose images have no constant stride: the device address of a table with each
+    // image's device address, `images` entries of type uint64_t. 0: no table.
     uint64_t box_images;
     uint64_t score_images; // also of the objectness
-    // For classes with rules of their own, the device address of class_rule_count of type ClassRule,
-    // by class; or 0. iou_threshold and the sizes in PlaceParams are for all other classes.
+    // Rules for single classes: the device address of class_rule_count entries of type ClassRule,
+    // by class; or 0. iou_threshold and the sizes in PlaceParams apply to all other classes.
     uint64_t class_rules;
     uint32_t class_rule_count;
     float lowest_iou_threshold; // of all classes
@@ -222,10 +225,10 @@ static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 296 &&
 static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
               "core/src/engine/cuda/interface.rs");
 
-// Threads that share an anchor's classes. More threads have more loads in flight, which a small
-// launch needs. One thread per anchor has less overhead; it is used for few classes, and for a
-// batch whose anchors fill a GPU, where the scores of consecutive anchors are contiguous (else
-// loads would not coalesce).
+// How many threads share an anchor's classes. More threads have more loads in flight, which helps a
+// small launch. One thread per anchor has less overhead. It is used for few classes, and for
+// batches with enough anchors to fill a GPU, if the scores of consecutive anchors are contiguous
+// (otherwise loads would not coalesce).
 NMSFILTER_HOST_DEVICE constexpr uint32_t lanes_per_anchor(uint32_t classes, uint64_t anchor_stride,
                                                           uint32_t anchors, uint32_t images) {
     return classes < 8 || (images > 1 && anchor_stride == 1 && uint64_t(anchors) * images >= 131072)
@@ -252,27 +255,29 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t blocks_per_group(uint32_t blocks, uint3
     return limited == 0 ? 1 : limited;
 }
 
-// All groups together: a block per multiprocessor, so that each loads all candidates once.
+// For all groups together one block per multiprocessor, so that each block loads all candidates
+// once.
 NMSFILTER_HOST_DEVICE constexpr uint32_t map_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                     uint32_t groups) {
     return blocks_per_group(multiprocessors, capacity, groups);
 }
 
-// A warp per candidate, but no more blocks than are resident at a time.
+// One warp per candidate, limited to the number of blocks that are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                        uint32_t groups) {
     const uint32_t warps = REDUCE_THREADS / 32;
     return blocks_per_group(2 * multiprocessors, (capacity + warps - 1) / warps, groups);
 }
 
-// A group's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
-// the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
+// A group's workspace is a header, followed by arrays (workspace.cuh). This is the number of bytes
+// per candidate in all arrays. The capacity is rounded up to a multiple of 64, so that every array
+// is aligned to 256 bytes.
 #define HEADER_BYTES 512
 #define BYTES_PER_CANDIDATE 324
-// For the kernels for oriented boxes there is one more array, with this many.
+// Kernels for oriented boxes use one more array, with this many bytes per candidate.
 #define RECTANGLE_BYTES 32
-// Those that sort have a structure of their own, arrays with as many bytes per candidate, and others with
-// as many per leaf of up to LEAF_CANDIDATES candidates.
+// Kernels that sort use a SortState, arrays with this many bytes per candidate, and arrays with
+// this many bytes per leaf of up to LEAF_CANDIDATES candidates.
 #define SORT_STATE_BYTES 16896
 #define SORT_BYTES_PER_CANDIDATE 8
 #define LEAF_CANDIDATES 32
@@ -281,7 +286,8 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t reduce_blocks(uint32_t multiprocessors,
 NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 63) / 64 * 64;
 }
-// Leaves of all chunks, the last of each of which may have fewer candidates. An even number.
+// The number of leaves in all chunks. The last leaf of each chunk may have fewer candidates. The
+// result is even.
 NMSFILTER_HOST_DEVICE constexpr uint64_t leaf_capacity(uint32_t capacity) {
     return padded(capacity) / LEAF_CANDIDATES + MAX_CHUNKS;
 }
@@ -299,7 +305,7 @@ NMSFILTER_HOST_DEVICE constexpr uint64_t workspace_bytes(uint32_t capacity, bool
            (capacity > sort_limit ? sort_bytes(capacity) : 0);
 }
 
-// The chunk of the candidate of this rank, about.
+// The approximate chunk of the candidate with this rank.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_of(uint32_t rank, uint32_t first_chunk) {
     uint32_t chunk = 0;
     for (uint64_t end = first_chunk; rank >= end && chunk < MAX_CHUNKS - 1; end *= CHUNK_GROWTH) {
@@ -312,25 +318,25 @@ NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_count(uint32_t capacity, uint32_t
     return capacity == 0 ? 1 : chunk_of(capacity - 1, first_chunk) + 1;
 }
 
-// A thread per candidate, but no more blocks than are resident at a time.
+// One thread per candidate, limited to the number of blocks that are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                      uint32_t groups) {
     return blocks_per_group(multiprocessors, (capacity + SORT_THREADS - 1) / SORT_THREADS, groups);
 }
 
-// A thread per two candidates and per two positions.
+// One thread per two candidates and per two positions.
 NMSFILTER_HOST_DEVICE constexpr uint32_t sort_rank_blocks(uint32_t multiprocessors,
                                                           uint32_t capacity, uint32_t groups) {
     return blocks_per_group(4 * multiprocessors, capacity / CHUNK_THREADS + 1, groups);
 }
 
-// A block per leaf, but no more than are resident at a time.
+// One block per leaf, limited to the number of blocks that are resident at a time.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_blocks(uint32_t multiprocessors, uint32_t capacity,
                                                       uint32_t groups) {
     return blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES + 1, groups);
 }
 
-// Headers of all groups, then detections.
+// The headers of all groups come first, then the detections.
 NMSFILTER_HOST_DEVICE constexpr uint64_t detections_offset(uint32_t groups) {
     return uint64_t(groups) * sizeof(ResultHeader);
 }
