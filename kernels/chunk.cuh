@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Suppression among many candidates, which are sorted (sort.cuh). In: the candidates by rank, and their
-// slots by position. Out: a decision for each.
+// Suppression for groups with many candidates, which are already sorted (sort.cuh). In: the
+// candidates by rank, and their slots by position. Out: a decision for each candidate.
 //
-// The ranks are cut into chunks, which are decided one after the other (Blelloch, Fineman, Shun, as in
-// nmsfilter.cu: the algorithm with prefixes). Most candidates of later chunks are suppressed by survivors
-// of the chunks before, so that few pairs are left to compare:
+// The ranks are cut into chunks, and one chunk is decided after the other (the prefix algorithm of
+// Blelloch, Fineman and Shun, cited in nmsfilter.cu). Survivors of earlier chunks suppress most
+// candidates of later chunks, so few pairs are left to compare:
 //
 //   for each chunk, ascending in ranks
 //       chunk_filter   suppresses the candidates that conflict with a suppressor of a chunk before
 //       chunk_map      finds the conflicts among the others
 //       chunk_reduce   decides these (reduce_chunk.cuh)
 //
-// Suppressors are survivors; with method=map-reduce, all candidates.
+// With method=map-reduce every candidate is a suppressor. With the other methods only survivors
+// are.
 //
-// In the order of positions each LEAF_CANDIDATES candidates of a chunk are a leaf: a box that bounds them,
-// and a mask of their classes. A block has the candidates of a leaf in shared memory (LeafTile); its warps
-// visit the leaves whose bounds intersect those of its own, with a candidate of such a leaf in each lane:
+// Within a chunk, candidates are ordered by position, and each run of LEAF_CANDIDATES candidates
+// forms a leaf. A leaf has a box that bounds its candidates, and a mask of their classes. A block
+// keeps the candidates of one leaf in shared memory (LeafTile). The block's warps visit every leaf
+// whose bounds intersect the bounds of the tile. During a visit, each lane holds one candidate of
+// the visited leaf:
 //
 //   for each leaf whose bounds intersect those of the tile
 //       for each candidate q of the tile
@@ -23,7 +26,8 @@
 //       for each of the lane's pairs
 //           test it exactly
 //
-// Bounds are those of shrunk boxes (proxy_box.cuh), which intersect where boxes conflict.
+// Bounds are computed from shrunk boxes (proxy_box.cuh). If two boxes conflict, their shrunk boxes
+// intersect.
 #pragma once
 
 #include "proxy_box.cuh"
@@ -40,8 +44,8 @@
 #define CHUNK_REDUCE_RESIDENT 2
 #endif
 
-// The smallest box that contains those of the lanes with `is_member`; one that intersects no other where
-// there are none.
+// The smallest box that contains the boxes of all lanes with `is_member`. If no lane is a member,
+// the result is a box that intersects nothing.
 DEVICE float4 bounds_of_warp(const float4 &box, bool is_member) {
     const float infinity = __uint_as_float(0x7f800000u);
     float4 bounds = {infinity, infinity, -infinity, -infinity};
@@ -58,17 +62,17 @@ DEVICE float4 bounds_of_warp(const float4 &box, bool is_member) {
     return bounds;
 }
 
-// Edges in common are an intersection, as of proxy boxes.
+// Regions that only share an edge intersect. Proxy boxes follow this rule too.
 DEVICE bool regions_intersect(const float4 &a, const float4 &b) {
     return a.x <= b.z && b.x <= a.z && a.y <= b.w && b.y <= a.w;
 }
 
-// The bit of a class in a mask of classes. Several classes have the same.
+// The bit of a class in a mask of classes. Several classes share one bit.
 DEVICE uint32_t class_bit(uint32_t class_index, const OverlapRule &rule) {
     return rule.class_agnostic ? 1 : 1u << class_index % 32;
 }
 
-// A leaf's or a candidate's place, and the classes in it.
+// Where a leaf or a candidate is, and which classes it has.
 struct Region {
     float4 bounds;
     uint32_t classes;
@@ -87,17 +91,19 @@ struct LeafCandidate {
     }
 };
 
-// Leaves, with a mask of candidates for each, and the warp's part of them: every `parts`th, because leaves
-// that are close to one another have numbers that are, too.
+// Leaves with a mask of candidates for each, and this warp's part of them. The warp takes every
+// `parts`th leaf: leaves with close numbers are close in the plane, so this spreads the work
+// evenly.
 struct LeafRange {
     const uint32_t *masks;
     uint32_t first, end;
     uint32_t part, parts;
 };
 
-// Calls `visit` for each leaf of which candidates in its mask can conflict with those in the region, with the
-// lane's candidate of it, the shrunk box of this, and whether it can, until `visit` returns false. `lowest` is
-// the rule with the lowest threshold. All lanes call it.
+// Calls `visit` for each leaf that has candidates, in its mask, which can conflict with candidates
+// in the region. `visit` receives the lane's candidate of that leaf, the candidate's shrunk box,
+// and a flag that says if this candidate can conflict. Iteration ends when `visit` returns false.
+// `lowest` is the rule with the lowest threshold. All lanes must call this function.
 template <typename Visit>
 DEVICE void visit_leaves(const Workspace &workspace, const LeafRange &range, const Region &region,
                          const OverlapRule &lowest, const Visit &visit) {
@@ -131,7 +137,7 @@ struct LeafTile {
     float4 box[LEAF_CANDIDATES], shrunk[LEAF_CANDIDATES];
     uint32_t rank[LEAF_CANDIDATES], class_index[LEAF_CANDIDATES];
 
-    // Stores the lane's. The lanes of one warp call it.
+    // Stores the lane's candidate. All lanes of one warp call it.
     DEVICE void store(const float4 &own, const float4 &own_shrunk, uint32_t own_rank,
                       uint32_t own_class) {
         const uint32_t lane = lane_index();
@@ -141,7 +147,7 @@ struct LeafTile {
         class_index[lane] = own_class;
     }
 
-    // Those in the mask `wanted` whose shrunk boxes intersect this one.
+    // The candidates in the mask `wanted` whose shrunk boxes intersect `other`.
     DEVICE uint32_t intersecting(uint32_t wanted, const float4 &other) const {
         uint32_t found = 0;
 #pragma unroll 1
@@ -162,7 +168,7 @@ struct LeafTile {
     static constexpr uint32_t TESTS = 8; // without a branch
 };
 
-// Whether the candidate conflicts with candidate `q` of the tile, which it outranks.
+// True if `higher` conflicts with candidate `q` of the tile, which it outranks.
 DEVICE bool conflicts(const LeafCandidate &higher, const LeafTile &tile, uint32_t q,
                       const KernelParams &params, const OverlapRule &lowest) {
     OverlapRule rule = lowest;
@@ -318,7 +324,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
                                  found |= 1u << q;
                              }
                          }
-                         // One conflict is enough.
+                         // One conflict is enough to suppress a candidate.
                          left &= method == MAP_REDUCE ? ~warp_or(found) : ~0u;
                          return left != 0;
                      });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode: candidates from tensors. In: the tensors of an image, its place, and the parameters. Out:
-// the candidates of its group in any order, their number, and the number of rejected anchors. Rules
-// are those of core/src/engine/mod.rs.
+// Decode: makes candidates from tensors. In: the tensors of an image, its place, and the
+// parameters. Out: the candidates of the image's group in any order, their number, and the number
+// of rejected anchors. The rules are in core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
@@ -16,7 +16,7 @@ struct F16 {
     static DEVICE float to_float(uint16_t stored) { return half_to_float(stored); }
 };
 
-// The numbers of a field, of the block's image.
+// The numbers of one field, for the image that this block decodes.
 template <typename Element> struct Numbers {
     typedef typename Element::Stored Stored;
 
@@ -46,7 +46,7 @@ template <typename BoxElement, typename ScoreElement> struct Image {
 
     DEVICE explicit Image(const KernelParams &params)
         : boxes(params.boxes), scores(params.scores), objectness(params.objectness) {
-        // The same for all threads of a launch.
+        // All threads of a launch take this branch, or none do.
         if ((params.box_images | params.score_images) != 0) {
             if (params.box_images != 0) {
                 boxes.find_image(params.box_images);
@@ -64,7 +64,8 @@ DEVICE const PlacedImage &placed_image(const KernelParams &params) {
     return ((const PlacedImage *)params.placed_images)[blockIdx.y];
 }
 
-// The group of the block's image. Decode finds it again where it needs it, to hold no registers.
+// The group that the block's image belongs to. Decode looks it up again at each use instead of
+// holding it in registers.
 struct OwnGroup {
     Header *header;
     uint32_t first_image;  // of the group
@@ -73,7 +74,7 @@ struct OwnGroup {
     DEVICE OwnGroup(const KernelParams &params, void *workspaces, uint64_t stride)
         : first_image(blockIdx.y), first_anchor(0) {
         uint32_t group = blockIdx.y;
-        // The same for all threads of a launch.
+        // All threads of a launch take this branch, or none do.
         if (params.placed_images != 0) {
             const PlacedImage &own = placed_image(params);
             group = __ldg(&own.group);
@@ -84,7 +85,7 @@ struct OwnGroup {
     }
 };
 
-// From numbers of the tensor to pixels of boxes, for the block's image.
+// Converts the block's image from numbers of the tensor to pixels of boxes.
 struct BoxScale {
     float scale[2], offset[2];
 
@@ -100,7 +101,7 @@ struct BoxScale {
         }
     }
 
-    // Adding zero would replace minus zero.
+    // Adding zero would turn minus zero into plus zero.
     DEVICE float moved(float value, uint32_t axis) const {
         return offset[axis] == 0.0f ? value : add_rn(value, offset[axis]);
     }
@@ -113,7 +114,7 @@ struct BoxScale {
     }
 };
 
-// The numbers of an anchor's box, as they are in the tensor.
+// The numbers of an anchor's box, unchanged from the tensor.
 template <typename Element>
 DEVICE float4 load_box(const Numbers<Element> &boxes, uint32_t box_format, uint32_t anchor) {
     float4 numbers;
@@ -130,8 +131,8 @@ DEVICE float class_threshold(const KernelParams &params, uint32_t class_index) {
                : params.threshold;
 }
 
-// What becomes of an anchor, or of a pair of anchor and class. REJECTED: its numbers are invalid,
-// which is counted.
+// The result for an anchor, or for a pair of anchor and class. REJECTED means that the numbers are
+// invalid; rejected anchors are counted.
 enum Verdict { CANDIDATE, DROPPED, REJECTED };
 
 // Rules 2 to 4: the score, from objectness and the score of the class.
@@ -153,19 +154,19 @@ DEVICE Verdict make_score(const KernelParams &params, float objectness, float cl
     return CANDIDATE;
 }
 
-// A box whose bounds are the box.
+// An upright box, which is its own bounds.
 struct UprightBox {
     float4 bounds; // x1, y1, x2, y2
 
     DEVICE float width() const { return sub_rn(bounds.z, bounds.x); }
     DEVICE float height() const { return sub_rn(bounds.w, bounds.y); }
-    // Whether the bounds are empty although no side is zero.
+    // True if the bounds are empty although both sides are longer than zero.
     DEVICE bool is_empty() const { return false; }
-    // Stores what else belongs to the candidate of this slot.
+    // Stores further data of the candidate in this slot. Upright boxes have none.
     DEVICE void store(const Workspace &, uint32_t) const {}
 };
 
-// Rule 5: the checks of a box that do not depend on its class.
+// Rule 5: the checks of a box that are independent of its class.
 template <typename Box> DEVICE Verdict check_box(const Box &of) {
     const float4 &box = of.bounds;
     if (!is_finite(box.x) || !is_finite(box.y) || !is_finite(box.z) || !is_finite(box.w)) {
@@ -178,7 +179,8 @@ template <typename Box> DEVICE Verdict check_box(const Box &of) {
     return of.is_empty() || width == 0.0f || height == 0.0f ? DROPPED : CANDIDATE;
 }
 
-// The rest of rule 5, and rule 6: the limits of a box's sides, and whether it is visible.
+// The rest of rule 5, and rule 6: checks the box's sides against the limits, and checks that the
+// box is visible.
 template <typename Box>
 DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t class_index) {
     const PlaceParams &place = params.place;
@@ -212,7 +214,8 @@ DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t 
     return CANDIDATE;
 }
 
-// Rules 5 and 6: the corners. In: `box` has the tensor's numbers. Out: it has x1, y1, x2, y2.
+// Rules 5 and 6: computes the corners. In: `box` has the tensor's numbers. Out: `box` has x1, y1,
+// x2, y2.
 DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_index) {
     const BoxScale scale(params);
     const float sx = scale.scale[0], sy = scale.scale[1];
@@ -239,8 +242,8 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_
     return verdict == CANDIDATE ? check_limits(params, UprightBox{box}, class_index) : verdict;
 }
 
-// Copies the parameters to the header for map, reduce and publish. All threads call it, and one
-// thread of the group's first image copies.
+// Copies the parameters to the header, where map, reduce and publish read them. All threads call
+// it, and one thread of the group's first image does the copy.
 DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t stride) {
     if (blockIdx.x != 0 || threadIdx.x != DECODE_THREADS - 1) {
         return;
@@ -250,7 +253,7 @@ DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t 
         return;
     }
     Header *const header = own.header;
-    // By words: compilers copy a structure by bytes.
+    // Copied word by word, because compilers copy a structure byte by byte.
     const uint64_t *const from = (const uint64_t *)&params;
     uint64_t *const to = (uint64_t *)&header->params;
 #pragma unroll
@@ -295,7 +298,7 @@ DEVICE void append(const KernelParams &params, const OwnGroup &own, Verdict verd
 #define SCORES_PER_STEP 10u
 #define LOWEST_SCORE __uint_as_float(0xff800000u) // minus infinity
 
-// The class with the highest score. Of equal scores the lower class is the best.
+// The class with the highest score. If several classes have equal scores, the lowest class wins.
 struct BestClass {
     float score;
     uint32_t class_index;
@@ -307,7 +310,7 @@ struct BestClass {
     }
 };
 
-// The best of the classes `part`, `part` + lanes_per_anchor, and so on.
+// The best class among `part`, `part` + lanes_per_anchor, and so on.
 template <typename Element>
 DEVICE BestClass best_of_part(const KernelParams &params, const Numbers<Element> &numbers,
                               uint32_t anchor, uint32_t part) {
@@ -336,9 +339,10 @@ struct BestOfWarps {
     uint32_t class_index[DECODE_WARPS][WARP];
 };
 
-// Decode to an anchor's best class. One thread has an anchor, or eight threads share it, each with
-// a part of the classes: one lane of each of the block's eight warps where the scores of
-// consecutive anchors are contiguous, else eight consecutive lanes. Loads coalesce in both cases.
+// Decodes each anchor to its best class. Either one thread handles an anchor, or eight threads
+// share it and each takes a part of the classes. If the scores of consecutive anchors are
+// contiguous, the eight threads are one lane of each of the block's eight warps; otherwise they are
+// eight consecutive lanes. Loads coalesce in both cases.
 template <typename Boxes, typename Scores>
 DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BestOfWarps, partial);
@@ -373,7 +377,7 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
         }
     }
 
-    // Loaded here, so that it is in flight together with the scores.
+    // Loaded early, so that this load is in flight together with the loads of scores.
     float4 box = {};
     if (verdict == CANDIDATE && part == 0) {
         box = load_box(image.boxes, params.box_format, anchor);
@@ -417,10 +421,10 @@ DEVICE void decode(const KernelParams &params, void *workspaces, uint64_t stride
            best.class_index);
 }
 
-// Decode to all pairs of anchor and class. One thread has one pair, in the order of the scores in
-// memory, so that loads coalesce: class by class where the scores of consecutive anchors are
-// contiguous, else anchor by anchor. Most threads load no box: the score or the objectness, which
-// neighboring threads share, is below the threshold.
+// Decodes to all pairs of anchor and class. One thread handles one pair. Threads follow the order
+// of the scores in memory, so that loads coalesce: class by class if the scores of consecutive
+// anchors are contiguous, otherwise anchor by anchor. Most threads never load a box, because the
+// score, or the objectness that neighboring threads share, is below the threshold.
 template <typename Boxes, typename Scores>
 DEVICE void decode_multi(const KernelParams &params, void *workspaces, uint64_t stride) {
     grid_dependency_wait();

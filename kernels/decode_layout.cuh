@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode for layouts (layout_params.cuh). In: the tensors of an image, the layout and the parameters.
-// Out: as of decode.cuh. A number is read only where the numbers before it leave the anchor a
-// candidate: few anchors pay for a general box.
+// Decode for layouts (layout_params.cuh). In: the tensors of an image, the layout and the
+// parameters. Out: see decode.cuh. Each number is read only if the anchor can still become a
+// candidate after the numbers read before it. Few anchors therefore pay for the general box
+// formulas.
 #pragma once
 
 #include "layout.cuh"
 
-// The group of a block, in shared memory: compilers copy parameters that are accessed by a computed
-// index to the memory of each thread. All threads of the block call it.
+// Copies the block's group to shared memory. Compilers would otherwise copy parameters that are
+// accessed by a computed index to each thread's local memory. All threads of the block call it.
 DEVICE void load_group(const LayoutParams &layout, LayoutGroup &group) {
     uint32_t index = 0;
 #pragma unroll
@@ -21,16 +22,17 @@ DEVICE void load_group(const LayoutParams &layout, LayoutGroup &group) {
     __syncthreads();
 }
 
-// The part of an anchor's work that a thread has. A block has anchors of one group. One thread has an
-// anchor, or eight threads share it, as in decode.cuh: one lane of each of the block's eight warps
-// where the scores of consecutive anchors are contiguous, else eight consecutive lanes.
+// One thread's share of an anchor's work. All anchors of a block are in one group. The work is
+// shared exactly like in decode.cuh: one thread handles an anchor, or eight threads share it. The
+// eight are one lane of each of the block's eight warps if the scores of consecutive anchors are
+// contiguous, otherwise eight consecutive lanes.
 struct AnchorPart {
     uint32_t anchor; // in the group
     uint32_t index;  // in the image
     uint32_t part;   // has the classes `part`, `part` + lanes, and so on
     uint32_t lanes;
     bool by_warps;
-    Verdict verdict; // DROPPED: there is no such anchor
+    Verdict verdict; // DROPPED: no such anchor exists
 
     DEVICE AnchorPart(const LayoutParams &layout, const LayoutGroup &of) {
         const uint32_t lane = lane_index(), block = blockIdx.x - of.first_block;
@@ -51,7 +53,7 @@ struct AnchorPart {
         index = of.first_anchor + anchor;
         verdict = position < of.anchors ? CANDIDATE : DROPPED;
         if (layout.has_count != 0 && verdict == CANDIDATE) {
-            // NaN is less than one anchor.
+            // A count that is NaN means no anchors.
             const float count = LayoutNumbers(layout.count).load(0, 0);
             const bool is_valid =
                 count >= 1.0f && (count >= 4294967296.0f || index < uint32_t(count));
@@ -60,7 +62,7 @@ struct AnchorPart {
     }
 };
 
-// Rule 1, without the comparison with a threshold: objectness, 1 if the layout has none.
+// Rule 1, without comparing to a threshold: the objectness, or 1 if the layout has no objectness.
 DEVICE Verdict layout_objectness(const LayoutParams &layout, const LayoutGroup &group,
                                  uint32_t anchor, float &objectness) {
     objectness = 1.0f;
@@ -76,14 +78,14 @@ DEVICE Verdict layout_objectness(const LayoutParams &layout, const LayoutGroup &
     return CANDIDATE;
 }
 
-// Whether objectness alone is below a threshold of the score.
+// True if objectness alone puts the score below the threshold.
 DEVICE bool is_objectness_below(const LayoutParams &layout, float objectness, float threshold) {
     return layout.has_objectness != 0 && layout.combination == COMBINATION_PRODUCT &&
            objectness < threshold;
 }
 
-// The class with the greatest score of a part of the classes, and whether a score of the part is NaN
-// or infinity.
+// The class with the greatest score among one part of the classes, and a flag that is set if a
+// score of that part is NaN or infinity.
 struct BestOfPart {
     BestClass best;
     uint32_t is_invalid;
@@ -108,12 +110,13 @@ struct BestOfPart {
     }
 };
 
-// The probability of the class with the greatest score `best`, by softmax over all scores. Returns
-// false where it is certain that the score of the candidate is below `lowest`: without the sum.
+// Softmax over all scores: the probability of the class with the greatest score, `best`. Returns
+// false, without computing the sum, if the candidate's score is certain to be below `lowest`.
 //
-// The sum has exp(0), so it is 1 or more unless it is NaN. Then the exponential of the class is not
-// less than its probability, and no operation after it decreases where its operand increases. A
-// product with negative objectness does, but is not less than objectness, which has reached `lowest`.
+// The sum includes exp(0), so it is at least 1 unless it is NaN. The exponential of the class is
+// therefore not less than its probability, and every later operation increases with its operand or
+// stays equal. A product with negative objectness is the exception: it decreases, but it is not
+// less than objectness, which has reached `lowest`.
 DEVICE bool best_softmax(const LayoutParams &layout, const LayoutNumbers &scores, uint32_t anchor,
                          float objectness, float best, bool is_invalid, float lowest,
                          float &probability) {
@@ -129,7 +132,7 @@ DEVICE bool best_softmax(const LayoutParams &layout, const LayoutNumbers &scores
     return true;
 }
 
-// Rules 3 and 4, for a class that is known: the score.
+// Rules 3 and 4, for a known class: the score.
 DEVICE Verdict layout_score(const KernelParams &params, const LayoutParams &layout,
                             float objectness, float probability, uint32_t class_index,
                             float &score) {
@@ -142,8 +145,8 @@ DEVICE Verdict layout_score(const KernelParams &params, const LayoutParams &layo
                                                                                    : CANDIDATE;
 }
 
-// Rules 2 to 4 for the best class. In: component `best.class_index` has the greatest score. Out: its
-// score, and its class or that which is read.
+// Rules 2 to 4 for the best class. In: component `best.class_index` has the greatest score. Out:
+// the score and the class. If the layout has a tensor with classes, the class is read from it.
 DEVICE Verdict best_score(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, const LayoutNumbers &scores,
                           const AnchorPart &own, float objectness, const BestClass &best,
@@ -161,7 +164,8 @@ DEVICE Verdict best_score(const KernelParams &params, const LayoutParams &layout
     }
     class_index = layout.first_class + best.class_index;
     if (layout.has_class != 0) {
-        // What layout_score finds with the class is found without it, where it does not depend on it.
+        // Up to here the score is independent of the class, so it can be checked before the class
+        // is known.
         score = combined_score(layout, objectness, probability);
         if (!is_finite(score)) {
             return REJECTED;
@@ -185,7 +189,7 @@ struct DecodeLayoutShared {
     BestOfWarps partial;
 };
 
-// Decode to an anchor's best class, with boxes of the type `Box`.
+// Decodes each anchor to its best class, with boxes of the type `Box`.
 template <typename Box>
 DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params, void *workspaces,
                           uint64_t stride, const LayoutParams &layout) {
@@ -256,8 +260,8 @@ DEVICE void decode_groups(DecodeLayoutShared &shared, const KernelParams &params
            class_index);
 }
 
-// Decode to all pairs of anchor and class. A thread has a part of an anchor's pairs. It computes the
-// box, and the sum of softmax, once.
+// Decodes to all pairs of anchor and class. Each thread handles some of an anchor's pairs, and
+// computes the anchor's box and softmax sum only once.
 template <typename Box>
 DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, void *workspaces,
                                 uint64_t stride, const LayoutParams &layout) {
@@ -279,7 +283,7 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
     Verdict of_box = DROPPED;
 
     const OwnGroup image_group(params, workspaces, stride);
-    // All lanes of a warp have the same number of steps.
+    // All lanes of a warp take an equal number of steps.
 #pragma unroll 1
     for (uint32_t first = 0; first < layout.components; first += own.lanes) {
         const uint32_t component = first + own.part;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode for layouts of oriented boxes. In and out: as of decode_layout.cuh, and the candidates'
-// rectangles; the box of a candidate is the bounds.
+// Decode for layouts of oriented boxes. In and out: see decode_layout.cuh. In addition, each
+// candidate's rectangle is stored, and the candidate's box is the bounds of the rectangle.
 #pragma once
 
 #include "decode_layout.cuh"
@@ -14,7 +14,7 @@ struct BoundedRectangle {
 
     DEVICE float width() const { return box.width; }
     DEVICE float height() const { return box.height; }
-    // Of a small box far from the origin.
+    // Rounding can make the bounds of a small box empty if the box is far from the origin.
     DEVICE bool is_empty() const { return bounds.x == bounds.z || bounds.y == bounds.w; }
     DEVICE void store(const Workspace &workspace, uint32_t slot) const {
         const Rectangle &of = rectangle;
@@ -23,7 +23,7 @@ struct BoundedRectangle {
     }
 };
 
-// Rule 5: the oriented box of an anchor and its bounds.
+// Rule 5: computes an anchor's oriented box and its bounds.
 DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, uint32_t anchor, BoundedRectangle &made) {
     const AnchorBox of = anchor_box(layout, group, anchor);
@@ -34,7 +34,7 @@ DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout
     box.width = mul_rn(of.x.length(of.components.z), scale.scale[0]);
     box.height = mul_rn(of.y.length(of.components.w), scale.scale[1]);
     box.angle = mul_rn(LayoutNumbers(group.angle).load(anchor, 0), layout.angle_factor);
-    // Numbers that are not finite, and angles that are too great, make bounds that are not finite.
+    // Infinite numbers, NaN, and angles beyond the limit all lead to bounds that are not finite.
     made.rectangle = rectangle(box);
     made.bounds = bounds(made.rectangle);
     return check_box(made);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Mathematical functions: the operations of core/src/functions, which explains them, in the same order, so
-// that the results have the same bits.
+// Mathematical functions. core/src/functions explains the operations. Both sides execute equal
+// operations in equal order, so that results agree bit for bit.
 #pragma once
 
 #include "portable.cuh"

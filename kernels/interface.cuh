@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The interface of the kernels: what the host passes, what it receives, and how much memory it
-// provides. core/src/engine/cuda/interface.rs has the same in Rust; its test compares every offset and
-// constant.
+// The interface of the kernels: arguments that the host passes, results that it receives, and how
+// much memory it provides. core/src/engine/cuda/interface.rs repeats these definitions in Rust; a
+// test there compares every offset and constant.
 //
-// One launch of each of four kernels, in one stream, handles a batch of images, which are in groups
-// (core/src/engine/mod.rs). Candidates suppress candidates of their group only. Decode has blocks for
-// each image, all other kernels for each group:
+// Four kernels, launched once each in one stream, process a batch of images. The images are divided
+// into groups (core/src/engine/mod.rs), and a candidate only suppresses candidates of its own
+// group. Decode has blocks per image; all other kernels have blocks per group:
 //
 //   kernel                   blocks per image, or per group              parameters
 //   decode_<B>_<S>           with a thread per anchor and lane           params, workspace, stride
@@ -18,10 +18,11 @@
 //
 // core/src/engine/cuda/interface.rs chooses the numbers of blocks, and computes the sizes of memory.
 //
-// map, reduce and publish are for a single group, and ignore `stride`. map_batch, reduce_batch and
-// publish_batch are for any number of groups, and somewhat slower with one: they compute the
-// addresses of their group, and map_batch also divides the queries among groups of warps. Both have
-// one source, with the template parameter `IsBatch`. Decode has one kernel for both.
+// map, reduce and publish handle a single group, and ignore `stride`. map_batch, reduce_batch and
+// publish_batch handle any number of groups. With one group they are somewhat slower, because they
+// compute the addresses of their group, and because map_batch also divides the queries among groups
+// of warps. Each pair is compiled from one source with the template parameter `IsBatch`. Decode has
+// one kernel for both cases.
 //
 // Groups with more than KernelParams::sort_limit candidates are handled by other kernels, which sort
 // the candidates and do not compare all pairs (sort.cuh, chunk.cuh). map and reduce do nothing for such
@@ -32,30 +33,31 @@
 //   sort_count, sort_scatter, sort_rank     workspace, stride
 //   chunk_filter, chunk_map, chunk_reduce   workspace, stride, chunk
 //
-// `chunk` is a uint32_t. For oriented boxes the limit is the greatest uint32_t.
+// `chunk` is a uint32_t. For oriented boxes, sort_limit is the greatest uint32_t.
 //
-// layout_params.cuh has the interface of the kernels for layouts that are not plain, and of those for
-// oriented boxes.
+// layout_params.cuh has the interface of the kernels for general layouts and for oriented boxes.
 //
-// Parameters are passed in this order: `params` is a KernelParams, by value, `workspace` a void *,
-// `stride` a uint64_t, `results` a ResultHeader *, and `detections` a Detection *. The first
-// dimension of the grid is the number of blocks per image or per group, the second the number of
-// images or of groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and PUBLISH_THREADS
-// threads (sort_count and sort_scatter SORT_THREADS, sort_rank and the kernels of chunks but
-// chunk_reduce CHUNK_THREADS), and no dynamic shared memory.
+// Parameters are passed in this order: `params` is a KernelParams, by value; `workspace` is a void
+// *; `stride` is a uint64_t; `results` is a ResultHeader *; and `detections` is a Detection *. The
+// grid's first dimension is the number of blocks per image or per group, and its second dimension
+// is the number of images or groups. Blocks have DECODE_THREADS, MAP_THREADS, REDUCE_THREADS and
+// PUBLISH_THREADS threads. sort_count and sort_scatter have SORT_THREADS, chunk_reduce has
+// REDUCE_THREADS, and sort_rank and the other kernels of chunks have CHUNK_THREADS. No kernel uses
+// dynamic shared memory.
 //
-// <B> and <S> are the element types, f32 or f16, of the tensor with the boxes and of the tensor
-// with the scores and objectness. KernelParams::multi_label selects the decode kernel: decode makes
-// a candidate of an anchor's best class, decode_multi of each pair of anchor and class whose score
-// reaches its threshold. The number of anchors of all images of a group must fit in 32 bits, and so
-// must the number of their pairs with classes if multi_label is set.
+// <B> and <S> are element types, f32 or f16: <B> for the tensor with the boxes, <S> for the tensor
+// with the scores and objectness. KernelParams::multi_label selects the decode kernel. decode makes
+// one candidate from an anchor's best class; decode_multi makes a candidate from each pair of
+// anchor and class whose score reaches the class's threshold. The number of anchors in all images
+// of a group must fit in 32 bits. With multi_label, so must the number of pairs of anchor and
+// class.
 //
 // Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
-// CUDA graph of the four, only decode's parameters change from launch to launch, and the grids with
-// the numbers of images and groups. `map` and `reduce` have the same results with any number of
-// blocks per group from 1 on. Compiled for compute capability 9.0 and up, map, reduce and publish execute a
-// grid dependency wait (portable.cuh), and may be launched with a programmatic dependency on the
-// kernel before.
+// CUDA graph of the four kernels, only decode's parameters and the grids change from launch to
+// launch; the grids contain the numbers of images and groups. The results of `map` and `reduce` are
+// independent of the number of blocks per group, which must be at least 1. Compiled for compute
+// capability 9.0 and up, map, reduce and publish execute a grid dependency wait (portable.cuh), and
+// may be launched with a programmatic dependency on the preceding kernel.
 //
 // The workspace is device memory, aligned to 256 bytes: group i has the memory of workspace.cuh at
 // i * stride. The stride is a multiple of 256.
@@ -73,7 +75,7 @@
 // `sequence` is stored last, after all other results of its group are visible to the host: a host
 // that reads KernelParams::sequence there can read the group's results.
 //
-// Survivors, their order and their bits depend on the tensors and the parameters only.
+// Survivors, their order and their bits depend only on the tensors and the parameters.
 #pragma once
 
 #include "integers.cuh"
@@ -92,8 +94,8 @@
 #define SORT_THREADS 1024
 #define CHUNK_THREADS 256
 
-// The first chunk has about KernelParams::first_chunk candidates. With each further chunk there are
-// about CHUNK_GROWTH times as many candidates in all.
+// The first chunk has about KernelParams::first_chunk candidates. Each further chunk multiplies the
+// total number of candidates so far by about CHUNK_GROWTH.
 #define CHUNK_GROWTH 8
 #define MAX_CHUNKS 8
 
@@ -104,14 +106,14 @@
 enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
 // KernelParams::method: which candidates survive (core/src/engine/params.rs).
 enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
-// KernelParams::overlap: the overlap of two boxes is relative to the area of the union, of the
-// candidate that outranks the other, or of the smaller box; or it is the probabilistic IoU of two
-// oriented boxes.
+// KernelParams::overlap: the intersection of two boxes is divided by the area of the union, by the
+// area of the candidate that outranks the other, or by the area of the smaller box. The last value
+// selects the probabilistic IoU of two oriented boxes.
 enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2, PROB_IOU = 4 };
 
-// Number c of anchor a of image i is the element i * image_stride + a * anchor_stride +
-// c * component_stride from the address. If the tensor has a table of images (KernelParams), it is
-// the element a * anchor_stride + c * component_stride from the sum of the address and entry i of
+// Number c of anchor a of image i is the element at i * image_stride + a * anchor_stride + c *
+// component_stride from the address. If the tensor has a table of images (KernelParams), it is the
+// element at a * anchor_stride + c * component_stride from the sum of the address and entry i of
 // the table, and image_stride is 0.
 struct FieldParams {
     uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
@@ -130,8 +132,8 @@ struct PlaceParams {
     double limit_ratio[2]; // what the sizes of a ClassRule are multiplied by
 };
 
-// An image of a group, in the table KernelParams::placed_images. The images of a group follow one
-// another, and so do the groups.
+// One image of a group, an entry of the table KernelParams::placed_images. Images of one group are
+// consecutive, and groups follow one another in order.
 struct PlacedImage {
     PlaceParams place;
     uint32_t group;
@@ -165,12 +167,12 @@ struct KernelParams {
     uint32_t multi_label;         // 0 or 1
     uint32_t capacity;            // candidates of a group that there is memory for
     uint32_t has_objectness;      // 0 or 1
-    // For tensors whose images have no constant stride: the device address of a table with the
-    // device address of each image, `images` of type uint64_t. 0: no table.
+    // For tensors whose images have no constant stride: the device address of a table with each
+    // image's device address, `images` entries of type uint64_t. 0: no table.
     uint64_t box_images;
     uint64_t score_images; // also of the objectness
-    // For classes with rules of their own, the device address of class_rule_count of type ClassRule,
-    // by class; or 0. iou_threshold and the sizes in PlaceParams are for all other classes.
+    // Rules for single classes: the device address of class_rule_count entries of type ClassRule,
+    // by class; or 0. iou_threshold and the sizes in PlaceParams apply to all other classes.
     uint64_t class_rules;
     uint32_t class_rule_count;
     float lowest_iou_threshold; // of all classes
@@ -219,10 +221,10 @@ static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
 // the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
 #define HEADER_BYTES 512
 #define BYTES_PER_CANDIDATE 324
-// For the kernels for oriented boxes there is one more array, with this many.
+// Kernels for oriented boxes use one more array, with this many bytes per candidate.
 #define RECTANGLE_BYTES 32
-// Those that sort have a structure of their own, arrays with as many bytes per candidate, and others with
-// as many per leaf of up to LEAF_CANDIDATES candidates.
+// Kernels that sort use a SortState, arrays with this many bytes per candidate, and arrays with
+// this many bytes per leaf of up to LEAF_CANDIDATES candidates.
 #define SORT_STATE_BYTES 16896
 #define SORT_BYTES_PER_CANDIDATE 8
 #define LEAF_CANDIDATES 32
@@ -231,7 +233,8 @@ static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
 NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 63) / 64 * 64;
 }
-// Leaves of all chunks, the last of each of which may have fewer candidates. An even number.
+// The number of leaves in all chunks. The last leaf of each chunk may have fewer candidates. The
+// result is even.
 NMSFILTER_HOST_DEVICE constexpr uint64_t leaf_capacity(uint32_t capacity) {
     return padded(capacity) / LEAF_CANDIDATES + MAX_CHUNKS;
 }
@@ -239,7 +242,7 @@ NMSFILTER_HOST_DEVICE constexpr uint64_t sort_state_offset(uint32_t capacity) {
     return HEADER_BYTES + padded(capacity) * BYTES_PER_CANDIDATE;
 }
 
-// The chunk of the candidate of this rank, about.
+// The approximate chunk of the candidate with this rank.
 NMSFILTER_HOST_DEVICE constexpr uint32_t chunk_of(uint32_t rank, uint32_t first_chunk) {
     uint32_t chunk = 0;
     for (uint64_t end = first_chunk; rank >= end && chunk < MAX_CHUNKS - 1; end *= CHUNK_GROWTH) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The numbers of a layout, and the formulas from them to a score and to corners. The formulas are
-// those of core/src/engine/formula.rs, in the same order of operations; the rules are those of
+// The numbers of a layout, and the formulas that turn them into a score and corners. The formulas
+// follow core/src/engine/formula.rs, operation by operation; the rules are in
 // core/src/engine/mod.rs.
 #pragma once
 
@@ -28,7 +28,8 @@ struct I64 {
     static DEVICE float to_float(uint64_t stored) { return float(int64_t(stored)); }
 };
 
-// As F16, but NaN is quiet, as conversions on a CPU give it: columns have the bits of NaN.
+// Like F16, except that NaN becomes quiet, which is how CPUs convert it. Columns carry the bits of
+// NaN along, so the bits matter.
 struct QuietF16 {
     typedef uint16_t Stored;
     static DEVICE float to_float(uint16_t stored) {
@@ -49,14 +50,14 @@ template <typename Act> DEVICE void with_element(uint32_t element, const Act &ac
     }
 }
 
-// The numbers of a field, of one image.
+// The numbers of one field of one image.
 struct LayoutNumbers {
     uint64_t first; // device address of component 0 of anchor 0
     uint64_t anchor_stride, component_stride;
     uint32_t element, is_quantized;
     float scale, zero_point;
 
-    // Of the block's image, in decode.
+    // In decode: the numbers of the block's image.
     DEVICE explicit LayoutNumbers(const LayoutField &field) : LayoutNumbers(field, blockIdx.y) {}
 
     DEVICE LayoutNumbers(const LayoutField &field, uint32_t image)
@@ -67,8 +68,8 @@ struct LayoutNumbers {
                                    : image * field.image_stride;
     }
 
-    // The components `from`, `from` + `step` and so on of an anchor, of those below `end`. Beyond it
-    // numbers are minus infinity. All are loaded before the first is used.
+    // Loads components `from`, `from` + `step` and so on of an anchor, up to but excluding `end`.
+    // Numbers beyond the end are minus infinity. All numbers are loaded before the first is used.
     template <uint32_t N>
     DEVICE void load_some(uint32_t anchor, uint32_t from, uint32_t step, uint32_t end,
                           float (&numbers)[N]) const {
@@ -79,7 +80,7 @@ struct LayoutNumbers {
             Stored stored[N];
 #pragma unroll
             for (uint32_t k = 0; k < N; k++) {
-                // Beyond the end the last one, rather than a branch.
+                // Beyond the end, load the last component again rather than branch.
                 stored[k] = __ldg(row + min(from + k * step, end - 1) * component_stride);
             }
 #pragma unroll
@@ -105,10 +106,10 @@ struct LayoutNumbers {
 
 #define INFINITE_SCORE __uint_as_float(0x7f800000u)
 
-// Components of a sum that a thread loads at a time.
+// Summands that a thread loads at a time.
 #define SUMMANDS_PER_STEP 4u
 
-// The greatest of `count` numbers of an anchor, of which NaN is less than any other.
+// The greatest of `count` numbers of an anchor. NaN counts as less than any other number.
 DEVICE float greatest_of(const LayoutNumbers &numbers, uint32_t anchor, uint32_t first,
                          uint32_t count) {
     float greatest = LOWEST_SCORE;
@@ -124,7 +125,7 @@ DEVICE float greatest_of(const LayoutNumbers &numbers, uint32_t anchor, uint32_t
     return greatest;
 }
 
-// Sums of exp(x - greatest) of `count` numbers x of an anchor, one after the other.
+// Adds exp(x - greatest) for `count` numbers x of an anchor, one after the other.
 struct ExponentialSum {
     float sum;
     float weighted; // by the number's position
@@ -153,7 +154,8 @@ DEVICE float limited(float number) {
     return above < 1.0f ? above : 1.0f;
 }
 
-// The score of a candidate from objectness, if there is any, and the probability of the class.
+// The score of a candidate, computed from its objectness, if the layout has it, and the class's
+// probability.
 DEVICE float combined_score(const LayoutParams &layout, float objectness, float probability) {
     float score = probability;
     if (layout.has_objectness != 0) {
@@ -164,10 +166,10 @@ DEVICE float combined_score(const LayoutParams &layout, float objectness, float 
     return add_rn(score, 0.0f); // minus zero becomes zero
 }
 
-// What the box of an anchor is relative to.
+// The reference that an anchor's box is relative to.
 struct Prior {
     float point[2], size[2];
-    float cell[2]; // what positions are multiplied by with TRANSFORM_SIGMOID: the size of the cell
+    float cell[2]; // with TRANSFORM_SIGMOID, the factor for positions: the size of the cell
 };
 
 DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
@@ -201,7 +203,7 @@ DEVICE Prior prior_of_numbers(const LayoutGroup &group, uint32_t axes, uint32_t 
     return {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}, {numbers[2], numbers[3]}};
 }
 
-// The components of a box, which are expectations or the tensor's numbers.
+// The components of a box: either expectations or plain numbers of the tensor.
 DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &group,
                              uint32_t anchor) {
     const LayoutNumbers numbers(group.boxes);
@@ -217,17 +219,17 @@ DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &grou
         const uint32_t first = i * layout.bins;
         const float greatest = greatest_of(numbers, anchor, first, layout.bins);
         const ExponentialSum sum(numbers, anchor, first, layout.bins, greatest);
-        // The last one enters at the end: indices of a vector are constant.
+        // The new component enters at the end, so that all indices of the vector are constant.
         box = {box.y, box.z, box.w, div_rn(sum.weighted, sum.sum)};
     }
     return count == 3 ? float4{box.y, box.z, box.w, 0.0f} : box;
 }
 
-// Components of a box along one axis, and what they are relative to.
+// A box's components along one axis, with the reference they are relative to.
 struct BoxAxis {
     const LayoutParams &layout;
     bool has_prior;
-    float point, size, unit; // unit: what positions are multiplied by
+    float point, size, unit; // unit: the factor for positions
 
     DEVICE float position(float component) const {
         float value = mul_rn(component, layout.variances[0]);
@@ -282,7 +284,7 @@ struct AnchorBox {
     BoxAxis x, y;
 };
 
-// The anchor is counted in its group.
+// `anchor` is the anchor's number within its group.
 DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group, uint32_t anchor) {
     Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
     const bool has_prior = group.reference != REFERENCE_NONE;
@@ -309,7 +311,7 @@ DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group
             {layout, has_prior, prior.point[1], prior.size[1], unit_y}};
 }
 
-// Rule 5: the corners of an anchor's box.
+// Rule 5: computes the corners of an anchor's box.
 DEVICE Verdict layout_box(const KernelParams &params, const LayoutParams &layout,
                           const LayoutGroup &group, uint32_t anchor, UprightBox &box) {
     const AnchorBox of = anchor_box(layout, group, anchor);

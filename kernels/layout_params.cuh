@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The parameters of the kernels for layouts: a layout (core/src/decoder/layout) with the device addresses
-// of its tensors. core/src/engine/cuda/layout_params.rs has the same in Rust; its test compares every
-// offset and constant.
+// The parameters of the kernels for layouts: a layout (core/src/decoder/layout) with the device
+// addresses of its tensors. core/src/engine/cuda/layout_params.rs repeats these definitions in
+// Rust; a test there compares every offset and constant.
 //
 //   kernel                                  blocks               parameters
 //   decode_layout, decode_layout_multi      those of all groups  params, workspace, stride, layout
@@ -13,19 +13,19 @@
 // A group of the layout has a thread per anchor and lane, in blocks from LayoutGroup::first_block on, of which a block
 // has anchors of one group.
 //
-// `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *. All
-// other parameters, threads and memory are those of interface.cuh. decode_layout takes the place of
-// decode_<B>_<S>, and decode_layout_multi that of decode_multi_<B>_<S>. KernelParams then has no
-// fields, box format and objectness; `anchors` are those of all groups of the layout, and `classes`
-// is LayoutParams::components.
+// `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *.
+// interface.cuh describes all other parameters, threads and memory. decode_layout replaces
+// decode_<B>_<S>, and decode_layout_multi replaces decode_multi_<B>_<S>. These kernels ignore
+// KernelParams' fields, box format and objectness. KernelParams::anchors is the number of anchors
+// in all groups of the layout, and `classes` is LayoutParams::components.
 //
 // The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
 // reduce_batch where groups have angles. They are for any number of groups of images, and need a
 // workspace with rectangles (workspace.cuh). The box format is CENTER, and KernelParams::pixel_offset is
 // not read.
 //
-// publish_columns takes the place of publish where survivors carry columns along: row i of a group
-// of images belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
+// publish_columns replaces publish if survivors carry columns along. Row i of an image group
+// belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
 #pragma once
 
 #include "interface.cuh"
@@ -44,15 +44,15 @@ enum : uint32_t {
     ELEMENT_I32 = 4,
     ELEMENT_I64 = 5
 };
-// LayoutGroup::reference: what boxes are relative to. The table has x before y, priors have the
-// order of LayoutParams::axes.
+// LayoutGroup::reference: the reference that boxes are relative to. The table stores x before y;
+// priors are stored in the order of LayoutParams::axes.
 enum : uint32_t {
     REFERENCE_NONE = 0,
     REFERENCE_GRID = 1,
     REFERENCE_PRIORS = 2,
     REFERENCE_TABLE = 3
 };
-// LayoutParams::box_format: CORNERS, CENTER, SQUARE (interface.cuh), and this.
+// LayoutParams::box_format: CORNERS, CENTER or SQUARE (interface.cuh), or this.
 enum : uint32_t { DISTANCES = 3 };
 // LayoutParams::activation, combination, axes, transform.
 enum : uint32_t { ACTIVATION_NONE = 0, ACTIVATION_SIGMOID = 1, ACTIVATION_SOFTMAX = 2 };
@@ -65,9 +65,9 @@ enum : uint32_t {
     TRANSFORM_EXPECTATION = 3
 };
 
-// Component c of anchor a of image i is the element a * anchor_stride + c * component_stride from the
-// address of the image: `address` + i * image_stride, or with a table of images `address` + entry i of
-// the table.
+// Component c of anchor a of image i is the element at a * anchor_stride + c * component_stride
+// from the image's address. The image's address is `address` + i * image_stride, or with a table of
+// images `address` + entry i of the table.
 struct LayoutField {
     uint64_t address; // device address of component 0 of anchor 0 of image 0; with a table, bytes
     uint64_t images;  // device address of the table of images, of type uint64_t; 0: no table
@@ -80,7 +80,8 @@ struct LayoutField {
     float zero_point;
 };
 
-// Anchors whose numbers are in the same fields. Fields that the layout does not have are not read.
+// A set of anchors whose numbers are in one set of fields. Fields that the layout lacks are not
+// read.
 struct LayoutGroup {
     LayoutField boxes;
     LayoutField scores; // with the background's score first, if there is one
@@ -93,7 +94,7 @@ struct LayoutGroup {
     uint32_t first_block; // the number of blocks of the groups before
     uint32_t lanes;       // threads that share an anchor's classes: 1 or 8
     uint32_t reference;
-    // Of REFERENCE_GRID: core/src/decoder/layout/box_rule.rs
+    // For REFERENCE_GRID: core/src/decoder/layout/box_rule.rs
     uint32_t columns;
     uint32_t per_cell;
     uint32_t by_cell; // 0 or 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank,
-// each with the list of those that outrank it and conflict with it; candidates with an empty list
-// survive.
+// Map: compares all pairs of candidates. In: the candidates by slot. Out: the candidates by rank.
+// Each has a list of the candidates that outrank it and conflict with it. Candidates with an empty
+// list survive.
 //
 //   for each query tile of the block          QUERY_TILE candidates of the block's share
 //       load the tile into shared memory
@@ -13,13 +13,13 @@
 //       test the pairs in the queues exactly, a pair per lane; conflicts go to the query's list
 //       scatter the queries to their ranks
 //
-// The rank of a candidate is the number of those that outrank it, so that no sort is needed.
+// A candidate's rank is the number of candidates that outrank it, so no sort is needed.
 //
-// All of a block's warps have different candidates and compare them with all queries. In a batch an
-// image group has few blocks, each with many queries, and often few candidates for so many warps: then
-// warps form groups, each of which has all candidates in its registers and a part of the queries
-// (WarpGroups). With more candidates per thread less of the time is spent on sums and votes of a
-// warp.
+// Each warp of a block holds different candidates and compares them with all queries. In a batch,
+// an image group has few blocks and each block has many queries, but often too few candidates for
+// all of its warps. Warps then form groups (WarpGroups): every group has all candidates in its
+// registers and handles a part of the queries. With more candidates per thread, sums and votes of a
+// warp take a smaller share of the time.
 #pragma once
 
 #include "proxy_box.cuh"
@@ -27,9 +27,9 @@
 #define MAP_WARPS (MAP_THREADS / WARP)
 // Queries in shared memory at a time.
 #define QUERY_TILE 128u
-// Candidates that a thread has in registers at a time, at most.
+// The most candidates that a thread has in registers at a time.
 #define MAP_ITEMS_PER_THREAD 8u
-// The same where warps form groups.
+// The limit for kernels in which warps form groups.
 #define MAP_ITEMS_PER_GROUP_THREAD 6u
 
 struct QueryTile {
@@ -42,9 +42,9 @@ struct QueryTile {
     uint32_t queue[MAP_WARPS][2 * WARP]; // of each warp: QueueEntry::bits
 };
 
-// Pairs to be tested: those of one lane's candidates with one or both of two consecutive queries.
-// Bit k of `pairs` is the pair of the lane's candidate k with the first query, bit
-// MAP_ITEMS_PER_THREAD + k that with the second.
+// Pairs that wait for the exact test: pairs of one lane's candidates with one or both of two
+// consecutive queries. Bit k of `pairs` is the pair of the lane's candidate k with the first query,
+// and bit MAP_ITEMS_PER_THREAD + k is the pair with the second query.
 struct QueueEntry {
     enum : uint32_t {
         PAIR_BITS = 2 * MAP_ITEMS_PER_THREAD,
@@ -64,7 +64,7 @@ struct QueueEntry {
     DEVICE uint32_t first_pair() const { return __ffs(bits) - 1; }
     DEVICE void remove_first_pair() { bits &= bits - 1; }
 
-    // The entry without its other pairs.
+    // A copy of the entry with its first pair only.
     DEVICE QueueEntry only_first_pair() const {
         return QueueEntry{(bits & (0u - bits)) | (bits & ~((1u << PAIR_BITS) - 1))};
     }
@@ -76,7 +76,7 @@ static_assert(QueueEntry::PAIR_BITS <= MantissaCounter::BITS,
 
 // The counts of two queries in one word.
 struct CountPair {
-    enum : uint32_t { FIRST = 1, SECOND = 4096 }; // what one counts
+    enum : uint32_t { FIRST = 1, SECOND = 4096 }; // the increments for either query
 
     uint32_t bits;
 
@@ -87,31 +87,31 @@ static_assert(MAP_ITEMS_PER_THREAD * WARP < CountPair::SECOND, "a warp's count o
 static_assert(CountPair::SECOND * MAP_ITEMS_PER_THREAD < 1u << MantissaCounter::BITS,
               "a thread's counts are exact");
 
-// The queries of a tile: of the block's share of the candidates, `count` from number `first` on.
-// Candidates of a block are spread over the slots, because those of one object have slots close to
-// one another, and their pairs would all be in one warp's queue.
+// The queries of a tile: `count` candidates of the block's share, starting at number `first`. A
+// block's candidates are spread over the slots. Candidates of one object have slots close to one
+// another, and without the spread all of their pairs would go to one warp's queue.
 struct TileRange {
     uint32_t first, count, candidates;
 
     DEVICE uint32_t slot(uint32_t query) const { return blockIdx.x + (first + query) * gridDim.x; }
 };
 
-// How the block's warps share candidates and queries: all warps are one group.
+// How the block's warps share candidates and queries. Here all warps are one group.
 template <bool IsBatch> struct OneGroup {
     static DEVICE uint32_t threads() { return MAP_THREADS; }
     static DEVICE uint32_t thread() { return threadIdx.x; }
     static DEVICE uint32_t groups() { return 1; }
     static DEVICE uint32_t group() { return 0; }
-    // The slot of a lane's candidate number `item`. The block's candidates are from slot `from` on,
-    // the warp's from `warp_from` on, which the kernel for a single image group computes again for each
-    // pair, to save a register in the loop over the queries.
+    // The slot of a lane's candidate number `item`. The block's candidates begin at slot `from`,
+    // and the warp's at slot `warp_from`. The kernel for a single image group computes `warp_from`
+    // again for each pair to save a register in the loop over the queries.
     static DEVICE uint32_t slot(uint32_t from, uint32_t warp_from, uint32_t item, uint32_t lane) {
         return IsBatch ? warp_from + item * threads() + lane
                        : from + item * threads() + warp_index() * WARP + lane;
     }
 };
 
-// The same with groups of as many warps as the candidates need. The last warps may be in no group.
+// Each group has as many warps as the candidates need. The last warps may belong to no group.
 struct WarpGroups {
     uint32_t warps; // of a group
 
@@ -119,7 +119,7 @@ struct WarpGroups {
         const uint32_t items = MAP_ITEMS_PER_GROUP_THREAD * WARP;
         warps = (candidates + items - 1) / items;
     }
-    // Whether there are at least two groups.
+    // True if the warps form at least two groups.
     static DEVICE bool suffice(uint32_t candidates) {
         return candidates <= MAP_WARPS / 2 * MAP_ITEMS_PER_GROUP_THREAD * WARP;
     }
@@ -168,7 +168,7 @@ struct PairQueue {
     uint32_t *entries;
     uint32_t length;
 
-    // The pairs that still wait.
+    // The number of pairs that still wait.
     DEVICE uint32_t rest() const { return length; }
 
     // All lanes call it.
@@ -181,9 +181,9 @@ struct PairQueue {
         __syncwarp();
     }
 
-    // Tests one pair of each of the last `count` entries, at most WARP, and appends those that
-    // conflict to the queries' lists. The group's candidates are from slot `from` on, the warp's
-    // from slot `warp_from` on.
+    // Tests one pair from each of the last `count` entries, at most WARP entries, and appends
+    // conflicting pairs to the queries' lists. The group's candidates begin at slot `from`, the
+    // warp's at slot `warp_from`.
     template <typename Groups>
     DEVICE void test(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                      uint32_t from, uint32_t warp_from, uint32_t count) {
@@ -199,7 +199,8 @@ struct PairQueue {
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             rule.set_class(workspace.header->params, tile.class_index[q]);
-            // With method NONE pairs get here whose coordinates are infinite in half precision.
+            // With method NONE, coordinates that are infinite in half precision let pairs reach
+            // this test.
             if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
                 classes_conflict(class_index, tile.class_index[q], rule)) {
                 add_conflict(tile, q, slot);
@@ -211,7 +212,7 @@ struct PairQueue {
     }
 };
 
-// Map for upright boxes. map_oriented.cuh has the same for oriented ones.
+// Map for upright boxes. map_oriented.cuh has the counterpart for oriented boxes.
 struct MapUpright {
     typedef QueryTile Tile;
     typedef PairQueue Queue;
@@ -222,18 +223,19 @@ struct MapUpright {
     static DEVICE Queue queue(Tile &tile) { return {tile.queue[warp_index()], 0}; }
     // RankedCandidate::slot
     static DEVICE uint32_t ranked_slot(uint32_t) { return 0; }
-    // The items per thread, at most, and those below `items` for which compare_tile is compiled; 0:
-    // none.
+    // The most items per thread, and the numbers below `items` for which compare_tile is compiled;
+    // 0: none.
     static constexpr uint32_t ITEMS = MAP_ITEMS_PER_THREAD;
     static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t items) {
         return items > 4 ? items - 2 : items - 1;
     }
-    // Whether a single image group can have warp groups, too.
+    // True if a single image group can have warp groups, too.
     static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = false;
 };
 
-// Compares the thread's candidates, from number `K` on, with query `q`: their number of those that
-// outrank it in units of `Unit`, and a bit for each, from `FirstBit` on, that needs the exact test.
+// Compares the thread's candidates, beginning with number `K`, with query `q`. Counts the
+// candidates that outrank `q` in units of `Unit`, and sets a bit, counting from `FirstBit`, for
+// each candidate that needs the exact test.
 template <uint32_t Unit, uint32_t FirstBit, uint32_t Items, uint32_t K = 0>
 DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[Items],
                           const QueryTile &tile, uint32_t q, MantissaCounter &outranking,
@@ -246,8 +248,8 @@ DEVICE void compare_items(const RankKey (&key)[Items], const ProxyBox (&proxy)[I
     }
 }
 
-// Compares `Items` candidates per thread, from slot `from` on, with the queries. Where `from` is 0
-// it loads the tile first, while the loads of the candidates are in flight.
+// Compares `Items` candidates per thread, beginning at slot `from`, with the queries. If `from` is
+// 0, the function loads the tile first, while the loads of the candidates are in flight.
 template <typename Map, uint32_t Items, typename Groups>
 DEVICE void compare_tile(typename Map::Tile &tile, const Workspace &workspace, const TileRange &range,
                          const Groups &groups, uint32_t from) {
@@ -281,8 +283,8 @@ DEVICE void compare_tile(typename Map::Tile &tile, const Workspace &workspace, c
     }
     typename Map::Queue queue = Map::queue(tile);
     for (uint32_t group = 0; group < range.count; group += 2 * WARP) {
-        // The counts of this query and the next are collected in this lane, because one atomic
-        // addition for each group is cheaper than one for each query.
+        // This lane collects the counts of this query and the next, because one atomic addition per
+        // group is cheaper than one per query.
         const uint32_t own = group + 2 * lane;
         CountPair own_counts = {0};
         const uint32_t end = min(range.count, group + 2 * WARP);
@@ -328,7 +330,7 @@ DEVICE void compare_tile_up_to(typename Map::Tile &tile, const Workspace &worksp
 // Lanes that copy one query. Most lists have fewer words, and a block has more queries than warps.
 #define SCATTER_LANES (WARP / 2)
 
-// Stores the queries by rank, except those from rank `limit` on.
+// Stores the queries by rank, up to but excluding rank `limit`.
 template <typename Map>
 DEVICE void scatter(const QueryTile &tile, const Workspace &workspace, const TileRange &range,
                     uint32_t limit) {
@@ -370,14 +372,14 @@ DEVICE void map_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t candidates = candidate_count(header), limit = ranked_count(header);
-    // One condition, so that all words are loaded before the branch.
+    // Tested in one condition, so that all words are loaded before the branch.
     if ((blockIdx.x >= candidates) | is_sorted(header)) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);
     const uint32_t share = (candidates - blockIdx.x - 1) / gridDim.x + 1;
     uint32_t first = 0;
-    do { // A do loop: the first tile does not wait for the division.
+    do { // A do loop, so that the first tile need not wait for the division.
         const TileRange range{first, min(share - first, QUERY_TILE), candidates};
         if (IsBatch && (Map::HAS_GROUPS_FOR_SINGLE_IMAGES || gridDim.y > 1) &&
             WarpGroups::suffice(candidates)) {

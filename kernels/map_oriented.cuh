@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Map for oriented boxes. In and out: as of map.cuh, and the candidates' rectangles. Pairs pass three
-// tests: of the proxy boxes of the bounds; of the bounds, the classes and an upper bound of the
-// intersection; and the exact test, which is ten times as long. Between two tests the pairs of a warp
-// are in a queue, so that all lanes have a pair.
+// Map for oriented boxes. In and out: see map.cuh; the candidates' rectangles are a further input.
+// Pairs go through three tests. The first compares the proxy boxes of the bounds. The second checks
+// the bounds, the classes and an upper bound of the intersection's area. The third is the exact
+// test, which takes ten times as long. Pairs wait in a queue of the warp between two tests, so that
+// every lane has a pair to test.
 #pragma once
 
 #include "map.cuh"
@@ -30,8 +31,8 @@ struct OrientedQueue : PairQueue {
 
     DEVICE uint32_t rest() const { return length + exact.length; }
 
-    // Tests one pair of each of the last `count` entries, at most WARP, and adds those that may
-    // conflict to the other queue.
+    // Tests one pair from each of the last `count` entries, at most WARP entries, and adds pairs
+    // that may conflict to the other queue.
     template <typename Groups>
     DEVICE void select(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                        uint32_t from, uint32_t warp_from, uint32_t count) {
@@ -48,7 +49,8 @@ struct OrientedQueue : PairQueue {
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             rule.set_class(workspace.header->params, tile.class_index[q]);
-            // With method NONE pairs get here whose coordinates are infinite in half precision.
+            // With method NONE, coordinates that are infinite in half precision let pairs reach
+            // this test.
             is_selected =
                 workspace.header->params.method != NONE &&
                 classes_conflict(class_index, tile.class_index[q], rule) &&
@@ -81,8 +83,8 @@ struct OrientedQueue : PairQueue {
         __syncwarp();
     }
 
-    // The next `count` entries, at most WARP. The other queue's pairs are tested as soon as there are
-    // enough for all lanes; where `count` is less, there are no further entries.
+    // Takes the next `count` entries, at most WARP. The pairs of the other queue are tested as soon
+    // as it has enough for all lanes. A smaller `count` means that no entries follow.
     template <typename Groups>
     DEVICE void test(QueryTile &tile, const Workspace &workspace, const Groups &groups,
                      uint32_t from, uint32_t warp_from, uint32_t count) {
@@ -97,7 +99,7 @@ struct MapOriented {
     typedef OrientedTile Tile;
     typedef OrientedQueue Queue;
 
-    // Bounds do not shrink: the intersection of two boxes can be that of small parts of the bounds.
+    // Bounds are not shrunk: two boxes may intersect in a small part of their bounds only.
     static DEVICE ProxyBox proxy(const float4 &box, const OverlapRule &) {
         return ProxyBox{pack_half2(box.x, box.y), pack_half2(box.z, box.w)};
     }
@@ -106,7 +108,8 @@ struct MapOriented {
         return {{tile.queue[warp], 0}, {tile.exact_queue[warp], 0}};
     }
     static DEVICE uint32_t ranked_slot(uint32_t own_slot) { return own_slot; }
-    // The exact test is long and needs many registers: compare_tile is compiled for one number of items.
+    // The exact test is long and needs many registers, so compare_tile is compiled for a single
+    // number of items.
     static constexpr uint32_t ITEMS = 4;
     static NMSFILTER_HOST_DEVICE constexpr uint32_t fewer_items(uint32_t) { return 0; }
     static constexpr bool HAS_GROUPS_FOR_SINGLE_IMAGES = true;

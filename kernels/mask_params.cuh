@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The parameters of the kernels for masks. core/src/engine/cuda/mask_params.rs has the same in Rust; its
-// test compares every offset and constant.
+// The parameters of the kernels for masks. core/src/engine/cuda/mask_params.rs repeats these
+// definitions in Rust; a test there compares every offset and constant.
 //
 //   kernel              blocks per group  parameters
 //   masks, frame_masks  any number        workspace, stride, masks, words
 //
-// `masks` is a MaskParams, by value, and `words` a uint32_t *; the others are those of
-// interface.cuh. Blocks have MASK_THREADS threads. The kernel is launched between reduce and
-// publish, whose sequence number is stored after all masks are visible to the host: publish begins
-// after it has ended. `masks` is for the pixels of the prototypes, `frame_masks` for those of the
-// frame; both are for any number of groups.
+// `masks` is a MaskParams, by value, and `words` a uint32_t *; interface.cuh describes the other
+// parameters. Blocks have MASK_THREADS threads. The kernel is launched between reduce and publish.
+// Publish begins after the kernel has ended, so it stores its sequence number after all masks are
+// visible to the host. `masks` computes masks in pixels of the prototypes, and `frame_masks` in
+// pixels of the frame; both handle any number of groups.
 //
-// The words of group i begin at words[i * capacity]. The masks of its survivors, by rank, follow one
-// another there: rows of bits, each padded to bytes, the most significant bit first; a mask is
-// padded to a word. Words from `capacity` on are not written, and neither are masks of which a word
-// is beyond `limit`. The host computes from the survivors how many there are, and runs the images
-// again with a greater capacity if needed.
+// The words of group i begin at words[i * capacity], and contain the masks of its survivors in the
+// order of ranks. A mask consists of rows of bits, most significant bit first. Each row is padded
+// to whole bytes, and each mask to whole words. Words beyond `capacity` are not written, nor are
+// masks with a word beyond `limit`. The host computes the number of words from the survivors, and
+// runs the images again with a greater capacity if needed.
 #pragma once
 
 #include "layout_params.cuh"
 
 #define MASK_THREADS 512
 
-// Which pixels the masks of an image have.
+// Determines which pixels the masks of an image have.
 struct MaskPlaceParams {
-    // Of edges of boxes. For the pixels of the prototypes: to the model's input, edge * ratio + offset.
-    // For those of the frame: to the frame, (edge - offset) / ratio.
+    // Maps edges of boxes. For masks in pixels of the prototypes, the map leads to the model's
+    // input: edge * ratio + offset. For masks in pixels of the frame, it leads to the frame: (edge
+    // - offset) / ratio.
     double ratio[2], offset[2];
-    // Where pixels of the frame are among those of the prototypes: (pixel + 0.5) * step + origin.
+    // Maps pixels of the frame to pixels of the prototypes: (pixel + 0.5) * step + origin.
     float step[2], origin[2];
     float factor[2];        // pixels of the prototypes per pixel of the model's input
     uint32_t frame_size[2]; // columns and rows

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Masks: coefficients x prototypes > 0 (mask_params.cuh). In: the candidates and their decisions by
-// rank, the tensors of coefficients and prototypes. Out: the bits of the masks of survivors, in
-// memory that the host reads. The rules are those of core/src/engine/mod.rs; core/src/engine/masks has the
-// same areas.
+// rank, and the tensors of coefficients and prototypes. Out: the bits of the survivors' masks, in
+// memory that the host reads. The rules are in core/src/engine/mod.rs; core/src/engine/masks
+// computes identical areas.
 //
-// Every block finds the survivors among MASK_THREADS ranks at a time, and the position of the words
-// of each by a prefix sum. The words of all of them are then shared among the warps of all blocks. A
-// lane computes the logit of one pixel; a ballot is a word.
+// Every block looks for survivors among MASK_THREADS ranks at a time, and finds the position of
+// each survivor's words with a prefix sum. The words of all survivors are then shared among the
+// warps of all blocks. Each lane computes the logit of one pixel, and a ballot of the warp gives a
+// word.
 #pragma once
 
 #include "layout.cuh"
@@ -21,12 +22,12 @@
 struct MaskArea {
     uint32_t left, top, width, height;
 
-    // The bytes of a row.
+    // The number of bytes in a row.
     DEVICE uint32_t stride() const { return (width + 7) / 8; }
     DEVICE uint32_t words() const { return (height * stride() + 3) / 4; }
 };
 
-// The survivors among MASK_THREADS ranks. Without words there is no mask.
+// The survivors among MASK_THREADS ranks. A rank without words has no mask.
 struct MaskList {
     uint64_t end[MASK_THREADS]; // the words of the group up to and including this mask
     MaskArea area[MASK_THREADS];
@@ -34,7 +35,7 @@ struct MaskList {
     uint32_t warp_survivors[MASK_WARPS];
 };
 
-// The least whole number not less than `number`, from 0 to `limit`; 0 for NaN.
+// The smallest integer that is at least `number`, limited to the range 0 to `limit`; 0 for NaN.
 DEVICE uint32_t limited_ceiling(float number, uint32_t limit) {
     if (!(number > 0.0f)) {
         return 0;
@@ -46,7 +47,7 @@ DEVICE uint32_t limited_ceiling(float number, uint32_t limit) {
     return whole + (float(whole) < number);
 }
 
-// Which pixels the masks of an image have.
+// Determines which pixels the masks of an image have.
 DEVICE MaskPlaceParams mask_place(const MaskParams &params, uint32_t image) {
     const MaskPlaceParams &all = params.place;
     MaskPlaceParams place = {
@@ -109,7 +110,7 @@ DEVICE MaskArea mask_area(const MaskParams &params, const MaskPlaceParams &place
     return area;
 }
 
-// The columns or rows of the prototypes that a pixel of the frame is between.
+// The two columns or rows of the prototypes that a pixel of the frame lies between.
 struct MaskSample {
     uint32_t first, second;
     float weight; // of the second
@@ -131,8 +132,8 @@ DEVICE float interpolated(float a, float b, float weight) {
     return add_rn(a, mul_rn(sub_rn(b, a), weight));
 }
 
-// The prototypes of an image, of one element type: the kernel has code for each, because a
-// loop with all of them needs more registers than there are.
+// The prototypes of an image, for one element type. The kernel has separate code for each type,
+// because a loop that handles all types needs more registers than a thread has.
 template <typename Element> struct Prototypes {
     typedef typename Element::Stored Stored;
     const Stored *first;
@@ -151,11 +152,11 @@ template <typename Element> struct Prototypes {
     }
 };
 
-// The coefficients of a survivor. A lane holds one of WARP.
+// The coefficients of a survivor. Each lane holds one of WARP coefficients.
 struct MaskCoefficients {
     const LayoutField &field;
     const uint32_t image, anchor, channels;
-    uint32_t first; // the first channel that is held; channels: none
+    uint32_t first; // the first channel held; equal to channels: none held
     float held;
 
     DEVICE MaskCoefficients(const MaskParams &params, uint32_t group, uint32_t image,
@@ -185,7 +186,7 @@ struct MaskCoefficients {
             Stored stored[N][step];
 #pragma unroll
             for (uint32_t j = 0; j < step; j++) {
-                // Beyond the end the last one, rather than a branch.
+                // Beyond the end, load the last channel again rather than branch.
                 const uint64_t offset = min(j, channels - 1 - channel) * prototypes.channel_stride;
 #pragma unroll
                 for (uint32_t i = 0; i < N; i++) {
@@ -217,13 +218,14 @@ template <bool IsFrame, typename Element>
 DEVICE uint32_t mask_word(const MaskParams &params, const MaskPlaceParams &place,
                           const Prototypes<Element> &prototypes, MaskCoefficients &coefficients,
                           const MaskArea &area, uint32_t index) {
-    // A lane is a bit of the word. In its byte, the most significant bit is the first pixel.
+    // Each lane computes one bit of the word. The most significant bit of a byte is its first
+    // pixel.
     const uint32_t lane = lane_index();
     const uint32_t byte = index * 4 + lane / 8, stride = area.stride();
     const uint32_t row = byte / stride;
     const uint32_t column = (byte - row * stride) * 8 + (lane % 8 ^ 7);
     const bool is_pixel = row < area.height && column < area.width;
-    // Any pixel of the mask for lanes without one: all lanes take part.
+    // Lanes without a pixel compute any pixel of the mask, because all lanes must take part.
     const uint32_t x = area.left + (is_pixel ? column : 0), y = area.top + (is_pixel ? row : 0);
     const uint32_t width = params.prototype_size[0];
     float logit;
@@ -245,14 +247,14 @@ DEVICE uint32_t mask_word(const MaskParams &params, const MaskPlaceParams &place
     return __ballot_sync(ALL_LANES, is_pixel && logit > 0.0f);
 }
 
-// Computes this warp's share of the words from `begin` to before `end` of a group: those of the
-// masks in `list`, whose first rank is `first_rank`.
+// Computes this warp's share of a group's words from `begin` up to but excluding `end`. The words
+// belong to the masks in `list`, whose first rank is `first_rank`.
 template <bool IsFrame, typename Element>
 DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspace,
                              const MaskList &list, uint32_t first_rank, const GroupIndices &indices,
                              uint64_t begin, uint64_t end, uint32_t *words) {
     const uint32_t lane = lane_index();
-    // Neighboring runs are in different blocks, so that few words use all multiprocessors.
+    // Neighboring runs go to different blocks, so that even few words use all multiprocessors.
     const uint64_t warps = uint64_t(gridDim.x) * MASK_WARPS;
     uint64_t run = begin / MASK_WORDS_PER_RUN + warp_index() * gridDim.x + blockIdx.x;
 #pragma unroll 1
@@ -264,7 +266,7 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
         const uint64_t last = from + MASK_WORDS_PER_RUN < end ? from + MASK_WORDS_PER_RUN : end;
 #pragma unroll 1
         while (word < last) {
-            // The first mask that ends behind the word.
+            // Find the first mask that ends after the word.
             uint32_t low = 0, high = MASK_THREADS - 1;
 #pragma unroll 1
             while (low < high) {
@@ -280,7 +282,7 @@ DEVICE void write_mask_words(const MaskParams &params, const Workspace &workspac
             const uint64_t mask_begin = mask_end - area.words();
             const uint64_t until = mask_end < last ? mask_end : last;
             if (mask_end > params.limit) {
-                break; // and so are all after it
+                break; // all later masks are beyond the limit, too
             }
             const ImageAnchor of(indices, workspace.ranked[first_rank + low].index);
             uint32_t group = 0;
@@ -346,7 +348,8 @@ DEVICE void write_masks(void *workspaces, uint64_t stride, const MaskParams &par
             const ImageAnchor of(indices, survivor.index);
             area = mask_area<IsFrame>(params, mask_place(params, of.image), survivor.box);
         }
-        // Above the limit all numbers of words are equal, and a warp's sum fits 32 bits.
+        // Above the limit the exact number of words has no effect. Clamping keeps a warp's sum
+        // within 32 bits.
         uint32_t inclusive_sum = min(area.words(), params.limit + 1);
 #pragma unroll
         for (uint32_t distance = 1; distance < WARP; distance *= 2) {

@@ -6,25 +6,27 @@
 //   reduce    ranks and conflicts -> decisions
 //   publish   decisions -> survivors, by rank
 //
-// The last three exist for a single group of images, and as map_batch, reduce_batch and publish_batch. Decode
-// exists for plain layouts, whose boxes and scores are final, and as decode_layout for all others;
-// publish also as publish_columns, for layouts whose survivors carry further numbers along. Layouts of
-// oriented boxes have decode_oriented, map_oriented and reduce_oriented. For layouts with prototypes,
-// masks (or frame_masks) is launched between reduce and publish:
+// The last three kernels exist for a single group of images, and as map_batch, reduce_batch and
+// publish_batch for several. Decode exists for plain layouts, whose boxes and scores are final, and
+// as decode_layout for all others. publish_columns replaces publish for layouts whose survivors
+// carry further numbers along. Layouts of oriented boxes use decode_oriented, map_oriented and
+// reduce_oriented. For layouts with prototypes, masks (or frame_masks) is launched between reduce
+// and publish:
 //
 //   masks     decisions, coefficients and prototypes -> the bits of survivors' masks
 //
-// Map compares all pairs of candidates, which takes too long for many. Where a group has more than a
-// limit, kernels between reduce and publish sort its candidates by rank and by position, cut them into
-// chunks, and compare them with their neighbors (sort.cuh, chunk.cuh, reduce_chunk.cuh).
+// Map compares all pairs, which takes too long for many candidates. If a group has more candidates
+// than a limit, kernels between reduce and publish sort its candidates by rank and by position, cut
+// them into chunks, and compare each candidate with its neighbors (sort.cuh, chunk.cuh,
+// reduce_chunk.cuh).
 //
-// The candidates are the vertices of the conflict graph. Two of them are adjacent where they
+// The candidates are the vertices of the conflict graph. Two candidates are adjacent if they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
 // Candidates are totally ordered: by score, then by anchor. Greedy non-maximum suppression takes
-// them in this order and keeps each one that conflicts with none kept before. Its result is the
-// lexicographically first maximal independent set of the conflict graph, which reduce computes in
-// parallel (Blelloch, Fineman, Shun: Greedy sequential maximal independent set and matching are
-// parallel on average, SPAA 2012):
+// candidates in this order and keeps each one that conflicts with no candidate kept before. The
+// result is the lexicographically first maximal independent set of the conflict graph, which reduce
+// computes in parallel (Blelloch, Fineman, Shun: Greedy sequential maximal independent set and
+// matching are parallel on average, SPAA 2012):
 //
 //   all candidates are undecided
 //   repeat, in rounds, until all are decided
@@ -32,15 +34,14 @@
 //           if one that outranks c and conflicts with c survives:   c is suppressed
 //           else if all that outrank c and conflict with c are suppressed:   c survives
 //
-// A candidate is undominated where none that outranks it conflicts with it. The first round decides
-// that these survive. The number of rounds is the dependency depth of the graph. Rounds need no
-// barrier, because a decision is final and depends on final decisions only: reduce decides a
-// candidate as soon as the decisions that it depends on are known.
+// A candidate is undominated if no candidate that outranks it conflicts with it. The first round
+// decides that all undominated candidates survive. The number of rounds is the dependency depth of
+// the graph. Rounds need no barrier, because a decision is final and depends on final decisions
+// only: reduce decides a candidate once it knows the decisions that the candidate depends on.
 //
-// method=map-reduce ends after the first round, and suppresses all candidates that are not
-// undominated: that is the single pass of Oro, Fernandez, Martorell and Hernando (Work-Efficient
-// Parallel Non-Maximum Suppression Kernels, The Computer Journal, 2020), with ties broken by
-// anchor.
+// method=map-reduce ends after the first round, and suppresses every candidate that is dominated.
+// This is the single pass of Oro, Fernandez, Martorell and Hernando (Work-Efficient Parallel
+// Non-Maximum Suppression Kernels, The Computer Journal, 2020), with ties broken by anchor.
 #include "decode.cuh"
 #include "map.cuh"
 #include "reduce.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Oriented boxes: the operations of core/src/geometry/oriented, which explains them, in the same order, so
-// that the results have the same bits.
+// Oriented boxes. core/src/geometry/oriented explains the operations. Both sides execute equal
+// operations in equal order, so that results agree bit for bit.
 #pragma once
 
 #include "functions.cuh"
@@ -34,7 +34,7 @@ DEVICE float4 bounds(const Rectangle &of) {
     return result;
 }
 
-// `b` if either is NaN, unlike fminf and fmaxf.
+// Returns `b` if either operand is NaN, unlike fminf and fmaxf.
 DEVICE float lesser(float a, float b) { return a < b ? a : b; }
 DEVICE float greater(float a, float b) { return a > b ? a : b; }
 
@@ -42,8 +42,8 @@ DEVICE float magnitude(const float4 &of) {
     return add_rn(add_rn(fabsf(of.x), fabsf(of.z)), add_rn(fabsf(of.y), fabsf(of.w)));
 }
 
-// No less than intersection_area of two boxes with these bounds, which intersect. The smaller box has
-// the area `smaller_area`.
+// An upper bound of intersection_area for two boxes whose bounds, `a` and `b`, intersect.
+// `smaller_area` is the area of the smaller box.
 DEVICE float greatest_intersection(const float4 &a, const float4 &b, float smaller_area) {
     const float share = 0x1p-19f, margin = mul_rn(share, add_rn(magnitude(a), magnitude(b)));
     const float width = add_rn(sub_rn(lesser(a.z, b.z), greater(a.x, b.x)), margin);
@@ -54,7 +54,7 @@ DEVICE float greatest_intersection(const float4 &a, const float4 &b, float small
 DEVICE float dot(float a, float x, float b, float y) { return add_rn(mul_rn(a, x), mul_rn(b, y)); }
 DEVICE float cross(float a, float y, float b, float x) { return sub_rn(mul_rn(a, y), mul_rn(b, x)); }
 
-// The center of a rectangle in the coordinate system of another one, and the angle between them.
+// A rectangle's center in the coordinate system of another rectangle, and the angle between both.
 struct Relative {
     float x, y, cos, sin;
 };
@@ -125,7 +125,7 @@ DEVICE float intersection_area(const Rectangle &higher, const Rectangle &lower) 
     return lesser(greater(mul_rn(0.5f, add_rn(along, across)), 0.0f), frame.area);
 }
 
-// Half the side of a box to the variance along it.
+// Converts half a box's side to the variance along it.
 DEVICE float variance(float half) { return mul_rn(mul_rn(half, half), 0x1.555556p-2f); }
 
 DEVICE float quadratic(const Rectangle &of, float l, float m, float dx, float dy) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Overlap: whether two boxes conflict, that is whether their overlap exceeds the threshold, by the
-// rules in core/src/engine/mod.rs.
+// Overlap: decides if two boxes conflict, i.e. if their overlap exceeds the threshold. The rules
+// are in core/src/engine/mod.rs.
 #pragma once
 
 #include "workspace.cuh"
 
-// The parameters of the overlap test, for registers. The threshold is the lowest of all classes, with
-// which no pair that conflicts is excluded, or that of the class of the candidate of lower rank.
+// The parameters of the overlap test, kept in registers. The threshold is either the lowest of all
+// classes, which excludes no conflicting pair, or the threshold of the lower-ranked candidate's
+// class.
 struct OverlapRule {
     uint32_t overlap, inclusive, class_agnostic;
     float threshold, offset;
@@ -16,7 +17,7 @@ struct OverlapRule {
           class_agnostic(params.class_agnostic), threshold(params.lowest_iou_threshold),
           offset(params.pixel_offset) {}
 
-    // For the exact test with a candidate of lower rank of this class.
+    // Prepares the exact test for a lower-ranked candidate of this class.
     DEVICE void set_class(const KernelParams &params, uint32_t class_index) {
         const ClassRule *const rules = (const ClassRule *)params.class_rules;
         threshold = class_index < params.class_rule_count
@@ -30,7 +31,7 @@ DEVICE float area(const float4 &box, const OverlapRule &rule) {
                   add_rn(sub_rn(box.w, box.y), rule.offset));
 }
 
-// Whether the boxes conflict, where `higher` outranks `lower`.
+// True if the boxes conflict. `higher` outranks `lower`.
 DEVICE bool boxes_conflict(const float4 &higher, const float4 &lower, const OverlapRule &rule) {
     const float width =
         add_rn(sub_rn(fminf(higher.z, lower.z), fmaxf(higher.x, lower.x)), rule.offset);
@@ -47,7 +48,7 @@ DEVICE bool boxes_conflict(const float4 &higher, const float4 &lower, const Over
     return width > 0.0f && height > 0.0f && exceeds;
 }
 
-// Whether candidates of these classes can conflict.
+// True if candidates of these two classes can conflict.
 DEVICE bool classes_conflict(uint32_t class_index, uint32_t other, const OverlapRule &rule) {
     return class_index == other || rule.class_agnostic != 0;
 }

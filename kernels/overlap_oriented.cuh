@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Overlap of oriented boxes: whether two candidates conflict (core/src/geometry/oriented/conflict.rs). Two
-// tests reject most pairs before the exact one: whether the bounds intersect, which is part of the
-// rule, and an upper bound of the area of the intersection.
+// Overlap of oriented boxes: decides if two candidates conflict
+// (core/src/geometry/oriented/conflict.rs). Two tests reject most pairs before the exact one. The
+// first checks that the bounds intersect, which is part of the rule. The second uses an upper bound
+// of the intersection's area.
 #pragma once
 
 #include "oriented.cuh"
@@ -17,8 +18,8 @@ DEVICE bool bounds_intersect(const float4 &a, const float4 &b) {
            sub_rn(fminf(a.w, b.w), fmaxf(a.y, b.y)) > 0.0f;
 }
 
-// Whether boxes of these areas conflict, by a measure of area. It is monotonic: boxes that do not
-// conflict with an intersection do not with a smaller one.
+// True if boxes with these areas conflict, for overlaps measured by area. The function is
+// monotonic: boxes that do not conflict with one intersection do not conflict with a smaller one.
 DEVICE bool areas_conflict(float higher_area, float lower_area, float intersection,
                            const OverlapRule &rule) {
     float whole = sub_rn(add_rn(higher_area, lower_area), intersection);
@@ -30,8 +31,8 @@ DEVICE bool areas_conflict(float higher_area, float lower_area, float intersecti
            (rule.inclusive ? intersection >= limit : intersection > limit);
 }
 
-// False where candidates with these bounds and areas, of which `higher` outranks `lower`, do not
-// conflict.
+// Returns false only if candidates with these bounds and areas cannot conflict. `higher` outranks
+// `lower`.
 DEVICE bool may_conflict(const float4 &higher, const float4 &lower, float higher_area,
                          float lower_area, const OverlapRule &rule) {
     if (!bounds_intersect(higher, lower)) {
@@ -42,7 +43,7 @@ DEVICE bool may_conflict(const float4 &higher, const float4 &lower, float higher
     return rule.overlap == PROB_IOU || areas_conflict(higher_area, lower_area, greatest, rule);
 }
 
-// Whether the boxes, whose bounds intersect, conflict, where `higher` outranks `lower`.
+// True if the boxes conflict. Their bounds intersect, and `higher` outranks `lower`.
 DEVICE bool rectangles_conflict(const Rectangle &higher, const Rectangle &lower,
                                 const OverlapRule &rule) {
     if (rule.overlap == PROB_IOU) {

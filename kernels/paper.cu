@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Algorithms 1 and 2 of Oro, Fernandez, Martorell and Hernando, "Work-Efficient Parallel
-// Non-Maximum Suppression Kernels", The Computer Journal, 2020, as printed there: for comparison in
-// benchmarks and tests. The plugin does not use them.
+// Non-Maximum Suppression Kernels", The Computer Journal, 2020, as printed in the paper. Benchmarks
+// and tests use them for comparison; the plugin does not.
 //
 //   kernel        grid                      block         parameters
 //   paper_map     (ceil(n/16), ceil(n/16))  (16, 16)      windows, n, theta, matrix, capacity
 //   paper_reduce  capacity                  capacity / k  matrix, survives, capacity, k
 //
-// `windows` are `capacity` quadruples x, y, side, score, zero beyond n. `matrix` is capacity x
-// capacity bytes, set to 1 before each run. `survives` receives a byte for each window. The paper's
+// `windows` are `capacity` quadruples x, y, side, score, and zeros beyond n. `matrix` has capacity
+// x capacity bytes, set to 1 before each run. `survives` receives one byte per window. The paper's
 // best k is 32; capacity is a multiple of 32 * k.
 #include "portable.cuh"
 

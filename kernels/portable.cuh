@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// What the kernels use beyond standard C++, for each compiler that builds them: nvcc and NVRTC;
-// clang without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host, with
-// emulate/cuda_on_host.h.
+// Everything that the kernels use beyond standard C++, for each compiler that builds them: nvcc and
+// NVRTC; clang without the CUDA toolkit (freestanding.cuh is included first); and g++ for the host,
+// with emulate/cuda_on_host.h.
 #pragma once
 
 #include "interface.cuh"
@@ -13,10 +13,10 @@
 #define DEVICE __device__ __forceinline__
 // One object in the block's shared memory.
 #define BLOCK_SHARED(type, name) __shared__ type name
-// Where the emulator may run another thread.
+// A place where the emulator may switch to another thread.
 #define YIELD_POINT()
 
-// Between two loads of a word for which a warp waits.
+// A pause between two loads of a word that a warp waits for.
 DEVICE void backoff() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
     __nanosleep(20);
@@ -34,18 +34,18 @@ DEVICE uint64_t device_clock() {
 #include "emulate/cuda_on_host.h"
 #endif
 
-// Programmatic dependent launch: lets the blocks of the next kernel start as multiprocessors become
-// free, and waits until the kernel before has completed and its writes are visible. Every thread
-// calls it before it accesses memory that another kernel accesses. No operation below compute
-// capability 9.0, where each kernel starts after the end of the one before.
+// Programmatic dependent launch: lets the blocks of the next kernel start when multiprocessors
+// become free, and waits until the preceding kernel has completed and its writes are visible. Every
+// thread calls it before it accesses memory that another kernel accesses. Does nothing below
+// compute capability 9.0, where each kernel starts after the preceding kernel has ended.
 DEVICE void grid_dependency_wait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Keeps the loads above it before the code below it. Without it compilers move loads to their first
-// use, behind branches.
+// Keeps the loads above this line before the code below it. Without the barrier, compilers move
+// loads to their first use, behind branches.
 DEVICE void compiler_barrier() {
 #if defined(__CUDA_ARCH__)
     asm volatile("" ::: "memory");
@@ -63,7 +63,7 @@ DEVICE uint32_t lanes_before(uint32_t ballot) {
     return __popc(ballot & ((1u << lane_index()) - 1));
 }
 
-// IEEE single or double precision, each operation rounded to nearest by itself: no multiply-add
+// IEEE single or double precision. Each operation is rounded to nearest separately: no multiply-add
 // contraction.
 DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
 DEVICE float sub_rn(float a, float b) { return __fsub_rn(a, b); }
@@ -75,19 +75,20 @@ DEVICE double mul_rn(double a, double b) { return __dmul_rn(a, b); }
 
 DEVICE bool is_finite(float a) { return (__float_as_uint(a) & 0x7f800000u) != 0x7f800000u; }
 
-// Half precision to single precision. Exact, subnormal numbers included.
+// Half precision to single precision. The conversion is exact, including subnormal numbers.
 DEVICE float half_to_float(uint16_t half) {
     const uint32_t sign = uint32_t(half & 0x8000u) << 16;
     const uint32_t magnitude = uint32_t(half & 0x7fffu) << 13;
     if (magnitude >= 0x0f800000u) {
         return __uint_as_float(sign | 0x7f800000u | magnitude);
     }
-    // The exponents' biases differ by 112. A product with a power of two is exact.
+    // The exponents' biases differ by 112. Multiplication by a power of two is exact.
     const float scaled = mul_rn(__uint_as_float(magnitude), __uint_as_float(0x77800000u));
     return __uint_as_float(sign | __float_as_uint(scaled));
 }
 
-// Two numbers rounded to nearest half precision in one word, `low` in the lower 16 bits.
+// Rounds two numbers to the nearest half precision and packs them in one word, `low` in the lower
+// 16 bits.
 DEVICE uint32_t pack_half2(float low, float high) {
 #if defined(__CUDACC__) || defined(__CUDA__)
     uint32_t both;
@@ -105,7 +106,7 @@ DEVICE uint32_t pack_half2(float low, float high) {
 #endif
 }
 
-// Accesses to a word that other warps access at the same time. Volatile accesses of an aligned word
+// Accesses to a word that other warps may access concurrently. Volatile accesses of an aligned word
 // are relaxed accesses of system scope (PTX ISA, memory consistency model).
 DEVICE uint32_t load_relaxed(const uint32_t *word) {
     YIELD_POINT();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Conservative fp16 proxy boxes. In: two boxes. Out: false only where the boxes do not conflict.
-// Most pairs need no other test.
+// Conservative fp16 proxy boxes. In: two boxes. Out: false only if the boxes do not conflict. Most
+// pairs need no further test.
 #pragma once
 
 #include "overlap.cuh"
@@ -10,13 +10,15 @@ struct ProxyBox {
     uint32_t low, high; // left and top; right and bottom
 };
 
-// The box with its sides shortened as far as boxes that conflict still intersect.
+// Shortens the sides of a box by as much as possible, so that shrunk boxes still intersect if the
+// boxes conflict.
 //
-// The intersection is no wider and no higher than either box. If it is at least a share t of the
-// union, it is at least t of either box, and so at least t of either width wide and t of either
-// height high. Each side can therefore move inwards by half of t times the width or height. The
-// result must also hold for the rounded operations of the exact test: sides keep the pixel offset
-// and some units in the last place, and sides of boxes with an area close to underflow stay.
+// The intersection is no wider and no higher than either box. If the intersection is at least a
+// share t of the union, it is also at least t of either box. Its width is then at least t of either
+// width, and its height at least t of either height. Each side can therefore move inwards by half
+// of t times the width or height. The result must also hold for the rounded operations of the exact
+// test. For this reason sides keep the pixel offset and some units in the last place, and sides of
+// boxes with an area close to underflow do not move.
 DEVICE float4 shrunk_box(const float4 &box, const OverlapRule &rule) {
     const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
     const bool can_shrink =
@@ -40,11 +42,11 @@ DEVICE ProxyBox proxy_box(const float4 &box, const OverlapRule &rule) {
     return ProxyBox{pack_half2(shrunk.x, shrunk.y), pack_half2(shrunk.z, shrunk.w)};
 }
 
-// Intersects no finite proxy box: from plus infinity to minus infinity.
+// A box from plus infinity to minus infinity, which intersects no finite proxy box.
 DEVICE ProxyBox empty_box() { return ProxyBox{0x7c007c00u, 0xfc00fc00u}; }
 
-// An integer of up to 23 bits in the mantissa of a float, because GPUs add floats at twice the rate
-// of integers. Bits of a word are counted in it, too: each bit is added at most once.
+// An integer of up to 23 bits in the mantissa of a float. GPUs add floats at twice the rate of
+// integers. The counter also collects the bits of a word: each bit is added at most once.
 struct MantissaCounter {
     float value = ZERO;
 
@@ -54,7 +56,7 @@ struct MantissaCounter {
     static constexpr uint32_t BITS = 23;
 };
 
-// Whether neither half of `high` is below that of `low`.
+// True if each half of `high` is at least as great as its counterpart in `low`.
 DEVICE bool not_below(uint32_t high, uint32_t low) {
     return half_to_float(uint16_t(high)) >= half_to_float(uint16_t(low)) &&
            half_to_float(uint16_t(high >> 16)) >= half_to_float(uint16_t(low >> 16));
@@ -76,9 +78,9 @@ DEVICE void count_outranking(RankKey key, RankKey query_key, MantissaCounter &co
 #endif
 }
 
-// Adds `Bit` to `pairs` where `key` outranks `query_key` and the proxy boxes intersect. The
-// assembler shares the comparison of the keys with count_outranking: both together are eight
-// instructions. Two coordinates are compared by one subtraction, whose signs show which is greater.
+// Adds `Bit` to `pairs` if `key` outranks `query_key` and the proxy boxes intersect. The assembler
+// shares the comparison of the keys with count_outranking: both functions together are eight
+// instructions. One subtraction compares two coordinates, and its signs show which is greater.
 // Differences of infinities have no sign, so that such boxes intersect.
 template <uint32_t Bit>
 DEVICE void mark_intersecting(RankKey key, const ProxyBox &proxy, RankKey query_key,

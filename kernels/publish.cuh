@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Publish: the results. In: the candidates and their decisions by rank. Out: the survivors by rank
-// and the counts, in memory that the host reads; the header's counters reset for the next launch.
+// Publish: writes the results. In: the candidates and their decisions by rank. Out: the survivors
+// by rank and the counts, in memory that the host reads. Publish also resets the header's counters
+// for the next launch.
 #pragma once
 
 #include "workspace.cuh"
@@ -20,9 +21,9 @@ struct SurvivorList {
 };
 static_assert(PUBLISH_WARPS == WARP, "a lane loads the count of each warp");
 
-// Writes the first `count` survivors of the list, a word per thread, so that stores to the host's
-// memory coalesce. With `HasPairIndex` a candidate's index is that of a pair of anchor and class,
-// and the anchor is the index divided by `classes`.
+// Writes the first `count` survivors of the list. Each thread writes one word, so that stores to
+// the host's memory coalesce. With `HasPairIndex` a candidate's index stands for a pair of anchor
+// and class, and the anchor is the index divided by `classes`.
 template <bool HasPairIndex>
 DEVICE void write_survivors(const Workspace &workspace, const SurvivorList &list, uint32_t count,
                             uint32_t classes, uint32_t *to) {
@@ -42,7 +43,7 @@ struct NoColumns {
                       uint64_t) const {}
 };
 
-// `columns` writes what survivors carry along (publish_columns.cuh).
+// `columns` writes the numbers that survivors carry along (publish_columns.cuh).
 template <bool IsBatch, typename Columns>
 DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *results,
                               Detection *detections, const Columns &columns) {
@@ -72,7 +73,7 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
                 first + i < candidates && decisions.items[i].kind() == Decision::SURVIVES;
             survivors |= uint32_t(survives) << i;
         }
-        // A prefix sum over the warp, then one over the warps.
+        // A prefix sum within each warp, then a prefix sum over the warps.
         const uint32_t own_count = __popc(survivors);
         uint32_t inclusive_sum = own_count;
 #pragma unroll
@@ -118,7 +119,7 @@ DEVICE void publish_survivors(void *workspaces, uint64_t stride, ResultHeader *r
         header->candidates = 0;
         header->rejected = 0;
         header->rounds = 0;
-        // Behind the barrier, the fence orders the whole block's writes before the sequence number.
+        // After the barrier, this fence orders all writes of the block before the sequence number.
         __threadfence_system();
         store_relaxed(&result->sequence, header->params.sequence);
     }

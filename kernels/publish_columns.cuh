@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Publish for layouts with columns (layout_params.cuh). In: as of publish.cuh, and the tensors of the
-// columns. Out: also the numbers of the columns of each survivor, in single precision.
+// Publish for layouts with columns (layout_params.cuh). In and out: see publish.cuh. The tensors of
+// the columns are a further input, and the output includes the numbers of each survivor's columns,
+// in single precision.
 #pragma once
 
 #include "layout.cuh"
@@ -10,8 +11,8 @@ struct Columns {
     const ColumnParams &params;
     float *rows;
 
-    // Writes the rows of the first `count` survivors of the list, a number per thread. `first` is the
-    // position of their first row.
+    // Writes the rows of the first `count` survivors of the list, one number per thread. `first` is
+    // the position of the first row.
     DEVICE void write(const Workspace &workspace, const SurvivorList &list, uint32_t count,
                       const GroupIndices &indices, uint64_t first) const {
         const uint32_t components = params.components;

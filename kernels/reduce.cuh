@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Reduce: decides which candidates survive. In: the candidates by rank, with their conflict lists.
-// Out: a decision for each. All rounds of the algorithm (nmsfilter.cu) run in one launch.
+// Out: a decision for each candidate. All rounds of the algorithm (nmsfilter.cu) run in one launch.
 //
 //   for each rank of the warp, ascending
 //       loop
@@ -8,32 +8,34 @@
 //           if all of the conflict list are suppressed: survives; next rank
 //           back off
 //
-// A decision depends on decisions of higher ranks only, and depends on no order of execution.
+// A decision depends only on decisions of higher ranks, and never on the order of execution.
 //
-// Forward progress. A warp waits for candidates of higher rank of its group. Those before the first
-// REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Assumed is, as in
-// CUB's decoupled look-back, that blocks start in the order of their linear numbers, in which the
-// blocks of a group are consecutive, and that a block that has started is not starved: then every
-// warp waited for has started. Later ranks of a warp may depend on blocks that have not started, if
-// the blocks of a group are not all resident at the same time. CUDA does not guarantee the
-// assumption either. A warp that has reached the spin limit therefore resolves all higher undecided
-// ranks itself, in their order, where each can be decided at once (resolve_with_fallback): the
-// results are the same, the launch always ends, and it is slower.
+// Forward progress. A warp waits for higher-ranked candidates of its group. Candidates among the
+// first REDUCE_WARPS * gridDim.x ranks are resolved by blocks of lower or equal number. Like CUB's
+// decoupled look-back, this code assumes two things: blocks start in the order of their linear
+// numbers, in which the blocks of a group are consecutive, and a block that has started is not
+// starved. Then every warp waited for has started. A warp's later ranks may depend on blocks that
+// have not started, if the blocks of a group are not all resident at one time. CUDA guarantees
+// neither assumption. A warp that has reached the spin limit therefore resolves all higher
+// undecided ranks on its own, in order of rank, in which each can be decided at once
+// (resolve_with_fallback). The fallback is slower, but the launch always ends and the results are
+// identical.
 #pragma once
 
 #include "overlap.cuh"
 
 #define REDUCE_WARPS (REDUCE_THREADS / WARP)
 
-// Loads of the decisions of a conflict list before the spin limit is reached: some tenths of a
-// microsecond each. The emulator starts blocks in another order, and reaches the limit soon.
+// How often a conflict list's decisions are loaded before the spin limit is reached. Each load
+// takes some tenths of a microsecond. The emulator starts blocks in another order, so it uses a low
+// limit.
 #if defined(__CUDA_ARCH__)
 #define SPIN_LIMIT 2000u
 #else
 #define SPIN_LIMIT 20u
 #endif
 
-// `own` is the candidate's name in conflict lists.
+// `own` is the identifier that stands for the candidate in conflict lists.
 template <typename Conflicts>
 DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t own, uint32_t kind,
                            uint32_t depth) {
@@ -46,11 +48,11 @@ DEVICE void store_decision(const Workspace &workspace, uint32_t rank, uint32_t o
     }
 }
 
-// Waits for the decisions of candidates that conflict with one of lower rank, of which each lane
-// has up to `Each`: bit i of `pending` is set if decisions[i] is one. Returns
-// - SUPPRESSED where one of them survives; `depth` becomes the survivor's;
-// - SURVIVES where all are suppressed; `depth` becomes the maximum of itself and theirs;
-// - UNDECIDED where neither is known after `spin_limit` loads.
+// Waits for the decisions of candidates that conflict with a lower-ranked one. Each lane has up to
+// `Each` of them: bit i of `pending` is set if decisions[i] is in use. Returns
+// - SUPPRESSED if one of them survives; `depth` becomes the survivor's depth;
+// - SURVIVES if all are suppressed; `depth` becomes the maximum of itself and their depths;
+// - UNDECIDED if neither is known after `spin_limit` loads.
 template <uint32_t Each>
 DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uint32_t pending,
                                    uint32_t spin_limit, uint32_t &depth) {
@@ -88,9 +90,9 @@ DEVICE uint32_t wait_for_conflicts(const uint32_t *const (&decisions)[Each], uin
 // Groups of WARP candidates that a warp loads at a time.
 #define GROUPS_PER_STEP 2u
 
-// Conflict lists with slots, of all candidates of higher rank.
+// Conflict lists that contain slots, of all higher-ranked candidates.
 template <typename Conflicts> struct ConflictsBySlot {
-    // The decisions by the names in conflict lists.
+    // The decisions, indexed by the identifiers in conflict lists.
     static DEVICE uint32_t *decisions(const Workspace &workspace) {
         return workspace.decision_by_slot;
     }
@@ -102,9 +104,9 @@ template <typename Conflicts> struct ConflictsBySlot {
     static DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &depth);
 };
 
-// Conflicts of upright boxes. reduce_oriented.cuh has the same for oriented ones.
+// Conflicts of upright boxes. reduce_oriented.cuh has the counterpart for oriented boxes.
 struct UprightConflicts : ConflictsBySlot<UprightConflicts> {
-    // Whether the candidates conflict, where `higher` outranks `lower`.
+    // True if the candidates conflict. `higher` outranks `lower`.
     static DEVICE bool conflict(const Workspace &, const RankedCandidate &higher,
                                 const RankedCandidate &lower, const OverlapRule &rule) {
         return boxes_conflict(higher.box, lower.box, rule) &&
@@ -112,8 +114,8 @@ struct UprightConflicts : ConflictsBySlot<UprightConflicts> {
     }
 };
 
-// wait_for_conflicts where the conflict list is not complete: with all candidates that outrank
-// `rank`, by rank, because the highest are the most likely to survive.
+// wait_for_conflicts for incomplete conflict lists. Waits for all candidates that outrank `rank`,
+// in the order of ranks, because the highest are the most likely to survive.
 template <typename Conflicts>
 DEVICE uint32_t ConflictsBySlot<Conflicts>::wait_for_all(const Workspace &workspace, uint32_t rank,
                                                          uint32_t &depth) {
@@ -144,7 +146,7 @@ DEVICE uint32_t ConflictsBySlot<Conflicts>::wait_for_all(const Workspace &worksp
     return Decision::SURVIVES;
 }
 
-// Decides the candidate of this rank. Returns false where the spin limit was reached.
+// Decides the candidate of this rank. Returns false if the spin limit was reached.
 template <typename Conflicts>
 DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) {
     const uint32_t lane = lane_index();
@@ -166,7 +168,8 @@ DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) 
                                           &by_name[has_second ? words[1] : 0]};
     const uint32_t pending = uint32_t(has_first) | uint32_t(has_second) << 1;
     uint32_t depth = 0;
-    // An incomplete list is loaded once: of so many candidates one has mostly survived already.
+    // An incomplete list is only loaded once: among so many candidates, one has usually survived
+    // already.
     const bool is_complete = count <= CONFLICT_LIST_CAPACITY;
     uint32_t kind = wait_for_conflicts(decisions, pending, is_complete ? SPIN_LIMIT : 1, depth);
     if (!is_complete && kind != Decision::SUPPRESSED) {
@@ -180,7 +183,8 @@ DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) 
     return true;
 }
 
-// The first undecided rank from `rank` on that is below `end`; `end` where there is none.
+// The first undecided rank in the range from `rank` up to but excluding `end`, or `end` if all are
+// decided.
 DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32_t end) {
     __syncwarp(); // makes the warp's own decisions visible to all of its lanes
     for (; rank < end; rank += WARP) {
@@ -196,10 +200,9 @@ DEVICE uint32_t next_undecided(const Workspace &workspace, uint32_t rank, uint32
     return end;
 }
 
-// Decides the candidate of rank `own`. The fallback, from the time on when the spin limit is
-// reached: decides all undecided ranks from `first` on, and then `own`, in their order, so that no
-// decision that they depend on is missing. Other warps may decide some of them at the same time, with the
-// same result.
+// Decides the candidate of rank `own`. Once the spin limit is reached, the fallback decides all
+// undecided ranks from `first` on, and then `own`, in order of rank, so that no decision that they
+// depend on is missing. Other warps may decide some of them concurrently, with an identical result.
 template <typename Conflicts>
 DEVICE void resolve_with_fallback(const Workspace &workspace, uint32_t method, uint32_t own,
                                   uint32_t first = 0) {
@@ -218,7 +221,7 @@ DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
-    // One condition, so that all words are loaded before the branch.
+    // Tested in one condition, so that all words are loaded before the branch.
     if ((count == 0) | (method == NONE) | is_sorted(header)) {
         return;
     }

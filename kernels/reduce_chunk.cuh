@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Reduce for the candidates of a chunk (chunk.cuh). In: the candidates of the chunk by rank that have
-// conflicts with others of it, with their conflict lists. Out: a decision for each, and the survivors as
-// suppressors of later chunks. Forward progress is assumed as in reduce.cuh.
+// Reduce for the candidates of a chunk (chunk.cuh). In: the candidates, by rank, that conflict with
+// other candidates of the chunk, with their conflict lists. Out: a decision for each candidate, and
+// the survivors, which are suppressors for later chunks. reduce.cuh explains the assumptions about
+// forward progress.
 #pragma once
 
 #include "chunk.cuh"
 
-// Conflict lists with ranks, of candidates of the chunk.
+// Conflict lists that contain ranks, of candidates of the chunk.
 struct ChunkConflicts {
     static DEVICE uint32_t *decisions(const Workspace &workspace) {
         return workspace.decision_by_rank;
@@ -22,8 +23,9 @@ struct ChunkConflicts {
     static DEVICE uint32_t wait_for_all(const Workspace &workspace, uint32_t rank, uint32_t &depth);
 };
 
-// wait_for_conflicts with all candidates of the chunk that outrank `rank`, by position. First it looks for
-// a survivor without waiting: of so many candidates one has mostly survived already.
+// wait_for_conflicts for all candidates of the chunk that outrank `rank`, in the order of
+// positions. The function first looks for a survivor without waiting: among so many candidates, one
+// has usually survived already.
 DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_t rank,
                                              uint32_t &depth) {
     const OverlapRule lowest(workspace.header->params);
@@ -53,7 +55,7 @@ DEVICE uint32_t ChunkConflicts::wait_for_all(const Workspace &workspace, uint32_
             }
             const uint32_t of_leaf = wait_for_conflicts(decisions, conflict, spin_limit, depth);
             kind = of_leaf == Decision::SURVIVES ? kind : of_leaf;
-            // The first time the leaves after an undecided one are visited, too.
+            // On the first pass, continue with the leaves after an undecided one.
             return of_leaf == Decision::SURVIVES ||
                    (of_leaf == Decision::UNDECIDED && spin_limit == 1);
         });
@@ -74,8 +76,8 @@ KERNEL(REDUCE_THREADS, CHUNK_REDUCE_RESIDENT) chunk_reduce(void *workspaces, uin
     const Workspace workspace(header, header->params.capacity);
     const uint32_t first = workspace.sort->chunk_first[chunk];
     const uint32_t end = min(workspace.sort->chunk_first[chunk + 1], ranked_count(header));
-    // A warp has the ranks `first` plus its number, and so on in steps of the number of warps. It takes them
-    // ascending; its lanes find those that are undecided.
+    // A warp handles rank `first` plus its number, and from there every rank at a step of the
+    // number of warps. It goes through them in ascending order; its lanes look for undecided ranks.
     const uint32_t warps = gridDim.x * REDUCE_WARPS;
     for (uint64_t from = uint64_t(first) + blockIdx.x * REDUCE_WARPS + warp_index(); from < end;
          from += uint64_t(WARP) * warps) {

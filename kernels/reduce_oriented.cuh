@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Reduce for oriented boxes. In and out: as of reduce.cuh, and the candidates' rectangles, which are
-// read where a conflict list is not complete. Forward progress is assumed as in reduce.cuh.
+// Reduce for oriented boxes. In and out: see reduce.cuh. The candidates' rectangles are a further
+// input, which is read if a conflict list is incomplete. reduce.cuh explains the assumptions about
+// forward progress.
 #pragma once
 
 #include "overlap_oriented.cuh"
 #include "reduce.cuh"
 
 struct OrientedConflicts : ConflictsBySlot<OrientedConflicts> {
-    // Whether the candidates conflict, where `higher` outranks `lower`.
+    // True if the candidates conflict. `higher` outranks `lower`.
     static DEVICE bool conflict(const Workspace &workspace, const RankedCandidate &higher,
                                 const RankedCandidate &lower, const OverlapRule &rule) {
         return classes_conflict(higher.class_index, lower.class_index, rule) &&

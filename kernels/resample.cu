@@ -14,14 +14,14 @@
 //       for each channel c
 //           output[c][y][x] = table[c][value[c]]
 //
-// All arithmetic is that of integers. Positions, matrix and table are computed by the host, so the CPU
-// (inference/src/inference/picture/cpu.rs) and the GPU make the same input of the same frame, bit for bit.
-// Normalization, (value * scale - mean) / std in the element type of the model, is in the table, which has
-// the bits of the elements: the kernel is the same for all types of one size.
+// All arithmetic uses integers. The host computes positions, matrix and table, so the CPU
+// (inference/src/inference/picture/cpu.rs) and the GPU turn a frame into identical input, bit for
+// bit. The table includes normalization, (value * scale - mean) / std in the model's element type,
+// and contains the bits of the elements. One kernel therefore serves all types of one size.
 //
-// One thread handles one pixel. Consecutive threads handle consecutive pixels of a row, so that stores of
-// planes coalesce, and loads of samples mostly. The tables (at most 3 KiB, and 4 bytes per row and column)
-// are in the caches. resample.cuh has the parameters.
+// One thread handles one pixel. Consecutive threads handle consecutive pixels of a row, so stores
+// of planes coalesce, and most loads of samples do. The tables (at most 3 KiB, and 4 bytes per row
+// and column) stay in the caches. resample.cuh has the parameters.
 #include "portable.cuh"
 
 #include "resample.cuh"
@@ -35,7 +35,8 @@ DEVICE int32_t interpolate(const ResampleComponent &component, uint32_t x, uint3
     const uint8_t *const above = (const uint8_t *)component.samples +
                                  uint64_t(row / one) * component.row_stride +
                                  uint64_t(column / one) * component.pixel_stride;
-    // A fraction of 0 has a weight of 0: the next sample may not exist.
+    // A fraction of 0 gives the next sample a weight of 0. The next sample may not exist, so it is
+    // not read.
     const uint8_t *const below = above + (fy ? component.row_stride : 0);
     const uint32_t next = fx ? component.pixel_stride : 0;
     const uint32_t left = above[0] * (one - fy) + below[0] * fy;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The interface of the kernels that resample frames (resample.cu): what the host passes.
+// The interface of the kernels that resample frames (resample.cu): the arguments that the host
+// passes.
 //
 //   kernel        elements  blocks                                      parameters
 //   resample_32   32 bits   (ceil(width / RESAMPLE_THREADS), height)    a ResampleParams, by value
@@ -25,20 +26,20 @@
 // A component of a frame: Y, Cb, Cr, or R, G, B. Its sample (x, y) is the byte
 // samples + y * row_stride + x * pixel_stride.
 //
-// columns[x] and rows[y] are the positions, among the samples, of pixel (x, y) of the region: the index
-// of the sample before it, times 2^RESAMPLE_POSITION_BITS, plus the fraction to the next. The fraction
-// of the last sample is 0.
+// columns[x] and rows[y] say where pixel (x, y) of the region is among the samples: the index of
+// the preceding sample, times 2^RESAMPLE_POSITION_BITS, plus the fraction to the next sample. The
+// fraction of the last sample is 0.
 struct ResampleComponent {
-    uint64_t samples;      // device address, or that of mapped host memory
+    uint64_t samples;      // device address, or address of mapped host memory
     uint64_t columns;      // device address of uint32_t, one per column of the region
     uint64_t rows;         // device address of uint32_t, one per row of the region
     uint32_t row_stride;   // bytes
     uint32_t pixel_stride; // bytes
 };
 
-// Pixel (x, y) of the model's input is in the region, or of the border. Its channel c is the element
-// c * output_channel_stride + y * output_row_stride + x * output_pixel_stride from `output`: entry
-// c * RESAMPLE_VALUES + value of the table.
+// Pixel (x, y) of the model's input is either in the region or in the border. Channel c of the
+// pixel is written to element c * output_channel_stride + y * output_row_stride + x *
+// output_pixel_stride of `output`, from entry c * RESAMPLE_VALUES + value of the table.
 struct ResampleParams {
     ResampleComponent components[RESAMPLE_CHANNELS];
     uint64_t table;                  // device address, aligned to the elements' size

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Sorts the candidates of a group with many of them: by rank, and by position. In: the candidates by
-// slot. Out: the candidates by rank, and their slots in an order in which neighbors in the plane are
-// close to one another.
+// Sorts the candidates of a group with many candidates: by rank, and by position. In: the
+// candidates by slot. Out: the candidates by rank, and their slots in an order in which neighbors
+// are close to one another in the plane.
 //
-// Both are sample sorts, made by the same three kernels:
+// Both sorts are sample sorts, and three kernels perform both at once:
 //
 //   sort_count     each block sorts the same sample, which gives the splitters between buckets;
 //                  finds the buckets of its candidates, and counts the candidates of each
 //   sort_scatter   moves the candidates to their buckets
 //   sort_rank      a candidate's place is the first of its bucket, plus the number of lesser keys in it
 //
-// Keys differ from one another, so that equal scores, or boxes, do not make a bucket large. The sample
-// has no influence on the order; where it is bad, buckets are large and the sort takes longer.
+// All keys differ, so that equal scores or equal boxes do not make a bucket large. The sample has
+// no influence on the order; with a bad sample, buckets are large and the sort takes longer.
 //
-// The order by rank is cut into chunks (chunk.cuh) at the buckets nearest to the wanted sizes. The key of
-// the order by position is, from the upper bits on: the chunk; bits of the class, unless all classes
-// conflict; the logarithm of the size; the place of the box's center on a Hilbert curve; and the slot. The
-// coordinates on the curve are quantiles of the sample, so that any distribution of boxes uses all of it.
-// Neighbors on a Hilbert curve are neighbors in the plane. It begins and ends at an edge of the plane; every
-// other size has it backwards, so that the last boxes of a size are close to the first of the next.
+// The order by rank is cut into chunks (chunk.cuh) at the bucket boundaries nearest to the wanted
+// sizes. The key of the order by position has these parts, from the upper bits on: the chunk; bits
+// of the class, unless all classes conflict; the logarithm of the size; the place of the box's
+// center on a Hilbert curve; and the slot. Coordinates on the curve are quantiles of the sample, so
+// that any distribution of boxes uses the whole curve. Neighbors on a Hilbert curve are neighbors
+// in the plane. The curve begins and ends at an edge of the plane. Every other size runs along the
+// curve backwards, so that the last boxes of one size are close to the first boxes of the next.
 #pragma once
 
 #include "workspace.cuh"
 
-// Up to this number of candidates there are FEW_BUCKETS.
+// Groups with up to this many candidates use FEW_BUCKETS buckets.
 #define FEW_CANDIDATES (1u << 17)
 #define FEW_BUCKETS 256u
 
@@ -39,16 +40,16 @@ DEVICE uint32_t bucket_chunk(const Header *header, uint32_t candidates, uint32_t
     return chunk_of(uint32_t(rank), header->params.first_chunk);
 }
 
-// Ascending in the order of ranks.
+// A key that ascends in the order of ranks.
 DEVICE uint64_t ascending_key(RankKey key) { return ~key.bits; }
 
-// Ascending with the number, which is not NaN.
+// A key that ascends with the number, which must not be NaN.
 DEVICE uint64_t ascending_key(float number) {
     const uint32_t bits = __float_as_uint(number);
     return (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
 }
 
-// The number of splitters, but for the last, that are not greater than the key.
+// The number of splitters, not counting the last one, that are at most `key`.
 DEVICE uint32_t bucket_of(const uint64_t *splitters, uint32_t buckets, uint64_t key) {
     uint32_t bucket = 0;
     for (uint32_t step = buckets / 2; step != 0; step /= 2) {
@@ -63,10 +64,10 @@ DEVICE uint32_t hilbert_place(uint32_t column, uint32_t row) {
 #pragma unroll
     for (uint32_t side = SORT_BUCKETS / 2; side != 0; side /= 2) {
         const bool is_right = (column & side) != 0, is_lower = (row & side) != 0;
-        // The quarters in the order upper left, lower left, lower right, upper right.
+        // The four quarters come in the order upper left, lower left, lower right, upper right.
         place = place * 4 + (is_right ? (is_lower ? 2 : 3) : (is_lower ? 1 : 0));
         if (!is_lower) {
-            // In the upper quarters the curve is mirrored at a diagonal.
+            // In the two upper quarters, the curve is mirrored at a diagonal.
             const uint32_t mirror = is_right ? SORT_BUCKETS - 1 : 0, x = column ^ mirror;
             column = row ^ mirror;
             row = x;
@@ -100,7 +101,8 @@ DEVICE uint64_t shuffle_xor(uint64_t value, uint32_t distance) {
     return uint64_t(high) << 32 | low;
 }
 
-// Sorts the values of each `count` consecutive threads ascending (a bitonic sort). A power of two.
+// Sorts the values of each run of `count` consecutive threads in ascending order (a bitonic sort).
+// `count` is a power of two.
 DEVICE uint64_t sorted_by_thread(uint64_t value, uint32_t count, uint64_t *exchange) {
     const uint32_t thread = threadIdx.x;
 #pragma unroll 1
@@ -124,8 +126,8 @@ DEVICE uint64_t sorted_by_thread(uint64_t value, uint32_t count, uint64_t *excha
     return value;
 }
 
-// The slot of element `i` of the sample: of pseudo-random ones, so that no regularity of the input has
-// an influence.
+// The slot of element `i` of the sample. Slots are pseudo-random, so that no regularity of the
+// input affects the sample.
 DEVICE uint32_t sample_slot(uint32_t i, uint32_t candidates) {
     uint32_t bits = (i + 1) * 0x9e3779b9u;
     bits = (bits ^ bits >> 16) * 0x85ebca6bu;
@@ -161,7 +163,7 @@ KERNEL(SORT_THREADS, 1) sort_count(void *workspaces, uint64_t stride) {
     const Workspace workspace(header, header->params.capacity);
     const uint32_t buckets = sort_buckets(candidates), element = threadIdx.x % buckets;
     const uint32_t sampled = sample_slot(element, candidates);
-    // As many lists at a time as there are threads for.
+    // Sort as many lists at a time as the threads allow.
     for (uint32_t first = RANK_KEYS; first <= Y_KEYS; first += SORT_THREADS / buckets) {
         const uint32_t list = first + threadIdx.x / buckets;
         const float4 box = workspace.candidate_box[sampled];
@@ -209,7 +211,7 @@ struct BucketStarts {
 };
 static_assert(SORT_THREADS / WARP == WARP, "a lane loads the count of each warp");
 
-// Stores where buckets and chunks begin, for the kernels that follow. All threads of a block call it.
+// Stores where buckets and chunks begin, for the following kernels. All threads of a block call it.
 DEVICE void store_starts(const Workspace &workspace, BucketStarts &starts, uint32_t candidates) {
     const uint32_t buckets = sort_buckets(candidates), bucket = threadIdx.x;
     SortState &state = *workspace.sort;
@@ -220,7 +222,7 @@ DEVICE void store_starts(const Workspace &workspace, BucketStarts &starts, uint3
             state.first[order][SORT_BUCKETS] = candidates;
         }
     }
-    // A chunk begins with the first bucket that is in it, or in one after it.
+    // A chunk begins at the first bucket that belongs to it or to a later chunk.
     if (bucket < buckets) {
         const uint32_t from =
             bucket == 0 ? 0 : bucket_chunk(workspace.header, candidates, bucket - 1) + 1;
@@ -318,7 +320,7 @@ KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
     const Workspace workspace(header, header->params.capacity);
     const uint32_t lane = lane_index(), warps = gridDim.x * (CHUNK_THREADS / WARP);
     const uint32_t steps = (candidates + SORT_ITEMS * WARP - 1) / (SORT_ITEMS * WARP);
-    // What methods without suppression decide.
+    // The decision that methods without suppression start with.
     const Decision initial = header->params.method == NONE
                                  ? Decision::encode(Decision::SURVIVES, 1)
                                  : Decision::encode(Decision::UNDECIDED, 0);
@@ -330,7 +332,7 @@ KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
             order == BY_RANK ? workspace.rank_entries : workspace.position_entries;
         SortEntry own[SORT_ITEMS];
         uint32_t place[SORT_ITEMS];
-        // Keys in buckets before are less, and those in buckets after are greater.
+        // Keys in earlier buckets are less, and keys in later buckets are greater.
         const uint32_t last = min(first + SORT_ITEMS * WARP, candidates) - 1;
         const uint32_t from = workspace.sort->first[order][entries[first].bucket];
         const uint32_t to = workspace.sort->first[order][entries[last].bucket + 1];

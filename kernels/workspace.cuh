@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The workspace: what the kernels pass to one another in device memory. In: the address of all
+// The workspace: data that the kernels pass to one another in device memory. In: the address of all
 // groups' workspaces and their stride. Out: the typed arrays of one group, and the packed words in
 // them.
 //
-// A group's header comes first. Behind it are these arrays, each of padded(capacity) elements:
+// A group's header comes first. These arrays follow it, each with padded(capacity) elements:
 //
 //   array              element          indexed by  written by    read by           bytes
 //   conflicts          ConflictList     rank        map           reduce            256
@@ -15,10 +15,10 @@
 //   decision_by_rank   Decision         rank        map, reduce   reduce, publish     4
 //   rectangle          StoredRectangle  slot        decode        map, reduce        32
 //
-// Only kernels for oriented boxes have memory for rectangles, and access it. candidate_box has the
-// bounds of oriented boxes. Graphs with a capacity above KernelParams::sort_limit have a SortState and
-// the following arrays in its place. Those of the first three lines are in the memory of the conflicts,
-// and in use before these:
+// Only kernels for oriented boxes have memory for rectangles and access it. candidate_box holds the
+// bounds of oriented boxes. Graphs with a capacity above KernelParams::sort_limit have a SortState
+// and the following arrays in place of rectangles. The arrays of the first three lines share the
+// memory of the conflicts, and are in use before the conflicts are:
 //
 //   array              element          indexed by   written by    read by                  bytes
 //   bucket_places      BucketPlaces     slot         sort_count    sort_scatter             16
@@ -35,9 +35,10 @@
 //                      uint32_t         leaf         chunk_filter  chunk kernels
 //   leaf_suppressors   uint32_t         leaf         chunk kernels chunk_filter
 //
-// A slot is a candidate's position in the order in which decode's warps append them, which differs
-// from run to run. A rank is its position in the order of the keys, which does not. Decisions are
-// kept by both: conflict lists name slots, because map finds conflicts before ranks are known.
+// A slot is a candidate's position in the order in which decode's warps append candidates, so it
+// differs from run to run. A rank is a candidate's position in the order of the keys, so it is
+// equal in every run. Decisions are kept by both: conflict lists contain slots, because map finds
+// conflicts before ranks are known.
 #pragma once
 
 #include "portable.cuh"
@@ -52,9 +53,10 @@ struct Header {
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 
-// The order of candidates as one number. A greater key outranks: score descending, then `index`
-// ascending. The index is the anchor, or with multi_label anchor * classes + class; the anchors of an
-// image follow those of the group's images before it. Scores are finite and never minus zero.
+// A candidate's place in the order, as one number. A greater key outranks a lesser one: scores
+// descend, and candidates with equal scores are ordered by ascending `index`. The index is the
+// anchor, or with multi_label anchor * classes + class; an image's anchors are counted after the
+// anchors of the group's earlier images. Scores are finite and never minus zero.
 struct RankKey {
     uint64_t bits;
 
@@ -69,13 +71,13 @@ struct RankKey {
     }
     DEVICE uint32_t index() const { return ~uint32_t(bits); }
 
-    // Outranks no other, and is outranked by no other.
+    // A key that outranks no other key, and a key that no other key outranks.
     static DEVICE RankKey lowest() { return RankKey{0}; }
     static DEVICE RankKey highest() { return RankKey{~uint64_t(0)}; }
 };
 
-// Whether a candidate survives, and its dependency depth: the length of the longest sequence of
-// decisions, each of which depends on the one before, that ends with this one.
+// The decision about a candidate, with its dependency depth: the length of the longest sequence of
+// decisions that ends with this one, in which each decision depends on the one before.
 struct Decision {
     enum Kind : uint32_t { UNDECIDED = 0, SURVIVES = 1, SUPPRESSED = 2 };
 
@@ -88,7 +90,7 @@ struct Decision {
     DEVICE uint32_t depth() const { return bits >> 2; }
 };
 
-// A candidate by rank. Its first words are those of a Detection.
+// A candidate by rank. Its first words are laid out like a Detection.
 struct alignas(16) RankedCandidate {
     float4 box; // x1, y1, x2, y2
     float score;
@@ -104,8 +106,8 @@ struct StoredRectangle {
 };
 static_assert(sizeof(StoredRectangle) == RECTANGLE_BYTES, "interface.cuh");
 
-// The candidates that outrank a candidate and conflict with it. `count` may exceed the capacity of
-// `slots`: reduce then compares the candidate with all that outrank it.
+// The candidates that outrank a candidate and conflict with it. If `count` exceeds the capacity of
+// `slots`, reduce compares the candidate with all candidates that outrank it.
 #define CONFLICT_LIST_WORDS 64u
 #define CONFLICT_LIST_CAPACITY (CONFLICT_LIST_WORDS - 2)
 struct ConflictList {
@@ -116,17 +118,18 @@ struct ConflictList {
 static_assert(CONFLICT_LIST_WORDS == 2 * WARP, "a lane loads two words");
 static_assert(sizeof(ConflictList) == CONFLICT_LIST_WORDS * 4, "no padding");
 
-// Buckets of a sort, at most.
+// The most buckets that a sort uses.
 #define SORT_BUCKETS 1024u
 
-// The bucket of a candidate, and its number in it in no order, for each of both sorts: by rank and by
-// position.
+// For each of the two sorts, by rank and by position: a candidate's bucket, and its number in the
+// bucket, in no particular order.
 enum : uint32_t { BY_RANK = 0, BY_POSITION = 1 };
 struct alignas(16) BucketPlaces {
     uint32_t bucket[2], number[2];
 };
 
-// A candidate in a bucket. Entries are in ascending order of their keys, which differ.
+// A candidate in a bucket. All keys differ, and a sort puts entries in ascending order of their
+// keys.
 struct alignas(16) SortEntry {
     uint64_t key;
     uint32_t slot, bucket;
@@ -142,8 +145,8 @@ struct SortState {
 static_assert(sizeof(SortState) <= SORT_STATE_BYTES && SORT_STATE_BYTES % 256 == 0,
               "the memory of the state");
 
-// The image group of a block of map or a later kernel. Kernels for a single group have no instructions
-// for it.
+// The image group that a block of map or a later kernel handles. Kernels for a single group have no
+// instructions for it.
 template <bool IsBatch> DEVICE uint32_t group_index() { return IsBatch ? blockIdx.y : 0; }
 
 // The header of the block's group, with which its workspace begins.
@@ -151,7 +154,7 @@ template <bool IsBatch> DEVICE Header *group_header(void *workspaces, uint64_t s
     return (Header *)((char *)workspaces + group_index<IsBatch>() * stride);
 }
 
-// What the index of a candidate of a group stands for (RankKey::index).
+// Explains the index of a group's candidate (RankKey::index).
 struct GroupIndices {
     uint32_t classes;     // the divisor of a pair's index; 0 where candidates are anchors
     uint32_t anchors;     // of an image; 0 where every image is a group
@@ -198,7 +201,7 @@ struct Workspace {
     float4 *leaf_bounds;
     uint32_t *leaf_classes, *leaf_candidates, *leaf_suppressors;
 
-    // The bytes of one candidate in the arrays before each array.
+    // For each array, the bytes per candidate of all arrays before it.
     enum Offset : uint64_t {
         CONFLICTS = 0,
         RANKED = CONFLICTS + sizeof(ConflictList),
@@ -244,19 +247,20 @@ static_assert(sizeof(BucketPlaces) + 2 * sizeof(SortEntry) + sizeof(uint64_t) <=
               "the memory of the conflicts has the arrays of the sort");
 static_assert(LEAF_CANDIDATES == WARP, "a lane has a candidate of a leaf");
 
-// The number of candidates in the workspace: 0 where there are more than it has memory for.
+// The number of candidates in the workspace: 0 if it lacks memory for all candidates.
 DEVICE uint32_t candidate_count(const Header *header) {
     const uint32_t counted = header->candidates;
     return counted <= header->params.capacity ? counted : 0;
 }
 
-// The number of these that take part in suppression: the highest ranks, up to max_candidates.
+// The number of candidates that take part in suppression: the highest ranks, up to max_candidates.
 DEVICE uint32_t ranked_count(const Header *header) {
     const uint32_t count = candidate_count(header), cap = header->params.max_candidates;
     return cap != 0 && cap < count ? cap : count;
 }
 
-// Whether the candidates are sorted: decided by the kernels sort_* and chunk_* instead of map and reduce.
+// True if the candidates are sorted, so that the kernels sort_* and chunk_* decide them instead of
+// map and reduce.
 DEVICE bool is_sorted(const Header *header) {
     return candidate_count(header) > header->params.sort_limit;
 }
