@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of [`Backend::Auto`](super::Backend::Auto): chooses between the CPU and a GPU for each run.
 //!
-//! In: as for any engine. Out: the outcome of [`Cuda`] or [`Cpu`], which are equal except for the
-//! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU; for
-//! tensors in host memory the faster engine is chosen by measurement ([`Trial`]).
+//! In: see any engine. Out: the outcome of [`Cuda`] or [`Cpu`]. The two are equal except for the
+//! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU. For
+//! tensors in host memory, measurements decide which engine is faster ([`Trial`]).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,31 +13,33 @@ use crate::decoder::Layout;
 use crate::device::ForeignStream;
 use crate::tensor::TensorView;
 
-/// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor. After a
-/// failure of the GPU every run is on the CPU.
+/// Runs tensors in device memory on the GPU, and tensors in host memory on the faster processor.
+/// After the GPU has failed, every run is on the CPU.
 ///
 /// The GPU is opened at the first run, so that a stream without tensors creates no CUDA context.
 #[derive(Debug)]
 pub struct Auto {
     cpu: Cpu,
-    /// The number of the GPU to use, if one was given.
+    /// The number of the GPU to use, if the caller gave one.
     ordinal: Option<u32>,
     /// `None` before the first run, and if there is no GPU.
     cuda: Option<Cuda>,
     trial: Trial,
-    /// Whether the last run was on the GPU.
+    /// True if the last run was on the GPU.
     on_cuda: bool,
-    /// Why the GPU is not used.
+    /// The reason why the GPU is not used.
     failure: Option<EngineError>,
-    /// Whether `failure` was returned already, or is not a failure because the machine has no GPU.
+    /// True if `failure` was already returned, or if it only says that the machine has no GPU,
+    /// which is not a failure.
     is_failure_reported: bool,
-    /// What the engine runs on, if that has changed since the last call of `take_description`.
+    /// The processor that the engine runs on, if that has changed since the last call of
+    /// `take_description`.
     description: Option<String>,
 }
 
 impl Auto {
-    /// An engine that chooses between the CPU and GPU number `ordinal`; if that is `None`, the first GPU, or
-    /// the GPU that the tensors are on.
+    /// An engine that chooses between the CPU and GPU number `ordinal`. If `ordinal` is `None`, it
+    /// uses the first GPU, or the GPU that holds the tensors.
     pub fn new(ordinal: Option<u32>) -> Self {
         Self {
             cpu: Cpu::default(),
@@ -51,7 +53,7 @@ impl Auto {
         }
     }
 
-    /// Whether the GPU can be used. Opens it at the first call.
+    /// Returns true if the GPU can be used. The first call opens it.
     fn has_cuda(&mut self) -> bool {
         if self.cuda.is_none() && self.failure.is_none() {
             match Cuda::new(self.ordinal) {
@@ -151,9 +153,9 @@ impl fmt::Display for Auto {
 
 /// Measures which engine is faster for tensors in host memory.
 ///
-/// Each engine first runs [`Trial::TRIAL_FRAMES`] frames, of which the first is not counted, since
-/// it allocates. After that the engine with the lower mean time runs. One frame in
-/// [`Trial::RETRIAL_INTERVAL`] is run by the other engine, so that its mean time stays current.
+/// Each engine first runs [`Trial::TRIAL_FRAMES`] frames. The first of these frames allocates
+/// memory, so it is not counted. From then on, the engine with the lower mean time runs. The other
+/// engine runs one frame in [`Trial::RETRIAL_INTERVAL`], so that its mean time stays current.
 #[derive(Debug, Default)]
 struct Trial {
     frames: u64,
@@ -172,7 +174,7 @@ impl Trial {
     const TRIAL_FRAMES: u64 = 8;
     const RETRIAL_INTERVAL: u64 = 256;
 
-    /// Whether the next frame is to be run on the GPU.
+    /// Returns true if the next frame should run on the GPU.
     fn wants_cuda(&self) -> bool {
         if self.frames < 2 * Self::TRIAL_FRAMES {
             return self.frames >= Self::TRIAL_FRAMES;
@@ -196,8 +198,8 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Whether each of the next `count` frames is run on the GPU, if a frame takes `cpu` or `cuda`
-    /// microseconds.
+    /// For each of the next `count` frames: true if it runs on the GPU, given that a frame takes
+    /// `cpu` or `cuda` microseconds.
     fn frames(trial: &mut Trial, count: u64, cpu: u64, cuda: u64) -> Vec<bool> {
         let one = |_| {
             let on_cuda = trial.wants_cuda();

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The greatest numbers of survivors of classes.
+//! Limits on the number of survivors per class.
 //!
-//! In: all survivors of an image by rank, with their columns and the places of their masks. Out: those that are kept, in
-//! the same memory. All engines but the reference use it, so that none has to count by class.
+//! In: all survivors of a group by rank, with their columns and the places of their masks. Out: the
+//! survivors that are kept, in place. All engines except the reference use this module, so no other
+//! engine has to count by class.
 
 use super::params::cap;
 use super::{Detection, MaskPlace, Params};
 
-/// Applies limits; its memory is reused.
+/// Applies the limits and reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct ClassLimits {
-    /// The survivors of each class with a rule so far.
+    /// For each class with a rule, the number of its survivors so far.
     counts: Vec<usize>,
 }
 
-/// The survivors of an image.
+/// The survivors of a group.
 pub(super) struct Survivors<'a> {
-    /// By rank.
+    /// Sorted by rank.
     pub detections: &'a mut [Detection],
-    /// The columns, a row for each.
+    /// The columns, one row per survivor.
     pub columns: &'a mut [f32],
-    /// The places of the masks; empty without masks.
+    /// The places of the masks; empty if there are no masks.
     pub places: &'a mut [MaskPlace],
 }
 
 impl ClassLimits {
-    /// Moves the survivors that are kept to the front. Returns their number. Does not allocate if there were as many
-    /// rules before.
+    /// Moves the kept survivors to the front and returns their number. Does not allocate if an
+    /// earlier call had as many rules.
     pub fn apply(&mut self, params: &Params, survivors: Survivors<'_>) -> usize {
         let Survivors { detections, columns, places } = survivors;
         self.counts.clear();

@@ -31,7 +31,8 @@ impl DeviceOutcome<'_> {
         self.groups
     }
 
-    /// The detections of a group that there is memory for, at least as many as its images have anchors.
+    /// The number of detections per group that fit in memory: at least the number of anchors in the
+    /// group's images.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -42,31 +43,31 @@ impl DeviceOutcome<'_> {
     }
 
     /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
-    /// [`Detection`](super::Detection), row-major. Those of a group are its survivors in descending rank, followed by
-    /// zeros.
+    /// [`Detection`](super::Detection), row-major. A group's detections are its survivors in
+    /// descending rank, followed by zeros.
     pub fn detections(&self) -> u64 {
         self.detections
     }
 
-    /// The number of columns' components of each survivor.
+    /// The number of components in each survivor's columns.
     pub fn column_components(&self) -> usize {
         self.column_components
     }
 
     /// The device address of [`groups`](Self::groups) x [`capacity`](Self::capacity) x
-    /// [`column_components`](Self::column_components) f32, row-major: a row for each detection. Rows after those of the
-    /// survivors are zero. 0 without columns.
+    /// [`column_components`](Self::column_components) f32, row-major, with one row per detection.
+    /// Rows after the survivors' rows are zero. The address is 0 if there are no columns.
     pub fn columns(&self) -> u64 {
         self.columns
     }
 }
 
-/// The counts of a group of images, as the GPU writes them.
+/// The counts of a group of images, in the form that the GPU writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct DeviceCounts {
-    /// Not zero once the group's result is complete, of a run that is waited for.
+    /// For runs that are waited for: becomes nonzero once the group's result is complete.
     pub(super) sequence: u32,
     /// The number of anchors, or of pairs with [`Params::multi_label`](super::Params::multi_label), that became candidates.
     pub candidates: u32,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The formulas of rules 3 and 5 of the [engines](super), for one anchor: its score and its corners; and those of the
-//! points of a survivor.
+//! The formulas of rules 3 and 5 of the [engines](super) for one anchor, i.e. for its score and its
+//! corners, and the formulas for the points of a survivor.
 //!
-//! In: the anchor's numbers, the rules of the layout. Out: single precision, each operation rounded by itself, in
-//! the order written here. kernels/layout.cuh has the same formulas.
+//! In: the anchor's numbers, and the rules of the layout. Out: numbers in single precision. Each
+//! operation is rounded separately, in the order written here. kernels/layout.cuh repeats these
+//! formulas.
 
 use crate::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Field, Grid, Group, Layout,
@@ -12,9 +13,11 @@ use crate::decoder::layout::{
 use crate::functions::{exp, sigmoid};
 use crate::geometry::OrientedBox;
 
-/// The score of a candidate from the best score `best`, which is one of `scores`, and objectness.
+/// The score of a candidate from objectness and the best score `best`, which is an element of
+/// `scores`.
 ///
-/// `scores` are all scores of the anchor, with that of the background; they are read for softmax only.
+/// `scores` are all scores of the anchor, including the background's score. They are only read for
+/// softmax.
 #[inline(always)]
 pub(super) fn score(
     rule: &ScoreRule,
@@ -34,11 +37,11 @@ pub(super) fn score(
             (limited(objectness) * limited(probability)).sqrt()
         }
     };
-    // Minus zero becomes zero.
+    // Adding zero turns minus zero into zero.
     combined + 0.0
 }
 
-/// Objectness as it enters the score.
+/// Objectness in the form that enters the score.
 #[inline(always)]
 pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {
     match rule.activation {
@@ -47,7 +50,7 @@ pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {
     }
 }
 
-/// `number`, limited to 0 to 1. NaN becomes 0.
+/// `number`, clamped to the range 0 to 1. NaN becomes 0.
 #[inline(always)]
 fn limited(number: f32) -> f32 {
     let above = if number > 0.0 { number } else { 0.0 };
@@ -78,18 +81,18 @@ fn expectation(bins: usize, logit: impl Fn(usize) -> f32) -> f32 {
     weighted / sum
 }
 
-/// What the box of an anchor is relative to: a point and a size, along x and y.
+/// The reference that an anchor's box is relative to: a point and a size, along x and y.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Prior {
     pub point: [f32; 2],
     pub size: [f32; 2],
-    /// What positions are multiplied by with [`BoxTransform::Sigmoid`]: the size of the cell.
+    /// With [`BoxTransform::Sigmoid`], the factor for positions: the size of the cell.
     pub cell: [f32; 2],
 }
 
 impl Prior {
-    /// That of anchor `anchor` of `group`, by its reference; `None` without one. `numbers` reads the four numbers of a
-    /// prior in a tensor.
+    /// The prior of anchor `anchor` of `group`, from the group's reference, or `None` if the group
+    /// has no reference. `numbers` reads the four numbers of a prior in a tensor.
     #[inline(always)]
     pub fn of(
         layout: &Layout,
@@ -108,7 +111,7 @@ impl Prior {
         }
     }
 
-    /// That of an anchor of a grid of `anchors`.
+    /// The prior of an anchor in a grid of `anchors`.
     #[inline(always)]
     fn of_cell(grid: &Grid, anchor: usize, anchors: usize) -> Self {
         let per_cell = grid.per_cell.max(1);
@@ -124,7 +127,7 @@ impl Prior {
         Self { point: [x * grid.stride[0], y * grid.stride[1]], size, cell: grid.stride }
     }
 
-    /// From the four numbers of a prior in the order of `axes`.
+    /// The prior from its four numbers in the order of `axes`.
     #[inline(always)]
     fn of_numbers(axes: Axes, numbers: [f32; 4]) -> Self {
         let [a, b, c, d] = numbers;
@@ -136,7 +139,7 @@ impl Prior {
     }
 }
 
-/// The numbers of a box in the tensor, which `number` reads, and how they are read.
+/// A box's numbers in the tensor, read by `number`, and the rules for interpreting them.
 struct Numbers<'r, N> {
     rule: &'r BoxRule,
     prior: Option<Prior>,
@@ -195,7 +198,7 @@ fn axes(rule: &BoxRule) -> [usize; 2] {
     }
 }
 
-/// The corners of a box: x1, y1, x2, y2. `number` reads the numbers of the box in the tensor.
+/// The corners of a box: x1, y1, x2, y2. `number` reads the box's numbers in the tensor.
 #[inline(always)]
 pub(super) fn corners(
     rule: &BoxRule,
@@ -238,8 +241,8 @@ pub(super) fn corners(
     }
 }
 
-/// The oriented box of an anchor, whose angle field has the number `angle`. `number` reads the numbers of the box,
-/// which has center form.
+/// The oriented box of an anchor. `angle` is the number in its angle field. `number` reads the
+/// box's numbers, which are in center form.
 #[inline(always)]
 pub(crate) fn oriented_box(
     rule: &BoxRule,
@@ -257,7 +260,7 @@ pub(crate) fn oriented_box(
     }
 }
 
-/// The point of a column with the coordinates `numbers`.
+/// The point from a column's coordinates `numbers`.
 #[inline(always)]
 pub(crate) fn point(
     rule: &PointRule,

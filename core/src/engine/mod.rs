@@ -1,117 +1,141 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decoding and suppression: the rules, and the engines that implement them.
 //!
-//! In: tensors of one or more images, the [`Layout`], which describes the elements of each anchor, [`Params`], and the
-//! [`ImagePlace`] of each image. Out: an [`Outcome`], which has the surviving detections of each group of images in
-//! descending rank.
+//! In: tensors of one or more images; the [`Layout`], which describes the elements of each anchor;
+//! [`Params`]; and the [`ImagePlace`] of each image. Out: an [`Outcome`], which has the surviving
+//! detections of each group of images in descending rank.
 //!
-//! The rules below are the specification. Every engine returns the same survivors, in the same order, with
-//! the same bits. [`Reference`] implements the rules one by one, without optimization; tests compare [`Cpu`]
-//! and [`Cuda`] with it. [`select`] creates the engine of a [`Backend`].
+//! The rules below are the specification. Every engine returns identical survivors, in identical
+//! order, with identical bits. [`Reference`] implements the rules one by one, without optimization,
+//! and tests compare [`Cpu`] and [`Cuda`] with it. [`select`] creates the engine of a [`Backend`].
 //!
 //! # Images, places and groups
-//! A run has one or more images, and each image has a place: its position in a frame, and the number of its group.
-//! Candidates are suppressed within their group. A frame that is scaled to the model's input is one image in a group by
-//! itself. Tiles of a frame, or regions of interest, are images of one group, each with its position in the frame.
+//! A run has one or more images, and each image has a place: its position in a frame, and the
+//! number of its group. Candidates are suppressed only within their group. A frame that is scaled
+//! to the model's input is one image in a separate group. Tiles of a frame, or regions of interest,
+//! are images of one group, each with its position in the frame.
 //!
-//! The anchors of a group are the anchors of its images, one image after the other: anchor `a` of image `i` of a group
-//! has the index `i * n + a`, with `n` anchors per image. Limits and counts "per group" apply to the anchors of all of
-//! its images.
+//! The anchors of a group are the anchors of its images, one image after the other. With `n`
+//! anchors per image, anchor `a` of image `i` of a group has the index `i * n + a`. Limits and
+//! counts "per group" apply to the anchors of all images in the group.
 //!
-//! Boxes are in pixels of the model's input, or with [`BoxPixels::Frame`] in pixels of the frame, so that boxes of
-//! different images can be compared. The *scale* of an image is `unit` in pixels of the model's input, where `unit` is
-//! [`ImagePlace::model_size`] for normalized coordinates and 1 for others; and its *offset* is 0. In pixels of the
-//! frame, the scale is `unit / ratio` and the offset `-offset / ratio`, with the numbers of [`ImagePlace::frame`],
-//! computed in double precision and rounded once. Size limits are in pixels of the frame: they are multiplied by the
-//! ratio if boxes are in pixels of the model's input and the image is in a frame, in double precision and rounded once.
+//! Boxes are in pixels of the model's input, or with [`BoxPixels::Frame`] in pixels of the frame,
+//! so that boxes of different images can be compared. Each image has a *scale* and an *offset*. In
+//! pixels of the model's input, the scale is `unit` and the offset is 0, where `unit` is
+//! [`ImagePlace::model_size`] for normalized coordinates and 1 for others. In pixels of the frame,
+//! the scale is `unit / ratio` and the offset is `-offset / ratio`, with the numbers of
+//! [`ImagePlace::frame`], computed in double precision and rounded once. Size limits are in pixels
+//! of the frame. If boxes are in pixels of the model's input and the image is in a frame, the
+//! limits are multiplied by the ratio, in double precision and rounded once.
 //!
 //! # From anchor to candidate
-//! An anchor becomes a candidate, or it is *rejected* (invalid, and counted) or *dropped* (not counted). All
-//! arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add). Elements
-//! are converted to it first: f16 exactly, integers to the nearest value, and quantized integers to
-//! `(element - zero_point) * scale`. `exp` and `sigmoid` are those of the module `functions`; the module
-//! `formula` has the order of all other operations.
+//! An anchor either becomes a candidate, or is *rejected* (invalid, and counted) or *dropped* (not
+//! counted). All arithmetic is IEEE 754 single precision, and each operation is rounded separately
+//! (no fused multiply-add). Elements are first converted to single precision: f16 exactly, integers
+//! to the nearest value, and quantized integers to `(element - zero_point) * scale`. The module
+//! `functions` defines `exp` and `sigmoid`; the module `formula` defines the order of all other
+//! operations.
 //!
-//! Anchors from [`Layout::count`] on, truncated to a whole number, are dropped.
+//! An anchor is dropped if its index is at or beyond [`Layout::count`], truncated to a whole
+//! number.
 //!
-//! 1. If the layout has objectness: an anchor is rejected if its objectness is not finite. With
-//!    [`Activation::Sigmoid`](crate::decoder::layout::Activation) its sigmoid takes its place. The anchor is dropped
-//!    if objectness is a factor of the score ([`Combination::Product`](crate::decoder::layout::Combination)) and below
-//!    the lowest threshold of any class.
-//! 2. The best class is the first class with the greatest score in the tensor, before the activation; NaN is less
-//!    than any other score. The score of the background is not compared. The anchor is rejected if the greatest
-//!    score is not finite.
-//! 3. The candidate's score is the activation of the greatest score, combined with objectness if there is any:
-//!    multiplied, or the square root of the product of both, limited to 0 to 1. Softmax is
-//!    `exp(x - m) / sum(exp(x_i - m))` over all scores, in their order, the background's included; `m` is the greatest
-//!    of them. The anchor is rejected if the score is not finite. Minus zero is replaced by zero.
-//! 4. The anchor is dropped if its score is below the lowest threshold. If the class has a field, the anchor is
-//!    rejected if the class is not a whole number from 0 to [`Layout::classes`] - 1. The anchor is dropped if its
-//!    score, or objectness that is a factor of the score, is below the threshold of the class.
-//! 5. The box is computed from its components ([`BoxRule`](crate::decoder::layout::BoxRule)). Positions and sizes, of
-//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances) the corners, are multiplied by the image's scale,
-//!    then converted to corners. The image's offset is added to each corner, unless it is zero. The anchor is
-//!    rejected if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. It is dropped
-//!    if a side is zero (an empty slot) or outside [`Params::sizes`], or the [sizes of its class](ClassRule::sizes).
+//! 1. If the layout has objectness, an anchor whose objectness is not finite is rejected. With
+//!    [`Activation::Sigmoid`](crate::decoder::layout::Activation), objectness is then replaced by
+//!    its sigmoid. If objectness is a factor of the score
+//!    ([`Combination::Product`](crate::decoder::layout::Combination)), the anchor is dropped if
+//!    objectness is below the lowest threshold of any class.
+//! 2. The best class is the first class with the greatest score in the tensor, before the
+//!    activation. NaN is less than any other score. The background's score is not compared. The
+//!    anchor is rejected if the greatest score is not finite.
+//! 3. The candidate's score is the activation of the greatest score, combined with objectness if
+//!    the layout has it. The combination is either the product of both, or the square root of the
+//!    product after limiting both to the range 0 to 1. Softmax is `exp(x - m) / sum(exp(x_i - m))`
+//!    over all scores in their order, including the background's score; `m` is the greatest of
+//!    them. The anchor is rejected if the score is not finite. Minus zero is replaced by zero.
+//! 4. The anchor is dropped if its score is below the lowest threshold. If the class has a field,
+//!    the anchor is rejected unless the class is a whole number from 0 to [`Layout::classes`] - 1.
+//!    The anchor is dropped if its score is below the threshold of the class, or if objectness is a
+//!    factor of the score and is below that threshold.
+//! 5. The box is computed from its components ([`BoxRule`](crate::decoder::layout::BoxRule)).
+//!    Positions and sizes are multiplied by the image's scale, then converted to corners; with
+//!    [`BoxFormat::Distances`](crate::decoder::BoxFormat::Distances), the corners are multiplied.
+//!    The image's offset is added to each corner, unless the offset is zero. The anchor is rejected
+//!    if a corner is not finite, or if a side is negative or longer than [`MAX_BOX_SIDE`]. The
+//!    anchor is dropped if a side is zero (an empty slot) or outside [`Params::sizes`], or the
+//!    [sizes of its class](ClassRule::sizes).
 //!
-//!    If boxes have an angle, the box is oriented: center and size are computed as those of an upright box of
-//!    [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number of its field times
-//!    [`BoxRule::angle_factor`](crate::decoder::layout::BoxRule::angle_factor). The anchor is rejected if the angle is not
-//!    finite or more than [`MAX_ANGLE`] in magnitude. The offset is added to the center. "A side" in the rule is one of the oriented box. The corners are
-//!    those of its bounds, which take its place in rule 6; the anchor is rejected if one of them is not finite, and
-//!    dropped if the bounds are empty.
-//! 6. The anchor is rejected if its box does not intersect [`ImagePlace::visible`], that is, if the right edge is
-//!    not to the right of the left bound, the left edge is not to the left of the right bound, the lower edge
-//!    is not below the upper bound, or the upper edge is not above the lower bound. So a box that is outside
-//!    the visible part suppresses no other box and does not count toward [`Params::max_candidates`].
+//!    If boxes have an angle, the box is oriented. Center and size are computed like an upright box
+//!    of [`BoxFormat::Center`](crate::decoder::BoxFormat::Center), and the angle is the number in
+//!    its field times [`BoxRule::angle_factor`](crate::decoder::layout::BoxRule::angle_factor). The
+//!    anchor is rejected if the angle is not finite or more than [`MAX_ANGLE`] in magnitude. The
+//!    offset is added to the center. "A side" in the rule means a side of the oriented box. The
+//!    corners are the corners of the oriented box's bounds, and the bounds replace the box in rule
+//!    6. The anchor is rejected if a corner is not finite, and dropped if the bounds are empty.
+//! 6. The anchor is rejected if its box does not intersect [`ImagePlace::visible`], that is, if the
+//!    right edge is not to the right of the left bound, the left edge is not to the left of the
+//!    right bound, the lower edge is not below the upper bound, or the upper edge is not above the
+//!    lower bound. A box outside the visible part therefore suppresses no other box and does not
+//!    count toward [`Params::max_candidates`].
 //!
-//! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the anchor had that
-//! class alone: the lowest threshold in rules 1 and 4 is the threshold of the class, softmax is still over all scores,
-//! and the counts are counts of pairs. It has no effect if the class has a field.
+//! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the
+//! anchor had that class alone: the lowest threshold in rules 1 and 4 is the threshold of the
+//! class, softmax is still over all scores, and the counts are counts of pairs. The parameter has
+//! no effect if the class has a field.
 //!
-//! Each survivor carries the components of the layout's [columns](crate::decoder::layout::Column) along.
+//! Each survivor also carries the components of the layout's
+//! [columns](crate::decoder::layout::Column).
 //!
 //! # Masks
-//! If the layout has [`Prototypes`](crate::decoder::layout::Prototypes), each survivor has a [`Mask`]. The *logit* of a
-//! pixel of the prototypes is the sum, from 0, of the products of coefficient and prototype over all channels in
-//! their order; each product and each sum is rounded by itself.
+//! If the layout has [`Prototypes`](crate::decoder::layout::Prototypes), each survivor has a
+//! [`Mask`]. The *logit* of a pixel of the prototypes is a sum that starts at 0 and adds the
+//! products of coefficient and prototype over all channels in their order. Each product and each
+//! sum is rounded separately.
 //!
-//! With [`MaskSize::Prototypes`] the pixels of the mask are those of the prototypes from the edge `x1` to before the
-//! edge `x2`: `x1 * f <= column < x2 * f`, with `f` the width of the prototypes divided by the width of
-//! [`ImagePlace::model_size`]; rows likewise. Edges in pixels of the frame are first mapped to the model's input, in
-//! double precision and rounded once. A model size of 1 by 1 for coordinates that are not normalized is unknown: it is
-//! 4 pixels per pixel of the prototypes then. A pixel is set if its logit is greater than 0 (NaN is not).
+//! With [`MaskSize::Prototypes`] the mask has the pixels of the prototypes from the edge `x1` to
+//! before the edge `x2`: `x1 * f <= column < x2 * f`, with `f` the width of the prototypes divided
+//! by the width of [`ImagePlace::model_size`]. Rows follow an equivalent rule. Edges in pixels of
+//! the frame are first mapped to the model's input, in double precision and rounded once. For
+//! coordinates that are not normalized, a model size of 1 by 1 means unknown: the model's input
+//! then has 4 pixels per pixel of the prototypes. A pixel is set if its logit is greater than 0
+//! (NaN is not).
 //!
-//! With [`MaskSize::Frame`] they are the pixels of the frame from the rounded left edge of the box to before its
-//! rounded right edge, at least one, where edges are mapped to the frame by [`ImagePlace::frame`] and limited to it; rows
-//! likewise. The logit of a pixel of the frame is interpolated between the four nearest pixels of the prototypes,
-//! from center to center. The position along an axis is `(pixel + 0.5) * step + origin`, limited to the first and the
-//! last pixel; `step` is `ratio * n / m` and `origin` is `offset * n / m - 0.5` in double precision, rounded once, with
-//! `n` prototype pixels and a model's input of `m`. With the logits `a` and `b` of the upper row, `c` and `d` of the
-//! lower row, and the fractions `u` and `v` of the position, it is `p + (q - p) * v` with `p = a + (b - a) * u` and
-//! `q = c + (d - c) * u`.
+//! With [`MaskSize::Frame`] the mask has the pixels of the frame from the rounded left edge of the
+//! box to before its rounded right edge, at least one pixel. Edges are mapped to the frame by
+//! [`ImagePlace::frame`] and limited to the frame. Rows follow an equivalent rule. The logit of a
+//! pixel of the frame is interpolated between the four nearest pixels of the prototypes, from
+//! center to center. The position along an axis is `(pixel + 0.5) * step + origin`, limited to the
+//! first and the last pixel; `step` is `ratio * n / m` and `origin` is `offset * n / m - 0.5` in
+//! double precision, rounded once, with `n` prototype pixels and a model's input of `m`. Let `a`
+//! and `b` be the logits of the upper row, `c` and `d` the logits of the lower row, and `u` and `v`
+//! the fractions of the position. The logit is then `p + (q - p) * v` with `p = a + (b - a) * u`
+//! and `q = c + (d - c) * u`.
 //!
-//! The masks of a group have at most [`MAX_MASK_BYTES`], where each is padded to 4 bytes. The first survivor whose mask would exceed that has none, nor have those that it outranks.
-//! With a [`ClassRule::max_detections`], survivors that it does not keep count, too.
+//! The masks of a group have at most [`MAX_MASK_BYTES`], with each mask padded to 4 bytes. The
+//! first survivor whose mask would exceed the limit has no mask, and neither do the survivors that
+//! it outranks. Survivors that [`ClassRule::max_detections`] does not keep count toward the limit,
+//! too.
 //!
 //! # Order and suppression
 //! A candidate *outranks* another candidate if its score is higher, or if the scores are equal and
-//! its anchor comes first, or, with [`Params::multi_label`], if scores and anchors are equal and
-//! its class comes first. [`Params::max_candidates`] keeps the highest-ranked candidates. Two
-//! candidates *conflict* if their classes are equal (or [`Params::class_agnostic`] is set), their
-//! boxes intersect and the measure [`Overlap`] exceeds the threshold of the class of the candidate of lower rank
-//! ([`ClassRule::iou_threshold`], else [`Params::iou_threshold`]). Oriented candidates conflict if their classes are
-//! equal, their *bounds* intersect and the measure of the oriented boxes exceeds the threshold; areas are width x height,
-//! the intersection is that of the rectangles, and [`Params::pixel_offset`] has no effect.
+//! its anchor comes first. With [`Params::multi_label`], if scores and anchors are equal, the
+//! candidate whose class comes first outranks the other. [`Params::max_candidates`] keeps the
+//! highest-ranked candidates. Two candidates *conflict* if their classes are equal (or
+//! [`Params::class_agnostic`] is set), their boxes intersect, and the measure [`Overlap`] exceeds
+//! the threshold. The threshold belongs to the class of the candidate of lower rank
+//! ([`ClassRule::iou_threshold`], else [`Params::iou_threshold`]). Oriented candidates conflict if
+//! their classes are equal, their *bounds* intersect, and the measure of the oriented boxes exceeds
+//! the threshold. For them, areas are width x height, the intersection is the intersection of the
+//! rectangles, and [`Params::pixel_offset`] has no effect.
 //!
 //! - [`Method::Greedy`] keeps a candidate if it conflicts with no survivor that outranks it.
-//! - [`Method::MapReduce`] keeps a candidate if it conflicts with no candidate that outranks it (Oro et al.
-//!   2020). The paper compares scores strictly, so that two equal scores do not suppress each other; here
-//!   equal scores are ranked by anchor.
+//! - [`Method::MapReduce`] keeps a candidate if it conflicts with no candidate that outranks it
+//!   (Oro et al. 2020). The paper compares scores strictly, so that two equal scores do not
+//!   suppress each other; this implementation ranks equal scores by anchor.
 //! - [`Method::None`] keeps all candidates.
 //!
-//! [`ClassRule::max_detections`] then keeps the highest-ranked survivors of a class, and [`Params::max_detections`] the
-//! highest-ranked of those. A survivor that is not kept has suppressed others all the same.
+//! Afterwards, [`ClassRule::max_detections`] keeps the highest-ranked survivors of a class, and
+//! [`Params::max_detections`] keeps the highest-ranked of the remaining survivors. A survivor that
+//! is not kept has still suppressed other candidates.
 
 mod auto;
 mod class_limits;
@@ -168,7 +192,7 @@ pub const MAX_IMAGES: usize = 65_535;
 pub struct Detection {
     /// Left edge, in the pixels of [`ImagePlace::boxes`].
     pub x1: f32,
-    /// Upper edge, in the same pixels.
+    /// Upper edge, in the pixels of [`ImagePlace::boxes`].
     pub y1: f32,
     /// Right edge; `x2 > x1`.
     pub x2: f32,
@@ -178,8 +202,8 @@ pub struct Detection {
     pub score: f32,
     /// Index of the class, from 0.
     pub class: u32,
-    /// Index of the anchor, from 0, within the image; in a group of several images, the anchors of an image follow
-    /// the anchors of the image before it.
+    /// Index of the anchor, from 0, within the image. In a group of several images, an image's
+    /// anchors follow the anchors of the preceding image.
     pub anchor: u32,
 }
 
@@ -192,14 +216,14 @@ impl Detection {
     }
 }
 
-/// The result of a run: one [`GroupOutcome`] per group of images, in their order.
+/// The result of a run: one [`GroupOutcome`] per group of images, in the order of groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'a> {
     engine: &'static str,
     groups: &'a [GroupCounts],
     /// The survivors of all groups; [`GroupCounts::first`] is an index into them.
     detections: &'a [Detection],
-    /// The rows of columns of all detections, each of `column_components` numbers.
+    /// The rows of columns of all detections. Each row has `column_components` numbers.
     columns: &'a [f32],
     column_components: usize,
     /// The masks of all survivors; [`GroupCounts::first_mask`] is an index into them.
@@ -217,7 +241,7 @@ pub struct Outcome<'a> {
 pub struct GroupOutcome<'a> {
     /// The surviving detections, in descending rank.
     pub survivors: &'a [Detection],
-    /// The components of the layout's columns, a row for each survivor; empty without columns.
+    /// The components of the layout's columns, one row per survivor. Empty if there are no columns.
     pub columns: &'a [f32],
     /// The masks of the survivors.
     pub masks: Masks<'a>,
@@ -261,7 +285,7 @@ impl<'a> Outcome<'a> {
     /// The group with this number.
     ///
     /// # Panics
-    /// If the run had no such group.
+    /// Panics if the run had no such group.
     pub fn group(&self, index: usize) -> GroupOutcome<'a> {
         self.group_of(&self.groups[index])
     }
@@ -271,7 +295,7 @@ impl<'a> Outcome<'a> {
         survivor.anchor as usize / self.anchors
     }
 
-    /// The number of columns' components of each survivor.
+    /// The number of components in each survivor's columns.
     pub fn column_components(&self) -> usize {
         self.column_components
     }
@@ -298,20 +322,24 @@ impl<'a> Outcome<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceWork {
-    /// Bytes copied to the GPU: tensors in host memory, and, if they changed, thresholds by class, rules of classes (20
-    /// for each class), tables of the addresses of images (8 for each image), and tables of their places: 80 for each
-    /// image, unless all places are equal and every image is a group by itself; and 64 for each image of a model with
-    /// masks, unless all places are equal.
+    /// Bytes copied to the GPU. They include tensors in host memory. Values are copied again only
+    /// if they changed: thresholds by class, rules of classes (20 for each class), tables of the
+    /// addresses of images (8 for each image), and two tables of places. Places of boxes take 80
+    /// for each image, and are omitted if all places are equal and every image is a separate group.
+    /// Places of masks take 64 for each image of a model with masks, and are omitted if all places
+    /// are equal.
     pub bytes_uploaded: u64,
-    /// Bytes copied from the GPU: 32 with the counts of each group, 28 for each survivor, and those of columns and
-    /// masks, in each launch. Survivors beyond [`ClassRule::max_detections`] are copied, too.
+    /// Bytes copied from the GPU in each launch: 32 for the counts of each group, 28 for each
+    /// survivor, and the bytes of columns and masks. Survivors beyond [`ClassRule::max_detections`]
+    /// are copied, too.
     pub bytes_downloaded: u64,
-    /// The part of them that is columns: 4 for each component of a survivor.
+    /// The part of the downloaded bytes that is columns: 4 for each component of a survivor.
     pub column_bytes_downloaded: u64,
-    /// The part of them that is masks: a bit for each pixel, with rows padded to bytes and masks to 4 bytes.
+    /// The part of the downloaded bytes that is masks: a bit for each pixel, with rows padded to
+    /// bytes and masks to 4 bytes.
     pub mask_bytes_downloaded: u64,
-    /// Graph launches, each of all kernels: one per run, or two if the candidates exceeded the memory for
-    /// them.
+    /// Graph launches, each running all kernels: one per run, or two if the candidates exceeded
+    /// their memory.
     pub launches: u64,
     /// The greatest dependency depth of a decision, over all groups.
     pub rounds: u64,
@@ -332,7 +360,7 @@ impl std::ops::AddAssign for DeviceWork {
     }
 }
 
-/// Why an engine returns no result.
+/// The reason why an engine returns no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -345,7 +373,7 @@ pub enum EngineError {
         /// The number of anchors.
         anchors: usize,
     },
-    /// There are more or fewer places than images.
+    /// The number of places differs from the number of images.
     #[error(
         "there are {places} places for {images} images; pass one place per image of the layout"
     )]
@@ -360,7 +388,7 @@ pub enum EngineError {
     Place {
         /// The index of the image.
         image: usize,
-        /// What was expected.
+        /// Describes a valid place.
         expected: &'static str,
     },
     /// The layout has no class, or more than 65536.
@@ -384,7 +412,7 @@ pub enum EngineError {
         engine: &'static str,
         /// The feature, such as "overlap measure".
         what: &'static str,
-        /// Its value that the engine does not implement.
+        /// The feature's value, which the engine does not implement.
         value: &'static str,
         /// The backend that supports it.
         instead: &'static str,
@@ -394,7 +422,7 @@ pub enum EngineError {
     Overlap {
         /// The measure.
         overlap: &'static str,
-        /// What the boxes are.
+        /// The kind of boxes.
         boxes: &'static str,
         /// A measure that is defined for them.
         instead: &'static str,
@@ -436,8 +464,8 @@ pub enum EngineError {
         /// The number of elements of the tensor.
         held: usize,
     },
-    /// The images of a tensor are in separate allocations, and a field of the layout does not address the same
-    /// elements of each.
+    /// The images of a tensor are in separate allocations, and a field of the layout addresses
+    /// different elements in different images.
     #[error(
         "tensor {tensor}: its images are in separate allocations of {held} elements each, but the \
          layout's {field} are of {images} images at a stride of {stride} elements and need element \
@@ -460,13 +488,13 @@ pub enum EngineError {
     /// Parts of the layout do not fit each other.
     #[error("the layout: expected {expected}; correct the layout")]
     Layout {
-        /// What was expected.
+        /// Describes a valid layout.
         expected: &'static str,
     },
     /// The GPU cannot be used, or a call of the driver failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A tensor is in the memory of another GPU than the engine's.
+    /// A tensor is in the memory of a GPU that is not the engine's GPU.
     #[error("{}", self.text(Interface::Element))]
     OtherDevice {
         /// The tensor, as displayed.
@@ -512,9 +540,9 @@ pub enum EngineError {
     /// A run without the host ([`Nms::enqueue`](crate::nms::Nms::enqueue)) cannot do what the layout or the parameters need.
     #[error("results in device memory: {what}; {instead}")]
     NeedsHost {
-        /// What it cannot do.
+        /// The unsupported operation.
         what: &'static str,
-        /// What to do instead.
+        /// The recommended alternative.
         instead: &'static str,
     },
     /// The kernels completed without writing a result.
@@ -537,7 +565,7 @@ impl From<DriverError> for EngineError {
 }
 
 impl EngineError {
-    /// The text with the names that `interface` has for settings.
+    /// The text, with the names that `interface` uses for settings.
     pub fn text(&self, interface: Interface) -> String {
         match self {
             Self::Pairs { anchors, classes } => {
@@ -563,13 +591,13 @@ impl EngineError {
                     "tensor {tensor} is on GPU {is}, {whose} is GPU {expected}; {advice} to follow the tensors"
                 )
             }
-            // Others name no setting that every interface has.
+            // Other errors do not mention settings whose names differ between interfaces.
             error => error.to_string(),
         }
     }
 
-    /// Whether the GPU or its driver failed, as opposed to an error in the tensors, the layout or the
-    /// parameters.
+    /// Returns true if the GPU or its driver failed. Errors in the tensors, the layout or the
+    /// parameters return false.
     pub fn is_device_error(&self) -> bool {
         matches!(self, Self::Device(_) | Self::NoResult | Self::Hung { .. })
     }
@@ -577,25 +605,26 @@ impl EngineError {
 
 /// An implementation of decoding and suppression.
 pub trait Engine: Send {
-    /// The name of the engine, as in the property `stats`.
+    /// The engine's name, also found in the property `stats`.
     fn name(&self) -> &'static str;
 
-    /// Whether the engine can run this layout with these parameters. [`run`](Self::run) returns the
-    /// same error.
+    /// Checks that the engine can run this layout with these parameters. [`run`](Self::run) returns
+    /// equal errors.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of overlap is not one of
-    /// the layout's boxes.
+    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of
+    /// overlap is not defined for the layout's boxes.
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         check_overlap(layout.is_oriented(), params.overlap)
     }
 
-    /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each image of the layout;
-    /// the candidates of a group of images are suppressed together.
+    /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each
+    /// image of the layout; candidates in a group of images are suppressed together.
     ///
     /// # Errors
-    /// If a tensor's memory cannot be read, if `layout` addresses a tensor or an element that does not
-    /// exist, if the engine does not support the layout, the parameters or the places, or if the GPU fails.
+    /// Fails if a tensor's memory cannot be read, if `layout` addresses a tensor or an element that
+    /// does not exist, if the engine does not support the layout, the parameters or the places, or
+    /// if the GPU fails.
     fn run(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -604,10 +633,11 @@ pub trait Engine: Send {
         images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError>;
 
-    /// The same in the order of `stream`, without waiting for it, with the result in device memory.
+    /// Like [`run`](Self::run), but in the order of `stream` and without waiting. The result is in
+    /// device memory.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
+    /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
     fn enqueue(
         &mut self,
         _tensors: &[TensorView<'_>],
@@ -622,12 +652,14 @@ pub trait Engine: Send {
         })
     }
 
-    /// The failure of the GPU after which the engine continues on the CPU. Returned once, then `None`.
+    /// The GPU failure that made the engine continue on the CPU. The failure is returned once;
+    /// later calls return `None`.
     fn take_failure(&mut self) -> Option<&EngineError> {
         None
     }
 
-    /// What the engine runs on, for a log, if that has changed since the last call.
+    /// The processor that the engine runs on, for a log. Returned only if it has changed since the
+    /// last call.
     fn take_description(&mut self) -> Option<String> {
         None
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters that cannot work.
+//! Checks for invalid parameters.
 //!
-//! In: [`Params`] and other settings of a program. Out: a [`ParamError`], which names the parameter, what was expected
-//! and what came. Interfaces in other languages print it with their own names.
+//! In: [`Params`] and other settings of a program. Out: a [`ParamError`], which names the
+//! parameter, the expected range and the actual value. Interfaces in other languages print the
+//! error with their names for parameters.
 
 use std::fmt;
 
 use super::{ImagePlace, MAX_FRAME_SIDE, Params, SizeLimits};
 
-/// A parameter that a [`ParamError`] is about.
+/// The parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parameter {
@@ -34,7 +35,7 @@ pub enum Parameter {
     ModelSize,
 }
 
-/// A parameter has a value that cannot work.
+/// A parameter has an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: expected {expected}, got {got}", self.name())]
 #[non_exhaustive]
@@ -43,9 +44,9 @@ pub struct ParamError {
     pub parameter: Parameter,
     /// The class, if the value applies to a single class.
     pub class: Option<usize>,
-    /// What was expected.
+    /// Describes valid values.
     pub expected: &'static str,
-    /// What came.
+    /// The actual value.
     pub got: String,
 }
 
@@ -58,7 +59,7 @@ impl ParamError {
         Self { class: Some(class), ..self }
     }
 
-    /// The field in Rust.
+    /// The name of the field in Rust.
     fn name(&self) -> String {
         let field = match self.parameter {
             Parameter::ScoreThreshold => {
@@ -85,11 +86,11 @@ impl ParamError {
 }
 
 impl Params {
-    /// Checks that the parameters can work: no threshold or limit is NaN or outside of its range, and some box of some
-    /// class can become a candidate. [`Nms::run`](crate::nms::Nms::run) returns the same error.
+    /// Checks the parameters: no threshold or limit is NaN or out of range, and at least one class
+    /// admits some box as a candidate. [`Nms::run`](crate::nms::Nms::run) returns an equal error.
     ///
     /// # Errors
-    /// If a parameter cannot work.
+    /// Fails if a parameter is invalid.
     pub fn check(&self) -> Result<(), ParamError> {
         self.check_thresholds()?;
         check_iou_threshold(self.iou_threshold)?;
@@ -130,10 +131,10 @@ impl Params {
 }
 
 impl ImagePlace {
-    /// Checks that the place can work: no number is NaN or outside of its range.
+    /// Checks the place: no number is NaN or out of range.
     ///
     /// # Errors
-    /// If a field cannot work.
+    /// Fails if a field is invalid.
     pub fn check(&self) -> Result<(), ParamError> {
         check_model_size(self.model_size)?;
         let visible = &self.visible;
@@ -167,10 +168,10 @@ impl ImagePlace {
     }
 }
 
-/// Checks a threshold of the overlap.
+/// Checks a threshold for the overlap.
 ///
 /// # Errors
-/// If it is not from 0 to 1.
+/// Fails if the threshold is not from 0 to 1.
 pub fn check_iou_threshold(
     threshold: impl Into<f64> + Copy + fmt::Display,
 ) -> Result<(), ParamError> {
@@ -180,10 +181,11 @@ pub fn check_iou_threshold(
     Err(ParamError::new(Parameter::IouThreshold, "a number from 0 to 1", threshold))
 }
 
-/// Checks the size of a model's input. A size of 1 by 1 means that it is unknown, or that boxes remain normalized.
+/// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
+/// boxes remain normalized.
 ///
 /// # Errors
-/// If a side is not finite or less than a pixel.
+/// Fails if a side is not finite or less than a pixel.
 pub fn check_model_size(size: [f32; 2]) -> Result<(), ParamError> {
     if size.iter().all(|side| side.is_finite() && *side >= 1.0) {
         return Ok(());
@@ -312,7 +314,7 @@ mod tests {
         let frame = FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] };
         let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([1.0; 2]) };
         assert_eq!(place.check(), Ok(()));
-        // Every score passes, as boxes alone need it.
+        // Lets every score pass, for boxes without scores.
         params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         assert_eq!(params.check(), Ok(()));
     }

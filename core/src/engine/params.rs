@@ -2,22 +2,24 @@
 //! The parameters of engines.
 //!
 //! In: the element's properties or a program's settings. Out: [`Params`], which every engine takes.
-//! Lengths are in pixels of the frame, or of the model's input if images are in no frame.
+//! Lengths are in pixels of the frame, or in pixels of the model's input if images are not in a
+//! frame.
 
 use crate::geometry::Overlap;
 
-/// The method of suppression: which candidates survive.
+/// The method of suppression, which decides which candidates survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Method {
-    /// Candidates that conflict with no survivor of higher rank: exact greedy suppression.
+    /// A candidate survives if it conflicts with no survivor of higher rank: exact greedy
+    /// suppression.
     #[default]
     Greedy = 0,
-    /// Candidates that conflict with no candidate of higher rank, whether that one survives or not:
-    /// the single pass of Oro et al. 2020.
+    /// A candidate survives if it conflicts with no candidate of higher rank, even one that is
+    /// suppressed: the single pass of Oro et al. 2020.
     MapReduce = 1,
-    /// All candidates.
+    /// All candidates survive.
     None = 2,
 }
 
@@ -42,7 +44,7 @@ pub struct ClassThresholds {
 }
 
 impl ClassThresholds {
-    /// The same threshold for every class.
+    /// One threshold for every class.
     pub fn uniform(threshold: f32) -> Self {
         Self { default: threshold, per_class: Vec::new() }
     }
@@ -53,8 +55,8 @@ impl ClassThresholds {
     }
 
     /// The lowest threshold of the first `classes` classes. An anchor with a score below it does
-    /// not become a candidate, whatever its class. A threshold of NaN counts as minus infinity,
-    /// since no score is below it.
+    /// not become a candidate for any class. A threshold of NaN counts as minus infinity, since no
+    /// score is below it.
     pub fn lowest(&self, classes: usize) -> f32 {
         let listed = &self.per_class[..self.per_class.len().min(classes)];
         let beyond = if classes > listed.len() { self.default } else { f32::INFINITY };
@@ -64,8 +66,8 @@ impl ClassThresholds {
     }
 }
 
-/// The limits of a box's sides, inclusive, in pixels of the frame, or of the model's input if the image is in no frame.
-/// A limit of NaN has no effect.
+/// The limits of a box's sides, inclusive. They are in pixels of the frame, or in pixels of the
+/// model's input if the image is not in a frame. A limit of NaN has no effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeLimits {
     /// Minimum width and height.
@@ -79,14 +81,14 @@ impl SizeLimits {
     pub const ANY: Self = Self { min: [0.0; 2], max: [f32::INFINITY; 2] };
 }
 
-/// What applies to the candidates of a class in place of what applies to those of all classes.
+/// Rules for the candidates of one class. They replace the rules for all classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassRule {
-    /// In place of [`Params::iou_threshold`]; 0 to 1.
+    /// Replaces [`Params::iou_threshold`]; 0 to 1.
     pub iou_threshold: Option<f32>,
-    /// In place of [`Params::sizes`].
+    /// Replaces [`Params::sizes`].
     pub sizes: Option<SizeLimits>,
-    /// The greatest number of survivors of the class per group; 0 for all.
+    /// The greatest number of survivors of the class per group, or 0 for no limit.
     pub max_detections: usize,
 }
 
@@ -95,43 +97,47 @@ pub struct ClassRule {
 #[repr(u32)]
 #[non_exhaustive]
 pub enum MaskSize {
-    /// Those of the prototypes.
+    /// Pixels of the prototypes.
     #[default]
     Prototypes = 0,
-    /// Those of the frame; of the prototypes if images are in no frame.
+    /// Pixels of the frame, or of the prototypes if images are not in a frame.
     Frame = 1,
 }
 
-/// Parameters of decoding and suppression. The rules of the engines state where each of them applies.
+/// Parameters of decoding and suppression. The rules of the engines say where each parameter
+/// applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The method of suppression.
     pub method: Method,
     /// The measure by which two boxes conflict.
     pub overlap: Overlap,
-    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1. Between classes, that of the candidate of lower rank.
+    /// The threshold `t` of [`overlap`](Self::overlap), 0 to 1. Between two classes, the threshold
+    /// of the lower-ranked candidate's class applies.
     pub iou_threshold: f32,
-    /// Whether an overlap equal to the threshold is a conflict. Boxes must intersect in either case.
+    /// If set, an overlap equal to the threshold is a conflict. Boxes must intersect in either
+    /// case.
     pub threshold_inclusive: bool,
     /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are
     /// indices of the first and the last pixel.
     pub pixel_offset: f32,
-    /// Whether candidates of different classes can conflict.
+    /// If set, candidates of different classes can conflict.
     pub class_agnostic: bool,
     /// The score that a candidate of each class must reach.
     pub thresholds: ClassThresholds,
     /// The limits of a box's sides.
     pub sizes: SizeLimits,
-    /// The rules of single classes, by class. Classes beyond the end have none.
+    /// The rules of single classes, indexed by class. Classes beyond the end have no rules.
     pub class_rules: Vec<ClassRule>,
-    /// Whether every class of an anchor that reaches its threshold becomes a candidate, rather than the best
-    /// class alone.
+    /// If set, every class whose score reaches its threshold makes a candidate of the anchor.
+    /// Otherwise only the best class does.
     pub multi_label: bool,
-    /// The greatest number of candidates per group that are compared; 0 for all.
+    /// The greatest number of candidates per group that are compared, or 0 for no limit.
     pub max_candidates: usize,
-    /// The greatest number of survivors per group; 0 for all.
+    /// The greatest number of survivors per group, or 0 for no limit.
     pub max_detections: usize,
-    /// Whether the masks of survivors are computed, if the model gives masks. If not, prototypes are not read.
+    /// If set, the masks of survivors are computed, provided that the model has masks. Otherwise
+    /// prototypes are not read.
     pub masks: bool,
     /// The pixels of masks.
     pub mask_size: MaskSize,
@@ -159,13 +165,13 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The threshold of the overlap above which a candidate of `class` is suppressed.
+    /// The overlap threshold above which a candidate of `class` is suppressed.
     #[inline]
     pub fn iou_threshold_of(&self, class: u32) -> f32 {
         self.rule_of(class).and_then(|rule| rule.iou_threshold).unwrap_or(self.iou_threshold)
     }
 
-    /// The limits of the sides of boxes of `class`, if the class has its own.
+    /// The limits of the sides of boxes of `class`, if the class has a rule for them.
     #[inline]
     pub(crate) fn class_sizes(&self, class: u32) -> Option<&SizeLimits> {
         self.rule_of(class).and_then(|rule| rule.sizes.as_ref())
@@ -176,25 +182,27 @@ impl Params {
         self.class_rules.get(class as usize)
     }
 
-    /// The lowest threshold of the overlap of any class. A threshold of NaN is ignored, since no overlap exceeds it.
+    /// The lowest overlap threshold of any class. A threshold of NaN is ignored, since no overlap
+    /// exceeds it.
     pub(crate) fn lowest_iou_threshold(&self) -> f32 {
         let of_classes = self.class_rules.iter().filter_map(|rule| rule.iou_threshold);
         of_classes.fold(self.iou_threshold, f32::min)
     }
 
-    /// Whether there is a greatest number of survivors of a class.
+    /// Returns true if any class has a limit on its survivors.
     pub(crate) fn has_class_limits(&self) -> bool {
         self.class_rules.iter().any(|rule| rule.max_detections != 0)
     }
 
-    /// The greatest number of survivors that suppression finds; 0 for all. Limits of classes apply to all survivors, and
-    /// [`max_detections`](Self::max_detections) to those that remain.
+    /// The greatest number of survivors that suppression must find, or 0 for all. Class limits
+    /// apply to all survivors, and [`max_detections`](Self::max_detections) applies to the
+    /// survivors that remain.
     pub(super) fn survivors_to_find(&self) -> usize {
         if self.has_class_limits() { 0 } else { self.max_detections }
     }
 }
 
-/// `cap` as a number of items, where 0 means no limit.
+/// Converts `cap` to a number of items, where 0 means no limit.
 pub(super) fn cap(cap: usize) -> usize {
     if cap == 0 { usize::MAX } else { cap }
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The place of an image: the position of its pixels in a frame, and the images with which it is suppressed.
+//! The place of an image: the position of its pixels in a frame, and the images that it shares
+//! suppression with.
 //!
 //! In: the list of a run's images, from a reader of frames. Out: [`DecodePlace`], the numbers with which an engine
 //! decodes an image.
 //!
-//! A frame that is scaled to the model's input is one image, and a group by itself: its boxes stay in pixels of the
-//! model's input, and the writer of results maps the few survivors to the frame. Tiles of a frame, regions of interest
-//! and objects are several images of one group: their boxes must be compared, so that decode maps each box to pixels of
-//! the frame.
+//! A frame that is scaled to the model's input is one image in a separate group. Its boxes stay in
+//! pixels of the model's input, and the writer of results maps the few survivors to the frame.
+//! Tiles of a frame, regions of interest and objects are several images of one group. Their boxes
+//! must be compared, so decode maps each box to pixels of the frame.
 
 use super::params::{Params, SizeLimits};
 use crate::decoder::Layout;
@@ -21,35 +22,37 @@ pub enum BoxPixels {
     /// Pixels of the model's input.
     #[default]
     Model,
-    /// Pixels of the frame. Needs [`ImagePlace::frame`].
+    /// Pixels of the frame. Requires [`ImagePlace::frame`].
     Frame,
 }
 
 /// The place of one image of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ImagePlace {
-    /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 and 1 if
-    /// they are unknown.
+    /// Width and height of the model's input in pixels, the factors for normalized coordinates. 1
+    /// and 1 if they are unknown.
     pub model_size: [f32; 2],
-    /// The position of the frame in the model's input; `None` if the image is in no frame.
+    /// The position of the frame in the model's input, or `None` if the image is not in a frame.
     pub frame: Option<FrameMap>,
     /// The pixels of the image's boxes.
     pub boxes: BoxPixels,
     /// The visible part of the image, in the pixels of its boxes. Boxes that do not intersect it are rejected.
     pub visible: Bounds,
-    /// The number of the image's group. Candidates are suppressed by candidates of their group only. The images of a
-    /// group follow one another: the first image is in group 0, and each following image in the group of the image
-    /// before it or in the next group.
+    /// The number of the image's group. Candidates are suppressed only by candidates of their
+    /// group. The images of a group are consecutive: the first image is in group 0, and each
+    /// following image is in the preceding image's group or in the next group.
     pub group: u32,
 }
 
 impl ImagePlace {
-    /// An image in no frame, whose boxes are in pixels of a model's input of this size, and the only image of group 0.
+    /// An image that is not in a frame. Its boxes are in pixels of a model's input of this size.
+    /// The image is the only one in group 0.
     pub const fn in_model(model_size: [f32; 2]) -> Self {
         Self { model_size, frame: None, boxes: BoxPixels::Model, visible: Bounds::ANY, group: 0 }
     }
 
-    /// An image that is a whole frame, in a group by itself. Boxes stay in pixels of the model's input.
+    /// An image that is a whole frame, in a separate group. Boxes stay in pixels of the model's
+    /// input.
     pub fn in_frame(mapping: &Mapping, group: u32) -> Self {
         Self {
             model_size: mapping.model(),
@@ -60,7 +63,7 @@ impl ImagePlace {
         }
     }
 
-    /// This place for each of so many images, each in a group by itself.
+    /// This place for each of `images` images, each in a separate group.
     pub fn repeated(self, images: usize) -> Vec<Self> {
         (0..images as u32).map(|group| Self { group, ..self }).collect()
     }
@@ -86,8 +89,8 @@ impl ImagePlace {
         DecodePlace { scale, offset, visible: self.visible, sizes, limit_ratio }
     }
 
-    /// Width and height of the model's input in pixels, for masks. The size is a multiple of the prototypes' size if it
-    /// is unknown.
+    /// Width and height of the model's input in pixels, for masks. If the size is unknown, it is a
+    /// multiple of the prototypes' size.
     pub fn mask_model_size(&self, layout: &Layout, prototypes: &Prototypes) -> [f32; 2] {
         /// Pixels of the model's input per pixel of the prototypes, in all models of the YOLO family.
         const PROTOTYPE_STRIDE: f32 = 4.0;
@@ -104,13 +107,13 @@ impl ImagePlace {
 pub(crate) struct DecodePlace {
     /// Pixels of boxes per unit of the tensor, along x and y.
     pub scale: [f32; 2],
-    /// Added to corners after they are scaled, unless it is zero.
+    /// Added to corners after they are scaled, unless the offset is zero.
     pub offset: [f32; 2],
-    /// Boxes that do not intersect it are rejected.
+    /// Boxes outside this part are rejected.
     pub visible: Bounds,
-    /// The limits of sides of classes without limits, in pixels of boxes.
+    /// The limits of sides for classes without limits, in pixels of boxes.
     pub sizes: SizeLimits,
-    /// Pixels of boxes per pixel in which limits are set.
+    /// Pixels of boxes per pixel of the limits.
     pub limit_ratio: [f64; 2],
 }
 
@@ -127,7 +130,7 @@ impl DecodePlace {
     /// Moves a corner, or the center of an oriented box.
     #[inline(always)]
     pub fn moved(&self, [x, y]: [f32; 2]) -> [f32; 2] {
-        // Adding zero would replace minus zero.
+        // Adding zero would turn minus zero into zero.
         let moved = |value: f32, offset: f32| if offset == 0.0 { value } else { value + offset };
         [moved(x, self.offset[0]), moved(y, self.offset[1])]
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reference engine, with which tests compare the other engines.
 //!
-//! In: tensors, layout, parameters, places of images. Out: survivors and counts. It applies the rules of the module
-//! [`engine`](super) one after the other, without optimization: O(n^2) comparisons of n candidates.
+//! In: tensors, layout, parameters, places of images. Out: survivors and counts. The engine applies
+//! the rules of the module [`engine`](super) one after the other, without optimization: O(n^2)
+//! comparisons of n candidates.
 
 use std::cmp::Ordering;
 
@@ -95,7 +96,7 @@ impl Reference {
             candidates: count,
             rejected,
         });
-        // The anchors of an image follow the anchors of the image before it.
+        // The anchors of an image follow the anchors of the preceding image.
         let image_of = |survivor: &Detection| &images[survivor.anchor as usize / layout.anchors()];
         for survivor in kept.iter().map(|&index| &found[index]) {
             let image = image_of(survivor);
@@ -189,14 +190,14 @@ impl<'a> ImageGroup<'a> {
     }
 }
 
-/// An image, and its numbers.
+/// An image with access to its numbers.
 struct Image<'a> {
     tensors: &'a [TensorView<'a>],
     /// The elements of each tensor of the layout.
     elements: Vec<Option<Elements<'a>>>,
     /// The index of the image in the tensors.
     index: usize,
-    /// The number of anchors of the group's images before this one.
+    /// The number of anchors in the group's earlier images.
     first_anchor: usize,
     place: &'a ImagePlace,
     decode_place: DecodePlace,
@@ -212,12 +213,12 @@ impl Image<'_> {
         tensor.quantization.map_or(element, |quantization| quantization.number(element))
     }
 
-    /// The group of anchors that a survivor's anchor is in, and the anchor's number in it.
+    /// The group that contains a survivor's anchor, and the anchor's number in it.
     fn locate<'l>(&self, layout: &'l Layout, survivor: &Detection) -> (&'l Group, usize) {
         locate(layout, survivor.anchor as usize - self.first_anchor)
     }
 
-    /// Adds the candidates of the image, and the number of anchors or pairs that are rejected.
+    /// Adds the image's candidates, and the number of rejected anchors or pairs.
     fn decode(
         &self,
         layout: &Layout,
@@ -225,7 +226,8 @@ impl Image<'_> {
         candidates: &mut Vec<Candidate>,
         rejected: &mut usize,
     ) {
-        // Without anchors no element is read: `validate` does not check offsets and strides then.
+        // Without anchors no element is read, because `validate` then does not check offsets and
+        // strides.
         let count = layout.count.filter(|_| layout.anchors() > 0);
         // The conversion saturates; NaN becomes 0.
         let valid = count.map_or(usize::MAX, |count| self.number(&count, 0, 0) as usize);
@@ -363,7 +365,7 @@ impl Image<'_> {
     }
 }
 
-/// The logit of a pixel of a mask, from those of pixels of the prototypes.
+/// The logit of a mask's pixel, from the logits of prototype pixels.
 fn logit_of(grid: &MaskGrid, [x, y]: [u32; 2], logit: impl Fn([u32; 2]) -> f32) -> f32 {
     let MaskGrid::Frame { samples, .. } = grid else { return logit([x, y]) };
     let (x, y) = (samples[0].at(x), samples[1].at(y));
@@ -394,7 +396,7 @@ fn kept(found: &[Detection], params: &Params) -> Vec<usize> {
 #[derive(Clone, Copy)]
 struct Candidate {
     detection: Detection,
-    /// Of oriented boxes.
+    /// For oriented boxes.
     rectangle: Option<Rectangle>,
 }
 
@@ -426,7 +428,7 @@ fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Candidate> {
     survivors
 }
 
-/// Whether `higher`, which outranks `lower`, conflicts with it: the exact test.
+/// The exact test: returns true if `higher`, which outranks `lower`, conflicts with it.
 fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
     let rectangles = higher.rectangle.zip(lower.rectangle);
     let (higher, lower) = (&higher.detection, &lower.detection);
@@ -452,7 +454,7 @@ fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
     if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
 }
 
-/// The intersection above which a pair conflicts, by the measure that visits it.
+/// The intersection above which a pair conflicts, for the measure that calls this visitor.
 struct Limit {
     threshold: f32,
     pair: Pair,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a [`Backend`] to its engine.
+//! Creates the engine of a [`Backend`].
 //!
-//! In: the backend and, optionally, the number of a GPU. Out: the engine, and what it runs on as text.
+//! In: the backend and, optionally, the number of a GPU. Out: the engine, and a text that names the
+//! processor.
 
 use super::auto::Auto;
 use super::{Cpu, Cuda, Engine, EngineError};
@@ -24,16 +25,17 @@ pub enum Backend {
 pub struct Selection {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// What the engine runs on, for a log. If that becomes known later,
+    /// The processor that the engine runs on, for a log. If it only becomes known later,
     /// [`take_description`](Engine::take_description) returns it.
     pub description: String,
 }
 
-/// The engine for `backend`. If it uses a GPU, that is GPU number `ordinal`; if `ordinal` is
-/// `None`, the first GPU, or the GPU that the tensors are on. [`Backend::Auto`] opens no GPU here.
+/// The engine for `backend`. An engine that uses a GPU takes GPU number `ordinal`. If `ordinal` is
+/// `None`, it takes the first GPU, or the GPU that holds the tensors. [`Backend::Auto`] does not
+/// open a GPU here.
 ///
 /// # Errors
-/// If `backend` is [`Backend::Cuda`] and the GPU cannot be used.
+/// Fails if `backend` is [`Backend::Cuda`] and the GPU cannot be used.
 pub fn select(backend: Backend, ordinal: Option<u32>) -> Result<Selection, EngineError> {
     Ok(match backend {
         Backend::Cpu => {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks that every engine makes before it reads an element.
 //!
-//! In: tensors, layout, parameters, places of images. Out: an error if the layout addresses anything that does not exist. The
-//! fields of [`Layout`] are public, so a program can pass any values.
+//! In: tensors, layout, parameters, places of images. Out: an error if the layout addresses
+//! anything that does not exist. The fields of [`Layout`] are public, so a program can set any
+//! values.
 
 use super::{
     BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
@@ -16,8 +17,8 @@ use crate::decoder::layout::{
 use crate::geometry::Overlap;
 use crate::tensor::{TensorError, TensorView};
 
-/// Checks that indices fit 32 bits, and that every element that `layout` addresses is within the shape of its
-/// tensor. Reads no element and, unless there is an error, does not allocate.
+/// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
+/// shape of its tensor. Reads no elements and, unless there is an error, does not allocate.
 pub(super) fn validate(
     tensors: &[TensorView<'_>],
     layout: &Layout,
@@ -29,7 +30,8 @@ pub(super) fn validate(
         return Err(EngineError::Images { images });
     }
     check_places(layout, params, places)?;
-    // The index of an anchor in its group, and with multi_label of a pair of anchor and class, is a u32.
+    // An anchor's index in its group is a u32, and with multi_label so is the index of a pair of
+    // anchor and class.
     let anchors = layout.anchors().saturating_mul(greatest_group(places));
     if u32::try_from(anchors).is_err() {
         return Err(EngineError::Anchors { anchors });
@@ -54,7 +56,8 @@ pub(super) fn validate(
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
     }
-    // All memories of images are checked before the first is read, so that every engine returns the same error.
+    // Checks the memory of all images before the first is read, so that every engine returns an
+    // equal error.
     for tensor in layout.tensors().into_iter().map(|index| &tensors[index]) {
         if tensor.has_separate_images() {
             tensor.checked_len()?;
@@ -63,7 +66,7 @@ pub(super) fn validate(
     Ok(())
 }
 
-/// Checks that the measure of overlap is defined for oriented boxes, or for upright ones.
+/// Checks that the measure of overlap is defined for the boxes, which are oriented or upright.
 ///
 /// # Errors
 /// [`EngineError::Overlap`] if it is not.
@@ -77,7 +80,7 @@ pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), E
     Err(EngineError::Overlap { overlap, boxes, instead })
 }
 
-/// Checks what the parts of the layout require of each other.
+/// Checks that the parts of the layout fit together.
 fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     let groups = &layout.groups;
     let first = groups.first();
@@ -171,7 +174,7 @@ fn check_places(
     Ok(())
 }
 
-/// The reason for which an engine cannot use `place`, in a run whose first image is at `first`.
+/// The reason why an engine cannot use `place`, in a run whose first image is at `first`.
 fn place_needs(
     layout: &Layout,
     has_masks_of_frames: bool,
@@ -208,15 +211,15 @@ fn place_needs(
     None
 }
 
-/// The number of images of the group with most images.
+/// The number of images in the largest group.
 pub(super) fn greatest_group(places: &[ImagePlace]) -> usize {
     let groups = places.chunk_by(|before, next| before.group == next.group);
     groups.map(<[ImagePlace]>::len).max().unwrap_or(0)
 }
 
-/// Checks that the field's `components` elements per anchor, of `anchors` anchors per image, of `images`
-/// images, are within the shape of the tensor; and if its images are in separate allocations, within the
-/// memory of their image.
+/// Checks that a field's elements are within the shape of the tensor: `components` elements per
+/// anchor, for `anchors` anchors per image and `images` images. If images are in separate
+/// allocations, also checks that each image's elements are within its memory.
 fn check_field(
     name: &'static str,
     field: Field,
@@ -235,7 +238,8 @@ fn check_field(
     if anchors == 0 {
         return Ok(());
     }
-    // Numbers of images, anchors and components fit 32 bits, and strides 64 bits: no overflow in 128 bits.
+    // Numbers of images, anchors and components fit in 32 bits, and strides in 64 bits, so 128 bits
+    // do not overflow.
     let steps = |count: usize, stride: usize| (count as u128 - 1) * stride as u128;
     let last = field.offset as u128
         + steps(images, field.image_stride)
@@ -246,8 +250,8 @@ fn check_field(
         return Err(EngineError::FieldOutside { field: name, tensor, last, held: elements });
     }
     if tensor.has_separate_images() {
-        // Image i of the layout is image i of the tensor: with as many images, consecutive images begin as
-        // far apart as there are elements in one.
+        // Image i of the layout is image i of the tensor. If both have an equal number of images,
+        // the distance between consecutive images is the number of elements in one image.
         let count = tensor.shape.first().copied().unwrap_or(0);
         let held = elements / count.max(1);
         let is_separate = images == count && (images == 1 || field.image_stride == held);

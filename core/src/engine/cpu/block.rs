@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A structure of arrays of boxes.
 //!
-//! In: entries. Out: entries, in loops that the compiler vectorizes ([`Conflict`](super::conflict::Conflict)).
+//! In: entries. Out: entries, read by loops that the compiler vectorizes
+//! ([`Conflict`](super::conflict::Conflict)).
 
 use super::conflict::{Entry, Shape};
 use crate::geometry::Corners;

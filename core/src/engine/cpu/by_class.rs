@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Candidates of each class together, in descending rank.
+//! Groups candidates by class, in descending rank.
 //!
-//! In: keys in descending rank, and the class of each. Out: the positions of the keys of each class. Candidates of
-//! different classes do not conflict, so that each class is suppressed by itself, with a few boxes to compare in place of
-//! those of all classes; which survive is noted by position, and read in descending rank. The positions are sorted by
-//! counting, O(n + classes).
+//! In: keys in descending rank, and the class of each key. Out: the positions of each class's keys.
+//! Candidates of different classes do not conflict, so each class can be suppressed separately, and
+//! a candidate is compared with far fewer boxes. Survivors are marked by position, and then read in
+//! descending rank. Positions are sorted by counting, in O(n + classes).
 
 use super::super::Detection;
 use super::ranking;
 
-/// With fewer candidates, comparing with the boxes of all classes takes no longer.
+/// Below this number of candidates, comparing with the boxes of all classes is just as fast.
 pub(super) const LEAST_CANDIDATES: usize = 32;
 
 /// The positions of candidates by class; its buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct ByClass {
-    /// For each class, the index in `positions` after its last.
+    /// For each class, the index in `positions` after the class's last position.
     ends: Vec<u32>,
     positions: Vec<u32>,
-    /// Whether the candidate at this position survives.
+    /// For each position, true if its candidate survives.
     pub survives: Vec<bool>,
 }
 
 impl ByClass {
-    /// Sorts the positions of `keys` by the class of their candidates. No candidate survives.
+    /// Sorts the positions of `keys` by the class of their candidates, and marks no candidate as a
+    /// survivor.
     #[inline(always)]
     pub fn sort(&mut self, keys: &[u64], candidates: &[Detection]) {
         let Self { ends, positions, survives } = self;
@@ -47,7 +48,8 @@ impl ByClass {
         survives.resize(keys.len(), false);
     }
 
-    /// The positions of class after class, those of a class in ascending order, and where to note which survive.
+    /// The positions of one class after the other, in ascending order within each class, and the
+    /// marks for survivors.
     pub fn classes(&mut self) -> (impl Iterator<Item = &[u32]>, &mut [bool]) {
         let Self { ends, positions, survives } = self;
         let starts = std::iter::once(0).chain(ends.iter().copied());

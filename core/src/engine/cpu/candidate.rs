@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules of the engines from the best score on, for one anchor.
+//! The engines' rules for one anchor, starting from the best score.
 //!
-//! In: the best score and, if it suffices, the components of the box. Out: a candidate, or that the anchor is
-//! dropped or rejected.
+//! In: the best score and, if it is high enough, the components of the box. Out: a candidate, or
+//! the information that the anchor is dropped or rejected.
 
 use super::super::{Detection, MAX_ANGLE, MAX_BOX_SIDE, SizeLimits};
 use super::decode::{Found, ImageRules};
@@ -10,7 +10,8 @@ use crate::decoder::BoxFormat;
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::{Corners, OrientedBox};
 
-/// The best score of an anchor, or with `multi_label` the score of a pair, before the box is read.
+/// The best score of an anchor, or with `multi_label` the score of a pair. The box has not been
+/// read yet.
 pub(super) struct Scored {
     pub anchor: u32,
     pub objectness: Option<f32>,
@@ -22,12 +23,12 @@ pub(super) struct Scored {
 /// The anchor is rejected.
 pub(super) struct Rejected;
 
-/// Applies rules 3 to 6 of the [engines](super::super). `components` reads the box; it is called only if the
-/// score suffices. The candidate is added to `candidates` here rather than returned, which would copy it
-/// through memory.
+/// Applies rules 3 to 6 of the [engines](super::super). `components` reads the box, and is called
+/// only if the score is high enough. The function adds the candidate to `candidates`, because
+/// returning the candidate would copy it through memory.
 ///
 /// # Errors
-/// If the anchor is rejected; a dropped anchor is not an error.
+/// Returns an error if the anchor is rejected. A dropped anchor is not an error.
 #[inline(always)]
 pub(super) fn make_candidate(
     scored: Scored,
@@ -36,7 +37,7 @@ pub(super) fn make_candidate(
     components: impl FnOnce() -> [f32; 4],
     candidates: &mut Vec<Detection>,
 ) -> Result<(), Rejected> {
-    // Adding zero replaces minus zero by zero: the sort by rank compares the bits of scores.
+    // Adding zero turns minus zero into zero. The sort by rank compares the bits of scores.
     let score = match scored.objectness {
         None => scored.best + 0.0,
         Some(objectness) if scored.best.is_finite() => objectness * scored.best + 0.0,
@@ -58,7 +59,7 @@ pub(super) fn make_candidate(
 /// Applies the rest of rule 5, and rule 6, to the scaled corners of a box. `anchor` is the anchor's index in the image.
 ///
 /// # Errors
-/// If the anchor is rejected; a dropped anchor is not an error.
+/// Returns an error if the anchor is rejected. A dropped anchor is not an error.
 #[inline(always)]
 pub(super) fn add_box(
     [x1, y1, x2, y2]: [f32; 4],
@@ -71,7 +72,7 @@ pub(super) fn add_box(
     let ImageRules { params, place, first_anchor } = rules;
     let ([x1, y1], [x2, y2]) = (place.moved([x1, y1]), place.moved([x2, y2]));
     let (width, height) = (x2 - x1, y2 - y1);
-    // If a corner is not finite, neither is a side.
+    // If a corner is infinite or NaN, so is a side.
     if !(is_valid_side(width) & is_valid_side(height)) {
         return Err(Rejected);
     }
@@ -91,18 +92,18 @@ fn is_valid_side(side: f32) -> bool {
     (0.0..=MAX_BOX_SIDE).contains(&side)
 }
 
-/// Whether a box with this side along an axis is dropped.
+/// Returns true if a box whose side along `axis` has this length is dropped.
 #[inline(always)]
 fn is_outside_limits(side: f32, axis: usize, sizes: &SizeLimits) -> bool {
     // A comparison with a limit of NaN is false.
     (side == 0.0) | (side < sizes.min[axis]) | (side > sizes.max[axis])
 }
 
-/// Applies the rest of rule 5, and rule 6, to a scaled oriented box. Its rectangle is added, too. `anchor` is the
-/// anchor's index in the image.
+/// Applies the rest of rule 5, and rule 6, to a scaled oriented box. Adds the rectangle, too.
+/// `anchor` is the anchor's index in the image.
 ///
 /// # Errors
-/// If the anchor is rejected; a dropped anchor is not an error.
+/// Returns an error if the anchor is rejected. A dropped anchor is not an error.
 #[inline(always)]
 pub(super) fn add_oriented_box(
     oriented: &OrientedBox,
@@ -120,7 +121,7 @@ pub(super) fn add_oriented_box(
     }
     let rectangle = Rectangle::new(&OrientedBox { center: place.moved(center), ..*oriented });
     let Corners { x1, y1, x2, y2 } = rectangle.bounds();
-    // If a number of the box is not finite, neither is an edge.
+    // If a number of the box is infinite or NaN, so is an edge.
     if ![x1, y1, x2, y2].iter().all(|edge| edge.is_finite()) {
         return Err(Rejected);
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exact test whether two boxes conflict, compiled for each combination of parameters.
+//! The exact conflict test for two boxes, compiled for each combination of parameters.
 //!
-//! In: two entries, the first of higher rank. Out: whether they conflict. The tests of upright boxes have no
-//! branches, so that loops over pairs are vectorized; oriented boxes have a test of their own
-//! ([`oriented`](super::oriented)).
+//! In: two entries, higher rank first. Out: true if they conflict. The tests of upright boxes have
+//! no branches, so that the compiler vectorizes loops over pairs. Oriented boxes have a separate
+//! test ([`oriented`](super::oriented)).
 
 use std::marker::PhantomData;
 
@@ -13,8 +13,9 @@ use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
-/// A candidate's box with its area and its class, which is 0 if candidates of different classes can conflict.
-/// The box of an oriented candidate is its bounds, and the area is that of the oriented box, which is the `shape`.
+/// A candidate's box with its area and its class. The class is 0 if candidates of different classes
+/// can conflict. For an oriented candidate, the box is the bounds, `shape` is the oriented box, and
+/// the area is the oriented box's area.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry<S = ()> {
     pub measured: Measured,
@@ -43,9 +44,9 @@ impl<S> Entry<S> {
     }
 }
 
-/// What a test needs besides upright boxes.
+/// Additional data that a test needs besides the upright box.
 pub(super) trait Shape: Copy + Default {
-    /// That of an unused element of a block.
+    /// The value in an unused element of a block.
     const NONE: Self;
 }
 
@@ -53,15 +54,16 @@ impl Shape for () {
     const NONE: Self = ();
 }
 
-/// A test whether boxes conflict. It is a type, so that loops over pairs have no branches for parameters.
+/// A test for conflicts between boxes. Each test is a type, so that loops over pairs have no
+/// branches for parameters.
 pub(super) trait Conflict: Copy {
-    /// What the test needs besides upright boxes.
+    /// Additional data that the test needs besides the upright box.
     type Shape: Shape;
 
-    /// The test by the threshold of the candidate of lower rank.
+    /// Makes the test. `threshold` belongs to the candidate of lower rank.
     fn new(params: &Params, threshold: f32) -> Self;
 
-    /// The entry of the candidate of this index. There are rectangles if boxes are oriented.
+    /// The entry for the candidate with this index. `rectangles` is filled if boxes are oriented.
     fn entry(
         candidates: &[Detection],
         rectangles: &[Rectangle],
@@ -69,10 +71,10 @@ pub(super) trait Conflict: Copy {
         params: &Params,
     ) -> Entry<Self::Shape>;
 
-    /// Whether `higher`, which outranks `lower`, conflicts with it.
+    /// Returns true if `higher`, which outranks `lower`, conflicts with it.
     fn conflict(self, higher: &Entry<Self::Shape>, lower: &Entry<Self::Shape>) -> bool;
 
-    /// Whether any of the boxes of `block`, all of which outrank `entry`, conflicts with it.
+    /// Returns true if any box of `block` conflicts with `entry`. All of them outrank `entry`.
     fn any_conflicts<const WIDTH: usize>(
         self,
         block: &Block<WIDTH, Self::Shape>,
@@ -86,8 +88,8 @@ pub(super) trait Conflict: Copy {
     fn offset(self) -> f32;
 }
 
-/// The tests of all [`Params`]: by the measure, whether an overlap equal to the threshold is a
-/// conflict, whether there is a pixel offset, and whether only boxes of equal classes conflict.
+/// The tests for all [`Params`]. A test depends on four things: the measure, the treatment of an
+/// overlap equal to the threshold, the pixel offset, and the requirement of equal classes.
 #[derive(Clone, Copy)]
 pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> {
     threshold: f32,
@@ -114,12 +116,12 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
         Entry::new(&candidates[index], params)
     }
 
-    /// Has no branches.
+    /// This function has no branches.
     #[inline(always)]
     fn conflict(self, higher: &Entry, lower: &Entry) -> bool {
         let (a, b) = (&higher.measured.corners, &lower.measured.corners);
         let with_offset = |side: f32| {
-            // Adding an offset of zero would still be an addition.
+            // If the offset is zero, skip the addition, which would still cost time.
             if OFFSET { side + self.offset } else { side }
         };
         let width = with_offset(lesser(a.x2, b.x2) - greater(a.x1, b.x1));
@@ -134,14 +136,14 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
             let pair = pair(width * height);
             (width > 0.0) & (height > 0.0) & (pair.intersection >= M::limit(self.threshold, &pair))
         } else {
-            // The intersection of boxes that do not intersect is zero, which is not greater than any limit.
+            // Boxes that do not intersect have an intersection of zero, which exceeds no limit.
             let pair = pair(greater(width, 0.0) * greater(height, 0.0));
             pair.intersection > M::limit(self.threshold, &pair)
         };
         overlap & (!CLASSES | (higher.class == lower.class))
     }
 
-    /// There is no early exit, which would prevent vectorization.
+    /// No early exit: it would prevent vectorization.
     #[inline(always)]
     fn any_conflicts<const WIDTH: usize>(self, block: &Block<WIDTH>, entry: &Entry) -> bool {
         let mut any = false;

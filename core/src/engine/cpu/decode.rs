@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decode: from anchors to candidates.
 //!
-//! In: boxes and scores in host memory, layout, parameters and place. Out: candidates in the order of their
-//! anchors, and the number of rejected anchors. Scores are read in the order of memory, several at
-//! a time; the rules of the engines are then applied one by one to anchors whose greatest score
-//! reaches the lowest threshold.
+//! In: boxes and scores in host memory, layout, parameters and place. Out: candidates in the order
+//! of their anchors, and the number of rejected anchors. Scores are read in the order of memory,
+//! several at a time. The engines' rules are then applied, one by one, to anchors whose greatest
+//! score reaches the lowest threshold.
 
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
@@ -13,24 +13,24 @@ use crate::decoder::{BoxFormat, Field, PlainLayout};
 use crate::geometry::oriented::Rectangle;
 use crate::tensor::Element;
 
-/// Anchors that are decoded together if the scores are ordered by class. Their greatest scores so far stay in
-/// the L1 cache while the scores of all classes are read.
+/// The number of anchors that are decoded together if the scores are ordered by class. The greatest
+/// scores so far stay in the L1 cache while the scores of all classes are read.
 pub(super) const BLOCK: usize = 1024;
-/// Scores that are compared together; it divides [`BLOCK`].
+/// The number of scores that are compared together. Divides [`BLOCK`].
 pub(super) const WIDTH: usize = 32;
-/// Classes that are compared before the greatest scores are written back.
+/// The number of classes that are compared before the greatest scores are written back.
 const CLASS_GROUP: usize = 16;
 
-/// The parameters and the place with which the anchors of an image become candidates.
+/// The parameters and the place that turn an image's anchors into candidates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ImageRules<'a> {
     pub params: &'a Params,
     pub place: DecodePlace,
-    /// The number of anchors of the group's images before this one.
+    /// The number of anchors in the group's earlier images.
     pub first_anchor: u32,
 }
 
-/// Decodes the images of a group; its buffers are reused.
+/// Decodes the images of a group, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub found: Found,
@@ -38,7 +38,7 @@ pub(super) struct CandidateDecoder {
     pub(super) pairs: Vec<u32>,
     /// The number of classes of the layout.
     pub classes: usize,
-    /// Whether the candidates are oriented.
+    /// True if the candidates are oriented.
     pub is_oriented: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct CandidateDecoder {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub candidates: Vec<Detection>,
-    /// Of oriented candidates, the rectangle of each.
+    /// For oriented candidates, each candidate's rectangle.
     pub rectangles: Vec<Rectangle>,
     pub rejected: usize,
 }
@@ -60,7 +60,7 @@ impl Found {
 }
 
 impl CandidateDecoder {
-    /// Adds the candidates of an image to those of the group's images before it.
+    /// Adds an image's candidates to the candidates of the group's earlier images.
     pub fn decode<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
@@ -141,7 +141,7 @@ impl CandidateDecoder {
     }
 }
 
-/// The scores of anchors in the same field.
+/// The scores of anchors that share a field.
 #[derive(Clone, Copy)]
 pub(super) struct Scan<'a, S: Score> {
     pub scores: &'a [S],
@@ -281,8 +281,8 @@ impl<S: Score> Scan<'_, S> {
 }
 
 impl Found {
-    /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair, and adds the
-    /// candidate or counts the rejection.
+    /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair. Adds
+    /// the candidate or counts the rejection.
     #[inline(always)]
     pub(super) fn add_if_candidate<B: Element>(
         &mut self,
@@ -327,8 +327,8 @@ fn greatest_key<S: Score>(scores: &[S]) -> S::Key {
     lanes.into_iter().fold(remainder, |best, lane| greater_score(lane, best))
 }
 
-/// Updates each anchor's greatest key with the scores of a group of classes, of which `rows` has a slice per
-/// class, and records `group` for anchors whose greatest key has increased.
+/// Updates each anchor's greatest key with the scores of a group of classes. `rows` has one slice
+/// per class. Records `group` for each anchor whose greatest key has increased.
 #[inline(always)]
 fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Key], groups: &mut [u32]) {
     let (best_chunks, best_remainder) = best.as_chunks_mut::<WIDTH>();
@@ -359,7 +359,7 @@ fn update_best<S: Score>(rows: &[&[S]], group: u32, best: &mut [S::Key], groups:
     }
 }
 
-/// The components of an anchor's box; components that the format does not have are zero.
+/// The components of an anchor's box. Components that the format lacks are zero.
 #[inline(always)]
 fn components<B: Element>(
     field: &Field,

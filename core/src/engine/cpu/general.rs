@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decode of layouts that are not plain: groups of anchors, activations, references, quantized numbers.
 //!
-//! In: tensors in host memory, layout, parameters. Out: candidates in the order of their anchors, and the number
-//! of rejected anchors. The scores of a group are compared as they are stored, several at a time, with the number
-//! that the lowest threshold is in the tensor ([`Scan`]); activation, class and box are computed for those
-//! anchors only whose greatest score may suffice.
+//! In: tensors in host memory, layout, parameters. Out: candidates in the order of their anchors,
+//! and the number of rejected anchors. The scores of a group are compared in their stored form,
+//! several at a time. The lowest threshold is first converted to that form ([`Scan`]). Activation,
+//! class and box are only computed for anchors whose greatest score may be high enough.
 
 use arrayvec::ArrayVec;
 
@@ -53,7 +53,7 @@ pub(super) struct ImageTensors<'t, 'a> {
 pub(super) struct Numbers<'a> {
     pub elements: Elements<'a>,
     pub quantization: Option<Quantization>,
-    /// Its offset is that of the image.
+    /// The offset includes the image's offset.
     pub field: Field,
 }
 
@@ -97,7 +97,7 @@ impl Numbers<'_> {
     }
 }
 
-/// The numbers of a group of anchors of an image, and what is the same for all of them.
+/// The numbers of an image's group of anchors, and values that are constant for the whole group.
 struct GroupDecoder<'a> {
     layout: &'a Layout,
     rules: &'a ImageRules<'a>,
@@ -115,7 +115,7 @@ struct GroupDecoder<'a> {
 }
 
 impl CandidateDecoder {
-    /// Adds the candidates of an image to those of the group's images before it, by any layout.
+    /// Adds an image's candidates to the candidates of the group's earlier images, for any layout.
     pub fn decode_general(
         &mut self,
         layout: &Layout,
@@ -152,7 +152,8 @@ impl CandidateDecoder {
         self.classes = layout.classes;
         self.is_oriented = layout.is_oriented();
         let params = rules.params;
-        // Without anchors no element is read: `validate` does not check offsets and strides then.
+        // Without anchors no element is read, because `validate` then does not check offsets and
+        // strides.
         let count = layout.count.as_ref().filter(|_| layout.anchors() > 0);
         // The conversion saturates; NaN becomes 0.
         let mut valid = count.map_or(usize::MAX, |count| tensors.numbers(count).at(0, 0) as usize);
@@ -268,7 +269,7 @@ impl GroupDecoder<'_> {
         }
     }
 
-    /// Rule 1: the objectness of an anchor; `None` if the anchor is rejected or dropped.
+    /// Rule 1: an anchor's objectness, or `None` if the anchor is rejected or dropped.
     #[inline(always)]
     fn objectness(
         &self,
@@ -348,8 +349,9 @@ impl GroupDecoder<'_> {
         found.rejected += usize::from(added.is_err());
     }
 
-    /// Whether softmax of `best`, the greatest score of the anchor's classes, is less than the lowest threshold, as
-    /// far as that is known without the sum: the sum is at least 1, so softmax is at most `exp(best - m)`.
+    /// Returns true if the softmax of `best`, the greatest score of the anchor's classes, is
+    /// certain to be less than the lowest threshold, without computing the sum. The sum is at least
+    /// 1, so softmax is at most `exp(best - m)`.
     #[inline(always)]
     fn softmax_is_below<S: Score>(&self, scan: &Scan<'_, S>, anchor: usize, best: f32) -> bool {
         let background =

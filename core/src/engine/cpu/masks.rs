@@ -3,9 +3,9 @@
 //!
 //! In: the survivors of a group of images with their columns, and the prototypes of each image. Out: the places and the bits of masks.
 //!
-//! Logits are computed for the pixels of a survivor's box only, several pixels at a time, channel after channel: the
-//! order of additions of each pixel is that of the rules. A block of pixels can reach beyond the box, never beyond the
-//! memory.
+//! Logits are only computed for the pixels of a survivor's box. They are computed for several
+//! pixels at a time, channel after channel, so that each pixel's additions happen in the order of
+//! the rules. A block of pixels may extend beyond the box, but never beyond the memory.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ use crate::tensor::{Element, Elements, Quantization};
 pub(super) struct MaskBuffers {
     pub places: Vec<MaskPlace>,
     pub bytes: Vec<u8>,
-    /// The memory of the current group, which begins at `first_byte`.
+    /// The memory for the current group, which begins at `first_byte`.
     memory: MaskMemory,
     first_byte: usize,
     scratch: Scratch,
@@ -36,9 +36,10 @@ pub(super) struct MaskBuffers {
 struct Scratch {
     /// The logits of a row.
     logits: Vec<f32>,
-    /// Two rows of logits of prototypes, interpolated to the columns of the frame, each with its number.
+    /// Two rows of logits of prototypes, interpolated to the frame's columns, each with its row
+    /// number.
     rows: [(Option<u32>, Vec<f32>); 2],
-    /// What each column of the frame is between.
+    /// For each frame column: the two prototype columns to interpolate between.
     columns: Vec<Sample>,
 }
 
@@ -46,9 +47,9 @@ struct Scratch {
 pub(super) struct ImageMasks<'a> {
     pub grid: MaskGrid,
     pub numbers: Numbers<'a>,
-    /// The pixels of a row of prototypes.
+    /// The number of pixels in a row of prototypes.
     width: usize,
-    /// The coefficients in a survivor's row of columns.
+    /// The positions of the coefficients in a survivor's row of columns.
     coefficients: Range<usize>,
 }
 
@@ -172,7 +173,8 @@ impl<'a, T: Stored> Source<'a, T> {
         }
     }
 
-    /// The logits of consecutive pixels from `pixel` on. `to` has room for as many as a block has beyond them.
+    /// The logits of consecutive pixels, starting at `pixel`. `to` has extra room, because the last
+    /// block may extend beyond these pixels.
     #[inline(always)]
     fn logits(&self, coefficients: &[f32], pixel: usize, count: usize, to: &mut [f32]) {
         let mut done = 0;
@@ -185,7 +187,8 @@ impl<'a, T: Stored> Source<'a, T> {
         }
     }
 
-    /// The logits of `N` pixels, or of 1 if there are not as many. Returns their number.
+    /// The logits of `N` pixels, or of 1 pixel if fewer than `N` remain. Returns the number of
+    /// pixels.
     #[inline(always)]
     fn block<const N: usize>(&self, coefficients: &[f32], pixel: usize, to: &mut [f32]) -> usize {
         let first = self.offset + pixel * self.pixel_stride;
@@ -228,13 +231,13 @@ impl<'a, T: Stored> Source<'a, T> {
     }
 }
 
-/// The pixels beyond the last that [`Source::logits`] can write.
+/// The most extra pixels that [`Source::logits`] can write.
 const BEYOND: usize = 31;
 
-/// The mask of a survivor to compute.
+/// A survivor's mask that is to be computed.
 struct Work<'a> {
     grid: &'a MaskGrid,
-    /// The pixels of a row of prototypes.
+    /// The number of pixels in a row of prototypes.
     width: usize,
     coefficients: &'a [f32],
     area: MaskArea,
@@ -348,14 +351,14 @@ fn row_of(memory: &mut Vec<f32>, width: usize) -> &mut [f32] {
     &mut memory[..width + BEYOND]
 }
 
-/// Sets the bits of a row where the logit is greater than 0. Behind the logits of `width` pixels there are others,
-/// which are overwritten.
+/// Sets a row's bits where the logit is greater than 0. The logits beyond the first `width` are
+/// overwritten.
 #[inline(always)]
 fn set_bits(logits: &mut [f32], width: usize, bytes: &mut [u8]) {
     logits[width..width.next_multiple_of(8)].fill(0.0);
     for (byte, logits) in bytes.iter_mut().zip(logits.as_chunks::<8>().0) {
         let ones = u64::from_le_bytes(logits.map(|logit| u8::from(logit > 0.0)));
-        // Byte i of the factor moves bit 8 i to bit 63 - i; no two products have a bit in common.
+        // Byte i of the factor moves bit 8 i to bit 63 - i. No two products share a bit.
         *byte = (ones.wrapping_mul(0x8040_2010_0804_0201) >> 56) as u8;
     }
 }

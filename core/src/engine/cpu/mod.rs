@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine that runs on the CPU.
 //!
-//! In: tensors in host memory. Out: the outcome in buffers that are reused for the next run. Decode
-//! reads the scores once, in the order of memory. Suppression compares a candidate with several
-//! boxes at a time and, if there are many, only with nearby boxes ([`spatial_grid`]). Loops are
+//! In: tensors in host memory. Out: the outcome, in buffers that the next run reuses. Decode reads
+//! the scores once, in the order of memory. Suppression compares a candidate with several boxes at
+//! a time and, if there are many boxes, only with nearby boxes ([`spatial_grid`]). Loops are
 //! written so that the compiler vectorizes them.
 //!
-//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base instruction set,
-//! and for AVX2, which is chosen at run time.
+//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base
+//! instruction set and for AVX2. The engine chooses between the two at run time.
 
 mod block;
 mod by_class;
@@ -60,12 +60,14 @@ pub struct Cpu {
     limits: ClassLimits,
 }
 
-/// Upright boxes for [`Cpu::suppress_boxes`]: what the rules of the engines make candidates of.
+/// Upright boxes for [`Cpu::suppress_boxes`], already in the form that the engines' rules give to
+/// candidates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Boxes<'a> {
     pub corners: &'a [[f32; 4]],
     pub scores: &'a [f32],
-    /// From 0 to less than [`MAX_CLASSES`]; empty if all boxes are of one class.
+    /// Each class is at least 0 and less than [`MAX_CLASSES`]. The slice is empty if all boxes have
+    /// one class.
     pub classes: &'a [i32],
 }
 
@@ -107,8 +109,8 @@ impl Engine for Cpu {
 impl Cpu {
     pub(super) const NAME: &'static str = "cpu";
 
-    /// The survivors of upright boxes that need no decoding, in descending rank: those of the rules from order on.
-    /// [`Detection::anchor`] is the index of the box.
+    /// The survivors of upright boxes that need no decoding, in descending rank. The rules apply
+    /// from ordering on. [`Detection::anchor`] is the index of the box.
     pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
         let Boxes { corners, scores, classes } = *boxes;
         let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
@@ -185,8 +187,8 @@ impl Cpu {
         Ok(())
     }
 
-    /// Adds the columns and the masks of the survivors of a group, which begin at `first`. The group's images are from
-    /// `first_image` on.
+    /// Adds the columns and the masks of a group's survivors. The first survivor is at `first`, and
+    /// the group's first image is `first_image`.
     fn add_columns(
         &mut self,
         host: &HostTensors<'_, '_>,
@@ -201,7 +203,7 @@ impl Cpu {
         let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
         for survivor in &self.survivors[first..] {
             let index = survivor.anchor as usize / layout.anchors();
-            // Survivors of one image mostly follow one another, or all are of one image.
+            // Usually consecutive survivors belong to one image, or all survivors do.
             if current.as_ref().is_none_or(|(of, ..)| *of != index) {
                 let tensors = host.image(first_image + index)?;
                 let masks = layout.prototypes.as_ref().map(|prototypes| {
@@ -221,7 +223,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// Suppresses the candidates of a group. Returns the index of its first survivor.
+    /// Suppresses a group's candidates and returns the index of the group's first survivor.
     fn suppress_group(&mut self, params: &Params) -> usize {
         let first = self.survivors.len();
         self.suppress(params);
@@ -236,7 +238,7 @@ impl Cpu {
         first
     }
 
-    /// Applies the limits of classes to the last group, whose survivors begin at `first`.
+    /// Applies the class limits to the last group, whose survivors begin at `first`.
     fn apply_limits(&mut self, params: &Params, first: usize) {
         if !params.has_class_limits() {
             return;
@@ -276,11 +278,11 @@ impl Cpu {
         }
     }
 
-    /// Whether upright boxes are suppressed class after class.
+    /// Returns true if upright boxes are suppressed class by class.
     fn is_by_class(&self, params: &Params) -> bool {
         compares_classes(&self.decoder, params)
             && params.method != Method::None
-            // Else those of lower rank need not be found.
+            // With a limit, suppression can stop early and skip candidates of lower rank.
             && params.survivors_to_find() == 0
             && self.decoder.found.candidates.len() >= by_class::LEAST_CANDIDATES
     }
@@ -291,14 +293,15 @@ impl Cpu {
         self.suppress_portable(params);
     }
 
-    /// A function of its own, as that for oriented boxes.
+    /// A separate function, for the reason given at the function for oriented boxes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn suppress_by_class_with_avx2(&mut self, params: &Params) {
         self.suppress_by_class_portable(params);
     }
 
-    /// A function of its own, because it changes how the compiler optimizes the code for upright boxes.
+    /// A separate function, because inlining it changes how the compiler optimizes the code for
+    /// upright boxes.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn suppress_oriented_with_avx2(&mut self, params: &Params) {
@@ -347,7 +350,7 @@ fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The rules for the image with this index, which is one of `group`.
+/// The rules for the image with this index. The image is in `group`.
 fn image_rules<'a>(
     layout: &Layout,
     params: &'a Params,
@@ -356,12 +359,12 @@ fn image_rules<'a>(
     image: usize,
 ) -> ImageRules<'a> {
     let place = images[image].decode_place(layout, params);
-    // `validate` has bounded the anchors of a group by 32 bits.
+    // `validate` has checked that a group's anchors fit in 32 bits.
     let first_anchor = ((image - group.start) * layout.anchors()) as u32;
     ImageRules { params, place, first_anchor }
 }
 
-/// Whether classes must be compared: not if there is a single one.
+/// Returns true if classes must be compared. A single class needs no comparison.
 fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
     !params.class_agnostic && decoder.classes > 1
 }
@@ -388,7 +391,7 @@ impl Suppression<'_> {
         suppressors.clear();
         let mut entries = [Entry::default(); 32];
         'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
-            // Several entries are loaded in one loop, so that their cache misses overlap.
+            // Loading several entries in one loop makes their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
                 *entry = C::entry(candidates, rectangles, ranking::index(key), params);
             }
@@ -420,7 +423,7 @@ impl Suppression<'_> {
         *all_survivors = survivors;
     }
 
-    /// Class after class: candidates of different classes do not conflict.
+    /// Suppresses class by class, because candidates of different classes do not conflict.
     #[inline(always)]
     fn run_by_class<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
         let Self { found, ranking, by_class, survivors, params } = self;
@@ -453,7 +456,8 @@ impl Suppression<'_> {
     }
 }
 
-/// Suppression by the measure that visits it, with the [`Test`] that is compiled for the other parameters.
+/// Suppression with the measure that calls this visitor. The [`Test`] is compiled for the other
+/// parameters.
 struct Suppress<'a> {
     suppression: Suppression<'a>,
     suppressors: &'a mut Suppressors,
@@ -480,7 +484,8 @@ impl Visitor for Suppress<'_> {
     }
 }
 
-/// Suppression of each class by itself, by the measure that visits it. Classes need not be compared.
+/// Suppression of each class separately, with the measure that calls this visitor. Classes need not
+/// be compared.
 struct SuppressByClass<'a> {
     suppression: Suppression<'a>,
     suppressors: &'a mut Suppressors,
@@ -502,7 +507,7 @@ impl Visitor for SuppressByClass<'_> {
     }
 }
 
-/// Suppression of oriented candidates by the measure that visits it.
+/// Suppression of oriented candidates with the measure that calls this visitor.
 struct SuppressOriented<'a> {
     suppression: Suppression<'a>,
     suppressors: &'a mut Suppressors<Rectangle>,

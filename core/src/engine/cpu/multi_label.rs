@@ -2,8 +2,8 @@
 //! Decode with `multi_label`: every pair of anchor and class that reaches its threshold is a candidate.
 //!
 //! In: boxes and scores in host memory, layout, parameters. Out: candidates in the order of anchor,
-//! then class. Scores are compared several at a time with the lowest threshold of any class, below
-//! which most of them are; the rules are then applied one by one to the remaining pairs.
+//! then class. Scores are compared, several at a time, with the lowest threshold of any class. Most
+//! scores are below it. The rules are then applied one by one to the remaining pairs.
 
 use super::candidate::Scored;
 use super::decode::{BLOCK, CandidateDecoder, ImageRules, WIDTH};
@@ -11,8 +11,8 @@ use super::score::Score;
 use crate::decoder::PlainLayout;
 use crate::tensor::Element;
 
-/// The number of low bits that hold the class in an element of [`CandidateDecoder::pairs`]; the bits above
-/// hold the index of the anchor in its block.
+/// In an element of [`CandidateDecoder::pairs`], the number of low bits that hold the class. The
+/// bits above hold the index of the anchor in its block.
 const CLASS_BITS: u32 = 16;
 const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
 
@@ -27,21 +27,22 @@ impl<S: Score> LowestThreshold<S> {
         Self { threshold, key: S::threshold_key(threshold) }
     }
 
-    /// Whether a pair with this class score is dropped, whatever its class and its box.
+    /// Returns true if a pair with this class score is dropped for every class and every box.
     /// `objectness` is finite.
     #[inline(always)]
     fn drops(&self, score: S, objectness: Option<f32>) -> bool {
         match objectness {
             None => S::is_below(score.key(), self.key),
             Some(objectness) => {
-                // False if the score or the product is not finite: then the pair is rejected.
+                // The comparison is false if the score or the product is NaN or infinite; the pair
+                // is then rejected.
                 let product = objectness * score.to_f32();
                 (product < self.threshold) & (product > f32::NEG_INFINITY)
             }
         }
     }
 
-    /// Whether all pairs with these class scores are dropped.
+    /// Returns true if all pairs with these class scores are dropped.
     #[inline(always)]
     fn drops_all(&self, scores: &[S], objectness: Option<f32>) -> bool {
         scores.iter().fold(true, |all, &score| all & self.drops(score, objectness))
@@ -162,7 +163,8 @@ impl CandidateDecoder {
         boxes: &[B],
     ) {
         let (anchor, class) = (anchor as u32, class as u32);
-        // Rule 4 for objectness; a pair whose objectness is too low is dropped whatever its score.
+        // Rule 4 for objectness: a pair with a low objectness is dropped, however high its score
+        // is.
         if objectness.is_some_and(|objectness| objectness < rules.params.thresholds.of(class)) {
             return;
         }

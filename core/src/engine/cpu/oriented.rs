@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The test whether two oriented boxes conflict.
+//! The conflict test for two oriented boxes.
 //!
-//! In: entries, whose boxes are the bounds and whose shapes are the rectangles. Out: whether they conflict. A loop
-//! without branches selects the boxes of a block whose bounds intersect and whose intersection can be large enough
-//! ([`greatest_intersection`]); the exact test is made for these only.
+//! In: entries, whose boxes are the bounds and whose shapes are the rectangles. Out: true if they
+//! conflict. A loop without branches selects the boxes of a block that pass two checks: the bounds
+//! intersect, and the intersection can be large enough ([`greatest_intersection`]). Only selected
+//! boxes go through the exact test.
 
 use super::super::{Detection, Overlap, Params};
 use super::block::Block;
@@ -24,7 +25,7 @@ pub(super) fn visit(overlap: Overlap, visitor: impl Visitor) {
     }
 }
 
-/// A function that is generic over the type of the measure.
+/// A function that is generic over the measure's type.
 pub(super) trait Visitor {
     fn visit<M: Measure>(self);
 }
@@ -37,7 +38,7 @@ impl Shape for Rectangle {
 pub(super) trait Measure: Copy {
     fn new(params: &Params, threshold: f32) -> Self;
 
-    /// A lower bound of the intersection of boxes with these areas that conflict.
+    /// If two boxes with these areas conflict, their intersection is at least this large.
     fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32;
 
     /// A lower bound of the area of boxes that can conflict with a box of `area`.
@@ -45,7 +46,7 @@ pub(super) trait Measure: Copy {
         0.0
     }
 
-    /// The exact test, of boxes whose bounds intersect.
+    /// The exact test for boxes whose bounds intersect.
     fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool;
 }
 
@@ -54,8 +55,8 @@ pub(super) trait Measure: Copy {
 struct Threshold {
     value: f32,
     is_inclusive: bool,
-    /// The threshold, less a part that allows for rounding. Minus infinity if it is not positive: every intersection
-    /// exceeds it.
+    /// The threshold, reduced to allow for rounding. If the result is not positive, it becomes
+    /// minus infinity, which every intersection exceeds.
     lowered: f32,
 }
 
@@ -148,7 +149,7 @@ impl Measure for ProbIou {
         Self(DistanceLimit::new(threshold, params.threshold_inclusive))
     }
 
-    /// Boxes that do not intersect can conflict.
+    /// Boxes can conflict without intersecting.
     #[inline(always)]
     fn least_intersection(self, _higher_area: f32, _lower_area: f32) -> f32 {
         f32::NEG_INFINITY
@@ -160,12 +161,12 @@ impl Measure for ProbIou {
     }
 }
 
-/// The test with a measure; whether only boxes of equal classes conflict.
+/// The test for a measure. `COMPARES_CLASSES` restricts conflicts to boxes of equal classes.
 #[derive(Clone, Copy)]
 pub(super) struct Test<M, const CLASSES: bool>(M);
 
 impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
-    /// Whether the bounds intersect and the classes can conflict. Has no branches.
+    /// Returns true if the bounds intersect and the classes can conflict. Has no branches.
     #[inline(always)]
     fn bounds_intersect(higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
         let (a, b) = (higher.corners(), lower.corners());
@@ -174,13 +175,14 @@ impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
         (width > 0.0) & (height > 0.0) & (!CLASSES | (higher.class == lower.class))
     }
 
-    /// Whether the intersection can be large enough, if the bounds intersect. Has no branches.
+    /// Returns true if the intersection can be large enough, given that the bounds intersect. Has
+    /// no branches.
     #[inline(always)]
     fn is_large(self, higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
         let (higher_area, lower_area) = (higher.measured.area, lower.measured.area);
         let smaller = lesser(higher_area, lower_area);
         let greatest = greatest_intersection(higher.corners(), lower.corners(), smaller);
-        // Close to zero rounding errors are not proportional to the areas.
+        // Close to zero, rounding errors are not proportional to the areas.
         greatest + f32::MIN_POSITIVE >= self.0.least_intersection(higher_area, lower_area)
     }
 }

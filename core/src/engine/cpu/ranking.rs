@@ -3,13 +3,14 @@
 //!
 //! In: candidates in the order of their anchors. Out: 64-bit keys in descending rank, with the
 //! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
-//! candidates are sorted by bucket sort followed by insertion sort, O(n) if the scores are spread
-//! evenly. If there are more candidates, or too many of them in one bucket, they are sorted by a
-//! least-significant-digit radix sort.
+//! candidates are sorted by bucket sort followed by insertion sort, which takes O(n) if the scores
+//! are spread evenly. A least-significant-digit radix sort is used if there are more candidates, or
+//! too many in one bucket.
 
 use super::super::Detection;
 
-/// The greatest number of candidates that are sorted with buckets. There are about as many buckets.
+/// The greatest number of candidates that are sorted with buckets. The number of buckets is about
+/// equal.
 const MAX_BUCKETS: usize = 4096;
 /// The greatest number of candidates in a bucket; the cost of insertion sort is quadratic in it.
 const MAX_PER_BUCKET: u32 = 16;
@@ -17,7 +18,7 @@ const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 32 / DIGIT_BITS as usize;
 const DIGIT_VALUES: usize = 1 << DIGIT_BITS;
 
-/// Sorts candidates by rank; its buffers are reused.
+/// Sorts candidates by rank, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct Ranking {
     /// The sort key of the score in the upper half, the candidate's index in the lower half.
@@ -27,7 +28,7 @@ pub(super) struct Ranking {
 }
 
 impl Ranking {
-    /// The keys of the `count` highest-ranked of `candidates`, in descending rank; [`index`] returns the
+    /// The keys of the `count` highest-ranked candidates, in descending rank; [`index`] returns the
     /// candidate's index. `candidates` are in the order of their anchors.
     #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
@@ -45,8 +46,8 @@ impl Ranking {
         &self.keys
     }
 
-    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys as they are, if there are too
-    /// many keys, or too many in one bucket.
+    /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys unchanged, if there
+    /// are too many keys in total or in one bucket.
     #[inline(always)]
     fn bucket_sort(&mut self) -> bool {
         let Self { keys, scratch, counts } = self;
@@ -80,8 +81,8 @@ impl Ranking {
         true
     }
 
-    /// Sorts by the upper halves, digit by digit. The lower halves are in ascending order before;
-    /// each pass is stable, so equal upper halves stay in that order.
+    /// Sorts by the upper halves, digit by digit. The lower halves are already in ascending order.
+    /// Each pass is stable, so keys with equal upper halves stay in ascending order.
     #[inline(always)]
     fn radix_sort(&mut self) {
         let digit = |key: u64, index: usize| {
@@ -102,8 +103,8 @@ impl Ranking {
     }
 }
 
-/// Moves keys to the order of their buckets; keys of the same bucket stay in order. `counts` has the
-/// number of keys of each bucket.
+/// Moves keys to the order of their buckets. Keys of one bucket stay in order. `counts` has the
+/// number of keys in each bucket.
 #[inline(always)]
 fn scatter(
     keys: &mut Vec<u64>,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scores as keys, which are fast to compare with SIMD instructions.
 //!
-//! In: scores as stored in a tensor. Out: keys in the same order. The key of an f16 is an i16, so
+//! In: scores as stored in a tensor. Out: keys in an equal order. The key of an f16 is an i16, so
 //! that scores need not be converted to f32 for the comparison.
 
 use half::f16;
@@ -10,7 +10,7 @@ use crate::tensor::Element;
 
 /// An element type of scores.
 pub(super) trait Score: Element {
-    /// Keys are in the order of the scores. The key of NaN is not greater than any other key.
+    /// Keys are ordered like the scores. No key is less than the key of NaN.
     type Key: Copy + PartialOrd;
 
     /// The key of minus infinity.
@@ -21,11 +21,11 @@ pub(super) trait Score: Element {
     /// The score of this key.
     fn from_key(key: Self::Key) -> f32;
 
-    /// The key such that scores with a lower key, and no others, are less than `threshold`.
+    /// The threshold as a key: a score is less than `threshold` if and only if its key is lower.
     fn threshold_key(threshold: f32) -> Self::Key;
 
-    /// Whether an anchor whose greatest score, or objectness, has this key is dropped, whatever its other
-    /// elements are. `lowest` is the key of the lowest threshold.
+    /// Returns true if an anchor is dropped because its greatest score, or its objectness, has this
+    /// key, independent of its other elements. `lowest` is the key of the lowest threshold.
     #[inline(always)]
     fn is_below(key: Self::Key, lowest: Self::Key) -> bool {
         // Minus infinity and NaN are rejected instead.
@@ -87,11 +87,12 @@ impl Score for f16 {
 
 macro_rules! quantized_score {
     ($element:ty) => {
-        /// The key is the element: it has the order of the numbers, because scales are positive.
+        /// The key is the element itself. Scales are positive, so elements and numbers have one
+        /// order.
         impl Score for $element {
             type Key = i16;
 
-            /// Less than every element.
+            /// Less than any element.
             const LOWEST: i16 = i16::MIN;
 
             #[inline(always)]
@@ -99,7 +100,7 @@ macro_rules! quantized_score {
                 self.into()
             }
 
-            /// The element.
+            /// The element itself.
             #[inline(always)]
             fn from_key(key: i16) -> f32 {
                 key.into()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hierarchical hash grid of boxes, so that a candidate is compared with nearby boxes only.
+//! A hierarchical hash grid of boxes. With it, a candidate is only compared with nearby boxes.
 //!
-//! In: boxes, in any order. Out: whether any of them conflicts with a given box.
+//! In: boxes, in any order. Out: true if any of them conflicts with a given box.
 //!
 //! A box belongs to the level of the least power of two that is greater than its longer side. The cells of a
 //! level are squares of that side, and a box is stored in the cell of its upper left corner. Therefore all
@@ -123,8 +123,8 @@ impl<S: Shape> SpatialGrid<S> {
         linked.len += 1;
     }
 
-    /// Whether any of the boxes conflicts with `entry`; `None` if the search would visit more than
-    /// `max_cells` cells.
+    /// Returns true if any of the boxes conflicts with `entry`, or `None` if the search would visit
+    /// more than `max_cells` cells.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict<Shape = S>>(
         &self,
@@ -132,7 +132,8 @@ impl<S: Shape> SpatialGrid<S> {
         test: C,
         max_cells: u64,
     ) -> Option<bool> {
-        // A box that conflicts is most likely in the same cell of the same level, so that cell is first.
+        // A conflicting box is most likely in the entry's cell at the entry's level, so search that
+        // cell first.
         let own_level = level(entry);
         let (x, y) = (
             cell(f64::from(entry.corners().x1), own_level),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The boxes that can suppress candidates of lower rank.
 //!
-//! In: boxes in descending rank. Out: whether any of them conflicts with the next candidate. Few
-//! boxes are all compared; many are searched for in a [`SpatialGrid`].
+//! In: boxes in descending rank. Out: true if any of them conflicts with the next candidate. If
+//! there are few boxes, each is compared; if there are many, a [`SpatialGrid`] finds the nearby
+//! ones.
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry, Shape};
@@ -47,7 +48,7 @@ impl<S: Shape> Suppressors<S> {
         }
     }
 
-    /// Whether any of these boxes, all of which outrank `entry`, conflicts with it.
+    /// Returns true if any of these boxes conflicts with `entry`. All of them outrank `entry`.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict<Shape = S>>(&self, entry: &Entry<S>, test: C) -> bool {
         let blocks = self.blocks.len();

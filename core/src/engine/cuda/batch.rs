@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run reads: tensors, layout, parameters and places of images, and the graph that it needs.
+//! The inputs of a run: tensors, layout, parameters and places of images, and the graph that the
+//! run needs.
 
 use super::graph::{GraphConfig, LaunchParams};
 use super::interface::{KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
@@ -14,14 +15,14 @@ use crate::engine::{ImagePlace, Params};
 pub(super) struct Batch<'b> {
     pub source: Source,
     pub layout: &'b Layout,
-    /// The plain layout that is equal to `layout`.
+    /// The plain layout that is equivalent to `layout`.
     pub plain: Option<&'b PlainLayout>,
     pub params: &'b Params,
-    /// The place of each image. The run has at least one.
+    /// The place of each image. A run has at least one image.
     pub images: &'b [ImagePlace],
-    /// The pixels of the masks of each image.
+    /// For each image, the pixels of its masks.
     pub mask_places: Placed<MaskPlaceParams>,
-    /// Which groups have their candidates sorted.
+    /// Determines which groups have their candidates sorted.
     pub sort: SortLimits,
     pub launch: LaunchParams,
     /// The number of bytes that are uploaded.
@@ -34,12 +35,13 @@ impl Batch<'_> {
         self.images.last().map_or(0, |last| last.group + 1)
     }
 
-    /// The most anchors of a group. `validate` has bounded the number by 32 bits.
+    /// The greatest number of anchors in a group. `validate` has checked that it fits in 32 bits.
     pub fn greatest_anchors(&self) -> u32 {
         (self.layout.anchors() * greatest_group(self.images)) as u32
     }
 
-    /// The most candidates that a group can have. `validate` has bounded the number of pairs, too.
+    /// The greatest number of candidates that a group can have. `validate` has also checked that
+    /// the number of pairs fits in 32 bits.
     pub fn greatest_candidates(&self) -> u32 {
         let anchors = self.greatest_anchors();
         if is_multi_label(self.layout, self.params) {
@@ -49,7 +51,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The graph for `capacity` candidates of a group, without masks.
+    /// The configuration of a graph for `capacity` candidates per group, without masks.
     pub fn config(&self, capacity: u32) -> GraphConfig {
         GraphConfig {
             capacity,
@@ -72,7 +74,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The parameters for the memory of a graph per group: for candidates, and for words of masks.
+    /// The parameters for a graph's memory per group: memory for candidates, and for words of
+    /// masks.
     pub fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
         let Self { source, layout, params, mask_places, .. } = self;
         self.launch.kernel = match self.plain {

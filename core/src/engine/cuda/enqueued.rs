@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs whose results are not waited for.
+//! Runs that were enqueued without waiting for their results.
 
 use crate::device::{DriverError, OwnedEvent, Stream};
 
-/// The runs that were enqueued and not waited for.
+/// The runs that were enqueued and not yet waited for.
 #[derive(Debug, Default)]
 pub(super) struct Enqueued {
-    /// Recorded after the last of them.
+    /// Recorded after the last of these runs.
     event: Option<OwnedEvent>,
     is_pending: bool,
 }
 
 impl Enqueued {
-    /// The event, if there are any.
+    /// The event, if any run is pending.
     pub fn pending(&self) -> Option<&OwnedEvent> {
         self.event.as_ref().filter(|_| self.is_pending)
     }
 
-    /// Makes later work of `stream` wait for them.
+    /// Makes later work of `stream` wait for the pending runs.
     pub fn hold_back(&self, stream: &Stream) -> Result<(), DriverError> {
         match self.pending() {
             // SAFETY: the driver frees the event after the work that waits for it.
@@ -26,7 +26,7 @@ impl Enqueued {
         }
     }
 
-    /// Waits for them.
+    /// Waits for the pending runs.
     pub fn synchronize(&mut self) -> Result<(), DriverError> {
         if let Some(event) = self.pending() {
             event.synchronize()?;
@@ -35,7 +35,7 @@ impl Enqueued {
         Ok(())
     }
 
-    /// Adds the work of `stream`.
+    /// Adds the work of `stream` to the pending runs.
     pub fn record(&mut self, stream: &Stream) -> Result<(), DriverError> {
         if self.event.is_none() {
             self.event = Some(OwnedEvent::new(stream.device())?);

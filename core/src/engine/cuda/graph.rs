@@ -19,23 +19,23 @@ use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
 use super::results::ResultAddresses;
 use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
 
-/// What a graph is instantiated for. Launches with fewer groups and less capacity run on it, too. Images need no memory:
-/// any number of them runs on it.
+/// The configuration that a graph is instantiated for. Launches with fewer groups or less capacity
+/// can run on the graph, too. Images need no memory, so their number is not limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphConfig {
-    /// Candidates of a group that there is memory for.
+    /// The number of candidates per group that fit in memory.
     pub capacity: u32,
-    /// Groups of images that there is memory for.
+    /// The number of image groups that fit in memory.
     pub groups: u32,
-    /// Which groups have their candidates sorted.
+    /// Determines which groups have their candidates sorted.
     pub sort: SortLimits,
     pub decode: DecodeKernel,
     pub multi_label: bool,
-    /// The numbers that survivors carry along; 0: the layout has no columns.
+    /// The number of values that survivors carry along. If it is 0, the layout has no columns.
     pub column_components: u32,
-    /// The kernel for masks; `None`: the layout has no prototypes.
+    /// The kernel for masks, or `None` if the layout has no prototypes.
     pub masks: Option<MaskKernel>,
-    /// Words of the masks of a group that there is memory for.
+    /// The number of mask words per group that fit in memory.
     pub mask_words: u32,
 }
 
@@ -45,18 +45,18 @@ pub(super) struct LaunchParams {
     pub kernel: KernelParams,
     /// The number of groups of images.
     pub groups: u32,
-    /// Of all but [`DecodeKernel::Plain`].
+    /// For all kernels except [`DecodeKernel::Plain`].
     pub layout: LayoutParams,
-    /// Of a layout with columns.
+    /// For layouts with columns.
     pub columns: ColumnParams,
-    /// Of a layout with prototypes.
+    /// For layouts with prototypes.
     pub masks: MaskParams,
-    /// Where the last kernels write.
+    /// The memory that the last kernels write to.
     pub results: ResultAddresses,
 }
 
 impl GraphConfig {
-    /// The bytes of a group's workspace.
+    /// The size of a group's workspace in bytes.
     fn workspace_bytes(&self) -> usize {
         let is_oriented = self.decode == DecodeKernel::Oriented;
         workspace_bytes(self.capacity, is_oriented, self.sort.limit)
@@ -74,7 +74,7 @@ impl GraphConfig {
         [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks).chain(masks).chain([Publish])
     }
 
-    /// Whether launches of `wanted` run on a graph with this configuration.
+    /// Returns true if launches of `wanted` can run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
             && self.groups >= wanted.groups
@@ -89,7 +89,7 @@ impl GraphConfig {
 /// An instantiated graph, with its kernels' workspace.
 #[derive(Debug)]
 pub(super) struct Graph {
-    // Dropped first: its nodes have the workspace and the kernels.
+    // Dropped first, because its nodes refer to the workspace and the kernels.
     sequence: NodeSequence,
     kernels: Arc<Kernels>,
     config: GraphConfig,
@@ -97,11 +97,12 @@ pub(super) struct Graph {
     nodes: Vec<(KernelNode, sys::CUgraphNode)>,
     /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
-    /// The groups that the nodes' grids are for, but decode's grid, which is for the images of `params`.
+    /// The number of groups in the nodes' grids. Decode's grid depends on the images of `params`
+    /// instead.
     groups: u32,
 }
 
-// SAFETY: the nodes' handles may be used from any thread in whose context they are.
+// SAFETY: the nodes' handles may be used from any thread in which their context is current.
 unsafe impl Send for Graph {}
 
 /// The kernel of a node.
@@ -113,17 +114,17 @@ enum KernelNode {
     SortCount,
     SortScatter,
     SortRank,
-    /// With the number of the chunk, as those that follow.
+    /// With the number of the chunk, like the next two kernels.
     ChunkFilter(u32),
     ChunkMap(u32),
     ChunkReduce(u32),
-    /// Before publish, whose sequence number is stored after all masks, too.
+    /// Runs before publish, which stores its sequence number after all masks.
     Masks,
     Publish,
 }
 
 impl KernelNode {
-    /// The kernel's name, with the number of its chunk.
+    /// The kernel's name, with the chunk's number if it has one.
     fn name(self) -> String {
         match self {
             Self::Decode => "decode".to_owned(),
@@ -140,14 +141,15 @@ impl KernelNode {
         }
     }
 
-    /// Whether nothing but its grid changes from launch to launch, with the number of groups.
+    /// Returns true if the kernel's parameters stay constant from launch to launch. Only its grid
+    /// then changes, with the number of groups.
     fn has_constant_params(self) -> bool {
         !matches!(self, Self::Decode | Self::Masks | Self::Publish)
     }
 }
 
 impl Graph {
-    /// A graph, whose memory is zero in the order of `stream`.
+    /// A graph. Its memory is set to zero in the order of `stream`.
     pub fn new(
         kernels: &Arc<Kernels>,
         stream: &Stream,
@@ -156,8 +158,8 @@ impl Graph {
         let device = kernels.device();
         let bytes = config.workspace_bytes() * config.groups as usize;
         let workspace = DeviceBuffer::new(device, bytes)?;
-        // Headers must be zero. The rest is zeroed because some lanes load words of it that no
-        // kernel has written, and do not use them: tools report such loads.
+        // Headers must be zero. The remaining memory is set to zero only because some lanes load
+        // unwritten words without using them, and tools would report such loads.
         stream.zero(&workspace)?;
         let mut graph = Self {
             sequence: NodeSequence::new(device)?,
@@ -169,7 +171,7 @@ impl Graph {
             groups: config.groups,
         };
         for kernel in config.kernels() {
-            // The launch sets decode's parameters, and its grid with them.
+            // The launch sets decode's parameters and its grid.
             let node = graph.add_kernel(&graph.sequence, kernel, !graph.nodes.is_empty())?;
             graph.nodes.push((kernel, node));
         }
@@ -177,8 +179,9 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds `kernel` with the parameters of the last launch to `sequence`, and returns its node. A kernel that follows
-    /// another one starts before that has completed, if the GPU can do that.
+    /// Adds `kernel`, with the parameters of the last launch, to `sequence`, and returns its node.
+    /// If the GPU supports it, a kernel that follows another one starts before the other one has
+    /// completed.
     fn add_kernel(
         &self,
         sequence: &NodeSequence,
@@ -188,7 +191,7 @@ impl Graph {
         let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
         let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
         self.with_node_params(kernel, &self.params, self.groups, |params| {
-            // SAFETY: the parameters are those that the kernel takes.
+            // SAFETY: the parameters match the kernel's signature.
             unsafe { sequence.add_kernel(params, start) }
         })
     }
@@ -198,8 +201,9 @@ impl Graph {
         self.nodes.iter().map(|(kernel, _)| kernel.name()).collect()
     }
 
-    /// A graph that runs the first `count` kernels of the last launch `times` times. The last kernels reset the
-    /// counters in the workspace; with `resets` a memset before each repetition does so.
+    /// A graph that runs the first `count` kernels of the last launch `times` times. The last
+    /// kernels normally reset the counters in the workspace; with `resets`, a memset before each
+    /// repetition resets them.
     pub fn repeated(
         &self,
         count: usize,
@@ -226,7 +230,8 @@ impl Graph {
         Ok(sequence)
     }
 
-    /// Calls `act` with the function, grid and parameters of the node of `kernel` for `params` and as many groups.
+    /// Calls `act` with the function, grid and parameters of `kernel`'s node for `params` and
+    /// `groups`.
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
@@ -236,8 +241,8 @@ impl Graph {
     ) -> T {
         let (kernels, capacity) = (&*self.kernels, self.config.capacity);
         let groups = groups.max(1);
-        // By the configuration, also for a launch with fewer groups: not every driver can change the
-        // function of a node.
+        // Chosen by the configuration even for a launch with fewer groups, because some drivers
+        // cannot change a node's function.
         let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.groups);
         let multiprocessors = kernels.device().multiprocessors();
         let (function, blocks, threads) = match kernel {
@@ -292,7 +297,7 @@ impl Graph {
         let ResultAddresses { headers, detections, rows, mask_words } = &params.results;
         let (workspace, stride) = (address(&workspace), address(&stride));
         let (mut of_decode, mut of_publish) = (
-            // Kernels take as many of these as they have parameters.
+            // Each kernel reads as many of these as it has parameters.
             [address(&params.kernel), workspace, stride, address(&params.layout)],
             [
                 workspace,
@@ -335,7 +340,7 @@ impl Graph {
         })
     }
 
-    /// Whether launches of `wanted` run on it.
+    /// Returns true if launches of `wanted` can run on this graph.
     pub fn holds(&self, wanted: &GraphConfig) -> bool {
         self.config.holds(wanted)
     }
@@ -344,22 +349,22 @@ impl Graph {
         self.config.column_components > 0
     }
 
-    /// Candidates of a group that there is memory for.
+    /// The number of candidates per group that fit in memory.
     pub fn capacity(&self) -> u32 {
         self.config.capacity
     }
 
-    /// What it has been made for.
+    /// The memory that the graph was made for.
     pub fn memory(&self) -> Memory {
         Memory { capacity: self.config.capacity, sort: self.config.sort }
     }
 
-    /// Words of the masks of a group that there is memory for.
+    /// The number of mask words per group that fit in memory.
     pub fn mask_words(&self) -> u32 {
         self.config.mask_words
     }
 
-    /// Groups that there is memory for.
+    /// The number of groups that fit in memory.
     pub fn groups(&self) -> u32 {
         self.config.groups
     }
@@ -371,7 +376,7 @@ impl Graph {
         let driver = self.kernels.device().enter()?;
         let has_other_groups = self.groups != groups;
         if has_other_groups {
-            // After a failure the engine drops the graph.
+            // If this fails, the engine drops the graph.
             self.groups = groups;
             for &(kernel, node) in self.nodes.iter().filter(|(of, _)| of.has_constant_params()) {
                 self.update_node(&driver, kernel, node, params)?;
@@ -386,21 +391,21 @@ impl Graph {
         if has_masks && (has_other_results || self.params.masks != params.masks) {
             self.update_kernel(&driver, KernelNode::Masks, params)?;
         }
-        // Equal parameters have the same number of images.
+        // Equal parameters imply an equal number of images.
         let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
         if self.params.kernel != params.kernel || (!is_plain && self.params.layout != params.layout)
         {
             self.update_kernel(&driver, KernelNode::Decode, params)?;
         }
         self.params = *params;
-        // SAFETY: the addresses in `params` are those of tensors that the caller keeps until the
-        // stream has completed the launch, and the kernels access no memory beyond them, the
+        // SAFETY: the addresses in `params` belong to tensors that the caller keeps until the
+        // stream has completed the launch. The kernels access no memory beyond the tensors, the
         // workspace and the results.
         unsafe { self.sequence.launch(&driver, stream) }
     }
 
-    /// Submits the kernels with `params` one by one, in stream order: into a stream that is being captured no graph can be
-    /// launched.
+    /// Submits the kernels with `params` one by one, in stream order. A stream that is being
+    /// captured cannot launch a graph.
     pub fn launch_kernels(
         &self,
         stream: &Stream,
@@ -409,7 +414,8 @@ impl Graph {
         let driver = self.kernels.device().enter()?;
         for &(kernel, _) in &self.nodes {
             self.with_node_params(kernel, params, params.groups, |node| {
-                // SAFETY: as in `launch`; the parameters are those that the kernel takes, and the driver copies them.
+                // SAFETY: see `launch`; the parameters match the kernel's signature, and the driver
+                // copies them.
                 unsafe {
                     driver.cuLaunchKernel(
                         node.func,
@@ -450,7 +456,8 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         self.with_node_params(kernel, params, self.groups, |params| {
-            // SAFETY: the node is of this graph, and the parameters are those that the kernel takes.
+            // SAFETY: the node belongs to this graph, and the parameters match the kernel's
+            // signature.
             unsafe { self.sequence.set_kernel(driver, node, params) }
         })
     }
@@ -510,7 +517,7 @@ mod tests {
             Self { graph, results, squares, stream }
         }
 
-        /// The candidates and the survivors of each of `images`, from image `first` on.
+        /// The candidates and the survivors of each of `images`, starting at image `first`.
         fn run(&mut self, first: u32, images: u32) -> Vec<(u32, Vec<Detection>)> {
             self.run_by(first, images, Graph::launch)
         }

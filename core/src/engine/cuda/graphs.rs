@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The graphs of an engine, and when they are replaced by larger ones.
+//! The graphs of an engine, and the rules for replacing them by larger ones.
 //!
-//! In: what a launch needs. Out: a graph that it runs on. There is one for up to as many candidates per group as the
-//! limit above which candidates are sorted, and one for more, each with a workspace.
+//! In: the requirements of a launch. Out: a graph that fits it. Candidates are sorted above a
+//! limit. One graph serves groups with up to that many candidates, and another graph serves larger
+//! groups. Each graph has a workspace.
 
 use std::sync::Arc;
 
@@ -11,21 +12,21 @@ use super::graph::{Graph, GraphConfig};
 use super::kernels::Kernels;
 use crate::device::{DriverError, Stream};
 
-/// The step in which a graph's capacity grows, so that small differences need no new graph.
+/// Capacities grow in steps of this size, so that a small increase needs no new graph.
 pub(super) const CAPACITY_STEP: u32 = 2048;
 
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
-    /// Up to the limit; above.
+    /// The graph for groups up to the limit, then the graph for groups above it.
     all: [Option<Graph>; 2],
-    /// That of the last launch.
+    /// The index of the last launch's graph.
     current: usize,
-    /// Whether the last run had a group with more candidates than the limit.
+    /// True if the last run had a group with more candidates than the limit.
     pub had_sorted: bool,
 }
 
 impl Graphs {
-    /// The candidates per group that the graph of the last launch has memory for.
+    /// The number of candidates per group that fit in the memory of the last launch's graph.
     pub fn capacity(&self) -> u32 {
         self.all[self.current].as_ref().map_or(0, Graph::capacity)
     }
@@ -35,20 +36,21 @@ impl Graphs {
         self.all[self.current].as_ref()
     }
 
-    /// The words of masks per group that it has memory for.
+    /// The number of mask words per group that fit in the graph's memory.
     pub fn mask_words(&self) -> u32 {
         self.all[self.current].as_ref().map_or(0, Graph::mask_words)
     }
 
-    /// Makes `wanted` the configuration for more candidates than the limit, if the last run had such a group, and as
-    /// many can come: at most `greatest` of a group.
+    /// If the last run had a group above the limit, prepares `wanted` for such groups again, unless
+    /// `greatest`, the most candidates that a group can have, rules them out.
     pub fn expect_as_before(&self, wanted: &mut GraphConfig, greatest: u32) {
         if self.had_sorted && greatest > wanted.sort.limit {
             wanted.capacity = wanted.capacity.max(wanted.sort.limit + 1);
         }
     }
 
-    /// A graph for `wanted`, whose memory is zero in the order of `stream`. A group has at most `greatest` candidates.
+    /// A graph for `wanted`, whose memory is zero in the order of `stream`. A group has at most
+    /// `greatest` candidates.
     pub fn prepare(
         &mut self,
         wanted: GraphConfig,
@@ -60,7 +62,7 @@ impl Graphs {
         self.current = usize::from(wanted.capacity > wanted.sort.limit);
         let graph = &mut self.all[self.current];
         if graph.as_ref().is_none_or(|graph| !graph.holds(&wanted)) {
-            // What the graph before was enqueued for uses its memory.
+            // Pending runs of the old graph still use its memory.
             enqueued.synchronize()?;
             let config = with_memory_of(wanted, greatest, graph.take());
             *graph = Some(Graph::new(kernels, stream, config)?);
@@ -69,7 +71,7 @@ impl Graphs {
     }
 }
 
-/// The configuration of a graph for `wanted` that replaces the graph `before`.
+/// The configuration for `wanted` of a graph that replaces `before`.
 fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<Graph>) -> GraphConfig {
     let limit = if wanted.capacity > wanted.sort.limit { u32::MAX } else { wanted.sort.limit };
     let in_steps = |capacity: u32| {
@@ -82,12 +84,13 @@ fn with_memory_of(wanted: GraphConfig, greatest: u32, before: Option<Graph>) -> 
             config.mask_words = config.mask_words.max(before.mask_words());
         }
         if config.capacity > before.capacity() {
-            // By half at least, so that slow growth needs few graphs.
+            // Grow by at least half, so that slow growth needs few graphs.
             let grown = before.capacity().saturating_add(before.capacity() / 2);
             config.capacity = config.capacity.max(in_steps(grown.min(greatest)));
         }
-        // Earlier sizes are kept, so that changing sizes do not need a new graph each time, unless
-        // that multiplies the memory: few large groups followed by many small ones.
+        // Keep earlier sizes, so that changing sizes do not need a new graph each time. The
+        // exception is a case that would multiply the memory: few large groups followed by many
+        // small ones.
         let (capacity, groups) =
             (config.capacity.max(before.capacity()), config.groups.max(before.groups()));
         let memory = |capacity: u32, groups: u32| u64::from(capacity) * u64::from(groups);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tensors of a run, as the kernels read them.
+//! The tensors of a run, in the form that the kernels read.
 //!
 //! In: tensors in host or device memory. Out: device addresses that kernels can read in the order
 //! of a stream. Tensors in host memory are uploaded; for tensors in device memory the stream waits
 //! until they are ready. Images in separate allocations are read at a constant stride if their
-//! addresses have one, else by a table of their addresses.
+//! addresses have one, or else through a table of their addresses.
 
 use arrayvec::ArrayVec;
 
@@ -15,7 +15,7 @@ use crate::device::{Location, Ready, Stream};
 use crate::engine::EngineError;
 use crate::tensor::{DeviceSlice, Resident, TensorError, TensorView};
 
-/// The tensors that a layout reads. They stay mapped until this is dropped.
+/// The tensors that a layout reads. They stay mapped until this value is dropped.
 pub(super) struct Inputs<'t, 'a>(ArrayVec<MappedTensor<'t, 'a>, MAX_INPUTS>);
 
 struct MappedTensor<'t, 'a> {
@@ -29,7 +29,7 @@ struct MappedTensor<'t, 'a> {
 enum Memory<'a> {
     /// One allocation for all images.
     Whole(Resident<'a>),
-    /// An allocation for each image.
+    /// A separate allocation for each image.
     Separate(SeparateAllocations),
 }
 
@@ -40,32 +40,32 @@ struct SeparateAllocations {
     on_host: usize,
     /// The bytes of an image in host memory.
     len: usize,
-    /// If all images are in device memory, with addresses at a constant stride.
+    /// Set if all images are in device memory, with addresses at a constant stride.
     in_stride: Option<InStride>,
-    /// Whether images in device memory may be read without waiting.
+    /// True if images in device memory may be read without waiting.
     is_ready: bool,
 }
 
-/// Images whose addresses are `stride` bytes apart. It is a multiple of the element size, since the addresses
-/// are; it may be more or less than an image, or 0.
+/// Images whose addresses are `stride` bytes apart. The stride is a multiple of the element size,
+/// since the addresses are. It may be more or less than the size of an image, or 0.
 struct InStride {
     first: DeviceSlice,
     last: DeviceSlice,
     stride: u64,
 }
 
-/// The memory on the GPU for what is not there.
+/// Memory on the GPU for data that is not on the GPU yet.
 #[derive(Debug, Default)]
 pub(super) struct InputMemory {
     /// The tensors, in the order of [`Layout::tensors`].
     uploads: [Upload; MAX_INPUTS],
-    /// The tables of all tensors, one behind the other.
+    /// The tables of all tensors, one after the other.
     tables: Cached<u64>,
     /// The tables of this run.
     addresses: Vec<u64>,
 }
 
-/// What the kernels read.
+/// The data that the kernels read.
 #[derive(Clone, Debug)]
 pub(super) struct Provided {
     /// The tensors that the layout reads, each with its index.
@@ -90,7 +90,8 @@ impl<'t, 'a> Inputs<'t, 'a> {
         Ok(Self(inputs))
     }
 
-    /// The addresses of the tensors, valid for kernels that are launched into the stream after this call.
+    /// The addresses of the tensors. They are valid for kernels that are launched into the stream
+    /// after this call.
     ///
     /// # Errors
     /// [`EngineError::OtherDevice`] if a tensor is on another GPU than the stream. After any error `memory` is
@@ -104,7 +105,7 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
         let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
-        // Tensors often have one producer, whose stream is awaited once.
+        // Tensors often share one producer; its stream is awaited only once.
         let mut awaited = None;
         for (input, upload) in self.0.iter().zip(uploads) {
             let (address, images) = match &input.memory {
@@ -165,7 +166,7 @@ impl SeparateAllocations {
             };
             separate.is_ready &= matches!(slice.ready(), Ready::Now);
             let so_far = in_stride.get_or_insert(InStride { first: slice, last: slice, stride: 0 });
-            // Of images in descending order the distance wraps.
+            // If images are in descending order, the distance wraps.
             let distance = slice.address().wrapping_sub(so_far.last.address());
             if index == 1 {
                 so_far.stride = distance;
@@ -179,8 +180,8 @@ impl SeparateAllocations {
         Ok(separate)
     }
 
-    /// The address of the first image, and those of the others. A table is appended to `addresses`, and is
-    /// given as its offset there in bytes.
+    /// The address of the first image, and how to find the others. A table is appended to
+    /// `addresses`, and described by its byte offset there.
     fn provide(
         &self,
         tensor: &TensorView<'_>,
@@ -224,8 +225,8 @@ impl SeparateAllocations {
         Ok((0, ImageAddresses::Table(offset)))
     }
 
-    /// Makes `stream` wait until the images may be read. Returns the address at which kernels read the first;
-    /// `None` if they read the last at another distance from it.
+    /// Makes `stream` wait until the images may be read. Returns the address at which kernels read
+    /// the first image, or `None` if the last image would be read at another distance from it.
     fn await_in_stride(
         &self,
         InStride { first, last, .. }: &InStride,
@@ -250,7 +251,7 @@ impl SeparateAllocations {
     }
 }
 
-/// The images of a tensor whose images are in separate allocations, which was checked.
+/// The images of a tensor with separate allocations for its images. The caller has checked this.
 fn images<'a>(tensor: &TensorView<'a>, count: usize) -> impl Iterator<Item = TensorView<'a>> {
     (0..count).map(|index| image(tensor, index))
 }
@@ -259,8 +260,8 @@ fn image<'a>(tensor: &TensorView<'a>, index: usize) -> TensorView<'a> {
     tensor.image(index).expect("the images are in separate allocations")
 }
 
-/// Makes `stream` wait until `tensor`, in the memory `slice`, may be read. Returns the address at which
-/// kernels read it.
+/// Makes `stream` wait until `tensor`, in the memory `slice`, may be read. Returns the address at
+/// which kernels read it.
 fn await_on_device(
     tensor: &TensorView<'_>,
     slice: DeviceSlice,
@@ -268,7 +269,7 @@ fn await_on_device(
 ) -> Result<u64, EngineError> {
     let (device, address) = (stream.device(), slice.address());
     if slice.is_empty() {
-        // Nothing is read.
+        // The tensor is empty, so nothing is read.
         return Ok(address);
     }
     let ordinal = device.ordinal();

@@ -19,23 +19,23 @@ pub(super) const PUBLISH_THREADS: u32 = 1024;
 pub(super) const SORT_THREADS: u32 = 1024;
 pub(super) const CHUNK_THREADS: u32 = 256;
 
-/// Which groups of images have their candidates sorted, in place of comparing all pairs.
+/// Determines which groups of images have their candidates sorted, to avoid comparing all pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SortLimits {
-    /// Groups with more candidates have.
+    /// Groups with more candidates than this are sorted.
     pub limit: u32,
-    /// The candidates of the first chunk, about. Not 0.
+    /// The approximate number of candidates in the first chunk. Not 0.
     pub first_chunk: u32,
 }
 
 impl SortLimits {
-    /// None: for oriented boxes.
+    /// No group is sorted. For oriented boxes.
     pub const NEVER: Self = Self { limit: u32::MAX, ..Self::DEFAULT };
-    /// From where on that takes less time.
+    /// Above this limit, sorting takes less time.
     pub const DEFAULT: Self = Self { limit: 16_384, first_chunk: 32_768 };
 }
 
-/// The element type of a tensor, and its number in tables of decode kernels.
+/// The element type of a tensor, and its index in tables of decode kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     F32 = 0,
@@ -62,8 +62,8 @@ struct FieldParams {
 
 impl FieldParams {
     fn new(field: &decoder::Field, tensor: &TensorSource) -> Self {
-        // `validate` ensures that this does not wrap where there are anchors. Without anchors nothing
-        // is read.
+        // `validate` ensures that the product does not wrap if there are anchors. Without anchors
+        // nothing is read.
         let size = tensor.element.size().unwrap_or(1) as u64;
         let offset = (field.offset as u64).wrapping_mul(size);
         Self {
@@ -127,7 +127,7 @@ pub(super) struct ClassRule {
 }
 
 impl ClassRule {
-    /// The rules of the classes that have any in `params`, by class.
+    /// The rules of the classes that have rules in `params`, by class.
     pub fn all(params: &Params) -> impl Iterator<Item = Self> {
         (0..params.class_rules.len() as u32).map(|class| {
             let &SizeLimits { min, max } = params.class_sizes(class).unwrap_or(&params.sizes);
@@ -139,16 +139,16 @@ impl ClassRule {
 /// The addresses of a tensor's images.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ImageAddresses {
-    /// By the image strides of the layout.
+    /// At the layout's image strides.
     AsInLayout,
-    /// This many bytes from one to the next.
+    /// At this distance from one another, in bytes.
     Stride(u64),
-    /// In a table at this device address.
+    /// Listed in a table at this device address.
     Table(u64),
 }
 
 impl ImageAddresses {
-    /// The device address of the table; 0 without one.
+    /// The table's device address, or 0 if there is no table.
     pub fn table(self) -> u64 {
         match self {
             Self::AsInLayout | Self::Stride(_) => 0,
@@ -160,17 +160,17 @@ impl ImageAddresses {
 /// A tensor in device memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TensorSource {
-    /// The device address of the first element of image 0; 0 if there is a table of images.
+    /// The device address of the first element of image 0, or 0 if there is a table of images.
     pub address: u64,
     pub images: ImageAddresses,
     pub element: ElementType,
     pub quantization: Option<Quantization>,
 }
 
-/// What a graph has been made for.
+/// The amount of memory that a graph was made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
-    /// Candidates of a group.
+    /// The number of candidates per group.
     pub capacity: u32,
     pub sort: SortLimits,
 }
@@ -186,12 +186,12 @@ pub(super) struct Source {
     pub class_rules: u64,
     /// The device address of the table of priors.
     pub priors: u64,
-    /// How the boxes of images are decoded.
+    /// The numbers for decoding the boxes of each image.
     pub places: Placed<PlaceParams>,
 }
 
 impl Source {
-    /// The tensor of this index, which the layout reads.
+    /// The tensor with this index, which the layout reads.
     pub fn tensor(&self, index: usize) -> &TensorSource {
         let found = self.tensors.iter().find(|(of, _)| *of == index);
         &found.expect("all tensors of the layout are provided").1
@@ -229,11 +229,12 @@ impl KernelParams {
         }
     }
 
-    /// The same for the kernels for layouts, which have the layout as a parameter of its own.
+    /// The parameters for the kernels for layouts, which receive the layout as a separate
+    /// parameter.
     pub fn of_layout(source: &Source, layout: &Layout, params: &Params, memory: Memory) -> Self {
         Self {
             anchors: layout.anchors() as u32,
-            // Publish divides the index of a pair by it.
+            // Publish divides a pair's index by this number.
             classes: layout.score.components as u32,
             lanes_per_anchor: 1,
             multi_label: is_multi_label(layout, params).into(),
@@ -241,7 +242,7 @@ impl KernelParams {
         }
     }
 
-    /// What does not depend on where the numbers of a layout are.
+    /// The parameters that are independent of where a layout's numbers are.
     fn general(
         source: &Source,
         params: &Params,
@@ -249,7 +250,7 @@ impl KernelParams {
         memory: Memory,
     ) -> Self {
         let thresholds = &params.thresholds;
-        // Candidates are counted by a u32: a greater limit cannot be reached.
+        // Candidates are counted in a u32, so a greater limit cannot be reached.
         let cap = |cap: usize| u32::try_from(cap).unwrap_or(0);
         Self {
             class_thresholds: if thresholds.per_class.is_empty() { 0 } else { source.thresholds },
@@ -265,7 +266,7 @@ impl KernelParams {
             // With one class the kernels need not load classes.
             class_agnostic: (params.class_agnostic || classes == 1).into(),
             max_candidates: cap(params.max_candidates),
-            // Limits of classes are applied on the host.
+            // Class limits are applied on the host.
             max_detections: cap(params.survivors_to_find()),
             sequence: COMPLETE,
             capacity: memory.capacity,
@@ -285,8 +286,8 @@ impl KernelParams {
         self.images
     }
 
-    /// Parameters for `images` with as many squares (x, y, side, score) each, one image after the
-    /// other, in a group each.
+    /// Parameters for `images`, each with `squares` squares (x, y, side, score), one image after
+    /// the other and one group per image.
     #[cfg(test)]
     pub fn of_squares(address: u64, images: u32, squares: u32, memory: Memory) -> Self {
         let image_stride = u64::from(squares) * 4;
@@ -315,12 +316,12 @@ impl KernelParams {
     pub fn decode_blocks(&self) -> u32 {
         let shared_by = if self.multi_label == 0 { self.lanes_per_anchor } else { self.classes };
         let threads = u64::from(self.anchors) * u64::from(shared_by);
-        // `validate` ensures that anchors, and with multi_label pairs, fit in 32 bits.
+        // `validate` ensures that anchors, and pairs with multi_label, fit in 32 bits.
         threads.div_ceil(u64::from(DECODE_THREADS)).max(1) as u32
     }
 }
 
-/// Whether candidates are pairs of anchor and class.
+/// Returns true if candidates are pairs of anchor and class.
 pub(super) fn is_multi_label(layout: &Layout, params: &Params) -> bool {
     params.multi_label && !layout.has_class_field()
 }
@@ -332,7 +333,7 @@ const _: () = assert!(
         && size_of::<Detection>() == 28
 );
 
-/// Anchors of all images from which on decode has one thread per anchor.
+/// If all images together have at least this many anchors, decode uses one thread per anchor.
 const SINGLE_LANE_ANCHORS: usize = 131_072;
 
 /// Threads that share an anchor's classes. More threads have more loads in flight, which a small launch needs. One thread
@@ -395,7 +396,7 @@ const SORT_BYTES_PER_CANDIDATE: usize = 8;
 const LEAF_CANDIDATES: usize = 32;
 const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
 
-/// The capacity of a group's arrays, so that each array is aligned to 256 bytes.
+/// The capacity of a group's arrays, rounded up so that each array is aligned to 256 bytes.
 fn padded(capacity: u32) -> usize {
     (capacity as usize).next_multiple_of(64)
 }
@@ -430,13 +431,13 @@ pub(super) fn results_bytes(capacity: u32, groups: u32) -> usize {
     detections_offset(groups) + detections.next_multiple_of(16)
 }
 
-/// Assertions in C++ of values in Rust.
+/// C++ assertions about values from Rust.
 #[cfg(test)]
 pub(super) mod compare {
     use std::fmt::Write;
 
-    /// Asserts the offset of each field. The names are the same on both sides, unless another is
-    /// given.
+    /// Asserts the offset of each field. Field names are equal on both sides, unless another name
+    /// is given.
     macro_rules! fields {
         ($program:ident, $type:ident: $($field:ident $(as $theirs:ident)?),+ $(,)?) => {
             $(
@@ -445,7 +446,7 @@ pub(super) mod compare {
                 let what = format!("offsetof({}, {name})", stringify!($type));
                 equal(&mut $program, &what, offset_of!($type, $field));
             )+
-            // With equal offsets and sizes there is no further field.
+            // Equal offsets and sizes leave no room for a further field.
             equal(&mut $program, concat!("sizeof(", stringify!($type), ")"), size_of::<$type>());
             let $type { $($field: _),+ } = bytemuck::Zeroable::zeroed();
         };
@@ -469,7 +470,7 @@ mod tests {
     use crate::device::kernel_headers;
     use crate::engine::{Method, Overlap};
 
-    /// Compiles Rust's values as assertions in C++.
+    /// Compiles Rust's values into assertions in C++.
     #[test]
     fn structures_constants_and_sizes_are_those_of_interface_cuh() {
         let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");

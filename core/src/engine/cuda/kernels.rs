@@ -11,22 +11,22 @@ use super::interface::Precision;
 use super::mask_params::MaskKernel;
 use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed_kernels};
 
-/// The kernels for GPUs from a compute capability on.
+/// Kernels for GPUs with at least a certain compute capability.
 struct KernelBinary {
     name: &'static str,
     from: (i32, i32),
     /// Machine code or PTX.
     kernels: CompressedKernels,
-    /// Whether it is compiled for one architecture, instead of for all from `from` on.
+    /// True if it is compiled for a single architecture. Otherwise it runs on all architectures
+    /// from `from` on.
     is_native: bool,
 }
 
-/// The compute capability from which on the kernels use programmatic dependent launch
+/// The lowest compute capability at which the kernels use programmatic dependent launch
 /// (`grid_dependency_wait`, kernels/portable.cuh).
 const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
-/// In the order of preference: machine code from build.rs, then the checked-in PTX
-/// (kernels/build.sh).
+/// In order of preference: machine code from build.rs, then the checked-in PTX (kernels/build.sh).
 static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     #[cfg(nmsfilter_native)]
     KernelBinary {
@@ -55,7 +55,7 @@ static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     },
 ];
 
-/// Errors of loading machine code on another GPU than it was compiled for.
+/// Errors that the driver returns for machine code that was compiled for another GPU.
 const OF_ANOTHER_GPU: [u32; 2] = [
     sys::CUresult::CUDA_ERROR_INVALID_IMAGE as u32,
     sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
@@ -67,12 +67,12 @@ pub(super) struct MapReducePublish {
     pub map: sys::CUfunction,
     pub reduce: sys::CUfunction,
     pub publish: sys::CUfunction,
-    /// Publishes columns, too.
+    /// Also publishes columns.
     pub publish_columns: sys::CUfunction,
 }
 
-/// The kernels for groups whose candidates are sorted, single ones and batches, in the order of their launches. Those
-/// of `chunk` are launched for each chunk.
+/// The kernels for groups with sorted candidates, single groups and batches alike, in the order of
+/// their launches. The kernels in `chunk` are launched for each chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sort {
     pub count: sys::CUfunction,
@@ -83,10 +83,10 @@ pub(super) struct Sort {
     pub chunk_reduce: sys::CUfunction,
 }
 
-/// Which decode kernel a launch has.
+/// Selects a launch's decode kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeKernel {
-    /// For plain layouts, by the precision of the boxes, then of the scores.
+    /// For plain layouts: the precision of the boxes, then the precision of the scores.
     Plain([Precision; 2]),
     /// For any layout of upright boxes.
     Layout,
@@ -101,35 +101,35 @@ pub(super) struct Kernels {
     module: sys::CUmodule,
     /// The binary that was loaded.
     pub binary: &'static str,
-    /// Whether each kernel waits for the one before with a grid dependency wait.
+    /// True if each kernel waits for the preceding one with a grid dependency wait.
     pub programmatic_launch: bool,
-    /// By the precision of the boxes, then of the scores.
+    /// Indexed by the precision of the boxes, then by the precision of the scores.
     decode: [[sys::CUfunction; 2]; 2],
-    /// The same with `multi_label`.
+    /// The decode kernels with `multi_label`, indexed like `decode`.
     decode_multi: [[sys::CUfunction; 2]; 2],
     /// For any layout of upright boxes; without and with `multi_label`.
     decode_layout: [sys::CUfunction; 2],
-    /// For the pixels of the prototypes; for those of the frame.
+    /// The kernel for pixels of the prototypes, then the kernel for pixels of the frame.
     masks: [sys::CUfunction; 2],
-    /// The same of oriented boxes.
+    /// For any layout of oriented boxes; without and with `multi_label`.
     decode_oriented: [sys::CUfunction; 2],
     single: MapReducePublish,
     batch: MapReducePublish,
-    /// Map and reduce for oriented boxes, and for any number of groups.
+    /// Map and reduce for oriented boxes, for any number of groups.
     oriented: [sys::CUfunction; 2],
     pub sort: Sort,
 }
 
-// SAFETY: handles may be used from any thread in whose context they are.
+// SAFETY: handles may be used from any thread in which their context is current.
 unsafe impl Send for Kernels {}
-// SAFETY: as above; nothing is changed through them.
+// SAFETY: see `Send`; nothing is changed through the handles.
 unsafe impl Sync for Kernels {}
 
-/// The kernels that are loaded.
+/// The kernels that are currently loaded.
 static LOADED: Mutex<Vec<Weak<Kernels>>> = Mutex::new(Vec::new());
 
 impl Kernels {
-    /// The kernels of GPU number `ordinal`, loaded if they are not.
+    /// The kernels of GPU number `ordinal`. Loads them if needed.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, DeviceError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|kernels| kernels.strong_count() > 0);
@@ -153,7 +153,8 @@ impl Kernels {
             };
             let mut module = null_mut();
             let bytes = binary.kernels.bytes();
-            // SAFETY: the address is that of a handle, and the binary is whole; `drop` unloads.
+            // SAFETY: `module` is a valid handle to write to, and the binary is complete; `drop`
+            // unloads it.
             match unsafe { driver.cuModuleLoadData(&mut module, bytes.as_ptr().cast()) } {
                 Ok(()) => break (binary, module),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
@@ -191,7 +192,7 @@ impl Kernels {
         };
         let function = |name: &CStr| {
             let mut function = null_mut();
-            // SAFETY: the address is that of a handle; the module is loaded.
+            // SAFETY: `function` is a valid handle to write to; the module is loaded.
             unsafe { driver.cuModuleGetFunction(&mut function, module, name.as_ptr()) }?;
             Ok::<_, DriverError>(function)
         };
@@ -250,8 +251,8 @@ impl Kernels {
         self.masks[kernel as usize]
     }
 
-    /// The kernels after `decode` for graphs of up to `groups`. Those for batches run a single group,
-    /// too, and take a little longer for it.
+    /// The kernels after `decode` for graphs of up to `groups` groups. Kernels for batches can run
+    /// a single group, too, but take a little longer.
     pub fn map_reduce_publish(&self, decode: DecodeKernel, groups: u32) -> MapReducePublish {
         let of_upright = if groups <= 1 { self.single } else { self.batch };
         match decode {
@@ -267,8 +268,8 @@ impl Kernels {
 impl Drop for Kernels {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: it was loaded in this context, and everything that runs its kernels has a
-            // reference to it.
+            // SAFETY: the module was loaded in this context, and everything that runs its kernels
+            // holds a reference to `self`.
             let _ = unsafe { driver.cuModuleUnload(self.module) };
         }
     }

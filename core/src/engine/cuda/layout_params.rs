@@ -2,7 +2,8 @@
 //! The parameters of the kernels for layouts in Rust. kernels/layout_params.cuh documents them; a test compares
 //! both.
 //!
-//! In: a layout, and the tensors in device memory. Out: what the kernels read by value.
+//! In: a layout, and the tensors in device memory. Out: the parameters that kernels receive by
+//! value.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -93,7 +94,7 @@ const _: () = assert!(
         && size_of::<ColumnParams>() == 1856
 );
 
-/// The bytes of a float4 of the table of priors.
+/// The size of a float4 in the table of priors, in bytes.
 const PRIOR_BYTES: u64 = size_of::<[f32; 4]>() as u64;
 
 /// `LayoutGroup::reference`
@@ -107,7 +108,7 @@ mod reference {
 /// `LayoutField::element`
 fn element_number(element: ElementType) -> u32 {
     match element {
-        // The memory of another type cannot be read: there is no source of it.
+        // Memory of any other type is never read: no tensor source exists for it.
         ElementType::F32 | ElementType::Other(_) => 0,
         ElementType::F16 => 1,
         ElementType::I8 => 2,
@@ -142,7 +143,7 @@ impl LayoutField {
         }
     }
 
-    /// The priors from number `first` on of the table at `address`.
+    /// The priors in the table at `address`, starting at number `first`.
     fn of_table(address: u64, first: usize) -> Self {
         Self {
             address: address.wrapping_add((first as u64).wrapping_mul(PRIOR_BYTES)),
@@ -155,7 +156,7 @@ impl LayoutField {
 }
 
 impl LayoutGroup {
-    /// A group behind others with `first_anchor` anchors in `first_block` blocks.
+    /// A group that follows other groups with `first_anchor` anchors in `first_block` blocks.
     fn new(
         group: &Group,
         source: &Source,
@@ -172,7 +173,7 @@ impl LayoutGroup {
             class_index: optional(&group.class),
             angle: optional(&group.angle),
             first_anchor,
-            // `validate` has bounded anchors, and the numbers of a grid, by 32 bits.
+            // `validate` has checked that anchors, and the numbers of a grid, fit in 32 bits.
             anchors: group.anchors as u32,
             first_block,
             lanes,
@@ -241,7 +242,7 @@ impl LayoutParams {
         };
         let (mut anchors, mut blocks) = (0, 0);
         for (made, group) in made.groups.iter_mut().zip(&layout.groups) {
-            // All lanes of an anchor with several pairs append candidates.
+            // If an anchor has several pairs, all of its lanes append candidates.
             let lanes = match params.multi_label {
                 true if components >= 8 => 8,
                 true => 1,
@@ -271,7 +272,7 @@ impl ColumnParams {
         let mut made = Self {
             group_count: layout.groups.len() as u32,
             column_count: layout.columns.len() as u32,
-            // `validate` has bounded it.
+            // `validate` has checked that it fits.
             components: layout.column_components() as u32,
             ..Self::default()
         };

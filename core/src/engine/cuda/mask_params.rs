@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters of the kernels for masks in Rust. kernels/mask_params.cuh documents them; a test compares both.
 //!
-//! In: a layout with prototypes, the tensors in device memory, the pixels of masks. Out: what the kernels read by
-//! value.
+//! In: a layout with prototypes, the tensors in device memory, and the pixels of masks. Out: the
+//! parameters that kernels receive by value.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,15 +16,15 @@ use crate::engine::masks::{MaskGrid, MaskMemory};
 
 pub(super) const MASK_THREADS: u32 = 512;
 
-/// The words of all groups that there is memory for at first.
+/// The initial capacity in words, for all groups together.
 const FIRST_WORDS: u32 = 65_536;
 
 /// The kernel for masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MaskKernel {
-    /// For the pixels of the prototypes.
+    /// For masks in pixels of the prototypes.
     Prototypes,
-    /// For those of the frame.
+    /// For masks in pixels of the frame.
     Frame,
 }
 
@@ -37,7 +37,7 @@ impl MaskKernel {
     }
 }
 
-/// Which pixels the masks of an image have.
+/// Determines which pixels the masks of an image have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct MaskPlaceParams {
@@ -102,7 +102,7 @@ impl Table<MaskPlaceParams> {
 }
 
 impl MaskParams {
-    /// The parameters for memory for `capacity` words per group.
+    /// The parameters for memory with `capacity` words per group.
     pub fn new(
         source: &Source,
         layout: &Layout,
@@ -112,7 +112,7 @@ impl MaskParams {
     ) -> Self {
         let mut made = Self {
             prototypes: LayoutField::new(&prototypes.field, source),
-            // `validate` has bounded these by 32 bits.
+            // `validate` has checked that these fit in 32 bits.
             prototype_size: [prototypes.width as u32, prototypes.height as u32],
             group_count: layout.groups.len() as u32,
             channels: layout.columns[prototypes.column].components as u32,
@@ -137,9 +137,9 @@ pub(super) fn mask_blocks(multiprocessors: u32, groups: u32) -> u32 {
     blocks_per_group(multiprocessors, multiprocessors, groups)
 }
 
-/// The words per group that there is to be memory for, where `needed` are needed.
+/// The capacity in words per group to allocate if `needed` words are needed.
 pub(super) fn mask_capacity(needed: u32, groups: u32) -> u32 {
-    // Doubled, so that masks that grow do not need memory each time.
+    // Rounded up to a power of two, so that growing masks do not need new memory each time.
     needed.max(FIRST_WORDS / groups.max(1)).max(64).next_power_of_two()
 }
 

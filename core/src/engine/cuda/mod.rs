@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine for NVIDIA GPUs: decode, map, reduce, masks and publication as one graph launch.
 //!
-//! In: tensors in host or device memory, a layout of one or more images, parameters, the places of the images. Out: the
-//! survivors of each group of images with their columns and masks, and counts. Tensors in device memory are read in place; others are
-//! uploaded from pinned memory. The last kernels write the survivors, their columns, the bits of their masks and 32
-//! bytes of counts per group to pinned host memory, and nothing else. No memory is allocated unless a batch is larger than those before it.
+//! In: tensors in host or device memory, a layout of one or more images, parameters, and the places
+//! of the images. Out: the survivors of each group of images with their columns and masks, and
+//! counts. Tensors in device memory are read in place; others are uploaded from pinned memory. The
+//! last kernels write to pinned host memory: the survivors, their columns, the bits of their masks,
+//! and 32 bytes of counts per group. Nothing else is written there. Memory is allocated only if a
+//! batch is larger than all batches before it.
 //!
-//! At first there is memory for [`CAPACITY_STEP`] candidates per group, or for as many as anchors if those are fewer.
-//! A group can have more: the kernels then report how many, and the batch is run again with enough memory, which is
-//! kept. The same holds for masks, whose size follows from the survivors. Runs that are not waited for
-//! ([`Engine::enqueue`]) cannot be repeated, and have memory for all anchors.
+//! At first, memory is reserved for [`CAPACITY_STEP`] candidates per group, or for all anchors if
+//! there are fewer anchors. If a group has more candidates, the kernels report how many, and the
+//! batch runs again with enough memory, which is kept. Memory for masks works likewise; their size
+//! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
+//! repeated, so memory for all anchors is reserved.
 //!
-//! Groups with more candidates than [`SortLimits::limit`] need further kernels. These are in a graph of their own,
-//! which is launched while the batch before had such a group, so that other groups do not take longer.
+//! Groups with more candidates than [`SortLimits::limit`] need additional kernels. A separate graph
+//! contains them. It is launched while the preceding batch had such a group, so that other groups
+//! do not take longer.
 
 mod batch;
 mod enqueued;
@@ -60,7 +64,7 @@ use upload::{Cached, PriorTable, Table, UploadStream};
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
 pub struct Cuda {
-    /// Whether the GPU was chosen by number, so that tensors on another GPU are an error.
+    /// True if the GPU was chosen by number. Tensors on another GPU are then an error.
     is_fixed: bool,
     on: OnDevice,
 }
@@ -68,7 +72,7 @@ pub struct Cuda {
 /// Everything that belongs to one GPU.
 #[derive(Debug)]
 struct OnDevice {
-    // Dropped in this order: first what the stream may still use.
+    // Fields are dropped in this order: first the ones that the stream may still use.
     graphs: Graphs,
     /// The counts of the last run.
     groups: Vec<GroupCounts>,
@@ -81,7 +85,7 @@ struct OnDevice {
     results: Results,
     /// The results of runs that are not waited for.
     device_results: Option<DeviceResults>,
-    /// Completes with the last of these runs, unless that was waited for.
+    /// Completes with the last enqueued run, unless that run was already waited for.
     enqueued: Enqueued,
     inputs: InputMemory,
     /// The thresholds by class.
@@ -91,10 +95,10 @@ struct OnDevice {
     places: Table<PlacedImage>,
     /// The places of images, for masks.
     places_of_masks: Table<MaskPlaceParams>,
-    /// Limits of classes are applied to the results.
+    /// Applies class limits to the results.
     limits: ClassLimits,
     priors: PriorTable,
-    /// Which groups have their candidates sorted.
+    /// Determines which groups have their candidates sorted.
     sort: SortLimits,
     stream: Stream,
     kernels: Arc<Kernels>,
@@ -103,8 +107,8 @@ struct OnDevice {
 impl Cuda {
     pub(super) const NAME: &'static str = "cuda";
 
-    /// An engine on GPU number `ordinal`. If that is `None`, on the first GPU until tensors are in the
-    /// memory of another one.
+    /// An engine on GPU number `ordinal`. If `ordinal` is `None`, the engine uses the first GPU
+    /// until tensors are in another GPU's memory.
     ///
     /// # Errors
     /// If there is no driver or no such GPU, or the kernels cannot be loaded.
@@ -113,12 +117,13 @@ impl Cuda {
         Ok(Self { is_fixed: ordinal.is_some(), on })
     }
 
-    /// The GPU that it runs on.
+    /// The GPU that the engine runs on.
     pub fn device(&self) -> &Arc<crate::device::Device> {
         self.on.kernels.device()
     }
 
-    /// Sorts the candidates of groups with more than `limit`, in chunks of which the first has about `first_chunk`.
+    /// Sorts the candidates of groups with more than `limit` candidates, in chunks, the first with
+    /// about `first_chunk` candidates.
     pub fn sort_above(&mut self, limit: u32, first_chunk: u32) {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
@@ -144,7 +149,7 @@ impl Cuda {
             work = self.on.run_batch(&inputs, settings);
         }
         if work.is_err() {
-            // Work of the failed launch may still use the memory; the next run gets its own.
+            // Work of the failed launch may still use the memory, so the next run gets new memory.
             self.on.reset();
         }
         work
@@ -201,7 +206,7 @@ impl Cuda {
         })
     }
 
-    /// The result of the last run, which did this work.
+    /// The result of the last run. `work` is the work that the run did.
     pub(super) fn outcome(&self, work: DeviceWork) -> Outcome<'_> {
         Outcome {
             engine: self.name(),
@@ -217,10 +222,10 @@ impl Cuda {
     }
 }
 
-/// Whether the kernels can run this. It is known without a GPU.
+/// Checks that the kernels support these parameters. The check does not need a GPU.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] if they cannot.
+/// [`EngineError::Unsupported`] if they do not.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
     match params.overlap {
         Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
@@ -280,7 +285,7 @@ impl fmt::Display for Cuda {
 #[derive(Clone, Copy)]
 struct Settings<'b> {
     layout: &'b Layout,
-    /// The plain layout that is equal to `layout`, if there is any.
+    /// The plain layout that is equivalent to `layout`, if one exists.
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
     images: &'b [ImagePlace],
@@ -384,7 +389,7 @@ impl OnDevice {
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
     ) -> Result<DeviceWork, EngineError> {
-        // The runs have the workspace in common.
+        // Runs share the workspace.
         self.enqueued.synchronize()?;
         let mut batch = self.batch(inputs, settings, None)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
@@ -393,13 +398,13 @@ impl OnDevice {
         let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
         self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
         self.mask_places.clear();
-        // `validate` has checked that the masks of all images have the same kind of pixels.
+        // `validate` has checked that the masks of all images have one kind of pixels.
         if let Some(grid) = self.mask_grids.first() {
             config.masks = Some(MaskKernel::of(grid));
             config.mask_words = mask_capacity(0, config.groups);
         }
-        // Candidates are counted by the first launch, and the masks of survivors by the first with memory for all
-        // candidates.
+        // The first launch counts the candidates. The first launch with memory for all candidates
+        // determines the size of the masks.
         for _ in 0..3 {
             let candidates = self.launch(&config, &mut batch, &mut work)?;
             let words = match config.masks {
@@ -423,7 +428,7 @@ impl OnDevice {
         Err(EngineError::NoResult)
     }
 
-    /// Runs a batch in the order of `stream`, to `device_results`.
+    /// Runs a batch in the order of `stream`, and writes the result to `device_results`.
     fn enqueue_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
@@ -437,7 +442,8 @@ impl OnDevice {
             self.enqueued.hold_back(&stream)?;
         }
         let mut batch = self.batch(inputs, settings, Some(&stream))?;
-        // The host does not see whether there are more candidates than memory: there is memory for all.
+        // The host cannot check that the candidates fit, so reserve memory for the greatest
+        // possible number.
         let config = batch.config(batch.greatest_candidates());
         let greatest = batch.greatest_candidates();
         let enqueued = &mut self.enqueued;
@@ -465,7 +471,7 @@ impl OnDevice {
         Ok(())
     }
 
-    /// Applies the limits of classes to the results of all groups.
+    /// Applies class limits to the results of all groups.
     fn apply_limits(&mut self, params: &Params) {
         for (group, counts) in (0..).zip(&mut self.groups) {
             let (detections, columns) = self.results.survivors_mut(group);
@@ -476,8 +482,9 @@ impl OnDevice {
         }
     }
 
-    /// Finds the places of the masks of all survivors, and adds the bytes that were written to `work`. Returns the
-    /// most words of the masks of a group; masks are valid if there was memory for as many.
+    /// Finds the places of all survivors' masks, and adds the bytes that were written to `work`.
+    /// Returns the greatest number of mask words in a group; masks are valid if the memory had room
+    /// for that many.
     fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
         self.mask_places.clear();
         let (mut most, mut written) = (0, 0);
@@ -507,8 +514,8 @@ impl OnDevice {
         most
     }
 
-    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the most candidates of a group;
-    /// survivors are valid if there was memory for as many.
+    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the greatest
+    /// number of candidates in a group; survivors are valid if the memory had room for that many.
     fn launch(
         &mut self,
         config: &GraphConfig,
@@ -519,7 +526,7 @@ impl OnDevice {
         let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
         let graph =
             self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
-        // The graph can have been made for results in device memory.
+        // The graph may have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
         let capacity = memory.capacity;
@@ -552,7 +559,7 @@ impl OnDevice {
             bytes_uploaded: 0,
             bytes_downloaded: self.results.bytes(groups) + survivors * row,
             column_bytes_downloaded: survivors * row,
-            // They follow from the survivors: `place_masks`.
+            // `place_masks` computes these from the survivors.
             mask_bytes_downloaded: 0,
             launches: 1,
             rounds: rounds.into(),
@@ -564,7 +571,7 @@ impl OnDevice {
 
 impl Drop for OnDevice {
     fn drop(&mut self) {
-        // The memory is freed after the work on it has completed.
+        // The memory is freed after all work that uses it has completed.
         let _ = self.enqueued.synchronize();
         let _ = self.stream.synchronize();
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The places of a run's images, as decode reads them.
+//! The places of a run's images, in the form that decode reads.
 //!
-//! In: the places of images. Out: the numbers with which boxes are decoded, by value if they are the same for all
-//! images and every image is a group by itself, else in a table in device memory. kernels/interface.cuh documents the
-//! structures; a test compares both.
+//! In: the places of images. Out: the numbers with which boxes are decoded. They are passed by
+//! value if they are equal for all images and every image is a separate group, or else in a table
+//! in device memory. kernels/interface.cuh documents the structures; a test compares both.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -37,12 +37,12 @@ pub(super) struct PlacedImage {
 
 const _: () = assert!(size_of::<PlacedImage>() == 80);
 
-/// What a kernel reads for each image.
+/// The data that a kernel reads for each image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Placed<T> {
     /// The value of every image, if there is no table.
     pub same: T,
-    /// The device address of a table with an entry per image; 0: no table.
+    /// The device address of a table with an entry per image, or 0 if there is no table.
     pub table: u64,
 }
 
@@ -59,7 +59,7 @@ impl PlaceParams {
         }
     }
 
-    /// The numbers of an image in no frame, for boxes in pixels.
+    /// The numbers of an image without a frame, for boxes in pixels.
     #[cfg(test)]
     pub fn of_pixels() -> Self {
         let (scale, sizes, limit_ratio) = ([1.0; 2], SizeLimits::ANY, [1.0; 2]);
@@ -95,7 +95,7 @@ impl Table<PlacedImage> {
     }
 }
 
-/// Whether all bits are equal.
+/// Returns true if all bits are equal.
 pub(super) fn are_equal<T: Pod>(a: &T, b: &T) -> bool {
     bytemuck::bytes_of(a) == bytemuck::bytes_of(b)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that the kernels write results to, and waiting for them.
+//! The memory that the kernels write results to, and how to wait for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,24 +11,26 @@ use super::layout_params::columns_bytes;
 use crate::device::{Device, DeviceBuffer, DriverError, PinnedBuffer, Stream};
 use crate::engine::{Detection, EngineError};
 
-/// The time for which a thread polls without pause: longer than most launches take.
+/// How long a thread polls without pause: longer than most launches take.
 const SPIN_TIME: Duration = Duration::from_micros(200);
-/// The same where waits take longer on average, because the GPU is busy with other work.
+/// The polling time if waits take longer on average because the GPU is busy with other work.
 const SHORT_SPIN_TIME: Duration = Duration::from_micros(20);
-/// The pauses between polls after that: a sixteenth of the time since the wait began, within these bounds.
+/// The pause between later polls: a sixteenth of the time since the wait began, within these
+/// bounds.
 const POLL_INTERVAL: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(1)];
-/// The time between questions to the driver, which take a lock that launches need, too.
+/// How often the driver is queried. A query takes a lock that launches need, too.
 const DRIVER_INTERVAL: Duration = Duration::from_millis(5);
 /// The time after which a launch counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// The size of results: a header per group, then `capacity` detections per group, of which the first are the group's
-/// survivors, then a row of columns for each detection, then `mask_words` words of masks per group.
+/// The size of results. Each group has a header, and then `capacity` detections, of which the first
+/// are the group's survivors. A row of columns per detection follows, then `mask_words` words of
+/// masks per group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResultSize {
     pub capacity: u32,
     pub groups: u32,
-    /// The numbers of a row of columns.
+    /// The number of values in a row of columns.
     pub column_components: u32,
     pub mask_words: u32,
 }
@@ -38,7 +40,7 @@ impl ResultSize {
         self.masks_offset() + self.groups as usize * mask_bytes(self.mask_words)
     }
 
-    /// The offset of the masks: a multiple of 4.
+    /// The offset of the masks, a multiple of 4.
     fn masks_offset(&self) -> usize {
         let Self { capacity, groups, column_components, .. } = *self;
         results_bytes(capacity, groups) + columns_bytes(capacity, groups, column_components)
@@ -97,7 +99,7 @@ pub(super) struct Results {
     device: Arc<Device>,
     size: ResultSize,
     buffer: PinnedBuffer,
-    /// The running mean of the times of waits.
+    /// The running mean of waiting times.
     mean_wait: Duration,
 }
 
@@ -111,7 +113,7 @@ impl Results {
     /// Makes room for results of exactly `size`. The addresses change.
     pub fn make_room(&mut self, size: ResultSize) -> Result<(), DriverError> {
         if self.buffer.len() < size.bytes() {
-            // Nothing is left to write to the old buffer: every launch is waited for.
+            // Every launch has been waited for, so nothing still writes to the old buffer.
             self.buffer = PinnedBuffer::new(&self.device, size.bytes())?;
         }
         self.size = size;
@@ -122,17 +124,17 @@ impl Results {
         self.size.addresses(self.buffer.address())
     }
 
-    /// Resets the headers of the first `groups`, before a launch.
+    /// Resets the headers of the first `groups` groups before a launch.
     pub fn clear(&mut self, groups: u32) {
         for group in 0..groups {
             self.sequence(group).store(0, Ordering::Release);
         }
     }
 
-    /// Waits for the results of a launch with `groups`.
+    /// Waits for the results of a launch with `groups` groups.
     ///
-    /// The wait ends with the work before the launch, with an error of the stream (a lost GPU, another kernel's fault), or
-    /// after [`TIME_LIMIT`].
+    /// The wait also ends when the launch's work has ended, when the stream reports an error (a
+    /// lost GPU, or a fault of another kernel), or after [`TIME_LIMIT`].
     pub fn wait(&mut self, stream: &Stream, groups: u32) -> Result<(), EngineError> {
         let began = Instant::now();
         let spin_time = if self.mean_wait < SPIN_TIME { SPIN_TIME } else { SHORT_SPIN_TIME };
@@ -147,27 +149,29 @@ impl Results {
         Ok(())
     }
 
-    /// The bytes of headers and detections that the GPU wrote for `groups`, after `wait`.
+    /// The number of header and detection bytes that the GPU wrote for `groups` groups. Call it
+    /// after `wait`.
     pub fn bytes(&self, groups: u32) -> u64 {
         let detections = (0..groups).map(|group| self.header(group).survivors as usize);
         let detections = detections.sum::<usize>() * size_of::<Detection>();
         (detections_offset(groups) + detections) as u64
     }
 
-    /// The counts of a group, after `wait`.
+    /// The counts of a group. Call it after `wait`.
     pub fn header(&self, group: u32) -> ResultHeader {
         assert!(group < self.size.groups, "there are {} groups", self.size.groups);
-        // SAFETY: the header is in the buffer, any bits are a value, and the GPU does not write to
-        // it after its sequence number, for which `wait` has waited.
+        // SAFETY: the header is inside the buffer, and any bits are a valid value. The GPU does not
+        // write to the header after its sequence number, and `wait` has waited for that number.
         unsafe { self.buffer.as_ptr().cast::<ResultHeader>().add(group as usize).read() }
     }
 
-    /// The detections of all groups. Those of a group begin at `first`; as many as its header
-    /// counts are survivors, the rest has no meaning.
+    /// The detections of all groups. A group's detections begin at `first`. The header counts the
+    /// survivors, which come first; the rest has no meaning.
     pub fn detections(&self) -> &[Detection] {
         let count = self.size.groups as usize * self.size.capacity as usize;
-        // SAFETY: the detections are in the buffer, any bits are a value, and the GPU writes to
-        // them only between `clear` and the end of `wait`, which borrow `self` mutably.
+        // SAFETY: the detections are inside the buffer, and any bits are a valid value. The GPU
+        // writes to them only between `clear` and the end of `wait`, and both borrow `self`
+        // mutably.
         unsafe {
             let first = self.buffer.as_ptr().add(detections_offset(self.size.groups)).cast();
             std::slice::from_raw_parts(first, count)
@@ -178,7 +182,7 @@ impl Results {
     pub fn columns(&self) -> &[f32] {
         let count =
             self.size.groups as usize * self.size.capacity as usize * self.column_components();
-        // SAFETY: as of the detections; `results_bytes` is a multiple of 16.
+        // SAFETY: see `detections`; `results_bytes` is a multiple of 16.
         unsafe {
             let first = self
                 .buffer
@@ -189,14 +193,14 @@ impl Results {
         }
     }
 
-    /// The survivors of a group and the rows of their columns, after `wait`, to be put in another order.
+    /// A group's survivors and their rows of columns, for reordering. Call it after `wait`.
     pub fn survivors_mut(&mut self, group: u32) -> (&mut [Detection], &mut [f32]) {
         let (first, count) = (self.first(group), self.header(group).survivors as usize);
         let width = self.column_components();
         let detections = detections_offset(self.size.groups);
         let rows = results_bytes(self.size.capacity, self.size.groups);
-        // SAFETY: as of the detections and the columns, which do not overlap; `wait` has checked that there are no more
-        // survivors than the capacity.
+        // SAFETY: see `detections` and `columns`. The two do not overlap, and `wait` has checked
+        // that the survivors do not exceed the capacity.
         unsafe {
             let at = self.buffer.as_ptr();
             let detections = at.add(detections).cast::<Detection>().add(first);
@@ -208,10 +212,10 @@ impl Results {
         }
     }
 
-    /// The masks of all groups. Those of a group begin at `first_mask_byte`.
+    /// The masks of all groups. A group's masks begin at `first_mask_byte`.
     pub fn masks(&self) -> &[u8] {
         let count = self.size.groups as usize * mask_bytes(self.size.mask_words);
-        // SAFETY: as of the detections.
+        // SAFETY: see `detections`.
         unsafe {
             std::slice::from_raw_parts(
                 self.buffer.as_ptr().add(self.size.masks_offset()).cast(),
@@ -225,7 +229,7 @@ impl Results {
         group as usize * mask_bytes(self.size.mask_words)
     }
 
-    /// The numbers of a row of columns.
+    /// The number of values in a row of columns.
     pub fn column_components(&self) -> usize {
         self.size.column_components as usize
     }
@@ -235,7 +239,7 @@ impl Results {
         group as usize * self.size.capacity as usize
     }
 
-    /// The survivors of a group, after `wait`.
+    /// The survivors of a group. Call it after `wait`.
     #[cfg(test)]
     pub fn survivors(&self, group: u32) -> &[Detection] {
         &self.detections()[self.first(group)..][..self.header(group).survivors as usize]
@@ -244,19 +248,20 @@ impl Results {
     /// The first word of a group's header, which the GPU writes last.
     fn sequence(&self, group: u32) -> &AtomicU32 {
         assert!(group < self.size.groups, "there are {} groups", self.size.groups);
-        // SAFETY: the header is in the buffer, which is aligned to a page. While the GPU may write
-        // to it, this word is accessed atomically only.
+        // SAFETY: the header is inside the buffer, which is aligned to a page. While the GPU may
+        // write to this word, it is only accessed atomically.
         unsafe { AtomicU32::from_ptr(self.buffer.as_ptr().add(detections_offset(group)).cast()) }
     }
 }
 
-/// The bytes of words of masks.
+/// The size in bytes of `words` words of masks.
 fn mask_bytes(words: u32) -> usize {
     words as usize * size_of::<u32>()
 }
 
-/// Waits until the sequence number shows that the group's results are complete: polls without pause for `spin_time` since
-/// `began`, then at intervals, for as long as the stream has work and reports no error.
+/// Waits until the sequence number shows that the group's results are complete. Polls without pause
+/// for `spin_time` after `began`, then at intervals, for as long as the stream has work and reports
+/// no error.
 fn poll(
     sequence: &AtomicU32,
     stream: &Stream,
@@ -278,7 +283,7 @@ fn poll(
         }
         if now - asked >= DRIVER_INTERVAL {
             asked = now;
-            // This is also where errors of the launch are reported.
+            // The driver also reports the launch's errors here.
             if stream.is_idle()? {
                 return match sequence.load(Ordering::Acquire) {
                     COMPLETE => Ok(()),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels of a run, to be launched again and measured.
+//! The kernels of a run, for launching and measuring them again.
 //!
-//! In: tensors, layout and parameters, as of a run. Out: graphs of some or all of the run's kernels.
+//! In: the tensors, layout and parameters of a run. Out: graphs of some or all of the run's
+//! kernels.
 
 use super::{Cuda, Engine, EngineError, ImagePlace, Layout, OnDevice, Params, TensorView};
 use crate::device::{DriverError, NodeSequence, Stream};
@@ -13,10 +14,10 @@ pub struct RunKernels<'a> {
 }
 
 impl Cuda {
-    /// Runs a batch, and returns the kernels that a further run of it would launch.
+    /// Runs a batch, and returns the kernels that another run of it would launch.
     ///
     /// # Errors
-    /// As of a run.
+    /// Returns the errors of a run.
     pub fn kernels_of(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -24,7 +25,8 @@ impl Cuda {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<RunKernels<'_>, EngineError> {
-        // The first run counts the candidates, and the second has memory and kernels for as many.
+        // The first run counts the candidates. The second run then has enough memory, and launches
+        // the kernels for that number.
         self.run(tensors, layout, params, images)?;
         self.run(tensors, layout, params, images)?;
         Ok(RunKernels { on: &mut self.on })
@@ -37,16 +39,17 @@ impl RunKernels<'_> {
         self.on.graphs.last().map(|graph| graph.kernel_names()).unwrap_or_default()
     }
 
-    /// A graph that runs the first `count` kernels `times` times. The last kernels reset counters in device memory; for a
-    /// graph without them `resets` adds memsets that do so before each repetition.
+    /// A graph that runs the first `count` kernels `times` times. The run's last kernels reset
+    /// counters in device memory. If the graph does not contain them, set `resets` to add memsets
+    /// that reset the counters before each repetition.
     ///
-    /// The graph must be launched while `self` and the tensors exist.
+    /// The graph must only be launched while `self` and the tensors exist.
     ///
     /// # Errors
-    /// If a call fails.
+    /// Returns an error if a call fails.
     ///
     /// # Panics
-    /// If there are fewer than `count` kernels.
+    /// Panics if there are fewer than `count` kernels.
     pub fn repeated(
         &self,
         count: usize,
@@ -66,7 +69,7 @@ impl RunKernels<'_> {
 impl Drop for RunKernels<'_> {
     fn drop(&mut self) {
         let _ = self.on.stream.synchronize();
-        // A graph without the last kernels has left counters that are not zero.
+        // A graph without the last kernels leaves counters that are not zero.
         self.on.reset();
     }
 }

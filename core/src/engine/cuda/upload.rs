@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uploads of host memory to the GPU.
 //!
-//! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of the stream.
-//! The copy goes through pinned memory, since the driver copies pageable memory synchronously.
+//! In: bytes in host memory. Out: the device address of a copy, which is complete in the order of
+//! the stream. The copy goes through pinned memory, because the driver copies pageable memory
+//! synchronously.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use crate::device::{DeviceBuffer, DriverError, OwnedEvent, PinnedBuffer, Stream}
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UploadStream<'a> {
     pub stream: &'a Stream,
-    /// Completes with the runs before, if they were not waited for.
+    /// Completes with earlier runs that were not waited for.
     pub enqueued: Option<&'a OwnedEvent>,
 }
 
-/// Pinned memory and device memory of the same size, reused for later runs.
+/// Pinned memory and device memory of equal size, reused for later runs.
 #[derive(Debug, Default)]
 pub(super) struct Upload {
     buffers: Option<(PinnedBuffer, DeviceBuffer)>,
@@ -51,14 +52,14 @@ impl Upload {
             self.buffers = Some((PinnedBuffer::new(device, len)?, DeviceBuffer::new(device, len)?));
         }
         let (pinned, on_device) = self.buffers.as_mut().expect("allocated above");
-        // The previous copy from this memory has completed: a run waits for its result, or is waited for above, and
-        // after a failed run the engine drops the uploads.
+        // The previous copy from this memory has completed: either a run waits for its result, or
+        // the call above waits. After a failed run, the engine drops the uploads.
         write(&mut pinned.as_mut_slice()[..len])?;
         stream.upload(pinned, on_device, len)?;
         Ok(on_device.address())
     }
 
-    /// The device address of the last copy; 0 before the first copy.
+    /// The device address of the last copy, or 0 before the first copy.
     fn address(&self) -> u64 {
         self.buffers.as_ref().map_or(0, |(_, on_device)| on_device.address())
     }
@@ -79,14 +80,15 @@ impl<T> Default for Cached<T> {
 }
 
 impl<T: Pod> Cached<T> {
-    /// The device address of `values`, which is 0 if there have been none yet, and the number of bytes that
-    /// are uploaded. After an error the values on the GPU are unknown: drop this.
+    /// The device address of `values`, and the number of bytes that are uploaded. The address is 0
+    /// if no values were ever provided. After an error, the values on the GPU are unknown: drop
+    /// `self`.
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,
         values: &[T],
     ) -> Result<(u64, u64), DriverError> {
-        // Bytes, since NaN differs from itself as a number.
+        // Compares bytes, because NaN does not equal itself as a number.
         let bytes: &[u8] = bytemuck::cast_slice(values);
         if bytemuck::cast_slice::<T, u8>(&self.values) == bytes {
             return Ok((self.upload.address(), 0));
@@ -102,7 +104,7 @@ impl<T: Pod> Cached<T> {
 #[derive(Debug)]
 pub(super) struct Table<T> {
     cached: Cached<T>,
-    /// Memory to compute them in.
+    /// The memory that values are computed in.
     computed: Vec<T>,
 }
 
@@ -113,7 +115,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Pod> Table<T> {
-    /// As [`Cached::provide`].
+    /// See [`Cached::provide`].
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,
@@ -129,12 +131,13 @@ impl<T: Pod> Table<T> {
 #[derive(Debug, Default)]
 pub(super) struct PriorTable {
     values: Cached<[f32; 4]>,
-    /// The table that was provided last. Nothing changes it while there is a reference.
+    /// The table that was provided last. It does not change while a reference exists.
     table: Option<Arc<[[f32; 4]]>>,
 }
 
 impl PriorTable {
-    /// As [`Cached::provide`], which compares values: not for the table that was provided last.
+    /// See [`Cached::provide`], which compares all values. The table that was provided last is
+    /// recognized without a comparison.
     pub fn provide(
         &mut self,
         stream: UploadStream<'_>,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What belongs to a survivor besides its upright box: the oriented box, keypoints.
+//! Details of a survivor besides its upright box: the oriented box and keypoints.
 //!
-//! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out: [`Detail`], in
-//! pixels of the model's input. Engines copy rows only, so there is one computation for all of them, with the same
-//! bits: that of `engine/formula.rs`.
+//! In: the layout, and a survivor with its row of [columns](crate::decoder::layout::Column). Out:
+//! [`Detail`], in pixels of the model's input. Engines only copy rows. Details of every engine are
+//! computed here, with the formulas in `engine/formula.rs`, so their bits are identical.
 //!
-//! [`Details::prepare`] extends the columns of a layout by the numbers that are needed, and removes those that nobody
-//! wants.
+//! [`Details::prepare`] adds the required numbers to the columns of a layout, and removes columns
+//! that nobody wants.
 
 mod points;
 
@@ -19,11 +19,11 @@ use crate::geometry::OrientedBox;
 use points::PointColumn;
 pub use points::{Point, Points};
 
-/// Where the numbers of details are in a row of columns.
+/// The positions of the numbers for details in a row of columns.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     points: Option<PointColumn>,
-    /// Whether survivors have masks, which engines compute.
+    /// True if survivors have masks. Engines compute the masks.
     has_masks: bool,
     /// The first number of the box, and the number of the angle.
     oriented: Option<[usize; 2]>,
@@ -32,8 +32,8 @@ pub struct Details {
 }
 
 impl Details {
-    /// Extends the columns of `layout` by what details are computed from. The coefficients and the prototypes of masks
-    /// are removed unless `masks` is set.
+    /// Adds the columns to `layout` that details are computed from. Removes the coefficients and
+    /// the prototypes of masks unless `masks` is set.
     pub fn prepare(layout: &mut Layout, masks: bool) -> Self {
         if !masks {
             remove_masks(layout);
@@ -78,23 +78,23 @@ impl Details {
         details
     }
 
-    /// Whether survivors have any.
+    /// Returns true if survivors have no details.
     pub fn is_empty(&self) -> bool {
         self.points.is_none() && self.oriented.is_none() && !self.has_masks
     }
 
-    /// The number of points of each survivor; `None` of models without points.
+    /// The number of points per survivor, or `None` if the model has no points.
     pub fn points(&self) -> Option<usize> {
         self.points.as_ref().map(PointColumn::count)
     }
 
-    /// Whether survivors have oriented boxes.
+    /// Returns true if survivors have oriented boxes.
     pub fn is_oriented(&self) -> bool {
         self.oriented.is_some()
     }
 
-    /// The details of a survivor, whose columns are `row`. `layout` must be the one that was prepared, and `unit` the
-    /// pixels of the model's input per unit of the tensor.
+    /// The details of a survivor, whose columns are `row`. `layout` must be the prepared layout,
+    /// and `unit` the number of pixels of the model's input per unit of the tensor.
     pub fn of<'a>(
         &'a self,
         layout: &Layout,
@@ -110,13 +110,13 @@ impl Details {
         Detail { details: self, row, oriented, prior, unit }
     }
 
-    /// Whether details are computed from what anchors are relative to.
+    /// Returns true if the details depend on the anchors' priors.
     fn needs_prior(&self) -> bool {
         let is_relative = |points: &PointColumn| points.rule.relative.is_some();
         self.oriented.is_some() || self.points.as_ref().is_some_and(is_relative)
     }
 
-    /// What the survivor's anchor is relative to.
+    /// The reference that the survivor's anchor is relative to.
     fn prior(&self, layout: &Layout, survivor: &Detection, row: &[f32]) -> Option<Prior> {
         let (group, anchor) = layout.locate(survivor.anchor as usize % layout.anchors())?;
         Prior::of(layout, group, anchor, |_| {
@@ -137,7 +137,7 @@ pub struct Detail<'a> {
 }
 
 impl<'a> Detail<'a> {
-    /// The oriented box, in pixels of the model's input; `None` if boxes are upright.
+    /// The oriented box, in pixels of the model's input, or `None` if boxes are upright.
     pub fn oriented_box(&self) -> Option<OrientedBox> {
         self.oriented
     }

@@ -10,29 +10,29 @@ use crate::decoder::layout::PointRule;
 #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct Point {
-    /// The x coordinate, in pixels. NaN or infinite if the model gives it so.
+    /// The x coordinate, in pixels. NaN or infinite if the model outputs such a number.
     pub x: f32,
     /// The y coordinate.
     pub y: f32,
-    /// The visibility, as the model gives it: usually 0 to 1; 1 of models that have none.
+    /// The visibility that the model outputs, usually 0 to 1, or 1 if the model has no visibility.
     pub visibility: f32,
 }
 
-/// The column of points.
+/// The column with the points.
 #[derive(Clone, Debug)]
 pub(super) struct PointColumn {
-    /// Its components in a row.
+    /// The positions of the column's components in a row.
     pub numbers: Range<usize>,
     pub rule: PointRule,
 }
 
 impl PointColumn {
-    /// The number of points of a row.
+    /// The number of points in a row.
     pub fn count(&self) -> usize {
         self.numbers.len() / self.rule.components
     }
 
-    /// The points of a row.
+    /// The points in a row.
     pub fn points<'a>(&self, row: &'a [f32], prior: Option<Prior>, scale: [f32; 2]) -> Points<'a> {
         let numbers = &row[self.numbers.clone()];
         Points { numbers, rule: Some(self.rule), prior, scale }
@@ -50,7 +50,7 @@ pub struct Points<'a> {
 }
 
 impl Points<'_> {
-    /// Whether the model gives the visibility of points.
+    /// Returns true if the model outputs the visibility of points.
     pub fn has_visibility(&self) -> bool {
         self.rule.is_some_and(|rule| rule.components == 3)
     }

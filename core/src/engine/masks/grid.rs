@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pixels of masks.
 //!
-//! In: prototypes, parameters, the place of an image, and a survivor's box. Out: the pixels that its mask covers, and for
-//! pixels of the frame, the pixels of the prototypes that each is interpolated from.
-//! kernels/masks.cuh has the same.
+//! In: prototypes, parameters, the place of an image, and a survivor's box. Out: the pixels that
+//! the survivor's mask covers. For pixels of the frame, the output includes the prototype pixels
+//! that each frame pixel is interpolated from. kernels/masks.cuh repeats these computations.
 
 use super::MaskArea;
 use crate::decoder::layout::{Layout, Prototypes};
@@ -12,20 +12,20 @@ use crate::engine::{BoxPixels, Detection, ImagePlace, MaskSize, Params};
 /// The pixels of the masks of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MaskGrid {
-    /// Those of the prototypes.
+    /// Pixels of the prototypes.
     Prototypes {
-        /// Columns and rows.
+        /// The numbers of columns and rows.
         size: [u32; 2],
-        /// Pixels of the model's input: `box * ratio + offset`.
+        /// Maps to pixels of the model's input: `box * ratio + offset`.
         edges: EdgeMap,
         /// Prototype pixels per pixel of the model's input.
         factor: [f32; 2],
     },
-    /// Those of the frame.
+    /// Pixels of the frame.
     Frame {
-        /// Columns and rows.
+        /// The numbers of columns and rows.
         size: [u32; 2],
-        /// Pixels of the frame: `(box - offset) / ratio`.
+        /// Maps to pixels of the frame: `(box - offset) / ratio`.
         edges: EdgeMap,
         samples: [FrameSamples; 2],
     },
@@ -42,27 +42,27 @@ impl EdgeMap {
     const IDENTITY: Self = Self { ratio: [1.0; 2], offset: [0.0; 2] };
 }
 
-/// The positions of the pixels of the frame among those of the prototypes, along an axis: `(pixel + 0.5) * step +
-/// origin`, from pixel center to pixel center.
+/// Maps pixels of the frame to pixels of the prototypes along an axis, from pixel center to pixel
+/// center: `(pixel + 0.5) * step + origin`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FrameSamples {
-    /// The columns or rows of the prototypes.
+    /// The number of columns or rows of the prototypes.
     pub size: u32,
     pub step: f32,
     pub origin: f32,
 }
 
-/// The two columns or rows that a pixel of the frame is between.
+/// The two columns or rows that a pixel of the frame lies between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub first: u32,
     pub second: u32,
-    /// The weight of the second.
+    /// The weight of the second column or row.
     pub weight: f32,
 }
 
 impl MaskGrid {
-    /// The pixels of the masks from `prototypes` of an image at `place`.
+    /// The pixels of an image's masks, from `prototypes` and the image's `place`.
     pub fn new(
         layout: &Layout,
         prototypes: &Prototypes,
@@ -95,7 +95,7 @@ impl MaskGrid {
         }
     }
 
-    /// The pixels of the mask of `detection`.
+    /// The pixels that the mask of `detection` covers.
     pub fn area(&self, detection: &Detection) -> MaskArea {
         let &Detection { x1, y1, x2, y2, .. } = detection;
         let edges = [[x1, x2], [y1, y2]];
@@ -109,7 +109,8 @@ impl MaskGrid {
             Self::Prototypes { size, edges, factor } => {
                 let edge = |edge: f32| {
                     let edge = (f64::from(edge) * edges.ratio[axis] + edges.offset[axis]) as f32;
-                    // The first pixel whose number is not less. The conversion saturates; NaN becomes 0.
+                    // The first pixel that is not before the edge. The conversion saturates; NaN
+                    // becomes 0.
                     ((edge * factor[axis]).ceil() as u32).min(size[axis])
                 };
                 (edge(low), edge(high))
@@ -129,7 +130,7 @@ impl MaskGrid {
 }
 
 impl FrameSamples {
-    /// What pixel `pixel` of the frame is between.
+    /// The two columns or rows that pixel `pixel` of the frame lies between.
     pub fn at(&self, pixel: u32) -> Sample {
         let last = self.size - 1;
         let position = (pixel as f32 + 0.5) * self.step + self.origin;
@@ -154,7 +155,7 @@ mod tests {
         Prototypes { field, width, height, column: 0 }
     }
 
-    /// The pixels of masks of an image at `place`, by a layout whose coordinates are pixels.
+    /// The pixels of masks of an image at `place`, for a layout whose coordinates are pixels.
     fn grid(prototypes: &Prototypes, mask_size: MaskSize, place: &ImagePlace) -> MaskGrid {
         let boxes = TensorView::from_slice("boxes", &[0, 4], &[0.0f32; 0]);
         let scores = TensorView::from_slice("scores", &[0], &[0.0f32; 0]);
@@ -177,7 +178,7 @@ mod tests {
             // 8 / 4 = 2 and 12 / 4 = 3: column 2, but not column 3.
             ([8.0, 4.0, 12.0, 8.0], area(2, 1, 1, 1)),
             ([8.1, 0.0, 12.1, 3.9], area(3, 0, 1, 1)),
-            // Between two pixels.
+            // No pixel lies between these edges.
             ([8.1, 0.0, 11.9, 4.0], area(3, 0, 0, 1)),
             ([-50.0, -1.0, 3.0, 1e9], area(0, 0, 1, 80)),
             ([700.0, 0.0, 800.0, 4.0], area(160, 0, 0, 1)),
@@ -186,10 +187,11 @@ mod tests {
         }
     }
 
-    /// Boxes of a part of a frame are in pixels of the frame.
+    /// Boxes in one part of a frame are in pixels of the frame.
     #[test]
     fn boxes_in_pixels_of_the_frame_have_the_masks_of_boxes_in_the_models_input() {
-        // A part of 320x160 pixels from (100, 50) on is the model's input of 640x320.
+        // A part of the frame, 320x160 pixels at (100, 50), is scaled to the model's input of
+        // 640x320.
         let frame = FrameMap { size: [500, 300], ratio: [2.0; 2], offset: [-200.0, -100.0] };
         let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([640.0, 320.0]) };
         let in_frame = ImagePlace { boxes: BoxPixels::Frame, ..place };
@@ -211,13 +213,13 @@ mod tests {
         let MaskGrid::Frame { samples: [x, y], .. } = grid else {
             panic!("expected pixels of the frame")
         };
-        // A pixel of the prototypes is 8 pixels of the frame: the centers are at 4, 12, 20 ...
+        // A prototype pixel covers 8 pixels of the frame: the centers are at 4, 12, 20 ...
         assert_eq!(x.at(0), Sample { first: 0, second: 1, weight: 0.0 });
         assert_eq!(x.at(4), Sample { first: 0, second: 1, weight: 0.0625 });
         assert_eq!(x.at(11), Sample { first: 0, second: 1, weight: 0.9375 });
         assert_eq!(x.at(12), Sample { first: 1, second: 2, weight: 0.0625 });
         assert_eq!(x.at(1279), Sample { first: 159, second: 159, weight: 0.0 });
-        // 140 rows of the model's input are border: 35 rows of the prototypes.
+        // 140 rows of the model's input are border, which is 35 rows of the prototypes.
         assert_eq!(y.at(4), Sample { first: 35, second: 36, weight: 0.0625 });
     }
 }

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The masks of survivors: their pixels, and the memory that has them.
+//! The masks of survivors: their pixels, and the memory that holds them.
 //!
-//! In: the areas of survivors in the order of their ranks. Out: [`Masks`]. Engines compute the bits; which pixels a
-//! mask has ([`MaskGrid`]) and which masks there are ([`MaskLimit`]) is the same for all of them.
+//! In: the areas of survivors in the order of their ranks. Out: [`Masks`]. Each engine computes the
+//! bits. All engines share the rules for a mask's pixels ([`MaskGrid`]) and for the number of masks
+//! ([`MaskLimit`]).
 
 mod grid;
 
 pub(super) use grid::{FrameSamples, MaskGrid, Sample};
 
-/// The greatest number of columns and of rows of prototypes.
+/// The greatest number of columns, or rows, of prototypes.
 pub(crate) const MAX_PROTOTYPE_SIDE: usize = 16_384;
 
-/// The greatest width and height of a frame whose pixels masks have.
+/// The greatest width or height of a frame whose pixels masks can have.
 pub(crate) const MAX_FRAME_SIDE: u32 = 65_536;
 
-/// The bytes of a word, to which the bytes of a mask are padded.
+/// The size of a word in bytes. Masks are padded to whole words.
 pub(super) const WORD_BYTES: u64 = 4;
 
-/// The greatest number of bytes of the masks of a group of images.
+/// The greatest number of mask bytes per group of images.
 pub const MAX_MASK_BYTES: u64 = 32 << 20;
 
-/// The mask of a survivor: bits in rows, each padded to whole bytes, the most significant bit first. It has the pixels
-/// of the survivor's box only.
+/// The mask of a survivor. Bits are in rows, each padded to whole bytes, with the most significant
+/// bit first. The mask only covers the survivor's box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mask<'a> {
-    /// The column of the first pixel of a row, from 0, among those of the prototypes or of the frame.
+    /// The column of each row's first pixel, counted from 0 in the prototypes or in the frame.
     pub left: u32,
     /// The first row.
     pub top: u32,
@@ -33,24 +34,24 @@ pub struct Mask<'a> {
     pub width: u32,
     /// The number of rows; at least 1.
     pub height: u32,
-    /// The rows, of `width / 8` bytes each, rounded up. Bits beyond the width are 0.
+    /// The rows, each of `width / 8` bytes, rounded up. Bits beyond the width are 0.
     pub bytes: &'a [u8],
 }
 
 /// The masks of the survivors of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masks<'a> {
-    /// One for each survivor; none if the model gives no masks.
+    /// One place per survivor, or no places if the model has no masks.
     places: &'a [MaskPlace],
     bytes: &'a [u8],
 }
 
-/// Where the mask of a survivor is.
+/// The location of a survivor's mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MaskPlace {
-    /// Without pixels, there is no mask.
+    /// If the area has no pixels, there is no mask.
     pub area: MaskArea,
-    /// The index of its first byte.
+    /// The index of the mask's first byte.
     pub first: usize,
 }
 
@@ -68,8 +69,8 @@ impl<'a> Masks<'a> {
         Self { places, bytes }
     }
 
-    /// The mask of the survivor of this index. `None` if the model gives no masks, or if the survivor's box contains
-    /// no pixel.
+    /// The mask of the survivor with this index, or `None` if the model has no masks or the
+    /// survivor's box contains no pixel.
     pub fn get(&self, survivor: usize) -> Option<Mask<'a>> {
         let MaskPlace { area, first } = *self.places.get(survivor)?;
         let MaskArea { left, top, width, height } = area;
@@ -79,27 +80,27 @@ impl<'a> Masks<'a> {
 }
 
 impl MaskArea {
-    /// The bytes of a row.
+    /// The number of bytes in a row.
     pub fn stride(&self) -> usize {
         self.width.div_ceil(8) as usize
     }
 
-    /// The bytes of all rows.
+    /// The number of bytes in all rows.
     pub fn bytes(&self) -> usize {
         self.stride() * self.height as usize
     }
 
-    /// The words of all rows.
+    /// The number of words in all rows.
     pub fn words(&self) -> u64 {
         (self.bytes() as u64).div_ceil(WORD_BYTES)
     }
 }
 
-/// The memory for the masks of a group: each mask begins at a word. There is no mask from the first survivor on whose
-/// mask would exceed [`MAX_MASK_BYTES`].
+/// The memory for the masks of a group. Each mask begins at a word. The first survivor whose mask
+/// would exceed [`MAX_MASK_BYTES`], and all survivors after it, have no mask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaskMemory {
-    /// The words of the masks so far, also of those that exceed the limit.
+    /// The number of words in all masks so far, including masks that exceed the limit.
     used: u64,
 }
 
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(first, MaskPlace { area: area(9, 3), first: 100 });
         let empty = memory.place(area(0, 7), 100);
         assert_eq!((empty.area.bytes(), empty.first), (0, 108));
-        // All words but these two.
+        // Rows that fill all words except two.
         let rows = u32::try_from(MAX_MASK_BYTES).unwrap() / 1024 - 1;
         let most = memory.place(area(8 * 1024, rows), 100);
         assert_eq!(most, MaskPlace { area: area(8 * 1024, rows), first: 108 });
