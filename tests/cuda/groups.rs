@@ -21,7 +21,7 @@ use crate::support::scene::{Scene, any_params, has_class_limits};
 enum Tensors {
     /// Of a layout with decode kernels of its own.
     Plain(Box<Scene>),
-    Any(RandomLayout),
+    Any(Box<RandomLayout>),
 }
 
 /// A run of images in groups.
@@ -55,7 +55,7 @@ impl GroupScene {
             params.overlap = *rng.choice(&measures).unwrap();
         }
         params.mask_size = *rng.choice(&[MaskSize::Prototypes, MaskSize::Frame]).unwrap();
-        Self::with(rng, Tensors::Any(random), layout, params)
+        Self::with(rng, Tensors::Any(Box::new(random)), layout, params)
     }
 
     fn with(rng: &mut Rng, tensors: Tensors, layout: Layout, mut params: Params) -> Self {

@@ -40,7 +40,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         ] {
             let repeats = bench.repeats.at_most(match n {
                 ..=30_000 => u32::MAX,
-                ..=100_000 => 6,
+                30_001..=100_000 => 6,
                 _ => 3,
             });
             let workload = Workload::scene(spread, n);

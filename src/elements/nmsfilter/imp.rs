@@ -7,7 +7,6 @@ use std::sync::{LazyLock, Mutex};
 use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_base::subclass::prelude::*;
 
 use super::debug_category::CAT;
 use super::enums::{

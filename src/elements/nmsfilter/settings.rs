@@ -329,7 +329,6 @@ impl Settings {
             max_detections: self.max_detections as usize,
             masks: self.masks,
             mask_size: self.mask_size.into(),
-            ..Params::default()
         }
     }
 }
