@@ -232,8 +232,8 @@ fn misread_tensors_give_warnings_once_in_the_words_of_each_interface() {
         panic!("{:?}", nms.warnings())
     };
     let expected = "decoder yolov8 reads rows of six numbers in tensor output0 (f32 1x300x6) as a box and 2 classes, but \
-                    six are usually a box, a score and a class; set decoder=\"end2end\", or num_classes=2 if the model \
-                    has as many";
+                    six numbers are usually a box, a score and a class; set decoder=\"end2end\", or num_classes=2 if the \
+                    model has that many";
     assert_eq!(columns, expected);
     assert!(score.starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
     assert!(

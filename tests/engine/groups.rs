@@ -14,13 +14,16 @@ use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
 
-/// Rows of x1, y1, x2, y2 and a score, of each image.
+/// The bits of the survivors, and the numbers of candidates and of rejected anchors.
+type GroupBits = (Vec<[u32; 7]>, usize, usize);
+
+/// Runs images that are rows of x1, y1, x2, y2 and a score.
 fn run(
     engine: &mut dyn Engine,
     images: &[Vec<[f32; 5]>],
     places: &[ImagePlace],
     params: &Params,
-) -> Result<Vec<(Vec<[u32; 7]>, usize, usize)>, EngineError> {
+) -> Result<Vec<GroupBits>, EngineError> {
     let anchors = images[0].len();
     let boxes: Vec<f32> = images.iter().flatten().flat_map(|row| row[..4].to_vec()).collect();
     let scores: Vec<f32> = images.iter().flatten().map(|row| row[4]).collect();
@@ -129,7 +132,7 @@ fn limits_of_sizes_are_in_pixels_of_the_frame() {
     let params = Params { sizes, ..Params::default() };
     for mut engine in every_engine() {
         let place = ImagePlace::in_frame(&mapping, 0);
-        let found = run(&mut *engine, &[boxes.clone()], &[place], &params).unwrap();
+        let found = run(&mut *engine, std::slice::from_ref(&boxes), &[place], &params).unwrap();
         let anchors: Vec<u32> = found[0].0.iter().map(|survivor| survivor[6]).collect();
         assert_eq!(anchors, [0], "{}", engine.name());
     }

@@ -525,7 +525,7 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
         {
             let text = format!(
                 "decoder {decoder} reads rows of six numbers in tensor output0 (f32 1x{anchors}x6) as a box and \
-                 {classes}, but six are usually a box, a score and a class; set decoder=end2end, or num-classes="
+                 {classes}, but six numbers are usually a box, a score and a class; set decoder=end2end, or num-classes="
             );
             // The warning comes with the first frame, even if it has no objects.
             let posted = stream(1, &format!("decoder={decoder}"), none.to_vec());
