@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 // Counts and times since the element started.
 //
 // In: each frame. Out: the structure of the property `stats`.
