@@ -188,7 +188,9 @@ pub unsafe extern "C" fn nmsfilter_set_params(
         Filter::run(filter, |filter| {
             let params = border::read(params, "params")?;
             let (visible, frame) = (params.visible(), params.frame()?);
-            filter.nms.params = params.to_nms()?;
+            let checked = params.to_nms()?;
+            nms::ImagePlace { visible, frame, ..nms::ImagePlace::in_model([1.0; 2]) }.check()?;
+            filter.nms.params = checked;
             (filter.nms.visible, filter.nms.frame) = (visible, frame);
             Ok(())
         })

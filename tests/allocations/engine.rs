@@ -28,14 +28,10 @@ fn the_engine_allocates_nothing_once_warm() {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
         for method in [Method::None, Method::Greedy, Method::MapReduce] {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
+            let places = engines::places(&layout);
             let mut run = || {
                 assert!(
-                    engine
-                        .run(tensors, &layout, &params, &engines::places(&layout))
-                        .unwrap()
-                        .group(0)
-                        .candidates
-                        > 0
+                    engine.run(tensors, &layout, &params, &places).unwrap().group(0).candidates > 0
                 )
             };
             run();
@@ -85,10 +81,9 @@ fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() 
     let tensors = [TensorView::new("windows", ElementType::F32, shape, images)];
     let options = decoder::Options { batch: true, ..decoder::Options::default() };
     let layout = decoder::choose(&tensors, None, options).unwrap().layout;
-    let mut engine = engines::fast();
+    let (mut engine, places) = (engines::fast(), engines::places(&layout));
     let mut run = || {
-        let outcome =
-            engine.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
+        let outcome = engine.run(&tensors, &layout, &Params::default(), &places).unwrap();
         assert!(outcome.groups().all(|image| image.candidates > 0));
     };
     run();

@@ -441,7 +441,7 @@ fn shapes_that_leave_a_number_open_need_what_tells_it() {
         ),
         (
             MASKS.replace("M,H,W or H,W,M", "M,H,W or M,H,W"),
-            "line 20: prototypes: expected the name of a section [tensor NAME] with the shape M,H,W or H,W,M, or both, \
+            "line 21: prototypes: expected the name of a section [tensor NAME] with the shape M,H,W or H,W,M, or both, \
              got \"prototypes\"",
         ),
         (

@@ -293,10 +293,8 @@ impl<'a> Description<'a> {
 
     /// The section and the level of each tensor.
     fn sources(&self) -> ArrayVec<(usize, usize), MAX_INPUTS> {
-        let levels = |(index, tensor): (usize, &TensorRule<'_>)| {
-            (0..tensor.names.len()).map(move |level| (index, level)).collect::<Vec<_>>()
-        };
-        self.tensors.iter().enumerate().flat_map(levels).collect()
+        let sections = self.tensors.iter().map(|tensor| tensor.names.len()).enumerate();
+        sections.flat_map(|(index, levels)| (0..levels).map(move |level| (index, level))).collect()
     }
 
     /// The tensors, for messages, such as `boxes [1,N,4] and scores [1,N,C]`.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Counts and times since the element started.
-//
-// In: each frame. Out: the structure of the property `stats`.
-//! Counts and times since the element started. In: each frame. Out: the structure of `stats`.
+//! Counts and times since the element started.
+//!
+//! In: each frame. Out: the structure of the property `stats`.
 
 use std::time::Duration;
 
