@@ -242,7 +242,7 @@ fn a_second_library_in_a_process_is_an_error() {
         return;
     }
     if !alone::is_alone() {
-        alone::run::<&str>("libraries::a_second_library_in_a_process", &[]);
+        alone::run::<&str>("libraries::a_second_library_in_a_process_is_an_error", &[]);
         return;
     }
     let first = library().unwrap();

@@ -331,7 +331,7 @@ fn offsets_of_grid_cells_that_are_read_as_pixels_give_a_warning() {
 
 #[test]
 fn pixels_that_are_read_as_normalized_give_a_warning() {
-    let text = "anchors rejected: 2, candidates: 0; most numbers are no boxes, or boxes outside the frame; \
+    let text = "anchors rejected: 2, candidates: 0; most numbers are not boxes, or are boxes outside the frame; \
                 coordinates are read as normalized: set coordinates=pixels";
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     assert_eq!(stream(1, "coordinates=normalized", tensors.to_vec()).len(), 1);
@@ -385,7 +385,7 @@ fn angles_in_degrees_give_a_warning() {
 
 #[test]
 fn numbers_that_are_nan_give_a_warning() {
-    let text = "anchors is rejected: their numbers are NaN or infinite";
+    let text = "anchors are rejected: their numbers are NaN or infinite";
     for (properties, tensor) in [
         ("", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),
         ("multi-label=true", tensor(YOLOV8, &[1, 84, ANCHORS], vec![f32::NAN; 84 * ANCHORS])),

@@ -17,7 +17,7 @@ const NORMALIZED: &str = "within the first pixel";
 const CORNER: &str = "in the upper left corner";
 const REJECTED: &str = "anchors rejected: ";
 const HUGE: &str = "many times larger than the model's input";
-const NO_BACKGROUND: &str = "and in a detector's output most are background";
+const NO_BACKGROUND: &str = "but in a detector's output most are background";
 /// The warning that nothing was found.
 const SILENCE: &str = "no detection in 3 frames: ";
 const LABELS: &str = "so labels are probably wrong";

@@ -97,17 +97,19 @@ impl FrameDecoder {
         let result = self.try_run(context, images, run.clone(), (model, &mut *planner));
         self.note_failure(context.pts);
         let Err(error) = result else { return Ok(()) };
-        if run.len() > 1 && !error.is_device_error() {
+        let stream = images.frame(run.start).stream;
+        let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
+        if run.len() > 1 && is_one_by_one && !error.is_device_error() {
             return run.into_iter().try_for_each(|image| {
                 self.decode_run(context, images, image..image + 1, (model, &mut *planner))
             });
         }
         if !self.is_lost_with_gpu(&error, context.pts) {
-            return Err(error.in_stream(images.frame(run.start).stream));
+            return Err(error.in_stream(stream));
         }
         let element = context.element;
-        gst::warning!(CAT, obj = element, "the frame's tensors are lost with the GPU: {error}");
-        self.counts.frames_lost += 1;
+        gst::warning!(CAT, obj = element, "the tensors are lost with the GPU: {error}");
+        self.counts.frames_lost += run.len();
         Ok(())
     }
 
