@@ -151,10 +151,10 @@ impl<'py> Padded<'_, 'py> {
         write: impl Fn(&mut [T], Survivor),
     ) -> Result<Bound<'py, PyAny>> {
         let width: usize = shape.iter().product();
-        let shape = [&[self.outcome.images().len(), self.room], shape].concat();
+        let shape = [&[self.outcome.groups().len(), self.room], shape].concat();
         self.kind
             .host(self.py, dtype, &shape, |to| {
-                for (image, of_image) in self.outcome.images().enumerate() {
+                for (image, of_image) in self.outcome.groups().enumerate() {
                     for (index, &found) in of_image.survivors.iter().enumerate() {
                         let place = (image * self.room + index) * width;
                         write(&mut to[place..][..width], Survivor { image, index, found });
@@ -177,9 +177,9 @@ impl Detections {
         room: usize,
     ) -> Result<Self> {
         let outcome = &detailed.outcome;
-        let images = outcome.images().len();
+        let images = outcome.groups().len();
         let room = match room {
-            0 => outcome.images().map(|image| image.survivors.len()).max().unwrap_or(0),
+            0 => outcome.groups().map(|image| image.survivors.len()).max().unwrap_or(0),
             room => room,
         };
         let padded = Padded { py, kind, outcome, room };
@@ -191,7 +191,7 @@ impl Detections {
         let classes = padded.integers(&[], |to, survivor| to[0] = survivor.found.class as i32)?;
         let anchors = padded.integers(&[], |to, survivor| to[0] = survivor.found.anchor as i32)?;
         let counts = kind.host(py, Dtype::I32, &[images], |to: &mut [i32]| {
-            for (to, image) in to.iter_mut().zip(outcome.images()) {
+            for (to, image) in to.iter_mut().zip(outcome.groups()) {
                 *to = image.survivors.len() as i32;
             }
         })?;
@@ -213,7 +213,7 @@ impl Detections {
         });
         let mask_areas = detailed.has_masks().then(|| {
             padded.integers(&[4], |to, survivor| {
-                if let Some(mask) = outcome.image(survivor.image).masks.get(survivor.index) {
+                if let Some(mask) = outcome.group(survivor.image).masks.get(survivor.index) {
                     let area = [mask.left, mask.top, mask.width, mask.height];
                     to.copy_from_slice(&area.map(|number| number as i32));
                 }
@@ -221,7 +221,7 @@ impl Detections {
         });
         let masks = if detailed.has_masks() {
             outcome
-                .images()
+                .groups()
                 .map(|image| {
                     let of_survivor = |survivor| {
                         let mask = image.masks.get(survivor)?;
@@ -237,7 +237,7 @@ impl Detections {
         let width = outcome.column_components();
         let columns = (width > 0).then(|| {
             padded.floats(&[width], |to, survivor| {
-                let columns = outcome.image(survivor.image).columns;
+                let columns = outcome.group(survivor.image).columns;
                 to.copy_from_slice(&columns[survivor.index * width..][..width]);
             })
         });

@@ -28,7 +28,7 @@ pub fn error(properties: &str) -> String {
     let text = ended.error();
     assert!(!text.to_lowercase().contains("panic"), "{text}");
     // The debug details begin with a location in the source.
-    text.split_once(" src/").map_or(text, |(message, _)| message).to_owned()
+    text.split_once(" inference/src/").map_or(text, |(message, _)| message).to_owned()
 }
 
 /// Returns the error for this model with further properties.

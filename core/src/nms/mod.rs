@@ -14,7 +14,7 @@
 //!
 //! let mut nms = Nms::new(Backend::Auto, None)?;
 //! let outcome = nms.run(&tensors)?;
-//! let survivors = outcome.image(0).survivors;
+//! let survivors = outcome.group(0).survivors;
 //! assert_eq!(survivors.iter().map(|d| d.anchor).collect::<Vec<_>>(), [0, 2]);
 //! # Ok::<(), nmsfilter_core::nms::NmsError>(())
 //! ```
@@ -31,7 +31,7 @@
 //! let mut nms = Nms::new(Backend::Cpu, None)?;
 //! nms.options.batch = true;
 //! let outcome = nms.run(&tensors)?;
-//! assert!(outcome.images().all(|image| image.survivors.len() == 1));
+//! assert!(outcome.groups().all(|image| image.survivors.len() == 1));
 //! # Ok::<(), nmsfilter_core::nms::NmsError>(())
 //! ```
 //!

@@ -87,7 +87,7 @@ pub trait Mappable: fmt::Debug {
 /// let mut nms = Nms::new(Backend::Cpu, None)?;
 /// nms.options.batch = true;
 /// let outcome = nms.run(&tensors)?;
-/// let survivors: Vec<usize> = outcome.images().map(|image| image.survivors.len()).collect();
+/// let survivors: Vec<usize> = outcome.groups().map(|image| image.survivors.len()).collect();
 /// assert_eq!(survivors, [1, 2]);
 /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
 /// ```
