@@ -11,8 +11,6 @@
 
 use gst_analytics::{AnalyticsBatchMeta, CAPS_FEATURE_META_ANALYTICS_BATCH_META};
 
-use super::{MAX_TENSORS, TensorViews};
-use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
 /// The media type of buffers whose frames are those of a batch.
 const MEDIA_TYPE: &str = "multistream/x-analytics-batch";
 

@@ -10,7 +10,7 @@
 //! several streams on one buffer (`v1_28`).
 
 #[cfg(feature = "v1_28")]
-pub(crate) mod analytics_batch;
+pub mod analytics_batch;
 mod buffer_memory;
 pub mod cuda_memory;
 #[cfg(feature = "v1_20")]

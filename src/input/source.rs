@@ -69,7 +69,7 @@ pub(crate) enum ImageTensors<'i, 'a> {
 #[cfg(feature = "v1_28")]
 impl FrameTensors<'_> {
     /// Whether the tensors of both frames have the same ids, element types and shapes.
-    pub fn are_like(&self, other: &Self) -> bool {
+    pub fn are_like(&self, other: &FrameTensors<'_>) -> bool {
         let (views, others) = (self.tensors.views(), other.tensors.views());
         let is_like = |(tensor, other): (&TensorView<'_>, &TensorView<'_>)| {
             tensor.id == other.id

@@ -166,6 +166,7 @@ impl Sink<'_> {
             index += 1;
             let Some((id, found)) = found else { return Ok(()) };
             let ModelOutput { labels, kinds, keep_tensors } = models.output(id.model);
+            let number = frame.stream;
             let mut attach = || {
                 if !keep_tensors {
                     // The reader removes the set that it has read last.
@@ -178,7 +179,6 @@ impl Sink<'_> {
                 }
                 Ok(())
             };
-            let number = frame.stream;
             attach().map_err(|error| OutputError::Stream { number, error: Box::new(error) })
         })
     }

@@ -13,8 +13,8 @@ use gst::glib;
 use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
 use super::groups::{GROUPS, is_required};
-use crate::decoder::TensorGroup;
 use crate::input::tensor_meta;
+use nmsfilter_core::decoder::TensorGroup;
 
 /// Removes or replaces the tensors that have been decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use crate::decoder::{GroupTensor, TensorGroup, tensor_groups};
+use nmsfilter_core::decoder::{GroupTensor, TensorGroup, tensor_groups};
 
 /// The groups whose decoders in GStreamer end with an error if the tensors are missing.
 const REQUIRED: [&str; 2] =
