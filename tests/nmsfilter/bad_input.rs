@@ -126,19 +126,19 @@ fn a_tensor_of_another_rank_is_an_error() {
     let message = error("", vec![tensor("out", &[2, 3, 84, 5], vec![0.0; 2520])]);
     assert_contains(
         &message,
-        &["no tensor fits any decoder", "windows (one tensor [N,4]", "out (f32 2x3x84x5)"],
+        &["no tensor fits any decoder", "windows (one tensor [1,N,4]", "out (f32 2x3x84x5)"],
     );
 }
 
 #[test]
 fn a_shape_that_does_not_fit_the_decoder_that_was_set_is_an_error() {
     let message = error("decoder=windows", vec![tensor("out", &[2, 5], vec![0.0; 10])]);
-    assert_contains(&message, &["out (f32 2x5)", "decoder windows expects one tensor [N,4]"]);
+    assert_contains(&message, &["out (f32 2x5)", "decoder windows expects one tensor [1,N,4]"]);
     let two = vec![tensor("a", &[2, 5], vec![0.0; 10]), tensor("b", &[3], vec![0.0; 3])];
     let message = error("decoder=windows", two);
     assert_contains(
         &message,
-        &["decoder windows, which expects one tensor [N,4]", "a (f32 2x5), b (f32 3)"],
+        &["decoder windows, which expects one tensor [1,N,4]", "a (f32 2x5), b (f32 3)"],
     );
 }
 

@@ -64,6 +64,12 @@ impl Plan {
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
 
+    /// Whether the plan was made for tensors with these ids, in any shapes.
+    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.tensors.len() == tensors.len()
+            && self.tensors.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
+    }
+
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame. `choose`
     /// chooses the decoder for them, if they differ. Returns false if its layout needs other parameters, and
     /// so a new plan. Does not allocate if the tensors' ids are the same, unless `choose` does.

@@ -163,6 +163,18 @@ impl FramePlan {
             && self.plan.has_tensors(input.tensors)
     }
 
+    /// Whether the plan was made for tensors with these ids, element types and shapes.
+    #[cfg(feature = "v1_28")]
+    pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.plan.has_tensors(tensors)
+    }
+
+    /// Whether the plan was made for tensors with these ids, in any shapes.
+    #[cfg(feature = "v1_28")]
+    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.plan.has_ids(tensors)
+    }
+
     /// Whether the layout is valid for frames with this mapping: layouts of grids depend on the size of the model's
     /// input.
     pub fn has_input_size(&self, mapping: &Mapping) -> bool {

@@ -112,6 +112,12 @@ impl Planner {
         ModelFamily::for_task(info.task.as_deref()?, info.end2end)
     }
 
+    /// The plan in force.
+    #[cfg(feature = "v1_28")]
+    pub fn plan(&self) -> Option<&FramePlan> {
+        self.plan.as_ref()
+    }
+
     /// Whether there is a plan in force.
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()

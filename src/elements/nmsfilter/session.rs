@@ -27,6 +27,8 @@ use super::stats::FrameCounts;
 use crate::elements::frame_size;
 use crate::input::InputError;
 #[cfg(feature = "v1_28")]
+use crate::input::Tensors;
+#[cfg(feature = "v1_28")]
 use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::selection::{Selection, SetReader};
@@ -64,11 +66,16 @@ pub(super) struct Session {
 /// The plans of the models whose tensors the element decodes. The first is for buffers that are frames and for batches of
 /// DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of a batch of
 /// GStreamer's analytics library, whose streams can have different models.
-struct Models(Vec<Planner>);
+struct Models {
+    planners: Vec<Planner>,
+    /// For each further planner, the stream for whose tensors it was made.
+    #[cfg(feature = "v1_28")]
+    streams: Vec<u32>,
+}
 
 impl ModelOutputs for Models {
     fn output(&mut self, model: usize) -> ModelOutput<'_> {
-        let planner = &mut self.0[model];
+        let planner = &mut self.planners[model];
         let settings = planner.settings();
         let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
         ModelOutput { labels: &mut planner.labels, kinds, keep_tensors }
@@ -77,19 +84,42 @@ impl ModelOutputs for Models {
 
 #[cfg(feature = "v1_28")]
 impl Models {
-    /// The index of the planner for tensors of the model that these caps describe. Does not allocate if the model is known.
+    /// Forgets the models of batches if there are too many.
+    fn begin_batch(&mut self) {
+        if self.planners.len() > MAX_MODELS {
+            self.planners.truncate(1);
+            self.streams.clear();
+        }
+    }
+
+    /// The index of the planner for tensors of a frame of `stream`. Streams whose tensors and model are equal have one
+    /// planner. Tensors whose shapes change from frame to frame have a planner per stream. Does not allocate if the
+    /// planner is known.
     ///
     /// # Errors
-    /// If they describe no model.
-    fn select(&mut self, caps: Option<&gst::Caps>) -> Result<usize, InputError> {
-        let known = self.0.iter().skip(1).position(|planner| planner.has_model(caps));
+    /// If the caps of the tensors describe no model.
+    fn select(&mut self, stream: u32, tensors: &Tensors<'_>) -> Result<usize, InputError> {
+        let (caps, views) = (tensors.model(), tensors.views());
+        let further = &self.planners[1..];
+        let equal = further.iter().position(|planner| {
+            planner.has_model(caps) && planner.plan().is_some_and(|plan| plan.has_tensors(&views))
+        });
+        let known = equal.or_else(|| {
+            let is_own = |(planner, &of): (&Planner, &u32)| {
+                of == stream
+                    && planner.has_model(caps)
+                    && planner.plan().is_none_or(|plan| plan.has_ids(&views))
+            };
+            further.iter().zip(&self.streams).position(is_own)
+        });
         if let Some(position) = known {
             return Ok(position + 1);
         }
-        let mut planner = self.0[0].for_other_model();
+        let mut planner = self.planners[0].for_other_model();
         planner.set_model(caps)?;
-        self.0.push(planner);
-        Ok(self.0.len() - 1)
+        self.planners.push(planner);
+        self.streams.push(stream);
+        Ok(self.planners.len() - 1)
     }
 }
 
@@ -105,7 +135,11 @@ impl Session {
         let selection = Selection::new(settings.tensors_from.as_deref());
         Self {
             decoder: FrameDecoder::new(engine),
-            models: Models(vec![Planner::new(labels, settings, nvinfer)]),
+            models: Models {
+                planners: vec![Planner::new(labels, settings, nvinfer)],
+                #[cfg(feature = "v1_28")]
+                streams: Vec::new(),
+            },
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
@@ -119,7 +153,7 @@ impl Session {
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        self.models.0.iter_mut().for_each(|planner| planner.update_settings(settings));
+        self.models.planners.iter_mut().for_each(|planner| planner.update_settings(settings));
     }
 
     /// The processor on which the engine runs, if the engine has selected it since the last call.
@@ -134,7 +168,7 @@ impl Session {
         {
             self.has_streams = false;
         }
-        self.models.0[0].discard_plan();
+        self.models.planners[0].discard_plan();
     }
 
     /// The following buffers are batches of GStreamer's analytics library.
@@ -157,7 +191,7 @@ impl Session {
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        self.models.0.iter_mut().for_each(|planner| planner.contradictions.judge(element));
+        self.models.planners.iter_mut().for_each(|planner| planner.contradictions.judge(element));
     }
 
     /// The label of each survivor of the last buffer.
@@ -203,7 +237,7 @@ impl Session {
         buffer: &gst::BufferRef,
     ) -> Result<Option<Target>, FrameError> {
         let Self { models, sources, decoder, caps, .. } = self;
-        let (element, planner) = (context.element, &mut models.0[0]);
+        let (element, planner) = (context.element, &mut models.planners[0]);
         let batch = sources.batches.read(buffer, *caps, !planner.decoded)?;
         let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
@@ -249,9 +283,7 @@ impl Session {
     ) -> Result<(), FrameError> {
         let Self { models, sources, decoder, .. } = self;
         let Some(batch) = buffer.meta::<AnalyticsBatchMeta>() else { return Ok(()) };
-        if models.0.len() > MAX_MODELS {
-            models.0.truncate(1);
-        }
+        models.begin_batch();
         let mut waiting = ArrayVec::<FrameTensors<'_>, MAX_FRAMES>::new();
         let mut model_of_waiting = 0;
         let mut context_of_waiting = context;
@@ -266,14 +298,14 @@ impl Session {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
             }
-            let selected = models.select(tensors.model()).map_err(in_stream)?;
-            let model = models.0[selected].set_model(tensors.model()).map_err(in_stream)?;
+            let selected = models.select(to_read.stream, &tensors).map_err(in_stream)?;
+            let model = models.planners[selected].set_model(tensors.model()).map_err(in_stream)?;
             let frame = ImageFrame { index, stream, size: stream_size(&to_read), model };
             let next = FrameTensors { frame, tensors };
             let is_like =
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
-                let planner = &mut models.0[model_of_waiting];
+                let planner = &mut models.planners[model_of_waiting];
                 let images = Images::Frames(&waiting);
                 decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
                 waiting.clear();
@@ -285,7 +317,7 @@ impl Session {
             waiting.push(next);
         }
         if !waiting.is_empty() {
-            let planner = &mut models.0[model_of_waiting];
+            let planner = &mut models.planners[model_of_waiting];
             let images = Images::Frames(&waiting);
             decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
         }
@@ -309,7 +341,7 @@ impl Session {
         }
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {
-            let labels = &mut models.0[frame.model].labels;
+            let labels = &mut models.planners[frame.model].labels;
             survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
         }
         Ok(())
