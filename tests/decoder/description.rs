@@ -450,37 +450,39 @@ fn shapes_that_leave_a_number_open_need_what_tells_it() {
         ),
         (
             MASKS.replace("output C+4", "output M"),
-            "line 18: numbers: expected a column such as 4, C or C+32 after the tensor, got \"output M\"",
+            "line 19: numbers: expected a column such as 4, C or C+32 after the tensor, got \"output M\"",
         ),
         (
             MASKS.replace("4+C+M", "4+C+3K"),
-            "line 18: numbers: expected M from column 4+C on to be within the tensor's shape 4+C+3K,N, got \"output \
+            "line 19: numbers: expected M from column 4+C on to be within the tensor's shape 4+C+3K,N, got \"output \
              C+4\"",
         ),
         (
             MASKS.replace("\nprototypes = prototypes", ""),
-            "line 17: section [column mask] needs prototypes = ...",
+            "line 18: section [column mask] needs prototypes = ...",
         ),
         (
-            MASKS.replace("count = M\nprototypes = prototypes", "count = 4"),
+            MASKS
+                .replace("output C+4", "output 4")
+                .replace("count = M\nprototypes = prototypes", "count = 1"),
             "line 3: tensor output: M needs a section [column NAME] with count = M",
         ),
         (
             MASKS.to_owned()
                 + "\n[column more]\nnumbers = output C+4\ncount = M\nprototypes = prototypes\n",
-            "line 22: a second column with count = M; expected one",
+            "line 23: a second column with count = M; expected one",
         ),
         (
             keypoints.replace("kind = points\nunit = boxes", ""),
-            "line 14: section [column mask]: count = K needs kind = points",
+            "line 15: section [column mask]: count = K needs kind = points",
         ),
         (
             keypoints.replace("boxes", "cells"),
-            "line 18: unit: expected pixels, normalized, boxes, got \"cells\"",
+            "line 19: unit: expected pixels, normalized, boxes, got \"cells\"",
         ),
         (
             MASKS.replace("scores = output 4", "scores = prototypes"),
-            "line 12: scores: expected a tensor whose shape has N, or H and W, got \"prototypes\"",
+            "line 12: scores: expected 1 from column 0 on to be within the tensor's shape M,H,W, got \"prototypes\"",
         ),
     ];
     for (text, expected) in cases {
