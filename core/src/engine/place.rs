@@ -3,12 +3,14 @@
 //! suppression with.
 //!
 //! In: the list of a run's images, from a reader of frames. Out: [`DecodePlace`], the numbers with which an engine
-//! decodes an image.
+//! decodes an image, and [`groups`] of images.
 //!
 //! A frame that is scaled to the model's input is one image in a separate group. Its boxes stay in
 //! pixels of the model's input, and the writer of results maps the few survivors to the frame.
 //! Tiles of a frame, regions of interest and objects are several images of one group. Their boxes
 //! must be compared, so decode maps each box to pixels of the frame.
+
+use std::ops::Range;
 
 use super::params::{Params, SizeLimits};
 use crate::decoder::Layout;
@@ -100,6 +102,16 @@ impl ImagePlace {
             self.model_size
         }
     }
+}
+
+/// The indices of the images of each group. An engine has checked the numbers of the groups.
+pub(crate) fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    images.chunk_by(|before, next| before.group == next.group).map(move |group| {
+        let first = end;
+        end += group.len();
+        first..end
+    })
 }
 
 /// The numbers with which the boxes of an image are decoded.

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use super::formula::{self, Prior};
 use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
 use super::params::cap;
-use super::place::DecodePlace;
+use super::place::{DecodePlace, groups};
 use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, MAX_ANGLE, MAX_BOX_SIDE,
@@ -50,11 +50,9 @@ impl Engine for Reference {
         self.columns.clear();
         self.mask_places.clear();
         self.mask_bytes.clear();
-        let mut first_image = 0;
-        for places in images.chunk_by(|before, next| before.group == next.group) {
-            let group = ImageGroup { tensors, layout, params, places, first_image };
-            self.run_group(&group)?;
-            first_image += places.len();
+        for group in groups(images) {
+            let (first_image, places) = (group.start, &images[group]);
+            self.run_group(&ImageGroup { tensors, layout, params, places, first_image })?;
         }
         Ok(Outcome {
             engine: self.name(),

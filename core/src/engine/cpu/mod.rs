@@ -27,6 +27,7 @@ use std::ops::Range;
 
 use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
+use super::place::groups;
 use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
@@ -338,16 +339,6 @@ impl Cpu {
         let suppression = Suppression { found, ranking, by_class, survivors, params };
         oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
     }
-}
-
-/// The indices of the images of each group.
-fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
-    let mut end = 0;
-    images.chunk_by(|before, next| before.group == next.group).map(move |group| {
-        let first = end;
-        end += group.len();
-        first..end
-    })
 }
 
 /// The rules for the image with this index. The image is in `group`.

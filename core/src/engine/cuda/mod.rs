@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
+use super::place;
 use super::validate::{check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
@@ -488,17 +489,15 @@ impl OnDevice {
     fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
         self.mask_places.clear();
         let (mut most, mut written) = (0, 0);
-        let mut grids = self.mask_grids.iter().as_slice();
-        let groups = images.chunk_by(|before, next| before.group == next.group);
-        for (group, (counts, images)) in (0..).zip(self.groups.iter_mut().zip(groups)) {
-            let (of_group, others) = grids.split_at(images.len());
-            grids = others;
+        let groups = self.groups.iter_mut().zip(place::groups(images));
+        for (group, (counts, images)) in (0..).zip(groups) {
+            let grids = &self.mask_grids[images];
             counts.first_mask = self.mask_places.len();
             let survivors = &self.results.detections()[counts.first..][..counts.survivors];
             let (mut memory, mut words) = (MaskMemory::default(), 0);
             let first = self.results.first_mask_byte(group);
             self.mask_places.extend(survivors.iter().map(|survivor| {
-                let grid = &of_group[survivor.anchor as usize / self.anchors];
+                let grid = &grids[survivor.anchor as usize / self.anchors];
                 let place = memory.place(grid.area(survivor), first);
                 words += place.area.words();
                 place

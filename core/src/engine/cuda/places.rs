@@ -10,6 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use super::upload::{Table, UploadStream};
 use crate::decoder::Layout;
 use crate::device::DriverError;
+use crate::engine::place::groups;
 use crate::engine::{DecodePlace, ImagePlace, Params};
 #[cfg(test)]
 use crate::{engine::SizeLimits, geometry::Bounds};
@@ -84,11 +85,15 @@ impl Table<PlacedImage> {
         if images.iter().enumerate().all(is_group) && images.iter().skip(1).all(is_same) {
             return Ok((Placed { same, table: 0 }, 0));
         }
-        let mut first_image = 0;
-        let entries = (0..).zip(images).map(|(index, image)| {
-            let is_next = index > 0 && images[index as usize - 1].group != image.group;
-            first_image = if is_next { index } else { first_image };
-            PlacedImage { place: place(image), group: image.group, first_image, reserved: [0; 2] }
+        let place = &place;
+        let entries = groups(images).flat_map(|group| {
+            let first_image = group.start as u32;
+            images[group].iter().map(move |image| PlacedImage {
+                place: place(image),
+                group: image.group,
+                first_image,
+                reserved: [0; 2],
+            })
         });
         let (table, uploaded) = self.provide(on, entries)?;
         Ok((Placed { same: PlaceParams::default(), table }, uploaded))
