@@ -114,6 +114,11 @@ pub(crate) fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>
     })
 }
 
+/// The number of groups of images. An engine has checked the numbers of the groups.
+pub(crate) fn group_count(images: &[ImagePlace]) -> u32 {
+    images.last().map_or(0, |last| last.group + 1)
+}
+
 /// The numbers with which the boxes of an image are decoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct DecodePlace {

@@ -8,6 +8,7 @@ use super::kernels::DecodeKernel;
 use super::mask_params::{MaskParams, MaskPlaceParams};
 use super::places::Placed;
 use crate::decoder::{Field, Layout, PlainLayout};
+use crate::engine::place::group_count;
 use crate::engine::validate::greatest_group;
 use crate::engine::{ImagePlace, Params};
 
@@ -32,7 +33,7 @@ pub(super) struct Batch<'b> {
 impl Batch<'_> {
     /// The number of groups of images.
     pub fn groups(&self) -> u32 {
-        self.images.last().map_or(0, |last| last.group + 1)
+        group_count(self.images)
     }
 
     /// The greatest number of anchors in a group. `validate` has checked that it fits in 32 bits.

@@ -142,18 +142,26 @@ impl Cuda {
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        let mut work = self.on.run_batch(&inputs, settings);
-        if let Err(EngineError::OtherDevice { is, .. }) = work
+        self.follow_tensors(|on| on.run_batch(&inputs, settings))
+    }
+
+    /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
+    fn follow_tensors<T>(
+        &mut self,
+        mut run: impl FnMut(&mut OnDevice) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut result = run(&mut self.on);
+        if let Err(EngineError::OtherDevice { is, .. }) = result
             && !self.is_fixed
         {
             self.on = OnDevice::new(is)?;
-            work = self.on.run_batch(&inputs, settings);
+            result = run(&mut self.on);
         }
-        if work.is_err() {
+        if result.is_err() {
             // Work of the failed launch may still use the memory, so the next run gets new memory.
             self.on.reset();
         }
-        work
+        result
     }
 
     /// Runs a batch in the order of `stream`, without waiting for it.
@@ -182,22 +190,12 @@ impl Cuda {
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        let mut enqueued = self.on.enqueue_batch(&inputs, settings, stream);
-        if let Err(EngineError::OtherDevice { is, .. }) = enqueued
-            && !self.is_fixed
-        {
-            self.on = OnDevice::new(is)?;
-            enqueued = self.on.enqueue_batch(&inputs, settings, stream);
-        }
-        if let Err(error) = enqueued {
-            self.on.reset();
-            return Err(error);
-        }
+        self.follow_tensors(|on| on.enqueue_batch(&inputs, settings, stream))?;
         let results = self.on.device_results.as_ref().expect("the batch was enqueued");
         let (size, addresses) = (results.size(), results.addresses());
         Ok(DeviceOutcome {
             device: self.on.kernels.device().clone(),
-            groups: settings.groups(),
+            groups: place::group_count(images) as usize,
             capacity: size.capacity as usize,
             column_components: layout.column_components(),
             counts: addresses.headers,
@@ -290,13 +288,6 @@ struct Settings<'b> {
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
     images: &'b [ImagePlace],
-}
-
-impl Settings<'_> {
-    /// The number of groups of images.
-    fn groups(&self) -> usize {
-        self.images.last().map_or(0, |last| last.group as usize + 1)
-    }
 }
 
 impl OnDevice {
@@ -445,8 +436,8 @@ impl OnDevice {
         let mut batch = self.batch(inputs, settings, Some(&stream))?;
         // The host cannot check that the candidates fit, so reserve memory for the greatest
         // possible number.
-        let config = batch.config(batch.greatest_candidates());
         let greatest = batch.greatest_candidates();
+        let config = batch.config(greatest);
         let enqueued = &mut self.enqueued;
         let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
         let size = ResultSize {
