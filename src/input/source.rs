@@ -71,12 +71,7 @@ impl FrameTensors<'_> {
     /// Whether the tensors of both frames have the same ids, element types and shapes.
     pub fn are_like(&self, other: &FrameTensors<'_>) -> bool {
         let (views, others) = (self.tensors.views(), other.tensors.views());
-        let is_like = |(tensor, other): (&TensorView<'_>, &TensorView<'_>)| {
-            tensor.id == other.id
-                && (tensor.element, tensor.quantization) == (other.element, other.quantization)
-                && tensor.shape == other.shape
-        };
-        views.len() == others.len() && views.iter().zip(others.iter()).all(is_like)
+        views.iter().map(TensorView::signature).eq(others.iter().map(TensorView::signature))
     }
 }
 

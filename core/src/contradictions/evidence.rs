@@ -299,22 +299,16 @@ mod tests {
         Detection { x1, y1, x2, y2, score, ..Detection::default() }
     }
 
+    /// A frame without columns and masks.
+    fn frame(survivors: &[Detection], candidates: usize, rejected: usize) -> GroupOutcome<'_> {
+        GroupOutcome { survivors, columns: &[], masks: Masks::default(), candidates, rejected }
+    }
+
     /// Collects the evidence of frames with these survivors, and with equally many candidates.
     fn evidence_in(frames: &[&[Detection]]) -> Evidence {
         let mut evidence = Evidence::default();
         for &survivors in frames {
-            let (candidates, rejected) = (survivors.len(), 0);
-            evidence.add(
-                &GroupOutcome {
-                    survivors,
-                    columns: &[],
-                    masks: Masks::default(),
-                    candidates,
-                    rejected,
-                },
-                ANCHORS,
-                Some(MODEL),
-            );
+            evidence.add(&frame(survivors, survivors.len(), 0), ANCHORS, Some(MODEL));
         }
         evidence
     }
@@ -329,14 +323,7 @@ mod tests {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        let frame = GroupOutcome {
-            survivors: &survivors,
-            columns: &[],
-            masks: Masks::default(),
-            candidates,
-            rejected,
-        };
-        evidence.add(&frame, ANCHORS, Some(MODEL));
+        evidence.add(&frame(&survivors, candidates, rejected), ANCHORS, Some(MODEL));
         evidence.check_boxes(&reading("yolov8"))
     }
 
@@ -406,14 +393,7 @@ mod tests {
         let reading = Reading { boxes: ReadBoxes { model: None, ..BOXES }, ..reading("yolov8") };
         let survivors = [survivor([0.1, 0.2, 0.5, 0.9], 0.9)];
         let mut evidence = Evidence::default();
-        let frame = GroupOutcome {
-            survivors: &survivors,
-            columns: &[],
-            masks: Masks::default(),
-            candidates: 1,
-            rejected: 0,
-        };
-        evidence.add(&frame, ANCHORS, None);
+        evidence.add(&frame(&survivors, 1, 0), ANCHORS, None);
         assert_eq!(evidence.check_boxes(&reading), None);
     }
 
@@ -444,14 +424,7 @@ mod tests {
         let model = Some([16.0, 16.0]);
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
         let mut evidence = Evidence::default();
-        let frame = GroupOutcome {
-            survivors: &survivors,
-            columns: &[],
-            masks: Masks::default(),
-            candidates: 1,
-            rejected: 0,
-        };
-        evidence.add(&frame, ANCHORS, model);
+        evidence.add(&frame(&survivors, 1, 0), ANCHORS, model);
         assert_eq!(
             evidence.check_boxes(&Reading {
                 boxes: ReadBoxes { model, ..BOXES },
@@ -482,14 +455,7 @@ mod tests {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            let frame = GroupOutcome {
-                survivors: &survivors,
-                columns: &[],
-                masks: Masks::default(),
-                candidates,
-                rejected: 0,
-            };
-            evidence.add(&frame, anchors, Some(MODEL));
+            evidence.add(&frame(&survivors, candidates, 0), anchors, Some(MODEL));
         }
         evidence.check_boxes(&reading)
     }

@@ -9,7 +9,7 @@ use super::matrix::{
     shape_error,
 };
 use super::{Decoder, Form, MAX_CLASSES, Options, Role, Scores};
-use crate::tensor::{ElementType, TensorView};
+use crate::tensor::TensorView;
 
 /// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
 pub struct Boxes;
@@ -105,11 +105,7 @@ impl Form for LabeledBoxes {
         if layout.classes != 1 {
             return Err(shape_error(scores, &Boxes));
         }
-        let is_integer = matches!(
-            labels.element,
-            ElementType::I32 | ElementType::I64 | ElementType::I8 | ElementType::U8
-        );
-        if !is_integer {
+        if !labels.element.is_integer() {
             check_element_type(labels)?;
         }
         let (images, rows) = match *labels.shape {

@@ -28,9 +28,8 @@ struct Signature {
 
 impl PartialEq<TensorView<'_>> for Signature {
     fn eq(&self, tensor: &TensorView<'_>) -> bool {
-        self.id == tensor.id
-            && (self.element, self.quantization) == (tensor.element, tensor.quantization)
-            && self.shape == tensor.shape
+        let Self { id, element, quantization, shape } = self;
+        (id.as_str(), *element, *quantization, shape) == tensor.signature()
     }
 }
 

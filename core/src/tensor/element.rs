@@ -62,6 +62,11 @@ impl ElementType {
         matches!(self, Self::F32 | Self::F16)
     }
 
+    /// Whether the elements are integers that can be read.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::I8 | Self::U8 | Self::I32 | Self::I64)
+    }
+
     /// The zero points that a quantized tensor of this type can have: the elements. `None` if the type is not quantized.
     pub fn zero_points(self) -> Option<RangeInclusive<i32>> {
         match self {

@@ -64,6 +64,11 @@ impl<'a> TensorView<'a> {
         Self::new(id, T::TYPE, shape, Storage::Host(bytemuck::cast_slice(elements)))
     }
 
+    /// The id, the type and meaning of elements, and the shape: all that the choice of a decoder depends on.
+    pub fn signature(&self) -> (&str, ElementType, Option<Quantization>, &Shape) {
+        (self.id, self.element, self.quantization, &self.shape)
+    }
+
     /// The tensor with quantized elements. It has no effect on elements other than i8 and u8.
     #[must_use]
     pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {

@@ -15,7 +15,7 @@ use super::{Description, FewerAnchors, FieldRule, Levels, TensorRule};
 use crate::decoder::layout::{LayoutError, MAX_GROUPS};
 use crate::decoder::matrix::{check_element_type, wrong_batch};
 use crate::decoder::{MAX_INPUTS, Options};
-use crate::tensor::{ElementType, TensorView};
+use crate::tensor::TensorView;
 
 /// What the shapes of tensors determine.
 pub(super) struct Fitted {
@@ -213,11 +213,11 @@ impl Description<'static> {
         ];
         let has_numbers = numbers.iter().flatten().any(is_of)
             || self.columns.iter().any(|column| is_of(&column.field));
-        let is_integer = matches!(
-            tensor.element,
-            ElementType::I8 | ElementType::U8 | ElementType::I32 | ElementType::I64
-        );
-        if has_numbers || !is_integer { check_element_type(tensor) } else { Ok(()) }
+        if !has_numbers && tensor.element.is_integer() {
+            Ok(())
+        } else {
+            check_element_type(tensor)
+        }
     }
 }
 
