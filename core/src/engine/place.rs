@@ -158,3 +158,23 @@ fn scaled_limits(limits: &SizeLimits, ratio: [f64; 2]) -> SizeLimits {
     let scaled = |sides: [f32; 2]| [0, 1].map(|axis| (f64::from(sides[axis]) * ratio[axis]) as f32);
     SizeLimits { min: scaled(limits.min), max: scaled(limits.max) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decoder;
+    use crate::geometry::Letterbox;
+    use crate::tensor::TensorView;
+
+    #[test]
+    fn limits_of_sides_in_a_stretched_frame_have_a_ratio_for_each_axis() {
+        let windows = TensorView::from_slice("windows", &[0, 4], &[0.0f32; 0]);
+        let choice = decoder::choose(&[windows], None, decoder::Options::default());
+        let layout = choice.unwrap().layout;
+        let sizes = SizeLimits { min: [8.0; 2], ..SizeLimits::ANY };
+        let params = Params { sizes, ..Params::default() };
+        let mapping = Mapping::new([1280, 480], [640, 480], Letterbox::None).unwrap();
+        let place = ImagePlace::in_frame(&mapping, 0).decode_place(&layout, &params);
+        assert_eq!(place.sizes.min, [4.0, 8.0]);
+    }
+}

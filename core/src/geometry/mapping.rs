@@ -80,11 +80,6 @@ impl Mapping {
         FrameMap { size: self.frame, ratio: self.ratio, offset: self.offset }
     }
 
-    /// Lengths in pixels of the frame, horizontally and vertically, in pixels of the model's input.
-    pub fn sides_in_model(&self, sides: [f32; 2]) -> [f32; 2] {
-        [0, 1].map(|axis| (f64::from(sides[axis]) * self.ratio[axis]) as f32)
-    }
-
     /// The rectangle of the frame in pixels of the model's input: the part between the borders if
     /// the frame is letterboxed, else the whole input.
     pub fn visible(&self) -> Bounds {
@@ -168,7 +163,6 @@ mod tests {
     fn a_stretched_frame_has_a_ratio_for_each_axis() {
         let mapping = Mapping::new([1280, 480], [640, 480], Letterbox::None).unwrap();
         assert_eq!(to_frame(&mapping, [10.0, 20.0, 30.0, 40.0]), Some([20.0, 20.0, 60.0, 40.0]));
-        assert_eq!(mapping.sides_in_model([8.0; 2]), [4.0, 8.0]);
     }
 
     #[test]
