@@ -4,9 +4,9 @@
 //! In: [`Input`]s. Out: [`Source`]s, which other threads of Python do not affect, so that engines run while this thread
 //! is detached.
 
+use half::{bf16, f16};
 use nmsfilter_core::cuda::Ready;
 use nmsfilter_core::tensor::{DeviceSlice, ElementType, Quantization, Shape, Storage, TensorView};
-use half::{bf16, f16};
 
 use crate::array::exceeds_memory;
 use crate::device::foreign;
