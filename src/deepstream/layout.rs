@@ -76,19 +76,19 @@ macro_rules! fields {
 fields! {
     /// The metadata of a batch.
     batch: "NvDsBatchMeta" {
-        /// [`base`]
+        /// `base`
         BASE = "base_meta" @ 0,
         /// `guint`
         NUM_FRAMES = "num_frames_in_batch" @ 44,
-        /// address of a [`pool`] of [`frame`]s
+        /// address of a `pool` of `frame`s
         FRAME_POOL = "frame_meta_pool" @ 48,
-        /// address of a [`pool`] of [`object`]s
+        /// address of a `pool` of `object`s
         OBJECT_POOL = "obj_meta_pool" @ 56,
-        /// address of a [`pool`] of [`user`] metadata
+        /// address of a `pool` of `user` metadata
         USER_POOL = "user_meta_pool" @ 80,
-        /// `GList` of [`frame`]s
+        /// `GList` of `frame`s
         FRAMES = "frame_meta_list" @ 96,
-        /// `GList` of [`user`] metadata
+        /// `GList` of `user` metadata
         USER_METAS = "batch_user_meta_list" @ 104,
     }
     /// A pool of structures of one type.
@@ -102,7 +102,7 @@ fields! {
     frame: "NvDsFrameMeta" {
         /// `guint`: the index of the muxer's pad
         PAD_INDEX = "pad_index" @ 40,
-        /// `guint`: the index of the frame's [`surface_params`]
+        /// `guint`: the index of the frame's `surface_params`
         BATCH_ID = "batch_id" @ 44,
         /// `guint64`: the timestamp in nanoseconds
         TIMESTAMP = "buf_pts" @ 56,
@@ -110,9 +110,9 @@ fields! {
         SOURCE_ID = "source_id" @ 72,
         /// `gboolean`
         INFER_DONE = "bInferDone" @ 100,
-        /// `GList` of [`object`]s
+        /// `GList` of `object`s
         OBJECTS = "obj_meta_list" @ 104,
-        /// `GList` of [`user`] metadata
+        /// `GList` of `user` metadata
         USER_METAS = "frame_user_meta_list" @ 120,
         /// `guint`: the width to which the muxer has scaled the frame, or 0
         WIDTH = "pipeline_width" @ 160,
@@ -121,11 +121,11 @@ fields! {
     }
     /// The memory of a buffer in NVMM memory.
     surface: "NvBufSurface" {
-        /// `uint32_t`: the number of [`surface_params`]
+        /// `uint32_t`: the number of `surface_params`
         BATCH_SIZE = "batchSize" @ 4,
-        /// `uint32_t`: the number of [`surface_params`] that have a frame
+        /// `uint32_t`: the number of `surface_params` that have a frame
         NUM_FILLED = "numFilled" @ 8,
-        /// array of [`surface_params`]
+        /// array of `surface_params`
         SURFACES = "surfaceList" @ 24,
     }
     /// A frame in NVMM memory.
@@ -137,7 +137,7 @@ fields! {
     }
     /// Metadata of any type.
     user: "NvDsUserMeta" {
-        /// [`base`]
+        /// `base`
         BASE = "base_meta" @ 0,
         /// pointer
         DATA = "user_meta_data" @ 40,
@@ -153,7 +153,7 @@ fields! {
         UNIQUE_ID = "unique_id" @ 0,
         /// `guint`
         NUM_LAYERS = "num_output_layers" @ 4,
-        /// array of [`layer`]s
+        /// array of `layer`s
         LAYERS = "output_layers_info" @ 8,
         /// array of pointers
         HOST = "out_buf_ptrs_host" @ 16,
@@ -161,7 +161,7 @@ fields! {
         DEVICE = "out_buf_ptrs_dev" @ 24,
         /// `gint`
         GPU_ID = "gpu_id" @ 32,
-        /// [`network`]
+        /// `network`
         NETWORK = "network_info" @ 48,
     }
     /// A model's input.
@@ -175,7 +175,7 @@ fields! {
     layer: "NvDsInferLayerInfo" {
         /// `NvDsInferDataType`
         TYPE = "dataType" @ 0,
-        /// [`dims`]
+        /// `dims`
         DIMS = "inferDims" @ 4,
         /// C string
         NAME = "layerName" @ 48,
@@ -191,7 +191,7 @@ fields! {
     }
     /// A detection.
     object: "NvDsObjectMeta" {
-        /// address of another [`object`], or null
+        /// address of another `object`, or null
         PARENT = "parent" @ 40,
         /// `gint`
         COMPONENT_ID = "unique_component_id" @ 48,
@@ -199,11 +199,11 @@ fields! {
         CLASS = "class_id" @ 52,
         /// `guint64`
         ID = "object_id" @ 56,
-        /// [`bbox`]: the detector's box
+        /// `bbox`: the detector's box
         DETECTOR_BOX = "detector_bbox_info" @ 64,
         /// `gfloat`
         CONFIDENCE = "confidence" @ 96,
-        /// [`rect`]: the box that trackers and displays use
+        /// `rect`: the box that trackers and displays use
         RECT = "rect_params" @ 104,
     }
     /// A box in pixels.
@@ -229,11 +229,11 @@ fields! {
         HEIGHT = "height" @ 12,
         /// `unsigned int`
         BORDER_WIDTH = "border_width" @ 16,
-        /// [`color`]
+        /// `color`
         BORDER_COLOR = "border_color" @ 24,
         /// `unsigned int`, 0 or 1
         HAS_BACKGROUND = "has_bg_color" @ 56,
-        /// [`color`]
+        /// `color`
         BACKGROUND = "bg_color" @ 64,
     }
     /// The mask of an object. It covers the object's rectangle.
@@ -257,11 +257,11 @@ fields! {
         X = "x_offset" @ 8,
         /// `unsigned int`
         Y = "y_offset" @ 12,
-        /// [`font`]
+        /// `font`
         FONT = "font_params" @ 16,
         /// `int`, 0 or 1
         HAS_BACKGROUND = "set_bg_clr" @ 64,
-        /// [`color`]
+        /// `color`
         BACKGROUND = "text_bg_clr" @ 72,
     }
     /// A font.
@@ -270,7 +270,7 @@ fields! {
         NAME = "font_name" @ 0,
         /// `unsigned int`
         SIZE = "font_size" @ 8,
-        /// [`color`]
+        /// `color`
         COLOR = "font_color" @ 16,
     }
     /// A color with components from 0 to 1.

@@ -5,7 +5,7 @@
 //! are the box, the scores and the objectness of each anchor; no element is read. [`choose`] finds the decoder for
 //! the tensors of a buffer. Engines read tensors by the layout alone.
 //!
-//! There is one file per form of a model family's output: a [description](description) as text in the folder
+//! There is one file per form of a model family's output: a [description] as text in the folder
 //! families, or a Rust file where the shape alone does not determine how it is read. [`from_text`] makes the decoder
 //! of a user's description.
 

@@ -8,13 +8,13 @@
 //! and 32 bytes of counts per group. Nothing else is written there. Memory is allocated only if a
 //! batch is larger than all batches before it.
 //!
-//! At first, memory is reserved for [`CAPACITY_STEP`] candidates per group, or for all anchors if
+//! At first, memory is reserved for `CAPACITY_STEP` candidates per group, or for all anchors if
 //! there are fewer anchors. If a group has more candidates, the kernels report how many, and the
 //! batch runs again with enough memory, which is kept. Memory for masks works likewise; their size
 //! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
 //! repeated, so memory for all anchors is reserved.
 //!
-//! Groups with more candidates than [`SortLimits::limit`] need additional kernels. A separate graph
+//! Groups with more candidates than `SortLimits::limit` need additional kernels. A separate graph
 //! contains them. It is launched while the preceding batch had such a group, so that other groups
 //! do not take longer.
 

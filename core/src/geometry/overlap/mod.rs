@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures of overlap, one file each.
 //!
-//! In: two boxes that intersect. Out: the intersection above which they conflict. A [`Measure`]
+//! In: two boxes that intersect. Out: the intersection above which they conflict. A `Measure`
 //! states this exact test, and a bound by which engines skip pairs that cannot conflict. The bound
 //! may only exclude pairs that do not conflict by the exact test, including its rounding. Property
 //! tests compare engines that use the bound with the reference engine, which does not.

@@ -19,7 +19,7 @@
 //! order. An element whose buffers have several frames enters with several pictures. Slots without a picture keep
 //! the tensors of an earlier run; nothing reads them.
 //!
-//! An instance without an id belongs to one element. An instance with an id is found in [`INSTANCES`] as long as an
+//! An instance without an id belongs to one element. An instance with an id is found in `INSTANCES` as long as an
 //! element uses it.
 
 mod thread;

@@ -10,7 +10,7 @@
 //! tensor[c][y][x] = table[c][value[c]]
 //! ```
 //!
-//! The processor that runs the model does this work: [`cpu`] or [`GpuResampler`]. Both use integer arithmetic with
+//! The processor that runs the model does this work: `cpu` or [`GpuResampler`]. Both use integer arithmetic with
 //! equal numbers for positions and colors, and equal tables, so a model gets identical input on every processor,
 //! bit for bit. On a GPU, nothing but the frame is read from the host, and a frame in device memory is read in
 //! place ([`DeviceFrame`]).
