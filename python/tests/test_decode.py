@@ -24,8 +24,9 @@ SELECTED = {"six", "detr_cat", "detr", "detr_post", "ssd_post", "effnms"}
 
 def recorded_cases():
     """The cases with decoder and tolerance, as the Rust test has them."""
-    text = (ROOT / "tests/decoder/models2026.rs").read_text()
-    table = text[text.index("pub const CASES") : text.index("];")]
+    text = (ROOT / "tests/support/recorded.rs").read_text()
+    table = text[text.index("pub const CASES") :]
+    table = table[: table.index("];")]
     return [(name, decoder, float(near)) for name, decoder, near in re.findall(r'\("(\S+)", "(\S+)", ([\d.]+)\)', table)]
 
 
