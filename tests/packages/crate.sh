@@ -36,7 +36,7 @@ fn main() -> Result<(), nmsfilter_core::nms::NmsError> {
     let windows = [100.0, 50.0, 80.0, 0.9, 104.0, 54.0, 80.0, 0.6, 300.0, 60.0, 90.0, 0.7f32];
     let tensors = [TensorView::from_slice("windows", &[3, 4], &windows)];
     let mut nms = Nms::new(Backend::Auto, None)?;
-    let survivors: Vec<u32> = nms.run(&tensors)?.image(0).survivors.iter().map(|found| found.anchor).collect();
+    let survivors: Vec<u32> = nms.run(&tensors)?.group(0).survivors.iter().map(|found| found.anchor).collect();
     println!("survivors: {survivors:?}");
     Ok(())
 }
