@@ -57,8 +57,12 @@ fn warm_frames(elements: &str, make: MakeTensors) -> Vec<usize> {
     let mut harness = Harness::new_parse(elements);
     harness.set_src_caps_str("video/x-raw,format=I420,width=640,height=480,framerate=50/1");
     let tensors = [200, 40, 150, 3].map(make);
+    // Without timestamps, the system clock would decide which frame posts a warning.
+    let mut pts = gst::ClockTime::ZERO;
     let mut frame = |tensors: &[NewTensor]| {
         let mut buffer = gst::Buffer::with_size(640 * 480 * 3 / 2).unwrap();
+        buffer.get_mut().unwrap().set_pts(pts);
+        pts += gst::ClockTime::from_mseconds(20);
         for tensor in tensors {
             attach(buffer.get_mut().unwrap(), tensor).unwrap();
         }
