@@ -187,8 +187,9 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     unsafe {
         Filter::run(filter, |filter| {
             let params = border::read(params, "params")?;
-            let (visible, frame) = (params.visible(), params.frame()?);
+            let (visible, frame) = (params.visible(), params.frame());
             let checked = params.to_nms()?;
+            checked.check_mask_frame(frame.as_ref())?;
             nms::ImagePlace { visible, frame, ..nms::ImagePlace::in_model([1.0; 2]) }.check()?;
             filter.nms.params = checked;
             (filter.nms.visible, filter.nms.frame) = (visible, frame);

@@ -42,14 +42,14 @@ pub enum Overlap {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum MaskSize {
-    /// Those of the model's prototypes.
+    /// Pixels of the model's prototypes.
     Prototypes = 0,
-    /// Those of the frame: NmsfilterParams has its size and its place in the model's input.
+    /// Pixels of the frame. NmsfilterParams has the frame's size and its position in the model's input.
     Frame = 1,
 }
 
-/// What applies to the detections of a class in place of what applies to all. If all bytes but those of `size` are 0, it has
-/// no effect.
+/// Rules for the detections of one class, which replace the rules for all classes. If all bytes except `size` are 0, the
+/// structure has no effect.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ClassRule {
@@ -57,22 +57,23 @@ pub struct ClassRule {
     pub size: usize,
     /// 1 if `iou_threshold` applies; else 0.
     pub has_iou_threshold: u32,
-    /// In place of that of NmsfilterParams.
+    /// Replaces `iou_threshold` of NmsfilterParams; 0 to 1.
     pub iou_threshold: f32,
     /// 1 if `min_size` and `max_size` apply; else 0.
     pub has_sizes: u32,
-    /// In place of that of NmsfilterParams.
+    /// Replaces `min_size` of NmsfilterParams.
     pub min_size: [f32; 2],
-    /// In place of that of NmsfilterParams.
+    /// Replaces `max_size` of NmsfilterParams.
     pub max_size: [f32; 2],
-    /// The greatest number of detections of the class in an image; 0 for all.
+    /// The greatest number of detections of the class in an image; 0 for no limit. It applies before `max_detections` of
+    /// NmsfilterParams, and is an error with nmsfilter_enqueue.
     pub max_detections: u32,
 }
 
 sized_struct!(ClassRule, "NmsfilterClassRule", max_detections: u32);
 
-/// What detections are made of, and how they are suppressed. nmsfilter_params_init sets the defaults. Lengths are in pixels
-/// of the model's input.
+/// Parameters of decoding and suppression. nmsfilter_params_init sets the defaults. Lengths are in pixels of the model's
+/// input, except where a field says otherwise.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Params {
@@ -104,12 +105,13 @@ pub struct Params {
     /// Pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of the first
     /// and the last pixel.
     pub pixel_offset: f32,
-    /// The least width and height of a box; 0 by default.
+    /// The least width and height of a box, at least 0; 0 by default. In pixels of the frame if `frame_size` is set.
     pub min_size: [f32; 2],
-    /// The greatest width and height of a box; infinite by default.
+    /// The greatest width and height of a box, above 0 and at least `min_size`; infinite by default. In pixels of the frame
+    /// if `frame_size` is set.
     pub max_size: [f32; 2],
-    /// The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox:
-    /// boxes outside of it are rejected. All of it by default.
+    /// The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox.
+    /// Boxes that do not intersect it are rejected. The whole plane by default.
     pub visible: [f32; 4],
     /// The greatest number of candidates of an image that are compared; 0, the default, for all.
     pub max_candidates: usize,
@@ -119,9 +121,10 @@ pub struct Params {
     pub masks: u32,
     /// An NmsfilterMaskSize.
     pub mask_size: u32,
-    /// The width and height of the frame, of NMSFILTER_MASK_SIZE_FRAME.
+    /// The width and height of the frame in pixels, 1 to 65536, or 0 and 0, the default, if there is no frame.
+    /// NMSFILTER_MASK_SIZE_FRAME needs a frame.
     pub frame_size: [u32; 2],
-    /// Pixels of the model's input per pixel of the frame, horizontally and vertically.
+    /// Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame.
     pub frame_ratio: [f64; 2],
     /// The left and upper edge of the frame in pixels of the model's input.
     pub frame_offset: [f64; 2],
@@ -170,35 +173,33 @@ impl Params {
     /// # Safety
     /// The pointers are as the header requires.
     pub unsafe fn to_nms(self) -> Result<nms::Params, Failure> {
-        let mut params = nms::Params::default();
         let count = self.class_score_threshold_count;
         check_class_count("params: class_score_threshold_count", count)?;
         // SAFETY: the caller guarantees it.
         let per_class = unsafe {
             border::slice(self.class_score_thresholds, count, "params: class_score_thresholds")
         }?;
-        params.thresholds =
-            ClassThresholds { default: self.score_threshold, per_class: per_class.to_vec() };
-        params.iou_threshold = self.iou_threshold;
         // SAFETY: as above.
-        params.class_rules = unsafe { class_rules(self.class_rules, self.class_rule_count) }?;
-        params.method = method("params", self.method)?;
-        params.overlap = overlap("params", self.overlap)?;
-        params.threshold_inclusive = flag("params: threshold_inclusive", self.threshold_inclusive)?;
-        params.class_agnostic = flag("params: class_agnostic", self.class_agnostic)?;
-        params.multi_label = flag("params: multi_label", self.multi_label)?;
-        params.pixel_offset = self.pixel_offset;
-        params.sizes = SizeLimits { min: self.min_size, max: self.max_size };
-        params.max_candidates = self.max_candidates;
-        params.max_detections = self.max_detections;
-        params.masks = flag("params: masks", self.masks)?;
-        params.mask_size = match self.mask_size {
-            it if it == MaskSize::Prototypes as u32 => nms::MaskSize::Prototypes,
-            it if it == MaskSize::Frame as u32 => nms::MaskSize::Frame,
-            other => {
-                let text = format!("params: mask_size: expected an NmsfilterMaskSize, got {other}");
-                return Err(Failure::argument(text));
-            }
+        let class_rules = unsafe { class_rules(self.class_rules, self.class_rule_count) }?;
+        // All fields, without the defaults: a new parameter of the core needs a field in C.
+        let params = nms::Params {
+            method: method("params", self.method)?,
+            overlap: overlap("params", self.overlap)?,
+            iou_threshold: self.iou_threshold,
+            threshold_inclusive: flag("params: threshold_inclusive", self.threshold_inclusive)?,
+            pixel_offset: self.pixel_offset,
+            class_agnostic: flag("params: class_agnostic", self.class_agnostic)?,
+            thresholds: ClassThresholds {
+                default: self.score_threshold,
+                per_class: per_class.to_vec(),
+            },
+            sizes: SizeLimits { min: self.min_size, max: self.max_size },
+            class_rules,
+            multi_label: flag("params: multi_label", self.multi_label)?,
+            max_candidates: self.max_candidates,
+            max_detections: self.max_detections,
+            masks: flag("params: masks", self.masks)?,
+            mask_size: mask_size(self.mask_size)?,
         };
         params.check()?;
         Ok(params)
@@ -210,22 +211,11 @@ impl Params {
         Bounds { left, top, right, bottom }
     }
 
-    /// The position of the frame in the model's input.
-    ///
-    /// # Errors
-    /// If masks need a frame and it has no size.
-    pub fn frame(&self) -> Result<Option<FrameMap>, Failure> {
+    /// The position of the frame in the model's input, or `None` if there is no frame.
+    pub fn frame(&self) -> Option<FrameMap> {
         let frame =
             FrameMap { size: self.frame_size, ratio: self.frame_ratio, offset: self.frame_offset };
-        if self.frame_size == [0; 2] {
-            return match self.mask_size == MaskSize::Frame as u32 {
-                false => Ok(None),
-                true => Err(Failure::argument(
-                    "params: frame_size: expected the size of the frame for masks of its pixels, got 0x0",
-                )),
-            };
-        }
-        Ok(Some(frame))
+        (self.frame_size != [0; 2]).then_some(frame)
     }
 }
 
@@ -290,17 +280,29 @@ unsafe fn class_rules(
             border::read_bytes(from.byte_add(index * stride).cast(), stride, "params: class_rules")
         }?;
         let name = |field: &str| format!("params: class_rules[{index}]: {field}");
-        let mut rule = nms::ClassRule::default();
-        if flag(&name("has_iou_threshold"), from.has_iou_threshold)? {
-            rule.iou_threshold = Some(from.iou_threshold);
-        }
-        if flag(&name("has_sizes"), from.has_sizes)? {
-            rule.sizes = Some(SizeLimits { min: from.min_size, max: from.max_size });
-        }
-        rule.max_detections = from.max_detections as usize;
-        Ok(rule)
+        let has_iou_threshold = flag(&name("has_iou_threshold"), from.has_iou_threshold)?;
+        let has_sizes = flag(&name("has_sizes"), from.has_sizes)?;
+        let sizes = SizeLimits { min: from.min_size, max: from.max_size };
+        // All fields, without the defaults: a new rule of the core needs a field in C.
+        Ok(nms::ClassRule {
+            iou_threshold: has_iou_threshold.then_some(from.iou_threshold),
+            sizes: has_sizes.then_some(sizes),
+            max_detections: from.max_detections as usize,
+        })
     };
     (0..count).map(rule).collect()
+}
+
+/// # Errors
+/// If the number is not an NmsfilterMaskSize.
+fn mask_size(number: u32) -> Result<nms::MaskSize, Failure> {
+    match number {
+        it if it == MaskSize::Prototypes as u32 => Ok(nms::MaskSize::Prototypes),
+        it if it == MaskSize::Frame as u32 => Ok(nms::MaskSize::Frame),
+        other => Err(Failure::argument(format!(
+            "params: mask_size: expected an NmsfilterMaskSize, got {other}"
+        ))),
+    }
 }
 
 /// # Errors
@@ -346,10 +348,6 @@ pub unsafe extern "C" fn nmsfilter_params_init(params: *mut Params, size: usize)
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::field_reassign_with_default,
-    reason = "other packages cannot make these structures of their fields"
-)]
 mod tests {
     use super::*;
 
@@ -397,30 +395,32 @@ mod tests {
             frame_ratio: [0.5, 0.25],
             frame_offset: [13.0, 14.0],
         };
-        let mut expected = nms::Params::default();
-        expected.thresholds = ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] };
-        expected.iou_threshold = 0.6;
-        expected.class_rules = vec![nms::ClassRule::default(); 3];
-        expected.class_rules[0].iou_threshold = Some(0.9);
-        expected.class_rules[1].sizes = Some(SizeLimits { min: [5.0, 6.0], max: [7.0, 8.0] });
-        expected.class_rules[2].max_detections = 3;
-        expected.method = nms::Method::MapReduce;
-        expected.overlap = nms::Overlap::Smaller;
-        expected.threshold_inclusive = true;
-        expected.class_agnostic = true;
-        expected.multi_label = true;
-        expected.pixel_offset = 1.0;
-        expected.sizes = SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] };
-        expected.max_candidates = 11;
-        expected.max_detections = 12;
-        expected.masks = false;
-        expected.mask_size = nms::MaskSize::Frame;
+        let mut class_rules = vec![nms::ClassRule::default(); 3];
+        class_rules[0].iou_threshold = Some(0.9);
+        class_rules[1].sizes = Some(SizeLimits { min: [5.0, 6.0], max: [7.0, 8.0] });
+        class_rules[2].max_detections = 3;
+        let expected = nms::Params {
+            method: nms::Method::MapReduce,
+            overlap: nms::Overlap::Smaller,
+            iou_threshold: 0.6,
+            threshold_inclusive: true,
+            pixel_offset: 1.0,
+            class_agnostic: true,
+            thresholds: ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] },
+            sizes: SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] },
+            class_rules,
+            multi_label: true,
+            max_candidates: 11,
+            max_detections: 12,
+            masks: false,
+            mask_size: nms::MaskSize::Frame,
+        };
         // SAFETY: the pointers are those of the arrays above.
         assert_eq!(unsafe { params.to_nms() }.unwrap(), expected);
         let visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
         assert_eq!(params.visible(), visible);
         let frame = FrameMap { size: [640, 480], ratio: [0.5, 0.25], offset: [13.0, 14.0] };
-        assert_eq!(params.frame().unwrap(), Some(frame));
+        assert_eq!(params.frame(), Some(frame));
     }
 
     #[test]

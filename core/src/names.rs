@@ -98,8 +98,8 @@ impl Interface {
             Name::Sizes => [
                 "min-size, max-size or class-sizes",
                 "Params::sizes or ClassRule::sizes",
-                "min_size or max_size",
-                "the sizes",
+                "min_size, max_size or class_rules",
+                "min_size, max_size or class_sizes",
             ],
         };
         match self {

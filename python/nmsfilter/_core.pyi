@@ -11,6 +11,8 @@ Stream: TypeAlias = Any
 Overlap: TypeAlias = Literal["iou", "smaller", "representative", "diou", "prob-iou"]
 Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
 Quantization: TypeAlias = tuple[float, int]
+# A number of pixels for width and height, or both; None for no limit.
+Sides: TypeAlias = float | tuple[float, float] | None
 
 # InputError if a score is NaN or a side is longer than 10^9, as in the other three; torchvision takes both.
 def nms(
@@ -65,14 +67,25 @@ class Decoder:
         layout: str | None = None,
         score_threshold: float | Sequence[float] | None = None,
         iou_threshold: float = 0.45,
+        threshold_inclusive: bool = False,
+        pixel_offset: float = 0.0,
         model_size: tuple[float, float] | None = None,
+        visible: tuple[float, float, float, float] | None = None,
+        frame_size: tuple[int, int] | None = None,
+        letterbox: Literal["none", "center", "top-left"] | None = None,
         max_detections: int = 1000,
         max_candidates: int = 0,
+        min_size: Sides = None,
+        max_size: Sides = None,
+        class_iou_thresholds: dict[int, float] | None = None,
+        class_max_detections: dict[int, int] | None = None,
+        class_sizes: dict[int, tuple[Sides, Sides]] | None = None,
         method: Literal["greedy", "map-reduce", "none"] | None = None,
         overlap: Overlap | None = None,
         class_agnostic: bool = False,
         multi_label: bool = False,
         masks: bool = True,
+        mask_size: Literal["prototypes", "frame"] | None = None,
         box_format: Literal["corners", "center", "square", "distances"] | None = None,
         coordinates: Literal["auto", "pixels", "normalized"] | None = None,
         num_classes: int = 0,

@@ -7,11 +7,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::nms::{
-    Activation, Backend, BoxFormat, ClassThresholds, Coordinates, Interface, KeypointShape, Method,
-    Nms, Overlap, Warning, check_model_size,
+    ClassThresholds, Interface, KeypointShape, Nms, Params, SizeLimits, Warning,
 };
-use nmsfilter_core::tensor::{Quantization, TensorView};
-use pyo3::IntoPyObjectExt;
+use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyMapping, PySequence, PyTuple};
@@ -20,39 +18,68 @@ use crate::detections::{Detections, host_kind};
 use crate::device::foreign;
 use crate::error::{Error, Result};
 use crate::input::{Input, Place, type_name};
-use crate::options::{self, Quantizations};
+use crate::options::{self, ByClass, Quantizations};
+use crate::settings::{PlaceSettings, Settings};
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
 
-/// Decodes the outputs of a model for a batch of images and suppresses duplicates: decoder(outputs). It keeps what it has
-/// found out about the outputs, and its memory. Calls from several threads take turns.
+/// Decodes the outputs of a model for a batch of images and suppresses duplicates: decoder(outputs). A decoder keeps its
+/// plan for outputs of the same shapes, and its memory. Calls from several threads take turns. Arguments that are out of
+/// range raise InputError, and arguments of another type TypeError.
+///
+/// Decoder:
+/// - decoder: a name in decoders(). Without it, the names and shapes of the outputs decide.
+/// - layout: the text of a layout file, in place of decoder.
+///
+/// Candidates:
+/// - score_threshold: the score that a detection must reach, 0.25 by default; or a list with a threshold for each class. Infinity
+///   excludes a class, and so does the end of the list for the classes beyond it.
+/// - multi_label: every class that reaches its threshold is a detection, not only the best class of an anchor.
+/// - min_size, max_size: the limits of a box's width and height, inclusive: a number of pixels for both, or (width, height). None
+///   is no limit.
+/// - max_candidates: the greatest number of candidates of an image that are compared; 0 is no limit.
+///
+/// Suppression:
+/// - iou_threshold: the overlap above which a box is suppressed, 0 to 1.
+/// - threshold_inclusive: an overlap equal to the threshold suppresses, too.
+/// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; or "none".
+/// - overlap: "iou" (the default), "smaller", "representative", "diou", or, for oriented boxes only, "prob-iou".
+/// - pixel_offset: pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of
+///   the first and the last pixel.
+/// - class_agnostic: boxes of different classes suppress each other.
+/// - max_detections: the greatest number of detections of an image; 0 is no limit.
+///
+/// Rules of single classes, which replace the rules of all classes: dictionaries by class number, 0 to 65535.
+/// - class_iou_thresholds: 0 to 1, as in {0: 0.5}.
+/// - class_max_detections: the greatest number of detections of the class in an image, as in {0: 20}; 0 is no limit. It applies
+///   before max_detections, and arrays on a GPU need results="host" with it.
+/// - class_sizes: (minimum, maximum), as in {0: ((16, 32), (400, 800)), 7: (None, 64)}.
+///
+/// Images:
+/// - model_size: (width, height) of the model's input in pixels, each at least 1. Normalized coordinates are multiplied by it.
+///   Some decoders and masks need it.
+/// - frame_size: (width, height) in pixels, each from 1 to 65536, of the frames that were scaled to the model's input. With it,
+///   limits of sizes are in pixels of the frame, otherwise in pixels of the model's input. Boxes are in pixels of the model's
+///   input in either case. Without model_size, the model's input has the size of the frame.
+/// - letterbox: the way in which frames were scaled: "none" (the default) stretches them; "center" (as Ultralytics) and
+///   "top-left" (as YOLOX) keep their aspect ratio, and need frame_size and model_size.
+/// - visible: the (left, upper, right, lower) edge of the part of the model's input that shows the image. Boxes that do not
+///   intersect it are rejected. By default the part with the frame, or without frame_size the whole plane.
+/// - masks: masks are computed if the model has them.
+/// - mask_size: the pixels of masks: "prototypes" (the default), or "frame", which needs frame_size.
+///
+/// Outputs:
+/// - box_format: "corners", "center", "square" or "distances", for the decoder boxes.
+/// - coordinates: "auto" (the default), "pixels" or "normalized".
+/// - num_classes: the number of classes; 0 if it is unknown.
+/// - score_activation: "none", "sigmoid" or "softmax". None is the decoder's.
+/// - keypoint_shape: the number of keypoints, and 2 or 3 numbers of each.
+/// - quantization: (scale, zero point) of quantized outputs, or a dictionary of these by the names of outputs.
 #[pyclass(frozen, module = "nmsfilter")]
 pub struct Decoder {
     settings: Settings,
     /// One for the CPU and one for each GPU.
     engines: Mutex<Vec<Engine>>,
-}
-
-/// The arguments of the constructor.
-struct Settings {
-    decoder: Option<String>,
-    layout: Option<String>,
-    thresholds: ClassThresholds,
-    iou_threshold: f32,
-    model_size: Option<[f32; 2]>,
-    max_detections: usize,
-    max_candidates: usize,
-    method: Method,
-    overlap: Overlap,
-    class_agnostic: bool,
-    multi_label: bool,
-    masks: bool,
-    box_format: Option<BoxFormat>,
-    coordinates: Coordinates,
-    num_classes: usize,
-    score_activation: Option<Activation>,
-    keypoints: Option<KeypointShape>,
-    quantization: Quantizations,
 }
 
 /// What decodes on the CPU, or on one GPU.
@@ -62,6 +89,12 @@ struct Engine {
     nms: Nms,
     /// The number of warnings that have been issued.
     warned: usize,
+}
+
+impl Engine {
+    fn new(settings: &Settings, ordinal: Option<u32>) -> Result<Self> {
+        Ok(Self { ordinal, nms: settings.nms(ordinal)?, warned: 0 })
+    }
 }
 
 /// The names that `decoder` can have.
@@ -74,25 +107,43 @@ pub fn decoders() -> Vec<&'static str> {
 impl Decoder {
     #[new]
     #[pyo3(signature = (
-        decoder=None, *, layout=None, score_threshold=None, iou_threshold=0.45, model_size=None,
-        max_detections=1000, max_candidates=0, method=None, overlap=None, class_agnostic=false,
-        multi_label=false, masks=true, box_format=None, coordinates=None, num_classes=0,
-        score_activation=None, keypoint_shape=None, quantization=None
+        decoder=None, *, layout=None, score_threshold=None, iou_threshold=0.45,
+        threshold_inclusive=false, pixel_offset=0.0, model_size=None, visible=None, frame_size=None,
+        letterbox=None, max_detections=1000, max_candidates=0, min_size=None, max_size=None,
+        class_iou_thresholds=None, class_max_detections=None, class_sizes=None, method=None,
+        overlap=None, class_agnostic=false, multi_label=false, masks=true, mask_size=None,
+        box_format=None, coordinates=None, num_classes=0, score_activation=None,
+        keypoint_shape=None, quantization=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "those of Python")]
+    #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
         decoder: Option<String>,
         layout: Option<String>,
         #[pyo3(from_py_with = options::score_threshold)] score_threshold: Option<ClassThresholds>,
         #[pyo3(from_py_with = options::iou_threshold)] iou_threshold: f64,
+        threshold_inclusive: bool,
+        #[pyo3(from_py_with = options::pixel_offset)] pixel_offset: f32,
         #[pyo3(from_py_with = options::model_size)] model_size: Option<[f32; 2]>,
+        #[pyo3(from_py_with = options::visible)] visible: Option<[f32; 4]>,
+        #[pyo3(from_py_with = options::frame_size)] frame_size: Option<[u32; 2]>,
+        letterbox: Option<&str>,
         #[pyo3(from_py_with = options::max_detections)] max_detections: usize,
         #[pyo3(from_py_with = options::max_candidates)] max_candidates: usize,
+        #[pyo3(from_py_with = options::min_size)] min_size: Option<[f32; 2]>,
+        #[pyo3(from_py_with = options::max_size)] max_size: Option<[f32; 2]>,
+        #[pyo3(from_py_with = options::class_iou_thresholds)] class_iou_thresholds: Option<
+            ByClass<f32>,
+        >,
+        #[pyo3(from_py_with = options::class_max_detections)] class_max_detections: Option<
+            ByClass<usize>,
+        >,
+        #[pyo3(from_py_with = options::class_sizes)] class_sizes: Option<ByClass<SizeLimits>>,
         method: Option<&str>,
         overlap: Option<&str>,
         class_agnostic: bool,
         multi_label: bool,
         masks: bool,
+        mask_size: Option<&str>,
         box_format: Option<&str>,
         coordinates: Option<&str>,
         #[pyo3(from_py_with = options::num_classes)] num_classes: usize,
@@ -107,19 +158,33 @@ impl Decoder {
             )
             .into());
         }
+        // All fields, without the defaults: a new parameter of the core needs an argument.
+        let params = Params {
+            method: options::method_or_none(method)?,
+            overlap: options::overlap(overlap)?,
+            iou_threshold: iou_threshold as f32,
+            threshold_inclusive,
+            pixel_offset,
+            class_agnostic,
+            thresholds: score_threshold.unwrap_or_else(|| ClassThresholds::uniform(0.25)),
+            sizes: options::size_limits(min_size, max_size),
+            class_rules: options::class_rules(
+                class_iou_thresholds.unwrap_or_default(),
+                class_max_detections.unwrap_or_default(),
+                class_sizes.unwrap_or_default(),
+            ),
+            multi_label,
+            max_candidates,
+            max_detections,
+            masks,
+            mask_size: options::mask_size(mask_size)?,
+        };
+        let letterbox = options::letterbox(letterbox)?;
         let settings = Settings {
             decoder,
             layout,
-            thresholds: score_threshold.unwrap_or_else(|| ClassThresholds::uniform(0.25)),
-            iou_threshold: iou_threshold as f32,
-            model_size,
-            max_detections,
-            max_candidates,
-            method: options::method_or_none(method)?,
-            overlap: options::overlap(overlap)?,
-            class_agnostic,
-            multi_label,
-            masks,
+            params,
+            place: PlaceSettings { model_size, visible, frame_size, letterbox },
             box_format: box_format.map(options::box_format).transpose()?,
             coordinates: options::coordinates(coordinates.unwrap_or("auto"))?,
             num_classes,
@@ -127,10 +192,8 @@ impl Decoder {
             keypoints: keypoint_shape,
             quantization: quantization.unwrap_or_default(),
         };
-        // Wrong names, layouts and numbers are errors here, not at the first call.
-        let cpu = settings.engine(None)?;
-        cpu.nms.params.check().map_err(Error::from)?;
-        check_model_size(cpu.nms.model_size).map_err(Error::from)?;
+        // Invalid names, layouts and numbers are errors here, not at the first call.
+        let cpu = Engine::new(&settings, None)?;
         Ok(Self { settings, engines: Mutex::new(vec![cpu]) })
     }
 
@@ -216,8 +279,8 @@ impl Decoder {
             }
         };
         let mut engines = self.lock(py);
-        let engine = self.settings.engine_for(&mut engines, ordinal)?;
-        let (nms, room) = (&mut engine.nms, self.settings.max_detections);
+        let engine = self.engine(&mut engines, ordinal)?;
+        let (nms, room) = (&mut engine.nms, self.settings.params.max_detections);
         let found = if is_enqueued {
             let outcome = py.detach(|| nms.enqueue(&views(&sources), foreign(stream)))?;
             Detections::on_device(py, &first.kind, &outcome, room, stream)?
@@ -234,6 +297,23 @@ impl Decoder {
         drop(engines);
         self.warn(py, ordinal, &texts)?;
         Ok(found)
+    }
+
+    /// The engine for the CPU, or for the GPU with this number.
+    fn engine<'e>(
+        &self,
+        engines: &'e mut Vec<Engine>,
+        ordinal: Option<u32>,
+    ) -> Result<&'e mut Engine> {
+        let position = engines.iter().position(|engine| engine.ordinal == ordinal);
+        let index = match position {
+            Some(index) => index,
+            None => {
+                engines.push(Engine::new(&self.settings, ordinal)?);
+                engines.len() - 1
+            }
+        };
+        Ok(&mut engines[index])
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Vec<Engine>> {
@@ -287,109 +367,4 @@ fn named<'py>(outputs: &Bound<'py, PyAny>) -> Result<Vec<(String, Bound<'py, PyA
         return arrays.collect();
     }
     Ok(vec![(name(0), outputs.clone())])
-}
-
-impl Settings {
-    fn quantization_of(&self, name: &str) -> Option<Quantization> {
-        let is_of_name =
-            |known: &Option<String>| known.as_deref().is_none_or(|known| known == name);
-        self.quantization.iter().find(|(known, _)| is_of_name(known)).map(|(_, value)| *value)
-    }
-
-    fn engine_for<'e>(
-        &self,
-        engines: &'e mut Vec<Engine>,
-        ordinal: Option<u32>,
-    ) -> Result<&'e mut Engine> {
-        let position = engines.iter().position(|engine| engine.ordinal == ordinal);
-        let index = match position {
-            Some(index) => index,
-            None => {
-                engines.push(self.engine(ordinal)?);
-                engines.len() - 1
-            }
-        };
-        Ok(&mut engines[index])
-    }
-
-    /// One on the CPU, or on this GPU.
-    fn engine(&self, ordinal: Option<u32>) -> Result<Engine> {
-        let backend = if ordinal.is_some() { Backend::Cuda } else { Backend::Cpu };
-        let mut nms = Nms::new(backend, ordinal)?;
-        nms.set_decoder(self.decoder.as_deref())
-            .map_err(|error| Error::Input(format!("decoder: {error}")))?;
-        if let Some(layout) = &self.layout {
-            nms.set_layout(layout).map_err(|error| Error::Input(format!("layout: {error}")))?;
-        }
-        let (options, params) = (&mut nms.options, &mut nms.params);
-        options.batch = true;
-        options.coordinates = self.coordinates;
-        options.num_classes = self.num_classes;
-        options.score_activation = self.score_activation;
-        options.keypoints = self.keypoints;
-        if let Some(format) = self.box_format {
-            options.box_format = format;
-        }
-        params.thresholds = self.thresholds.clone();
-        params.iou_threshold = self.iou_threshold;
-        params.max_detections = self.max_detections;
-        params.max_candidates = self.max_candidates;
-        params.method = self.method;
-        params.overlap = self.overlap;
-        params.class_agnostic = self.class_agnostic;
-        params.multi_label = self.multi_label;
-        params.masks = self.masks;
-        if let Some(size) = self.model_size {
-            nms.model_size = size;
-        }
-        Ok(Engine { ordinal, nms, warned: 0 })
-    }
-
-    /// The arguments of the constructor that make such a decoder.
-    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let arguments = PyDict::new(py);
-        let set = |name: &str, value: Bound<'py, PyAny>| arguments.set_item(name, value);
-        set("decoder", self.decoder.as_deref().into_bound_py_any(py)?)?;
-        set("layout", self.layout.as_deref().into_bound_py_any(py)?)?;
-        let ClassThresholds { default, per_class, .. } = &self.thresholds;
-        let threshold = if per_class.is_empty() {
-            default.into_bound_py_any(py)?
-        } else {
-            per_class.into_bound_py_any(py)?
-        };
-        set("score_threshold", threshold)?;
-        set("iou_threshold", self.iou_threshold.into_bound_py_any(py)?)?;
-        set("model_size", self.model_size.into_bound_py_any(py)?)?;
-        set("max_detections", self.max_detections.into_bound_py_any(py)?)?;
-        set("max_candidates", self.max_candidates.into_bound_py_any(py)?)?;
-        set("method", self.method.name().into_bound_py_any(py)?)?;
-        set("overlap", self.overlap.name().into_bound_py_any(py)?)?;
-        set("class_agnostic", self.class_agnostic.into_bound_py_any(py)?)?;
-        set("multi_label", self.multi_label.into_bound_py_any(py)?)?;
-        set("masks", self.masks.into_bound_py_any(py)?)?;
-        set("box_format", self.box_format.map(BoxFormat::name).into_bound_py_any(py)?)?;
-        set("coordinates", options::coordinates_name(self.coordinates).into_bound_py_any(py)?)?;
-        set("num_classes", self.num_classes.into_bound_py_any(py)?)?;
-        let activation = self.score_activation.map(Activation::name);
-        set("score_activation", activation.into_bound_py_any(py)?)?;
-        let keypoints = self.keypoints.map(|shape| (shape.count, shape.components));
-        set("keypoint_shape", keypoints.into_bound_py_any(py)?)?;
-        set("quantization", self.quantization_argument(py)?)?;
-        Ok(arguments)
-    }
-
-    fn quantization_argument<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let pair = |quantization: &Quantization| (quantization.scale(), quantization.zero_point());
-        match &self.quantization[..] {
-            [] => Ok(py.None().into_bound(py)),
-            [(None, quantization)] => pair(quantization).into_bound_py_any(py),
-            all => {
-                let by_name = PyDict::new(py);
-                for (name, quantization) in all {
-                    by_name.set_item(name, pair(quantization))?;
-                }
-                Ok(by_name.into_any())
-            }
-        }
-    }
 }

@@ -42,8 +42,8 @@ pub struct Detections {
     /// [B, M, 5] float32: center x, center y, width, height, angle; None of upright boxes, and in device memory.
     #[pyo3(get)]
     oriented_boxes: Option<Py<PyAny>>,
-    /// [B, M, 4] int32: left, top, width and height of the pixels that mask() returns, among those of the prototypes;
-    /// None of models without masks.
+    /// [B, M, 4] int32: left, top, width and height of the pixels that mask() returns, in pixels of the prototypes or, with
+    /// mask_size="frame", of the frame; None for models without masks.
     #[pyo3(get)]
     mask_areas: Option<Py<PyAny>>,
     /// [B, M, C] float32: the numbers of keypoints, masks and angles as the model gives them; None of models without.
@@ -68,8 +68,8 @@ struct Bits {
 
 #[pymethods]
 impl Detections {
-    /// The mask of a detection: [height, width] uint8, 1 where the object is, of the pixels in mask_areas. None of models
-    /// without masks, and of boxes that contain no pixel of the prototypes.
+    /// The mask of a detection: [height, width] uint8, 1 where the object is, for the pixels in mask_areas. None for models
+    /// without masks, and for boxes that contain no pixel.
     fn mask<'py>(
         &self,
         py: Python<'py>,

@@ -43,9 +43,8 @@ impl From<NmsError> for Error {
                     "overlap: {overlap:?} is not defined for {boxes} boxes; choose {instead:?}"
                 ))
             }
-            // Class limits, the other reason, cannot be set in Python.
-            NmsError::Engine(EngineError::NeedsHost { what, .. }) => Self::Input(format!(
-                "results in device memory: {what}; pass masks=False, or results=\"host\""
+            NmsError::Engine(EngineError::NeedsHost { what, instead }) => Self::Input(format!(
+                "results in device memory: {what}; {instead}, or pass results=\"host\""
             )),
             NmsError::Engine(EngineError::Unsupported { engine, what, value, .. }) => {
                 Self::Input(format!(
@@ -62,11 +61,18 @@ impl From<NmsError> for Error {
 
 impl From<ParamError> for Error {
     fn from(error: ParamError) -> Self {
-        let name = match error.parameter {
-            Parameter::ScoreThreshold => "score_threshold",
-            Parameter::IouThreshold => "iou_threshold",
-            Parameter::ModelSize => "model_size",
-            // No other parameter can be set in Python.
+        let name = match (error.parameter, error.class) {
+            (Parameter::ScoreThreshold, _) => "score_threshold",
+            (Parameter::IouThreshold, None) => "iou_threshold",
+            (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
+            (Parameter::PixelOffset, _) => "pixel_offset",
+            (Parameter::MinSize, None) => "min_size",
+            (Parameter::MaxSize, None) => "max_size",
+            (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",
+            (Parameter::Visible, _) => "visible",
+            (Parameter::FrameSize, _) => "frame_size",
+            (Parameter::ModelSize, _) => "model_size",
+            // No argument sets the other parameters.
             _ => return Self::Input(error.to_string()),
         };
         let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();

@@ -17,6 +17,7 @@ mod input;
 mod numpy;
 mod options;
 mod self_test;
+mod settings;
 mod source;
 mod stream;
 

@@ -3,9 +3,10 @@
 //!
 //! In: objects of Python, or names. Out: what the core takes, or an error with the argument's name.
 
+use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
-    Activation, BoxFormat, ClassThresholds, Coordinates, KeypointShape, Method, Overlap,
-    check_iou_threshold,
+    Activation, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
+    MaskSize, Method, Overlap, SizeLimits, check_iou_threshold,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::prelude::*;
@@ -47,6 +48,10 @@ pub fn iou_threshold(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     Ok(threshold)
 }
 
+pub fn pixel_offset(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    Ok(number("pixel_offset", value)? as f32)
+}
+
 /// A threshold of all classes, or one for each.
 pub fn score_threshold(value: &Bound<'_, PyAny>) -> PyResult<Option<ClassThresholds>> {
     const NAME: &str = "score_threshold";
@@ -86,6 +91,132 @@ pub fn model_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
         ))
         .into()
     })
+}
+
+/// Left, upper, right and lower edge.
+pub fn visible(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 4]>> {
+    value.extract().map_err(|_| {
+        Error::Type(format!(
+            "visible: expected the (left, upper, right, lower) edge in pixels of the model's input, got {}",
+            text(value)
+        ))
+        .into()
+    })
+}
+
+pub fn frame_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[u32; 2]>> {
+    value.extract().map_err(|_| {
+        Error::Type(format!(
+            "frame_size: expected (width, height) of the frame in whole pixels, got {}",
+            text(value)
+        ))
+        .into()
+    })
+}
+
+/// Width and height from a number for both, a pair, or `None` for no limit.
+fn sides(name: &str, value: &Bound<'_, PyAny>) -> Result<Option<[f32; 2]>> {
+    if let Ok(side) = value.extract::<f32>() {
+        return Ok(Some([side; 2]));
+    }
+    value.extract().map_err(|_| {
+        Error::Type(format!(
+            "{name}: expected a number of pixels, (width, height), or None for no limit, got {}",
+            text(value)
+        ))
+    })
+}
+
+pub fn min_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
+    Ok(sides("min_size", value)?)
+}
+
+pub fn max_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
+    Ok(sides("max_size", value)?)
+}
+
+pub fn size_limits(min: Option<[f32; 2]>, max: Option<[f32; 2]>) -> SizeLimits {
+    SizeLimits { min: min.unwrap_or(SizeLimits::ANY.min), max: max.unwrap_or(SizeLimits::ANY.max) }
+}
+
+/// The values of a dictionary by class number.
+pub type ByClass<T> = Vec<(usize, T)>;
+
+/// The values of a dictionary by class number, each read by `read` from its name and its object.
+fn by_class<T>(
+    argument: &str,
+    example: &str,
+    value: &Bound<'_, PyAny>,
+    read: impl Fn(&str, &Bound<'_, PyAny>) -> Result<T>,
+) -> Result<Option<ByClass<T>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let dictionary = value.cast::<PyDict>().map_err(|_| {
+        Error::Type(format!(
+            "{argument}: expected a dictionary by class number, as in {example}, got {}",
+            text(value)
+        ))
+    })?;
+    let values = dictionary.iter().map(|(key, value)| {
+        let class = key.extract().ok().filter(|&class: &usize| class < MAX_CLASSES);
+        let class = class.ok_or_else(|| {
+            Error::Input(format!(
+                "{argument}: expected class numbers from 0 to {} as keys, got {}",
+                MAX_CLASSES - 1,
+                text(&key)
+            ))
+        })?;
+        Ok((class, read(&format!("{argument}[{class}]"), &value)?))
+    });
+    values.collect::<Result<_>>().map(Some)
+}
+
+pub fn class_iou_thresholds(value: &Bound<'_, PyAny>) -> PyResult<Option<ByClass<f32>>> {
+    let read =
+        |name: &str, value: &Bound<'_, PyAny>| -> Result<f32> { Ok(number(name, value)? as f32) };
+    Ok(by_class("class_iou_thresholds", "{0: 0.5, 7: 0.3}", value, read)?)
+}
+
+pub fn class_max_detections(value: &Bound<'_, PyAny>) -> PyResult<Option<ByClass<usize>>> {
+    Ok(by_class("class_max_detections", "{0: 100, 7: 20}", value, count)?)
+}
+
+pub fn class_sizes(value: &Bound<'_, PyAny>) -> PyResult<Option<ByClass<SizeLimits>>> {
+    let read = |name: &str, value: &Bound<'_, PyAny>| -> Result<SizeLimits> {
+        let [min, max] = value.extract::<[Bound<'_, PyAny>; 2]>().map_err(|_| {
+            let got = text(value);
+            Error::Type(format!("{name}: expected (minimum, maximum), got {got}"))
+        })?;
+        Ok(size_limits(sides(name, &min)?, sides(name, &max)?))
+    };
+    let example = "{0: ((16, 32), (400, 800)), 7: (None, 64)}";
+    Ok(by_class("class_sizes", example, value, read)?)
+}
+
+/// The rules of classes, indexed by class.
+pub fn class_rules(
+    iou_thresholds: ByClass<f32>,
+    max_detections: ByClass<usize>,
+    sizes: ByClass<SizeLimits>,
+) -> Vec<ClassRule> {
+    fn rule(rules: &mut Vec<ClassRule>, class: usize) -> &mut ClassRule {
+        if class >= rules.len() {
+            rules.resize(class + 1, ClassRule::default());
+        }
+        &mut rules[class]
+    }
+    let mut rules = Vec::new();
+    for (class, threshold) in iou_thresholds {
+        rule(&mut rules, class).iou_threshold = Some(threshold);
+    }
+    for (class, limit) in max_detections {
+        rule(&mut rules, class).max_detections = limit;
+    }
+    for (class, limits) in sizes {
+        rule(&mut rules, class).sizes = Some(limits);
+    }
+    rules
 }
 
 pub fn keypoint_shape(value: &Bound<'_, PyAny>) -> PyResult<Option<KeypointShape>> {
@@ -170,6 +301,17 @@ pub fn overlap(name: Option<&str>) -> Result<Overlap> {
     let Some(name) = name else { return Ok(Iou) };
     let all = [Iou, Smaller, Representative, Diou, ProbIou];
     named("overlap", name, &all.map(|overlap| (overlap.name(), overlap)))
+}
+
+pub fn mask_size(name: Option<&str>) -> Result<MaskSize> {
+    let Some(name) = name else { return Ok(MaskSize::Prototypes) };
+    let all = [MaskSize::Prototypes, MaskSize::Frame];
+    named("mask_size", name, &all.map(|size| (size.name(), size)))
+}
+
+pub fn letterbox(name: Option<&str>) -> Result<Letterbox> {
+    let Some(name) = name else { return Ok(Letterbox::None) };
+    named("letterbox", name, &Letterbox::ALL.map(|letterbox| (letterbox.name(), letterbox)))
 }
 
 pub fn box_format(name: &str) -> Result<BoxFormat> {

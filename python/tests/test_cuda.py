@@ -121,7 +121,7 @@ class Device(unittest.TestCase):
             nmsfilter.decode(device, "yolov8-seg", **settings)
         self.assertEqual(
             str(caught.exception),
-            "results in device memory: the memory for masks follows from the survivors; pass masks=False, or "
+            "results in device memory: the memory for masks follows from the survivors; set masks to false, or pass "
             "results=\"host\"")
         found = nmsfilter.decode(device, "yolov8-seg", **settings, results="host")
         self.assertEqual(found.counts.tolist(), [len(rows)])

@@ -22,6 +22,13 @@ import nmsfilter
 SELECTED = {"six", "detr_cat", "detr", "detr_post", "ssd_post", "effnms"}
 
 
+def plain(value):
+    """The value with lists in place of tuples."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 def recorded_cases():
     """The cases with decoder and tolerance, as the Rust test has them."""
     text = (ROOT / "tests/support/recorded.rs").read_text()
@@ -283,7 +290,10 @@ class Arguments(unittest.TestCase):
                 "max_detections": 7, "max_candidates": 8, "method": "map-reduce", "overlap": "smaller",
                 "class_agnostic": True, "multi_label": True, "masks": False, "box_format": "center",
                 "coordinates": "pixels", "num_classes": 80, "score_activation": "softmax", "keypoint_shape": (17, 3),
-                "quantization": (0.5, 3),
+                "quantization": (0.5, 3), "threshold_inclusive": True, "pixel_offset": 1.0, "min_size": (5.0, 6.0),
+                "max_size": (70.0, 80.0), "class_iou_thresholds": {3: 0.25}, "class_max_detections": {0: 9},
+                "class_sizes": {3: ((1.0, 2.0), (3.0, 4.0))}, "mask_size": "frame", "visible": (0.0, 60.0, 640.0, 400.0),
+                "frame_size": (1280, 720), "letterbox": "center",
             },
         ]
         names = set(inspect.signature(nmsfilter.Decoder).parameters)
@@ -294,8 +304,7 @@ class Arguments(unittest.TestCase):
                 positional, named = other.__getnewargs_ex__()
                 self.assertEqual((positional, set(named)), ((), names))
                 for name, value in arguments.items():
-                    found = tuple(named[name]) if name == "model_size" else named[name]
-                    self.assertEqual(found, value, name)
+                    self.assertEqual(plain(named[name]), plain(value), name)
         other = pickle.loads(pickle.dumps(nmsfilter.Decoder("yolov8", score_threshold=[0.95, 0.5, 0.5])))
         found = other(self.OUTPUT)
         self.assertEqual(found.classes[0, : found.counts[0]].tolist(), [1])
@@ -310,6 +319,104 @@ class Arguments(unittest.TestCase):
         self.assertIn("yolov8-pose", nmsfilter.decoders())
         for name in nmsfilter.decoders():
             nmsfilter.Decoder(name)
+
+
+class Parameters(unittest.TestCase):
+    """Parameters with results that were computed by hand."""
+
+    def kept(self, boxes, scores, classes=None, **settings):
+        """The indices of the boxes that are kept, best first."""
+        outputs = {"boxes": numpy.array(boxes, numpy.float32), "scores": numpy.array(scores, numpy.float32)}
+        if classes is not None:
+            outputs["labels"] = numpy.array(classes, numpy.int64)
+        outputs = {name: array[numpy.newaxis] for name, array in outputs.items()}
+        found = nmsfilter.decode(outputs, "boxes", **settings)
+        return found.anchors[0, : found.counts[0]].tolist()
+
+    def test_an_overlap_equal_to_the_threshold(self):
+        # The first box covers half of the second.
+        boxes, scores = [[0, 0, 10, 10], [0, 5, 10, 15]], [0.9, 0.8]
+        settings = {"overlap": "smaller", "iou_threshold": 0.5}
+        self.assertEqual(self.kept(boxes, scores, **settings), [0, 1])
+        self.assertEqual(self.kept(boxes, scores, **settings, threshold_inclusive=True), [0])
+
+    def test_an_offset_of_a_pixel(self):
+        # Overlap of 4 x 9 of 9 x 9 pixels, or with the offset of 5 x 10 of 10 x 10.
+        boxes, scores = [[0, 0, 9, 9], [0, 5, 9, 14]], [0.9, 0.8]
+        settings = {"overlap": "smaller", "iou_threshold": 0.47}
+        self.assertEqual(self.kept(boxes, scores, **settings), [0, 1])
+        self.assertEqual(self.kept(boxes, scores, **settings, pixel_offset=1), [0])
+
+    def test_limits_of_sizes(self):
+        boxes, scores = [[0, 0, 10, 10], [20, 0, 40, 10], [50, 0, 80, 40]], [0.9, 0.8, 0.7]
+        self.assertEqual(self.kept(boxes, scores, min_size=15), [2])
+        self.assertEqual(self.kept(boxes, scores, min_size=(15, 5)), [1, 2])
+        self.assertEqual(self.kept(boxes, scores, max_size=20), [0, 1])
+        self.assertEqual(self.kept(boxes, scores, max_size=(30, 15)), [0, 1])
+
+    def test_the_visible_part(self):
+        boxes, scores = [[0, 0, 10, 10], [0, 20, 10, 30], [0, 8, 10, 21]], [0.9, 0.8, 0.7]
+        self.assertEqual(self.kept(boxes, scores, visible=(0, 10, 64, 64)), [1, 2])
+
+    def test_rules_of_classes(self):
+        boxes = [[0, 0, 10, 10], [0, 4, 10, 14], [50, 0, 60, 10], [50, 4, 60, 14], [90, 0, 95, 5]]
+        scores, classes = [0.9, 0.8, 0.7, 0.6, 0.5], [0, 0, 1, 1, 1]
+
+        def kept(**settings):
+            return self.kept(boxes, scores, classes, **settings)
+
+        # The overlap of neighbors is 3/7.
+        self.assertEqual(kept(), [0, 1, 2, 3, 4])
+        self.assertEqual(kept(class_iou_thresholds={1: 0.4}), [0, 1, 2, 4])
+        self.assertEqual(kept(class_max_detections={1: 2}), [0, 1, 2, 3])
+        self.assertEqual(kept(class_max_detections={1: 2}, max_detections=3), [0, 1, 2])
+        self.assertEqual(kept(class_sizes={1: ((6, 6), None)}), [0, 1, 2, 3])
+        self.assertEqual(kept(class_sizes={0: (None, 5), 1: (None, (5, 5))}), [4])
+        self.assertEqual(kept(class_sizes={1: (None, None)}, min_size=7), [0, 1, 2, 3, 4])
+        rules = {"class_iou_thresholds": {0: 0.4}, "class_max_detections": {1: 1}}
+        self.assertEqual(kept(**rules), [0, 2])
+
+    def test_a_letterboxed_frame(self):
+        # The frame of 128 x 64 has 64 x 32 pixels of the model's input of 64 x 64: 16 rows from the upper edge with "center".
+        boxes, scores = [[0, 0, 10, 16], [0, 17, 10, 27], [20, 40, 24, 44]], [0.9, 0.8, 0.7]
+        frame = {"model_size": (64, 64), "frame_size": (128, 64)}
+        self.assertEqual(self.kept(boxes, scores, **frame), [0, 1, 2])
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="center"), [1, 2])
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="top-left"), [0, 1])
+        # The last box has 8 x 8 pixels of the letterboxed frame.
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="center", max_size=8), [2])
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="center", class_sizes={0: (9, None)}), [1])
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="center", max_size=7), [])
+        self.assertEqual(self.kept(boxes, scores, max_size=7), [2])
+        # In the stretched frame, it has 8 x 4 pixels.
+        self.assertEqual(self.kept(boxes, scores, **frame, max_size=(8, 4)), [2])
+        # The visible part can be given besides.
+        self.assertEqual(self.kept(boxes, scores, **frame, letterbox="center", visible=(0, 0, 64, 17)), [0])
+
+    def test_boxes_of_a_frame_without_model_size_are_multiplied_by_its_size(self):
+        outputs = {"boxes": numpy.array([[[0.25, 0.5, 0.5, 1]]], numpy.float32), "scores": numpy.array([[0.9]], numpy.float32)}
+        found = nmsfilter.decode(outputs, "boxes", coordinates="normalized", frame_size=(400, 200))
+        self.assertEqual(found.boxes[0, 0].tolist(), [100, 100, 200, 200])
+
+    def test_masks_in_pixels_of_the_frame(self):
+        # One box that covers the model's input of 8 x 8. The prototypes have 2 x 2 pixels; only the left ones are set.
+        boxes = numpy.zeros((1, 6, 20), numpy.float32)
+        boxes[0, :, 0] = [4, 4, 8, 8, 0.9, 1]
+        outputs = {"output0": boxes, "output1": numpy.array([[[[1, -1], [1, -1]]]], numpy.float32)}
+
+        def mask(**settings):
+            found = nmsfilter.decode(outputs, "yolov8-seg", model_size=(8, 8), **settings)
+            self.assertEqual(found.counts.tolist(), [1])
+            return found.mask_areas[0, 0].tolist(), found.mask(0, 0).tolist()
+
+        self.assertEqual(mask(frame_size=(16, 16)), ([0, 0, 2, 2], [[1, 0]] * 2))
+        row = [1] * 8 + [0] * 8
+        self.assertEqual(mask(frame_size=(16, 16), mask_size="frame"), ([0, 0, 16, 16], [row] * 16))
+        letterboxed = mask(frame_size=(16, 8), letterbox="center", mask_size="frame")
+        self.assertEqual(letterboxed, ([0, 0, 16, 8], [row] * 8))
+        # A frame of 4 x 8 has 4 x 8 pixels of the input, behind a border of 2.
+        letterboxed = mask(frame_size=(4, 8), letterbox="center", mask_size="frame")
+        self.assertEqual(letterboxed, ([0, 0, 4, 8], [[1, 1, 0, 0]] * 8))
 
 
 if __name__ == "__main__":

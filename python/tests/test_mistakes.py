@@ -177,6 +177,51 @@ class Mistakes(unittest.TestCase):
         with self.assertRaisesRegex(MemoryError, "exceeds memory"):
             nmsfilter.decode(numpy.broadcast_to(numpy.float64(0), (2**40, 84, 8400)), "yolov8")
 
+    def test_19_parameters_that_cannot_work(self):
+        error, decoder = nmsfilter.InputError, nmsfilter.Decoder
+        for message, settings in (
+            ("pixel_offset: expected 0 or 1, got 2", {"pixel_offset": 2}),
+            ("pixel_offset: expected 0 or 1, got NaN", {"pixel_offset": float("nan")}),
+            ("min_size: expected numbers of at least 0, got [-1.0, -1.0]", {"min_size": -1}),
+            ("max_size: expected numbers above 0, infinity for no limit, got [0.0, 8.0]", {"max_size": (0, 8)}),
+            ("min_size: expected numbers of at most the greatest size, got [9.0, 9.0]", {"min_size": 9, "max_size": 8}),
+            ("visible: expected a left edge before the right one and an upper edge above the lower one, got "
+             "[0.0, 0.0, 0.0, 9.0]", {"visible": (0, 0, 0, 9)}),
+            ('mask_size: expected one of "prototypes", "frame", got "x"', {"mask_size": "x"}),
+            ("frame_size: expected the size of the frame for masks in its pixels, got none", {"mask_size": "frame"}),
+            ("frame_size: the frame is 0x64; expected at least one pixel", {"frame_size": (0, 64)}),
+            ("frame_size: expected sides from 1 to 65536, got [65537, 64]", {"frame_size": (65537, 64)}),
+            ('letterbox: expected one of "none", "center", "top-left", got "centre"', {"letterbox": "centre"}),
+            ('letterbox: expected "none" for frames of unknown size, got "center"; set frame_size', {"letterbox": "center"}),
+            ("letterbox: a letterboxed frame needs the size of the model's input; set model_size",
+             {"frame_size": (64, 64), "letterbox": "center"}),
+            ("model_size: expected whole numbers of pixels with frame_size, got [64.5, 64.0]",
+             {"frame_size": (64, 64), "model_size": (64.5, 64)}),
+            ("model_size: expected width and height in pixels, each at least 1, got [0.0, 0.0]",
+             {"frame_size": (64, 64), "model_size": (0, 0)}),
+            ("class_iou_thresholds[7]: expected a number from 0 to 1, got 1.5", {"class_iou_thresholds": {7: 1.5}}),
+            ("class_sizes[7]: expected numbers of at most the greatest size, got [9.0, 9.0]", {"class_sizes": {7: (9, 8)}}),
+            ("class_max_detections[7]: expected a whole number from 0 to 2^64 - 1, got -1",
+             {"class_max_detections": {7: -1}}),
+            ("class_sizes: expected class numbers from 0 to 65535 as keys, got 65536", {"class_sizes": {65536: (1, 2)}}),
+            ("class_sizes: expected class numbers from 0 to 65535 as keys, got 'person'", {"class_sizes": {"person": (1, 2)}}),
+        ):
+            self.expect(error, message, decoder, **settings)
+        for message, settings in (
+            ("pixel_offset: expected a number, got str", {"pixel_offset": "1"}),
+            ("min_size: expected a number of pixels, (width, height), or None for no limit, got '8'", {"min_size": "8"}),
+            ("visible: expected the (left, upper, right, lower) edge in pixels of the model's input, got 7", {"visible": 7}),
+            ("frame_size: expected (width, height) of the frame in whole pixels, got (640.5, 480)",
+             {"frame_size": (640.5, 480)}),
+            ("class_sizes: expected a dictionary by class number, as in {0: ((16, 32), (400, 800)), 7: (None, 64)}, got "
+             "[(1, 2)]", {"class_sizes": [(1, 2)]}),
+            ("class_sizes[0]: expected (minimum, maximum), got 8", {"class_sizes": {0: 8}}),
+            ("class_sizes[0]: expected a number of pixels, (width, height), or None for no limit, got 'a'",
+             {"class_sizes": {0: ("a", 8)}}),
+            ("class_iou_thresholds[0]: expected a number, got str", {"class_iou_thresholds": {0: "0.5"}}),
+        ):
+            self.expect(TypeError, message, decoder, **settings)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -155,11 +155,11 @@ typedef enum NmsfilterElementType {
  */
 typedef enum NmsfilterMaskSize {
     /**
-     * Those of the model's prototypes.
+     * Pixels of the model's prototypes.
      */
     NMSFILTER_MASK_SIZE_PROTOTYPES = 0,
     /**
-     * Those of the frame: NmsfilterParams has its size and its place in the model's input.
+     * Pixels of the frame. NmsfilterParams has the frame's size and its position in the model's input.
      */
     NMSFILTER_MASK_SIZE_FRAME = 1,
 } NmsfilterMaskSize;
@@ -325,8 +325,8 @@ typedef struct NmsfilterOptions {
 } NmsfilterOptions;
 
 /**
- * What applies to the detections of a class in place of what applies to all. If all bytes but those of `size` are 0, it has
- * no effect.
+ * Rules for the detections of one class, which replace the rules for all classes. If all bytes except `size` are 0, the
+ * structure has no effect.
  */
 typedef struct NmsfilterClassRule {
     /**
@@ -338,7 +338,7 @@ typedef struct NmsfilterClassRule {
      */
     uint32_t has_iou_threshold;
     /**
-     * In place of that of NmsfilterParams.
+     * Replaces `iou_threshold` of NmsfilterParams; 0 to 1.
      */
     float iou_threshold;
     /**
@@ -346,22 +346,23 @@ typedef struct NmsfilterClassRule {
      */
     uint32_t has_sizes;
     /**
-     * In place of that of NmsfilterParams.
+     * Replaces `min_size` of NmsfilterParams.
      */
     float min_size[2];
     /**
-     * In place of that of NmsfilterParams.
+     * Replaces `max_size` of NmsfilterParams.
      */
     float max_size[2];
     /**
-     * The greatest number of detections of the class in an image; 0 for all.
+     * The greatest number of detections of the class in an image; 0 for no limit. It applies before `max_detections` of
+     * NmsfilterParams, and is an error with nmsfilter_enqueue.
      */
     uint32_t max_detections;
 } NmsfilterClassRule;
 
 /**
- * What detections are made of, and how they are suppressed. nmsfilter_params_init sets the defaults. Lengths are in pixels
- * of the model's input.
+ * Parameters of decoding and suppression. nmsfilter_params_init sets the defaults. Lengths are in pixels of the model's
+ * input, except where a field says otherwise.
  */
 typedef struct NmsfilterParams {
     /**
@@ -419,16 +420,17 @@ typedef struct NmsfilterParams {
      */
     float pixel_offset;
     /**
-     * The least width and height of a box; 0 by default.
+     * The least width and height of a box, at least 0; 0 by default. In pixels of the frame if `frame_size` is set.
      */
     float min_size[2];
     /**
-     * The greatest width and height of a box; infinite by default.
+     * The greatest width and height of a box, above 0 and at least `min_size`; infinite by default. In pixels of the frame
+     * if `frame_size` is set.
      */
     float max_size[2];
     /**
-     * The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox:
-     * boxes outside of it are rejected. All of it by default.
+     * The left, upper, right and lower edge of the visible part of the model's input, without the borders of a letterbox.
+     * Boxes that do not intersect it are rejected. The whole plane by default.
      */
     float visible[4];
     /**
@@ -448,11 +450,12 @@ typedef struct NmsfilterParams {
      */
     uint32_t mask_size;
     /**
-     * The width and height of the frame, of NMSFILTER_MASK_SIZE_FRAME.
+     * The width and height of the frame in pixels, 1 to 65536, or 0 and 0, the default, if there is no frame.
+     * NMSFILTER_MASK_SIZE_FRAME needs a frame.
      */
     uint32_t frame_size[2];
     /**
-     * Pixels of the model's input per pixel of the frame, horizontally and vertically.
+     * Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame.
      */
     double frame_ratio[2];
     /**

@@ -7,7 +7,8 @@
 
 use std::fmt;
 
-use super::{ImagePlace, MAX_FRAME_SIDE, Params, SizeLimits};
+use super::{ImagePlace, MAX_FRAME_SIDE, MaskSize, Params, SizeLimits};
+use crate::geometry::FrameMap;
 
 /// The parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +105,19 @@ impl Params {
                 rule.sizes.as_ref().map_or(Ok(()), check_sizes)
             };
             check().map_err(|error| error.of_class(class))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a frame is known if masks are in its pixels. Without this check, an image that
+    /// is not in a frame gets masks in pixels of the prototypes.
+    ///
+    /// # Errors
+    /// Fails if masks are in pixels of the frame and `frame` is `None`.
+    pub fn check_mask_frame(&self, frame: Option<&FrameMap>) -> Result<(), ParamError> {
+        if self.mask_size == MaskSize::Frame && frame.is_none() {
+            let expected = "the size of the frame for masks in its pixels";
+            return Err(ParamError::new(Parameter::FrameSize, expected, "none"));
         }
         Ok(())
     }
@@ -216,7 +230,7 @@ fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
 mod tests {
     use super::*;
     use crate::engine::{ClassRule, ClassThresholds};
-    use crate::geometry::{Bounds, FrameMap};
+    use crate::geometry::Bounds;
 
     fn text(change: impl FnOnce(&mut Params)) -> String {
         let mut params = Params::default();
@@ -317,6 +331,18 @@ mod tests {
         // Lets every score pass, for boxes without scores.
         params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         assert_eq!(params.check(), Ok(()));
+    }
+
+    #[test]
+    fn masks_in_pixels_of_a_frame_need_the_frame() {
+        let frame = FrameMap { size: [640, 480], ratio: [1.0; 2], offset: [0.0; 2] };
+        let in_frame = Params { mask_size: MaskSize::Frame, ..Params::default() };
+        assert_eq!(Params::default().check_mask_frame(None), Ok(()));
+        assert_eq!(in_frame.check_mask_frame(Some(&frame)), Ok(()));
+        assert_eq!(
+            in_frame.check_mask_frame(None).unwrap_err().to_string(),
+            "frame.size: expected the size of the frame for masks in its pixels, got none"
+        );
     }
 
     #[test]

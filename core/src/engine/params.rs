@@ -104,8 +104,21 @@ pub enum MaskSize {
     Frame = 1,
 }
 
+impl MaskSize {
+    /// The value of the property `mask-size`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prototypes => "prototypes",
+            Self::Frame => "frame",
+        }
+    }
+}
+
 /// Parameters of decoding and suppression. The rules of the engines say where each parameter
 /// applies.
+///
+/// Every interface has every parameter: the element and the interfaces for C and Python write this
+/// structure with all fields, so that they fail to compile until they have a new one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The method of suppression.

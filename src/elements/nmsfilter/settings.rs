@@ -314,6 +314,7 @@ impl Settings {
             0.0 => SizeLimits::ANY.max,
             limit => [limit; 2],
         };
+        // All fields, without the defaults: a new parameter of the core needs a property.
         Params {
             method: self.method.into(),
             overlap: self.overlap.into(),
@@ -347,6 +348,35 @@ mod tests {
         let expected = Params { max_detections: 1000, ..Params::default() };
         let rules = ClassRules { thresholds, rules: Vec::new() };
         assert_eq!(settings.params(rules), expected);
+    }
+
+    /// The core's check is the same for all interfaces. The element checks its properties with errors that name them.
+    #[test]
+    fn settings_that_pass_the_check_give_parameters_that_pass_the_check_of_the_core() {
+        let mut accepted = 0;
+        for min_size in [0.0, 5.0, f32::NAN] {
+            for max_size in [0.0, 0.5, 1.0, 5.0, 10.0, f32::INFINITY, f32::NAN] {
+                for iou_threshold in [0.0, 0.45, 1.0, f32::NAN] {
+                    for score_threshold in [-1.0, 0.25, f32::NAN] {
+                        let settings = Settings {
+                            min_size,
+                            max_size,
+                            iou_threshold,
+                            score_threshold,
+                            ..Settings::default()
+                        };
+                        if settings.check().is_ok() {
+                            let thresholds = ClassThresholds::uniform(score_threshold);
+                            let rules = ClassRules { thresholds, rules: Vec::new() };
+                            assert_eq!(settings.params(rules).check(), Ok(()), "{settings:?}");
+                            accepted += 1;
+                        }
+                    }
+                }
+            }
+        }
+        // 9 pairs of sizes, 3 overlap thresholds and 2 score thresholds.
+        assert_eq!(accepted, 9 * 6);
     }
 
     /// The element does not start with this error, so it must be reported before any other.

@@ -183,8 +183,8 @@ impl Cuda {
         }
         if params.has_class_limits() {
             return Err(EngineError::NeedsHost {
-                what: "the greatest number of survivors of a class is applied by the host",
-                instead: "set that of all classes alone",
+                what: "the host applies the greatest number of survivors of a class",
+                instead: "set a limit for all classes together",
             });
         }
         let plain = layout.plain(tensors);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `Decoder`.
+//!
+//! In: the values that [`options`](crate::options) has read. Out: a [`Nms`] with these settings, and the arguments that
+//! make an equal `Decoder`. The core checks the values.
+
+use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
+use nmsfilter_core::nms::{
+    Activation, Backend, Bounds, BoxFormat, ClassRule, ClassThresholds, Coordinates, ImagePlace,
+    KeypointShape, Nms, Params, SizeLimits, check_model_size,
+};
+use nmsfilter_core::tensor::Quantization;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{Error, Result};
+use crate::options::{Quantizations, coordinates_name};
+
+/// The arguments of the constructor.
+pub struct Settings {
+    pub decoder: Option<String>,
+    pub layout: Option<String>,
+    pub params: Params,
+    pub place: PlaceSettings,
+    pub box_format: Option<BoxFormat>,
+    pub coordinates: Coordinates,
+    pub num_classes: usize,
+    pub score_activation: Option<Activation>,
+    pub keypoints: Option<KeypointShape>,
+    pub quantization: Quantizations,
+}
+
+/// The size of the model's input, and the position of frames in it.
+pub struct PlaceSettings {
+    /// Width and height in pixels.
+    pub model_size: Option<[f32; 2]>,
+    /// Left, upper, right and lower edge in pixels of the model's input.
+    pub visible: Option<[f32; 4]>,
+    /// Width and height in pixels.
+    pub frame_size: Option<[u32; 2]>,
+    pub letterbox: Letterbox,
+}
+
+impl PlaceSettings {
+    /// The place of every image.
+    ///
+    /// # Errors
+    /// Fails if the sizes of the frame and of the model's input do not fit the letterbox, or if a number is out of
+    /// range.
+    fn image_place(&self) -> Result<ImagePlace> {
+        let mut place = match self.frame_size {
+            Some(frame) => ImagePlace::in_frame(&self.mapping(frame)?, 0),
+            None if self.letterbox == Letterbox::None => {
+                ImagePlace::in_model(self.model_size.unwrap_or([1.0; 2]))
+            }
+            None => {
+                return Err(Error::Input(format!(
+                    "letterbox: expected \"none\" for frames of unknown size, got {:?}; set frame_size",
+                    self.letterbox.name()
+                )));
+            }
+        };
+        if let Some([left, top, right, bottom]) = self.visible {
+            place.visible = Bounds { left, top, right, bottom };
+        }
+        place.check()?;
+        Ok(place)
+    }
+
+    fn mapping(&self, frame: [u32; 2]) -> Result<Mapping> {
+        // Without a size, the model's input has the size of the frame.
+        let model = match self.model_size {
+            None => [0; 2],
+            Some(size) => {
+                check_model_size(size)?;
+                let whole = size.map(|side| side as u32);
+                if whole.map(|side| side as f32) != size {
+                    return Err(Error::Input(format!(
+                        "model_size: expected whole numbers of pixels with frame_size, got {size:?}"
+                    )));
+                }
+                whole
+            }
+        };
+        Mapping::new(frame, model, self.letterbox).map_err(|error| {
+            Error::Input(match error {
+                MappingError::NoFrame(..) => format!("frame_size: {error}"),
+                MappingError::LetterboxWithoutModel => {
+                    format!("letterbox: {error}; set model_size")
+                }
+                MappingError::HalfModel(..) => format!("model_size: {error}"),
+            })
+        })
+    }
+}
+
+impl Settings {
+    /// The quantization of the output with this name.
+    pub fn quantization_of(&self, name: &str) -> Option<Quantization> {
+        let applies = |known: &Option<String>| known.as_deref().is_none_or(|known| known == name);
+        self.quantization.iter().find(|(known, _)| applies(known)).map(|(_, value)| *value)
+    }
+
+    /// Makes a decoder on the CPU, or on the GPU with this number.
+    ///
+    /// # Errors
+    /// Fails if a setting is invalid, or if the GPU cannot be used.
+    pub fn nms(&self, ordinal: Option<u32>) -> Result<Nms> {
+        let backend = if ordinal.is_some() { Backend::Cuda } else { Backend::Cpu };
+        let mut nms = Nms::new(backend, ordinal)?;
+        nms.set_decoder(self.decoder.as_deref())
+            .map_err(|error| Error::Input(format!("decoder: {error}")))?;
+        if let Some(layout) = &self.layout {
+            nms.set_layout(layout).map_err(|error| Error::Input(format!("layout: {error}")))?;
+        }
+        let options = &mut nms.options;
+        options.batch = true;
+        options.coordinates = self.coordinates;
+        options.num_classes = self.num_classes;
+        options.score_activation = self.score_activation;
+        options.keypoints = self.keypoints;
+        if let Some(format) = self.box_format {
+            options.box_format = format;
+        }
+        self.params.check()?;
+        let place = self.place.image_place()?;
+        self.params.check_mask_frame(place.frame.as_ref())?;
+        nms.params = self.params.clone();
+        (nms.model_size, nms.visible, nms.frame) = (place.model_size, place.visible, place.frame);
+        Ok(nms)
+    }
+
+    /// The arguments of the constructor that make an equal decoder.
+    pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // All fields: the code does not compile if the core has a parameter that Python lacks.
+        let Self { decoder, layout, params, place, .. } = self;
+        let Params {
+            method,
+            overlap,
+            iou_threshold,
+            threshold_inclusive,
+            pixel_offset,
+            class_agnostic,
+            thresholds: ClassThresholds { default, per_class },
+            sizes: SizeLimits { min, max },
+            class_rules,
+            multi_label,
+            max_candidates,
+            max_detections,
+            masks,
+            mask_size,
+        } = params;
+        let arguments = PyDict::new(py);
+        let set = |name: &str, value: Bound<'py, PyAny>| arguments.set_item(name, value);
+        set("decoder", decoder.as_deref().into_bound_py_any(py)?)?;
+        set("layout", layout.as_deref().into_bound_py_any(py)?)?;
+        let threshold = if per_class.is_empty() {
+            default.into_bound_py_any(py)?
+        } else {
+            per_class.into_bound_py_any(py)?
+        };
+        set("score_threshold", threshold)?;
+        set("iou_threshold", iou_threshold.into_bound_py_any(py)?)?;
+        set("threshold_inclusive", threshold_inclusive.into_bound_py_any(py)?)?;
+        set("pixel_offset", pixel_offset.into_bound_py_any(py)?)?;
+        set("max_detections", max_detections.into_bound_py_any(py)?)?;
+        set("max_candidates", max_candidates.into_bound_py_any(py)?)?;
+        set("min_size", min.into_bound_py_any(py)?)?;
+        set("max_size", max.into_bound_py_any(py)?)?;
+        add_class_rules(&arguments, class_rules)?;
+        set("method", method.name().into_bound_py_any(py)?)?;
+        set("overlap", overlap.name().into_bound_py_any(py)?)?;
+        set("class_agnostic", class_agnostic.into_bound_py_any(py)?)?;
+        set("multi_label", multi_label.into_bound_py_any(py)?)?;
+        set("masks", masks.into_bound_py_any(py)?)?;
+        set("mask_size", mask_size.name().into_bound_py_any(py)?)?;
+        let PlaceSettings { model_size, visible, frame_size, letterbox } = place;
+        set("model_size", model_size.into_bound_py_any(py)?)?;
+        set("visible", visible.into_bound_py_any(py)?)?;
+        set("frame_size", frame_size.into_bound_py_any(py)?)?;
+        set("letterbox", letterbox.name().into_bound_py_any(py)?)?;
+        set("box_format", self.box_format.map(BoxFormat::name).into_bound_py_any(py)?)?;
+        set("coordinates", coordinates_name(self.coordinates).into_bound_py_any(py)?)?;
+        set("num_classes", self.num_classes.into_bound_py_any(py)?)?;
+        let activation = self.score_activation.map(Activation::name);
+        set("score_activation", activation.into_bound_py_any(py)?)?;
+        let keypoints = self.keypoints.map(|shape| (shape.count, shape.components));
+        set("keypoint_shape", keypoints.into_bound_py_any(py)?)?;
+        set("quantization", self.quantization_argument(py)?)?;
+        Ok(arguments)
+    }
+
+    fn quantization_argument<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pair = |quantization: &Quantization| (quantization.scale(), quantization.zero_point());
+        match &self.quantization[..] {
+            [] => Ok(py.None().into_bound(py)),
+            [(None, quantization)] => pair(quantization).into_bound_py_any(py),
+            all => {
+                let by_name = PyDict::new(py);
+                for (name, quantization) in all {
+                    by_name.set_item(name, pair(quantization))?;
+                }
+                Ok(by_name.into_any())
+            }
+        }
+    }
+}
+
+/// Adds the arguments `class_iou_thresholds`, `class_max_detections` and `class_sizes`.
+fn add_class_rules(arguments: &Bound<'_, PyDict>, rules: &[ClassRule]) -> PyResult<()> {
+    let py = arguments.py();
+    let [thresholds, limits, all_sizes] = [(); 3].map(|()| PyDict::new(py));
+    for (class, rule) in rules.iter().enumerate() {
+        // All fields: the code does not compile if the core has a rule that Python lacks.
+        let &ClassRule { iou_threshold, sizes, max_detections } = rule;
+        if let Some(threshold) = iou_threshold {
+            thresholds.set_item(class, threshold)?;
+        }
+        if let Some(SizeLimits { min, max }) = sizes {
+            all_sizes.set_item(class, (min, max))?;
+        }
+        if max_detections != 0 {
+            limits.set_item(class, max_detections)?;
+        }
+    }
+    arguments.set_item("class_iou_thresholds", thresholds)?;
+    arguments.set_item("class_max_detections", limits)?;
+    arguments.set_item("class_sizes", all_sizes)
+}
