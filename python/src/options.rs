@@ -78,40 +78,24 @@ pub fn score_threshold(value: &Bound<'_, PyAny>) -> PyResult<Option<ClassThresho
         let text = format!("{NAME}: expected a number for each class, got none");
         return Err(Error::Input(text).into());
     }
-    let mut thresholds = ClassThresholds::uniform(f32::INFINITY);
-    thresholds.per_class = per_class;
-    Ok(Some(thresholds))
+    Ok(Some(ClassThresholds { default: f32::INFINITY, per_class }))
 }
 
 pub fn model_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
-    value.extract().map_err(|_| {
-        Error::Type(format!(
-            "model_size: expected (width, height) of the model's input in pixels, got {}",
-            text(value)
-        ))
-        .into()
-    })
+    let expected = "model_size: expected (width, height) of the model's input in pixels";
+    value.extract().map_err(|_| other_type(expected, value).into())
 }
 
 /// Left, upper, right and lower edge.
 pub fn visible(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 4]>> {
-    value.extract().map_err(|_| {
-        Error::Type(format!(
-            "visible: expected the (left, upper, right, lower) edge in pixels of the model's input, got {}",
-            text(value)
-        ))
-        .into()
-    })
+    let expected =
+        "visible: expected the (left, upper, right, lower) edge in pixels of the model's input";
+    value.extract().map_err(|_| other_type(expected, value).into())
 }
 
 pub fn frame_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[u32; 2]>> {
-    value.extract().map_err(|_| {
-        Error::Type(format!(
-            "frame_size: expected (width, height) of the frame in whole pixels, got {}",
-            text(value)
-        ))
-        .into()
-    })
+    let expected = "frame_size: expected (width, height) of the frame in whole pixels";
+    value.extract().map_err(|_| other_type(expected, value).into())
 }
 
 /// Width and height from a number for both, a pair, or `None` for no limit.
@@ -119,12 +103,8 @@ fn sides(name: &str, value: &Bound<'_, PyAny>) -> Result<Option<[f32; 2]>> {
     if let Ok(side) = value.extract::<f32>() {
         return Ok(Some([side; 2]));
     }
-    value.extract().map_err(|_| {
-        Error::Type(format!(
-            "{name}: expected a number of pixels, (width, height), or None for no limit, got {}",
-            text(value)
-        ))
-    })
+    let expected = "a number of pixels, (width, height), or None for no limit";
+    value.extract().map_err(|_| other_type(&format!("{name}: expected {expected}"), value))
 }
 
 pub fn min_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
@@ -152,12 +132,8 @@ fn by_class<T>(
     if value.is_none() {
         return Ok(None);
     }
-    let dictionary = value.cast::<PyDict>().map_err(|_| {
-        Error::Type(format!(
-            "{argument}: expected a dictionary by class number, as in {example}, got {}",
-            text(value)
-        ))
-    })?;
+    let expected = || format!("{argument}: expected a dictionary by class number, as in {example}");
+    let dictionary = value.cast::<PyDict>().map_err(|_| other_type(&expected(), value))?;
     let values = dictionary.iter().map(|(key, value)| {
         let class = key.extract().ok().filter(|&class: &usize| class < MAX_CLASSES);
         let class = class.ok_or_else(|| {
@@ -184,10 +160,9 @@ pub fn class_max_detections(value: &Bound<'_, PyAny>) -> PyResult<Option<ByClass
 
 pub fn class_sizes(value: &Bound<'_, PyAny>) -> PyResult<Option<ByClass<SizeLimits>>> {
     let read = |name: &str, value: &Bound<'_, PyAny>| -> Result<SizeLimits> {
-        let [min, max] = value.extract::<[Bound<'_, PyAny>; 2]>().map_err(|_| {
-            let got = text(value);
-            Error::Type(format!("{name}: expected (minimum, maximum), got {got}"))
-        })?;
+        let pair = value.extract::<[Bound<'_, PyAny>; 2]>();
+        let expected = || format!("{name}: expected (minimum, maximum)");
+        let [min, max] = pair.map_err(|_| other_type(&expected(), value))?;
         Ok(size_limits(sides(name, &min)?, sides(name, &max)?))
     };
     let example = "{0: ((16, 32), (400, 800)), 7: (None, 64)}";
@@ -231,6 +206,11 @@ pub fn keypoint_shape(value: &Bound<'_, PyAny>) -> PyResult<Option<KeypointShape
         ))
         .into()),
     }
+}
+
+/// The error of a value of another type than expected. `expected` names the argument.
+fn other_type(expected: &str, value: &Bound<'_, PyAny>) -> Error {
+    Error::Type(format!("{expected}, got {}", text(value)))
 }
 
 /// As `repr` writes it.
