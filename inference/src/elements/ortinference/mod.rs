@@ -12,9 +12,11 @@
 mod enums;
 mod error;
 mod imp;
+mod messages;
 mod settings;
 mod state;
 mod stats;
+mod transform;
 
 use gst::glib;
 use gst::prelude::*;

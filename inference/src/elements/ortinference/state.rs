@@ -16,7 +16,7 @@ use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::custom_meta;
 
 /// The data that exists from start to stop.
-pub struct State {
+pub(super) struct State {
     /// The open model.
     pub inference: Inference,
     /// The options with which the model was opened.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The messages of the element: warnings, the open model, and statistics.
+//!
+//! In: options, the open model, errors, and counts. Out: messages on the bus.
+
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+
+use super::imp::OrtInference;
+use super::state::State;
+use crate::inference::InferenceOptions;
+use crate::inference::debug_category::CAT;
+use crate::inference::error::InferenceError;
+use crate::inference::session::OpenModel;
+use gstnmsfilter::elements::lock;
+
+/// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
+/// for more streams than this.
+const MANY_PICTURES: usize = 32;
+
+impl OrtInference {
+    /// Warns of a batch in which only one place will be used: every run takes as long as a full batch.
+    pub(super) fn warn_of_batch(&self, options: &InferenceOptions) {
+        if let (Some(batch @ 2..), None) = (options.batch, &options.instance_id) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, \
+                  but has a single frame; set the same model-instance-id in the elements of all streams, or leave \
+                  batch-size at 0")
+            );
+        }
+    }
+
+    /// Warns of a batch that is too large for a CPU. This happens before the model is opened, because opening it
+    /// runs a full batch.
+    pub(super) fn warn_of_large_batch(&self, options: &InferenceOptions) {
+        if let Some(batch) = options.batch.filter(|&batch| batch > MANY_PICTURES) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and \
+                  needs memory for all of them, even when the model is opened; set batch-size to the number of \
+                  streams")
+            );
+        }
+    }
+
+    pub(super) fn warn_of_cpu(&self, why: &InferenceError) {
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Failed,
+            ("{why}; the model runs on the CPU"),
+            ["set provider=cpu to avoid this warning"]
+        );
+    }
+
+    /// Posts a message that says which model runs on which provider.
+    pub(super) fn post_model(&self, state: &State) {
+        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
+        let input = &model.input;
+        gst::info!(
+            CAT,
+            imp = self,
+            "{:?} on {}{} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            state.options.model,
+            provider.name(),
+            if *has_graph { " as a CUDA graph" } else { "" },
+            model.labels.len(),
+            model.outputs,
+        );
+        let structure = gst::Structure::builder("ortinference-model")
+            .field("model", state.options.model.display().to_string())
+            .field("provider", provider.name())
+            .field("cuda-graph", *has_graph)
+            .field("library", library.display().to_string())
+            .field("width", input.size[0])
+            .field("height", input.size[1])
+            .field("batch", input.batch as u32)
+            .field("labels", model.labels.len() as u32)
+            .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
+            .build();
+        self.post(structure);
+    }
+
+    pub(super) fn post_stats(&self) {
+        let stats = lock(&self.stats);
+        if !stats.is_empty() {
+            let structure = stats.structure();
+            drop(stats);
+            gst::info!(CAT, imp = self, "{structure}");
+            self.post(structure);
+        }
+    }
+
+    fn post(&self, structure: gst::Structure) {
+        let element = self.obj();
+        let message = gst::message::Element::builder(structure).src(&*element).build();
+        // Posting fails if the element is not in a pipeline and therefore has no bus.
+        let _ = element.post_message(message);
+    }
+}
