@@ -7,7 +7,7 @@
 //! batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and [`model`]
 //! reads the model description of tensors. `selection` reads the tensors of one inference element if there are
 //! several, and `source` turns the result into images with their places. `analytics_batch` has the frames of
-//! several streams on one buffer (`v1_28`).
+//! several streams on one buffer (`v1_28`), and `inference_mark` says whether a model ran on a frame (`v1_20`).
 
 #[cfg(feature = "v1_28")]
 pub mod analytics_batch;
@@ -17,6 +17,8 @@ pub mod cuda_memory;
 pub mod custom_meta;
 pub(crate) mod deepstream;
 mod error;
+#[cfg(feature = "v1_20")]
+pub mod inference_mark;
 pub mod model;
 pub(crate) mod selection;
 pub(crate) mod source;

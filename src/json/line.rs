@@ -24,6 +24,8 @@ pub struct Line<'a> {
     pub timestamp: Option<u64>,
     /// The value of the property `tags`.
     pub tags: Option<&'a RawValue>,
+    /// Whether a model ran on the frame, if this is known.
+    pub inferred: Option<bool>,
 }
 
 impl Line<'_> {
@@ -39,6 +41,7 @@ impl Line<'_> {
             source: self.source,
             timestamp: self.timestamp,
             tags: self.tags,
+            inferred: self.inferred,
             objects: (!is_batch).then_some(&detections.objects),
             streams: is_batch.then_some(&detections.streams),
         };
@@ -59,6 +62,8 @@ struct LineText<'a> {
     timestamp: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inferred: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     objects: Option<&'a Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]

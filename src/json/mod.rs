@@ -16,6 +16,7 @@
 //! | `source` | string | the property `source`, if it is set |
 //! | `timestamp` | integer | the stream time of the frame in nanoseconds, if the frame has a timestamp |
 //! | `tags` | object | the property `tags`, if it is set |
+//! | `inferred` | boolean | whether a model ran on the frame, if the frame has a mark ([`inference_mark`](crate::input)) |
 //! | `objects` | array | the detections, in the order of the metadata; `[]` if there are none |
 //! | `streams` | array | for a DeepStream batch, instead of `objects`: an entry per frame |
 //!

@@ -134,6 +134,7 @@ impl State {
             source: self.source.as_deref(),
             timestamp: timestamp(frame, segment),
             tags: self.tags.as_deref(),
+            inferred: inferred(frame),
         };
         line.write(&self.detections, &mut self.text)?;
         let mut buffer = gst::Buffer::with_size(self.text.len())?;
@@ -144,6 +145,14 @@ impl State {
         new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
         Ok(Some(buffer))
     }
+}
+
+/// Returns whether a model ran on the frame, if this is known. Marks need GStreamer 1.20.
+fn inferred(frame: &gst::BufferRef) -> Option<bool> {
+    #[cfg(feature = "v1_20")]
+    return crate::input::inference_mark::is_inferred(frame);
+    #[cfg(not(feature = "v1_20"))]
+    return None;
 }
 
 /// Returns the stream time of a frame in nanoseconds, the timestamp that `gvametaconvert` also writes.

@@ -9,6 +9,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 
 use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
+use super::latency::Latency;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
@@ -135,10 +136,26 @@ pub struct OrtInference {
                  names in the model's metadata); the labels go with the tensors",
         mutable_ready
     )]
+    #[property(
+        name = "inference-interval", get, set, type = u32, member = inference_interval,
+        default = Settings::default().inference_interval,
+        nick = "Inference interval",
+        blurb = "Number of frames that pass without inference between two inferred frames, as nvinfer's interval",
+        mutable_playing
+    )]
+    #[property(
+        name = "max-rate", get, set, type = f64, member = max_rate,
+        minimum = 0.0, default = Settings::default().max_rate,
+        nick = "Maximum rate",
+        blurb = "The most frames per second to infer, by their timestamps; others pass without inference (0: no \
+                 limit)",
+        mutable_playing
+    )]
     pub(super) settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     pub(super) state: Mutex<Option<State>>,
     pub(super) stats: Mutex<Stats>,
+    pub(super) latency: Mutex<Latency>,
 }
 
 #[glib::object_subclass]
@@ -156,7 +173,9 @@ impl ObjectImpl for OrtInference {
             let stats = glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                 .nick("Stats")
                 .blurb(
-                    "Since the element started: frames, provider (of the last frame), bytes-uploaded (to the GPU), \
+                    "Since the element started: frames (inferred), frames-skipped (passed without inference, by \
+                     inference-interval or max-rate), frames-dropped (too late, with qos=true), provider (of the last \
+                     frame), bytes-uploaded (to the GPU), \
                      output-sets (runs whose outputs are in memory at one time), batch-mean (frames per run of the \
                      model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run continues afterwards), \
                      gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",

@@ -93,6 +93,15 @@ impl OrtInference {
         }
     }
 
+    /// Asks the pipeline to distribute the latency, which has changed.
+    pub(super) fn post_latency(&self) {
+        let element = self.obj();
+        let latency = lock(&self.latency).time();
+        gst::debug!(CAT, imp = self, "latency {latency}");
+        // Posting fails if the element is not in a pipeline and therefore has no bus.
+        let _ = element.post_message(gst::message::Latency::builder().src(&*element).build());
+    }
+
     fn post(&self, structure: gst::Structure) {
         let element = self.obj();
         let message = gst::message::Element::builder(structure).src(&*element).build();

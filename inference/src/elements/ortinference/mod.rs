@@ -12,7 +12,9 @@
 mod enums;
 mod error;
 mod imp;
+mod latency;
 mod messages;
+mod schedule;
 mod settings;
 mod state;
 mod stats;

@@ -32,6 +32,8 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub label_file: Option<String>,
+    pub inference_interval: u32,
+    pub max_rate: f64,
 }
 
 impl Default for Settings {
@@ -54,6 +56,8 @@ impl Default for Settings {
             mean: None,
             std: None,
             label_file: None,
+            inference_interval: 0,
+            max_rate: 0.0,
         }
     }
 }

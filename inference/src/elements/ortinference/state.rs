@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element's state from start to stop: the open model, and how it is run on the frames of a buffer.
 //!
-//! In: a buffer. Out: the buffer, with tensors on its frames.
+//! In: a buffer. Out: the buffer, with tensors on its frames, and a mark that says whether the model ran.
 
 #[cfg(feature = "v1_28")]
 use std::ops::Range;
+use std::time::Duration;
 
 use gst::glib;
 use gst_video::VideoInfo;
 
+use super::schedule::Schedule;
 use crate::inference::error::InferenceError;
 use crate::inference::{Inference, InferenceOptions, provider};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
-use gstnmsfilter::input::custom_meta;
+use gstnmsfilter::input::{custom_meta, inference_mark};
 
 /// The data that exists from start to stop.
 pub(super) struct State {
@@ -25,6 +27,8 @@ pub(super) struct State {
     pub name: glib::GString,
     /// True if the CPU replaces a GPU that fails.
     pub is_auto: bool,
+    /// The choice of the frames on which the model runs.
+    pub schedule: Schedule,
     /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
     /// True if buffers are batches of GStreamer's analytics library.
@@ -37,7 +41,19 @@ impl State {
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
         let name = &self.name;
         self.inference
-            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))
+            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))?;
+        inference_mark::attach(buffer, true);
+        Ok(())
+    }
+
+    /// Marks the frame, or each frame of a batch, as passed without inference. Returns the number of frames.
+    pub fn skip(&self, buffer: &mut gst::BufferRef) -> usize {
+        #[cfg(feature = "v1_28")]
+        if self.has_streams {
+            return mark_skipped_streams(buffer);
+        }
+        inference_mark::attach(buffer, false);
+        1
     }
 
     /// Runs the model once, on as many of the batch's `frames` as it takes, and attaches the outputs. A frame that
@@ -60,9 +76,23 @@ impl State {
         run.run()?;
         for_each_frame(buffer, &chosen, |index, frame| {
             let frame = frame.make_mut();
-            run.tensors(index, |tensor| Ok(custom_meta::attach_from(frame, tensor, &self.name)?))
+            run.tensors(index, |tensor| -> Result<(), InferenceError> {
+                Ok(custom_meta::attach_from(frame, tensor, &self.name)?)
+            })?;
+            inference_mark::attach(frame, true);
+            Ok(())
         })?;
         Ok((taken, uploaded))
+    }
+
+    /// Returns the longest time that a frame waits for frames of other elements.
+    pub fn batch_wait(&self) -> Duration {
+        let has_others = self.options.instance_id.is_some();
+        if has_others && self.inference.model().model.input.batch > 1 {
+            self.options.batch_timeout
+        } else {
+            Duration::ZERO
+        }
     }
 
     /// Replaces the model on the GPU by a model on the CPU.
@@ -96,4 +126,19 @@ fn for_each_frame(
         process(index - chosen.start, &mut frame)
             .map_err(|error| InferenceError::Stream { number: stream, error: Box::new(error) })
     })
+}
+
+/// Marks each frame of a batch as passed without inference. Returns the number of frames.
+#[cfg(feature = "v1_28")]
+fn mark_skipped_streams(buffer: &mut gst::BufferRef) -> usize {
+    let mut frames = 0;
+    let marked = analytics_batch::try_for_each_frame(buffer, |mut frame| {
+        inference_mark::attach(frame.make_mut(), false);
+        frames += 1;
+        Ok::<_, std::convert::Infallible>(())
+    });
+    match marked {
+        Ok(()) => frames,
+        Err(never) => match never {},
+    }
 }

@@ -13,7 +13,12 @@ use crate::inference::instance::Run;
 pub(super) struct Stats {
     /// The provider that ran the last frame.
     provider: &'static str,
+    /// The number of frames on which the model ran.
     frames: u64,
+    /// The number of frames that passed without inference.
+    skipped: u64,
+    /// The number of buffers that were dropped because they were late.
+    dropped: u64,
     bytes_uploaded: u64,
     /// The number of output sets, that is, of runs whose outputs are in memory at one time.
     output_sets: u64,
@@ -32,6 +37,8 @@ impl Default for Stats {
         Self {
             provider: "none",
             frames: 0,
+            skipped: 0,
+            dropped: 0,
             bytes_uploaded: 0,
             output_sets: 0,
             batched: 0,
@@ -56,9 +63,19 @@ impl Stats {
         }
     }
 
+    /// Counts frames that pass without inference.
+    pub fn count_skipped(&mut self, frames: usize) {
+        self.skipped += frames as u64;
+    }
+
+    /// Counts a buffer that was dropped because it was late.
+    pub fn count_dropped(&mut self) {
+        self.dropped += 1;
+    }
+
     /// Returns whether no frame has been counted.
     pub fn is_empty(&self) -> bool {
-        self.frames == 0
+        self.frames + self.skipped + self.dropped == 0
     }
 
     /// Returns the structure for the property `stats` and for the message `ortinference-stats`. Times are in
@@ -66,6 +83,8 @@ impl Stats {
     pub fn structure(&self) -> gst::Structure {
         gst::Structure::builder("ortinference-stats")
             .field("frames", self.frames)
+            .field("frames-skipped", self.skipped)
+            .field("frames-dropped", self.dropped)
             .field("provider", self.provider)
             .field("bytes-uploaded", self.bytes_uploaded)
             .field("output-sets", self.output_sets)

@@ -12,6 +12,8 @@ use gst_video::VideoInfo;
 
 use super::error::StartError;
 use super::imp::OrtInference;
+use super::latency::Latency;
+use super::schedule::Schedule;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
@@ -37,6 +39,7 @@ impl BaseTransformImpl for OrtInference {
             .open(&settings)
             .map_err(|error| error.message(&property::non_default(self.obj().upcast_ref())))?;
         self.post_model(&state);
+        *lock(&self.latency) = Latency::new(state.batch_wait());
         *lock(&self.state) = Some(state);
         Ok(())
     }
@@ -77,13 +80,49 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
-        if event.type_() == gst::EventType::Eos {
-            if let Some(state) = &*lock(&self.state) {
-                state.inference.pause();
+        match event.type_() {
+            gst::EventType::Eos => {
+                if let Some(state) = &*lock(&self.state) {
+                    state.inference.pause();
+                }
+                self.post_stats();
             }
-            self.post_stats();
+            gst::EventType::FlushStop => {
+                if let Some(state) = lock(&self.state).as_mut() {
+                    state.schedule = Schedule::default();
+                }
+            }
+            _ => {}
         }
         self.parent_sink_event(event)
+    }
+
+    fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        let has_answer = BaseTransformImplExt::parent_query(self, direction, query);
+        if has_answer
+            && direction == gst::PadDirection::Src
+            && let gst::QueryViewMut::Latency(query) = query.view_mut()
+        {
+            let (is_live, min, max) = query.result();
+            let mut latency = lock(&self.latency);
+            latency.is_live = is_live;
+            let time = latency.time();
+            query.set(is_live, min.saturating_add(time), max.map(|max| max.saturating_add(time)));
+        }
+        has_answer
+    }
+
+    fn submit_input_buffer(
+        &self,
+        is_discont: bool,
+        buffer: gst::Buffer,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let result = self.parent_submit_input_buffer(is_discont, buffer);
+        // With qos=true, the base class drops late buffers here, and posts the message QOS.
+        if result == Ok(gst_base::BASE_TRANSFORM_FLOW_DROPPED) {
+            lock(&self.stats).count_dropped();
+        }
+        result
     }
 
     fn transform_ip(
@@ -94,7 +133,17 @@ impl BaseTransformImpl for OrtInference {
         let Some(mut state) = lock(&self.state).take() else {
             return Err(gst::FlowError::Flushing);
         };
-        let result = self.process_buffer(&mut state, buffer);
+        let (interval, max_rate) = {
+            let settings = lock(&self.settings);
+            (settings.inference_interval, settings.max_rate)
+        };
+        let result = if state.schedule.chooses(interval, max_rate, buffer.pts()) {
+            self.process_buffer(&mut state, buffer)
+        } else {
+            let frames = state.skip(buffer);
+            lock(&self.stats).count_skipped(frames);
+            Ok(())
+        };
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
             let properties = property::non_default(self.obj().upcast_ref());
@@ -131,6 +180,7 @@ impl OrtInference {
             options,
             name: self.obj().name(),
             is_auto,
+            schedule: Schedule::default(),
             frame: None,
             #[cfg(feature = "v1_28")]
             has_streams: false,
@@ -144,8 +194,24 @@ impl OrtInference {
         result
     }
 
-    /// Runs the model on the frame, or on each frame of a batch.
+    /// Runs the model on the frame, or on each frame of a batch, and measures the latency.
     fn process_buffer(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), InferenceError> {
+        let start = Instant::now();
+        self.process_frames(state, buffer)?;
+        // On a GPU, the run continues after this function.
+        let gpu_time = state.inference.last_run.gpu_time.unwrap_or_default();
+        let has_changed = lock(&self.latency).add(start.elapsed() + gpu_time);
+        if has_changed {
+            self.post_latency();
+        }
+        Ok(())
+    }
+
+    fn process_frames(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The mark of frames that passed an inference element: whether the model ran on the frame.
+//!
+//! In: a frame, and whether the model ran on it. Out: the mark, for readers of the frame such as `detectionjson`.
+//!
+//! The mark is a `GstCustomMeta` named [`META_NAME`] (GStreamer 1.20). Its structure has one field, `inferred`, a
+//! boolean. A frame without a mark has passed no element that writes marks, so nothing is known about it.
+//!
+//! The mark has no tags, because it does not depend on pixels: elements that convert, scale or turn the frame copy
+//! it to the new frame.
+
+use std::sync::OnceLock;
+
+/// The name under which the metadata is registered.
+pub const META_NAME: &str = "NmsFilterInference";
+
+const FIELD: &str = "inferred";
+
+/// The metadata's API type. It is cached, because GStreamer's comparison by name allocates memory.
+static API: OnceLock<gst::glib::Type> = OnceLock::new();
+
+/// Registers the metadata with GStreamer. Further calls have no effect.
+///
+/// [`attach`] and [`is_inferred`] call this function.
+pub fn register() {
+    api();
+}
+
+fn api() -> gst::glib::Type {
+    *API.get_or_init(|| {
+        // Another copy of this crate in the process may have registered the metadata.
+        if !gst::meta::CustomMeta::is_registered(META_NAME) {
+            gst::meta::CustomMeta::register(META_NAME, &[]);
+        }
+        gst::glib::Type::from_name(format!("{META_NAME}-api"))
+            .expect("the API type of custom metadata has this name")
+    })
+}
+
+/// Marks `frame` as a frame on which a model ran, or did not run.
+pub fn attach(frame: &mut gst::BufferRef, inferred: bool) {
+    register();
+    let mut mark = gst::meta::CustomMeta::add(frame, META_NAME)
+        .expect("the metadata is registered and the buffer writable");
+    mark.mut_structure().set(FIELD, inferred);
+}
+
+/// Returns whether a model ran on `frame`, or `None` if the frame has no mark. If several elements marked the frame,
+/// one model is enough.
+pub fn is_inferred(frame: &gst::BufferRef) -> Option<bool> {
+    let api = api();
+    frame
+        .iter_meta::<gst::Meta>()
+        .filter(|meta| meta.api() == api)
+        .filter_map(|meta| meta.try_as_custom_meta()?.structure().get::<bool>(FIELD).ok())
+        .reduce(|one, other| one || other)
+}
