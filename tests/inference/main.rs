@@ -17,6 +17,7 @@ mod frames;
 mod input;
 mod libraries;
 mod lifecycle;
+mod live;
 mod messages;
 mod on_gpu;
 mod outputs;
