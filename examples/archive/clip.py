@@ -36,6 +36,8 @@ FRAME = pyarrow.schema(
         ("timestamp_ns", pyarrow.int64()),
         ("width", pyarrow.int32()),
         ("height", pyarrow.int32()),
+        # Null if unknown: recorded tensors, or an inference element that does not mark frames.
+        ("inferred", pyarrow.bool_()),
         ("objects", pyarrow.list_(OBJECT)),
     ]
 )
@@ -110,6 +112,7 @@ def row(frame, line):
         "timestamp_ns": found.get("timestamp"),
         "width": resolution["width"],
         "height": resolution["height"],
+        "inferred": found.get("inferred"),
         "objects": [detected(each) for each in found["objects"]],
     }
 

@@ -13,4 +13,5 @@ mod counting;
 mod details;
 mod element;
 mod engine;
+mod skipped;
 mod windows;

@@ -2,6 +2,8 @@
 //! Several streams on one buffer that `analyticscombiner` makes, with models before and after the
 //! combiner.
 
+use gstnmsfilter::input::inference_mark::is_inferred;
+
 use crate::detections::{Region, regions};
 use crate::element::{self, has_onnx_runtime, ids, tensors};
 use crate::frames::{self, Picture};
@@ -182,4 +184,38 @@ fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
     assert!(held.len() == 9 && held.iter().all(|buffer| ids(buffer).is_empty()));
     assert_eq!(*seen[0].lock().unwrap(), vec![vec!["onnx/found".to_owned()]; 9]);
     assert_eq!(*seen[1].lock().unwrap(), vec![Vec::<String>::new(); 9]);
+}
+
+#[test]
+fn inference_interval_counts_buffers_and_each_of_their_frames_has_a_mark() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = element::file(&identity("n,3,12,16", Element::F32));
+    let sources = [0, 1].map(|stream| {
+        format!(
+            "videotestsrc num-buffers=8 ! video/x-raw,format=RGB,width=16,height=12,framerate=10/1
+               ! queue ! c.sink_{stream} s.src_0_{stream} ! queue ! fakesink name=out{stream} "
+        )
+    });
+    let description = format!(
+        "analyticscombiner name=c batch-duration=200000000
+           ! ortinference name=inference provider=cpu inference-interval=1 model={} ! analyticssplitter name=s {}",
+        model.display(),
+        sources.concat()
+    );
+    batches::init();
+    let pipeline = pipeline::parse(&description);
+    let seen = ["out0", "out1"].map(|sink| {
+        pipeline::watch(&pipeline, sink, |frame| (is_inferred(frame), ids(frame).len()))
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    // A buffer has two frames of each stream.
+    let (inferred, passed) = ((Some(true), 1), (Some(false), 0));
+    let two_buffers = [inferred, inferred, passed, passed];
+    for seen in seen {
+        assert_eq!(*seen.lock().unwrap(), [two_buffers, two_buffers].concat());
+    }
+    let counts = ["frames", "frames-skipped"].map(|name| element::stat(&pipeline, name));
+    assert_eq!(counts, [8, 8]);
 }

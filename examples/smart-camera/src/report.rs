@@ -75,12 +75,15 @@ struct Line<'a> {
     provider: Option<String>,
     /// The engine that decodes the model's outputs and suppresses duplicates.
     engine: Option<String>,
-    zones: BTreeMap<&'a str, BTreeMap<&'a str, u64>>,
+    /// The counts; `None` if the model did not run on the frame.
+    zones: Option<BTreeMap<&'a str, BTreeMap<&'a str, u64>>>,
 }
 
 /// The part of `detectionjson`'s line that is counted.
 #[derive(Deserialize)]
 struct Found {
+    /// Whether a model ran on the frame; `None` if the detections come from another source.
+    inferred: Option<bool>,
     objects: Vec<Object>,
 }
 
@@ -145,7 +148,7 @@ impl Report {
             return Ok(gst::FlowSuccess::Ok);
         }
         let text = found.map_readable().map_err(io::Error::other)?;
-        let Found { objects } = serde_json::from_slice(&text)?;
+        let Found { inferred, objects } = serde_json::from_slice(&text)?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let zones = self.zones.iter();
         let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &objects)));
@@ -156,7 +159,7 @@ impl Report {
             frame: found.offset(),
             provider: self.inference.as_ref().and_then(|element| stat(element, "provider")),
             engine: stat(&self.nms, "engine"),
-            zones: zones.collect(),
+            zones: (inferred != Some(false)).then(|| zones.collect()),
         };
         // Two JSON objects are merged into one, by omitting the end of the first and the beginning
         // of the second.

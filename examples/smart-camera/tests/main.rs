@@ -120,6 +120,23 @@ fn a_file_gives_every_frame_with_the_labels_of_the_model() {
 }
 
 #[test]
+fn lines_say_which_frames_were_inferred_and_others_have_no_counts() {
+    let video = data("data/videos/towncentre_96f_1080p.mp4");
+    let (Some(video), Some(model)) = (video, data("data/models/yolov8n_int8_320.onnx")) else {
+        return;
+    };
+    let inference = ["--inference", "inference-interval=2"];
+    let ended = run(&[&[&*video, "--model", &model, "--frames", "9"][..], &inference].concat());
+    assert_eq!(ended.lines.len(), 9, "{:?}", ended.errors);
+    for (index, line) in ended.lines.iter().enumerate() {
+        let inferred = index % 3 == 0;
+        assert_eq!(line["inferred"], inferred, "frame {index}");
+        assert_eq!(line["zones"].is_null(), !inferred, "frame {index}");
+        assert_eq!(between(line, "person", 0.0, 1.0) > 0, inferred, "frame {index}");
+    }
+}
+
+#[test]
 fn a_picture_has_as_many_faces_as_onnx_runtime_and_numpy_find() {
     let picture = data("data/images/crowd_selfie.jpg");
     let (Some(picture), Some(model)) = (picture, data("data/models/version-RFB-640.onnx")) else {

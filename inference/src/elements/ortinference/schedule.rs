@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn a_rate_chooses_the_frames_nearest_to_its_due_times() {
-        // Due at 0, 66.7, 133.3 and 200 ms.
-        assert_eq!(chosen(0, 15.0, &camera(12)), [0, 40, 100, 180]);
-        // Ten seconds have 150 periods, so 151 due times.
-        assert_eq!(chosen(0, 15.0, &camera(501)).len(), 151);
+        // Due at 0, 83.3, 166.7 and 250 ms.
+        assert_eq!(chosen(0, 12.0, &camera(12)), [0, 60, 140, 220]);
+        // Ten seconds have 120 periods, so 121 due times.
+        assert_eq!(chosen(0, 12.0, &camera(501)).len(), 121);
     }
 
     #[test]
