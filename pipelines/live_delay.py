@@ -34,15 +34,14 @@ def main():
 
     Gst.init(None)
     pipeline = Gst.parse_launch(f"{arguments.source} ! {arguments.elements} ! {arguments.sink} name=sink")
-    delays, inferred = [], 0
+    inferred, others = [], []
 
     def arrived(pad, info):
-        nonlocal inferred
         buffer = info.get_buffer()
         segment = pad.get_sticky_event(Gst.EventType.SEGMENT, 0).parse_segment()
         captured = segment.to_running_time(Gst.Format.TIME, buffer.pts)
-        delays.append((pipeline.get_clock().get_time() - pipeline.get_base_time() - captured) / Gst.SECOND)
-        inferred += is_inferred(buffer)
+        delay = (pipeline.get_clock().get_time() - pipeline.get_base_time() - captured) / Gst.SECOND
+        (inferred if is_inferred(buffer) else others).append(delay)
         return Gst.PadProbeReturn.OK
 
     pipeline.get_by_name("sink").get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, arrived)
@@ -51,10 +50,11 @@ def main():
     if end:
         raise SystemExit(f"{end.src.get_name()}: {end.parse_error().gerror.message}")
     pipeline.set_state(Gst.State.NULL)
-    if not delays:
-        raise SystemExit("no frame arrived")
-    print(f"{len(delays)} frames arrived, {inferred} of them inferred")
-    print(f"delay: median {statistics.median(delays):.3f} s, longest {max(delays):.3f} s, last {delays[-1]:.3f} s")
+    for name, delays in (("inferred", inferred), ("not inferred", others)):
+        print(f"{len(delays)} frames {name}", end="")
+        if delays:
+            print(f", delay: median {statistics.median(delays):.3f} s, longest {max(delays):.3f} s", end="")
+        print()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ NOT_RUN = {
     r"python -m nmsfilter": "python/tests/run.sh runs it where the wheel is installed",
     r"yolo/bin/yolo ": "needs ultralytics",
     r".*\b(nvinfer|nvstreammux|deepstream-)": "needs DeepStream; tests/nvidia",
-    r".*(detect-camera|/dev/video)": "needs a camera",
+    r".*(detect-camera|/dev/video|rtspsrc)": "needs a camera",
     r"cc -shared .*no_objects": "tests/deepstream compiles it",
     r"tests/deepstream/|LD_LIBRARY_PATH=|kernels/|folder=": "tests of their own",
     r"\.\.\. ": "is a part of a command",
@@ -52,6 +52,7 @@ INSTEAD = {
     r"cargo run --release -p smart-camera --": "$BUILD/smart-camera",
     r"\bprovider=cuda\b": "provider=cpu",
     r"num-buffers=600\b": "num-buffers=3",
+    r"--seconds 60\b": "--seconds 3",
     r"\bport=5000\b": "port=$TCP_PORT",
     r"mosquitto_pub -h 127\.0\.0\.1": "mosquitto_pub -h 127.0.0.1 -p $MQTT_PORT",
 }
