@@ -147,12 +147,16 @@ impl State {
     }
 }
 
-/// Returns whether a model ran on the frame, if this is known. Marks need GStreamer 1.20.
+/// Returns whether a model ran on the frame, if this is known.
+#[cfg(feature = "v1_20")]
 fn inferred(frame: &gst::BufferRef) -> Option<bool> {
-    #[cfg(feature = "v1_20")]
-    return crate::input::inference_mark::is_inferred(frame);
-    #[cfg(not(feature = "v1_20"))]
-    return None;
+    crate::input::inference_mark::is_inferred(frame)
+}
+
+/// Returns `None`, because there are no marks with GStreamer before 1.20.
+#[cfg(not(feature = "v1_20"))]
+fn inferred(_frame: &gst::BufferRef) -> Option<bool> {
+    None
 }
 
 /// Returns the stream time of a frame in nanoseconds, the timestamp that `gvametaconvert` also writes.
