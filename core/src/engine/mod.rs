@@ -164,7 +164,7 @@ pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
 pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimits};
 pub(crate) use place::DecodePlace;
-pub use place::{BoxPixels, ImagePlace};
+pub use place::{BoxPixels, ImagePlace, image_groups};
 pub use reference::Reference;
 pub use select::Selection;
 pub use select::{Backend, select};

@@ -15,7 +15,7 @@ use std::ops::Range;
 use super::params::{Params, SizeLimits};
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
-use crate::geometry::{Bounds, FrameMap, Mapping};
+use crate::geometry::{Bounds, FrameMap, FrameRegion, Mapping};
 
 /// The pixels in which an image's boxes are compared and returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,6 +65,16 @@ impl ImagePlace {
         }
     }
 
+    /// An image that is a region of a frame, such as a tile. Its boxes are in pixels of the frame, so that they can be
+    /// compared with the boxes of the other images of the group.
+    pub fn in_region(mapping: &Mapping, group: u32) -> Self {
+        let FrameRegion { left, top, width, height } = mapping.region();
+        let [left, top, right, bottom] =
+            [left, top, left + width, top + height].map(|edge| edge as f32);
+        let visible = Bounds { left, top, right, bottom };
+        Self { boxes: BoxPixels::Frame, visible, ..Self::in_frame(mapping, group) }
+    }
+
     /// This place for each of `images` images, each in a separate group.
     pub fn repeated(self, images: usize) -> Vec<Self> {
         (0..images as u32).map(|group| Self { group, ..self }).collect()
@@ -105,7 +115,7 @@ impl ImagePlace {
 }
 
 /// The indices of the images of each group. An engine has checked the numbers of the groups.
-pub(crate) fn groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
+pub fn image_groups(images: &[ImagePlace]) -> impl Iterator<Item = Range<usize>> {
     let mut end = 0;
     images.chunk_by(|before, next| before.group == next.group).map(move |group| {
         let first = end;

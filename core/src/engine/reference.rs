@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use super::formula::{self, Prior};
 use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
 use super::params::cap;
-use super::place::{DecodePlace, groups};
+use super::place::{DecodePlace, image_groups};
 use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, MAX_ANGLE, MAX_BOX_SIDE,
@@ -50,7 +50,7 @@ impl Engine for Reference {
         self.columns.clear();
         self.mask_places.clear();
         self.mask_bytes.clear();
-        for group in groups(images) {
+        for group in image_groups(images) {
             let (first_image, places) = (group.start, &images[group]);
             self.run_group(&ImageGroup { tensors, layout, params, places, first_image })?;
         }

@@ -5,7 +5,7 @@
 //! anything that does not exist. The fields of [`Layout`] are public, so a program can set any
 //! values.
 
-use super::place::groups;
+use super::place::image_groups;
 use super::{
     BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
     Params,
@@ -214,7 +214,7 @@ fn place_needs(
 
 /// The number of images in the largest group.
 pub(super) fn greatest_group(places: &[ImagePlace]) -> usize {
-    groups(places).map(|group| group.len()).max().unwrap_or(0)
+    image_groups(places).map(|group| group.len()).max().unwrap_or(0)
 }
 
 /// Checks that a field's elements are within the shape of the tensor: `components` elements per

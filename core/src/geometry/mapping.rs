@@ -4,7 +4,7 @@
 //! In: the sizes of the video frame and of the model's input, and how the frame was scaled. Out: boxes in pixels of
 //! the frame; and for engines, the visible part of the model's input.
 
-use super::{Bounds, Corners, FitRule, FrameMap, Letterbox, OrientedBox};
+use super::{Bounds, Corners, FitRule, FrameMap, FrameRegion, Letterbox, OrientedBox};
 
 /// Why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,12 +20,22 @@ pub enum MappingError {
     /// The frame has no pixels.
     #[error("the frame is {0}x{1}; expected at least one pixel")]
     NoFrame(u32, u32),
+    /// The region has no pixels, or is not inside the frame.
+    #[error("the region {region} is not inside the frame of {}x{}; expected left,top,width,height inside it", frame[0], frame[1])]
+    RegionOutside {
+        /// The region.
+        region: FrameRegion,
+        /// Width and height of the frame.
+        frame: [u32; 2],
+    },
 }
 
 /// The mapping from pixels of the model's input to pixels of the frame: `frame = (model - offset) / ratio`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mapping {
     frame: [u32; 2],
+    /// The part of the frame that was scaled to the model's input.
+    region: FrameRegion,
     model: [u32; 2],
     ratio: [f64; 2],
     offset: [f64; 2],
@@ -49,15 +59,49 @@ impl Mapping {
         if frame.contains(&0) {
             return Err(MappingError::NoFrame(frame[0], frame[1]));
         }
+        Self::of_region(frame, FrameRegion::whole(frame), model, rule)
+    }
+
+    /// The mapping for a region of a frame of `frame` pixels (width, height). The region was cut out of the frame, and
+    /// scaled to `model` pixels as if it were a frame; a model size of 0, 0 is the size of the region.
+    ///
+    /// # Errors
+    /// If the region has no pixels or is not inside the frame, and as [`new`](Self::new).
+    pub fn of_region(
+        frame: [u32; 2],
+        region: FrameRegion,
+        model: [u32; 2],
+        rule: impl Into<FitRule>,
+    ) -> Result<Self, MappingError> {
+        let rule = rule.into();
+        if !region.is_inside(frame) {
+            return Err(MappingError::RegionOutside { region, frame });
+        }
         let model = match (model, rule.letterbox) {
-            ([0, 0], Letterbox::None) => frame,
+            ([0, 0], Letterbox::None) => region.size(),
             ([0, 0], _) => return Err(MappingError::LetterboxWithoutModel),
             ([w, h], _) if w == 0 || h == 0 => return Err(MappingError::HalfModel(w, h)),
             _ => model,
         };
-        let fit = rule.fit(frame, model);
+        let fit = rule.fit(region.size(), model);
         let ratio = [0, 1].map(|axis| f64::from(fit.size[axis]) / f64::from(fit.source[axis]));
-        Ok(Self { frame, model, ratio, offset: fit.offset.map(f64::from) })
+        let offset = [0, 1].map(|axis| {
+            f64::from(fit.offset[axis]) - ratio[axis] * f64::from(region.origin()[axis])
+        });
+        Ok(Self { frame, region, model, ratio, offset })
+    }
+
+    /// The mapping for boxes that are in pixels of the frame already: it only clips them to the frame.
+    ///
+    /// # Errors
+    /// If a side of the frame is 0.
+    pub fn identity(frame: [u32; 2]) -> Result<Self, MappingError> {
+        Self::new(frame, [0; 2], Letterbox::None)
+    }
+
+    /// The part of the frame that was scaled to the model's input.
+    pub fn region(&self) -> FrameRegion {
+        self.region
     }
 
     /// Width and height of the model's input in pixels.
@@ -80,12 +124,14 @@ impl Mapping {
         FrameMap { size: self.frame, ratio: self.ratio, offset: self.offset }
     }
 
-    /// The rectangle of the frame in pixels of the model's input: the part between the borders if
+    /// The rectangle of the frame, or of its region, in pixels of the model's input: the part between the borders if
     /// the frame is letterboxed, else the whole input.
     pub fn visible(&self) -> Bounds {
-        let [left, top] = self.offset;
-        let [right, bottom] =
-            [0, 1].map(|axis| self.offset[axis] + self.ratio[axis] * f64::from(self.frame[axis]));
+        let to_model =
+            |axis: usize, edge: u32| self.offset[axis] + self.ratio[axis] * f64::from(edge);
+        let FrameRegion { left, top, width, height } = self.region;
+        let [left, right] = [left, left + width].map(|edge| to_model(0, edge));
+        let [top, bottom] = [top, top + height].map(|edge| to_model(1, edge));
         let [left, top, right, bottom] = [left, top, right, bottom].map(|edge| edge as f32);
         Bounds { left, top, right, bottom }
     }
@@ -163,6 +209,44 @@ mod tests {
     fn a_stretched_frame_has_a_ratio_for_each_axis() {
         let mapping = Mapping::new([1280, 480], [640, 480], Letterbox::None).unwrap();
         assert_eq!(to_frame(&mapping, [10.0, 20.0, 30.0, 40.0]), Some([20.0, 20.0, 60.0, 40.0]));
+    }
+
+    #[test]
+    fn a_region_is_mapped_as_a_frame_and_then_moved_to_its_origin() {
+        let region = FrameRegion { left: 600, top: 300, width: 320, height: 180 };
+        let mapping =
+            Mapping::of_region([1920, 1080], region, [640, 640], Letterbox::Center).unwrap();
+        // The scaled region is 640x360, with a border of 140 rows above it.
+        let found = to_frame(&mapping, [0.0, 140.0, 640.0, 500.0]);
+        assert_eq!(found, Some([600.0, 300.0, 920.0, 480.0]));
+        // A box can reach beyond the region, but is clipped to the frame.
+        assert_eq!(
+            to_frame(&mapping, [-200.0, 140.0, 64.0, 158.0]),
+            Some([500.0, 300.0, 632.0, 309.0])
+        );
+        // A box in the border is not in the region, although it is in the frame.
+        assert_eq!(to_frame(&mapping, [0.0, 100.0, 64.0, 140.0]), None);
+        let whole = FrameRegion::whole([1920, 1080]);
+        assert_eq!(
+            Mapping::of_region([1920, 1080], whole, [640, 640], Letterbox::Center),
+            Mapping::new([1920, 1080], [640, 640], Letterbox::Center),
+        );
+    }
+
+    #[test]
+    fn a_region_outside_the_frame_is_an_error() {
+        let outside = |left, top, width, height| {
+            let region = FrameRegion { left, top, width, height };
+            Mapping::of_region([100, 50], region, [640, 640], Letterbox::None).unwrap_err()
+        };
+        for error in [
+            outside(0, 0, 0, 50),
+            outside(1, 0, 100, 50),
+            outside(0, 1, 100, 50),
+            outside(u32::MAX, 0, 1, 1),
+        ] {
+            assert!(matches!(error, MappingError::RegionOutside { .. }), "{error:?}");
+        }
     }
 
     #[test]

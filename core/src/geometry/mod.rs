@@ -8,6 +8,7 @@
 
 mod bounds;
 mod frame_map;
+mod frame_region;
 mod letterbox;
 mod mapping;
 pub mod oriented;
@@ -15,6 +16,7 @@ pub mod overlap;
 
 pub use bounds::Bounds;
 pub use frame_map::FrameMap;
+pub use frame_region::FrameRegion;
 pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;

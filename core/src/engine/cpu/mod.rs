@@ -27,7 +27,7 @@ use std::ops::Range;
 
 use super::class_limits::{self as limits, ClassLimits};
 use super::params::cap;
-use super::place::groups;
+use super::place::image_groups;
 use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
@@ -139,7 +139,7 @@ impl Cpu {
     ) -> Result<(), EngineError> {
         let boxes = HostImages::new(&tensors[plain.boxes.tensor])?;
         let scores = HostImages::new(&tensors[plain.scores.tensor])?;
-        for group in groups(images) {
+        for group in image_groups(images) {
             self.decoder.found.clear();
             for image in group.clone() {
                 let rules = image_rules(layout, params, images, &group, image);
@@ -166,7 +166,7 @@ impl Cpu {
         images: &[ImagePlace],
     ) -> Result<(), EngineError> {
         let host = HostTensors::new(tensors, layout)?;
-        for group in groups(images) {
+        for group in image_groups(images) {
             self.decoder.found.clear();
             for image in group.clone() {
                 let rules = image_rules(layout, params, images, &group, image);

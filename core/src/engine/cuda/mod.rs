@@ -480,7 +480,7 @@ impl OnDevice {
     fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
         self.mask_places.clear();
         let (mut most, mut written) = (0, 0);
-        let groups = self.groups.iter_mut().zip(place::groups(images));
+        let groups = self.groups.iter_mut().zip(place::image_groups(images));
         for (group, (counts, images)) in (0..).zip(groups) {
             let grids = &self.mask_grids[images];
             counts.first_mask = self.mask_places.len();

@@ -10,7 +10,7 @@ use bytemuck::{Pod, Zeroable};
 use super::upload::{Table, UploadStream};
 use crate::decoder::Layout;
 use crate::device::DriverError;
-use crate::engine::place::groups;
+use crate::engine::place::image_groups;
 use crate::engine::{DecodePlace, ImagePlace, Params};
 #[cfg(test)]
 use crate::{engine::SizeLimits, geometry::Bounds};
@@ -86,7 +86,7 @@ impl Table<PlacedImage> {
             return Ok((Placed { same, table: 0 }, 0));
         }
         let place = &place;
-        let entries = groups(images).flat_map(|group| {
+        let entries = image_groups(images).flat_map(|group| {
             let first_image = group.start as u32;
             images[group].iter().map(move |image| PlacedImage {
                 place: place(image),
