@@ -10,11 +10,12 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
 use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec, PixelElement};
 use gstonnxruntime::inference::picture::{
-    DeviceFrame, GpuResampler, Resampler, Rows, Scratch, Staging, Table, resample,
+    DeviceFrame, GpuResampler, Resampler, Rows, Scaling, Scratch, Staging, Table, resample,
 };
 use gstonnxruntime::inference::provider::GpuStream;
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
 use nmsfilter_core::device::RESAMPLE;
+use nmsfilter_core::geometry::FrameRegion;
 
 use crate::support::emulated::Emulated;
 use crate::support::engines;
@@ -89,7 +90,7 @@ fn gpu_stream() -> GpuStream {
 fn of_nv12() -> (VideoInfo, Resampler) {
     let info = VideoInfo::builder(VideoFormat::Nv12, 64, 48).build().unwrap();
     let input = InputSpec::with_size([32, 32], PixelElement::F32);
-    let resampler = Resampler::new(&info, &input, Letterbox::None).unwrap();
+    let resampler = Resampler::new(&info, &input).unwrap();
     (info, resampler)
 }
 
@@ -146,18 +147,40 @@ fn a_frame_in_device_memory_whose_layout_does_not_fit_is_an_error() {
     }
 }
 
+/// Returns the scaling of a whole frame or of a region of it.
+fn random_scaling(
+    random: &mut fastrand::Rng,
+    resampler: &Resampler,
+    input: &InputSpec,
+    letterbox: Letterbox,
+) -> Scaling {
+    if random.bool() {
+        return Scaling::of_frame(resampler, input, letterbox);
+    }
+    let [(left, width), (top, height)] = resampler.frame_size().map(|side| {
+        let start = random.u32(..side);
+        (start, random.u32(1..=side - start))
+    });
+    Scaling::new(resampler, FrameRegion { left, top, width, height }, input, letterbox)
+}
+
 #[test]
 #[ignore = "needs a GPU"]
-fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
+fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_a_region() {
     let gpu = Arc::new(gpu_stream());
     let (mut rows, mut scratch, mut staging) =
         (Rows::default(), Scratch::default(), Staging::default());
     for seed in 0..engines::scene_count(400) {
         let random = &mut fastrand::Rng::with_seed(seed);
         let (frame, info, input, letterbox) = random_case(random);
-        let resampler = Resampler::new(&info, &input, letterbox).unwrap();
+        let resampler = Resampler::new(&info, &input).unwrap();
+        let scaling = random_scaling(random, &resampler, &input, letterbox);
         let table = Table::new(&input);
         let on_gpu = GpuResampler::new(&gpu, &resampler, &input, &table).unwrap();
+        // The scaling replaces another one.
+        let whole = Scaling::of_frame(&resampler, &input, letterbox);
+        let mut scaling_on_gpu = on_gpu.scaling(&input, &whole).unwrap();
+        on_gpu.replace_scaling(&mut scaling_on_gpu, &scaling).unwrap();
         // The elements have the tensor's alignment.
         let mut expected = vec![0u32; input.bytes().div_ceil(4)];
         let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..input.bytes()];
@@ -166,17 +189,20 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
         let read = OwnedEvent::new(&gpu.device).unwrap();
         resampler
             .samples(&frame, &mut scratch, |planes| {
-                resample(&resampler, planes, (&input, &table), &mut rows, expected);
+                resample((&resampler, &scaling), planes, (&input, &table), &mut rows, expected);
                 let staged = on_gpu.stage(planes, &mut staging).unwrap();
                 // SAFETY: the output has the input's size, and the last work with `staging` has completed.
-                unsafe { on_gpu.resample(&staged, output.address(), &read) }.unwrap();
+                unsafe {
+                    on_gpu.resample(&staged.components, &scaling_on_gpu, output.address(), &read)
+                }
+                .unwrap();
             })
             .unwrap();
         let mut check = |what: &str| {
             // SAFETY: `found` is as long as the output.
             unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
             let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
-            assert_eq!(first, None, "seed {seed}, {what}: {info:?}, {input:?}, {letterbox:?}");
+            assert_eq!(first, None, "seed {seed}, {what}: {info:?}, {input:?}, {scaling:?}");
             gpu.stream.zero(&output).unwrap();
         };
         check("frame in host memory");
@@ -185,7 +211,8 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame() {
         let frame = DeviceFrame::new(&frame, &resampler, &gpu.stream).unwrap();
         let frame = frame.expect("it is in this GPU's memory");
         // SAFETY: the output has the input's size, and the frame exists until the download has completed.
-        unsafe { on_gpu.resample_on_device(&frame, output.address(), &read) }.unwrap();
+        unsafe { on_gpu.resample(&frame.components, &scaling_on_gpu, output.address(), &read) }
+            .unwrap();
         read.synchronize().unwrap();
         check("frame in device memory");
     }

@@ -5,7 +5,6 @@
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo, VideoInterlaceMode};
 use gstonnxruntime::inference::picture::Resampler;
-use nmsfilter_core::geometry::Letterbox;
 
 use crate::exact_memory::{Border, memory};
 use crate::support::pipeline::{parse, run, watch};
@@ -64,7 +63,7 @@ fn a_model_receives_the_picture_of_every_frame_that_videoconvert_makes() {
             let info_of_format = info(format);
             let pattern = if info_of_format.is_gray() { "gradient" } else { "smpte" };
             let mut picture = |info: &VideoInfo, border| {
-                let resampler = Resampler::new(info, &reader.input, Letterbox::None).unwrap();
+                let resampler = Resampler::new(info, &reader.input).unwrap();
                 let mut buffer = gst::Buffer::new();
                 let bytes = memory(&frame(info, pattern), border);
                 buffer.get_mut().unwrap().append_memory(bytes);

@@ -21,7 +21,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoRegionOfInterestMeta};
 use gstonnxruntime::inference::model::{InputSpec, PixelElement};
-use gstonnxruntime::inference::picture::{Resampler, Rows, Scratch, Table, resample};
+use gstonnxruntime::inference::picture::{Resampler, Rows, Scaling, Scratch, Table, resample};
 use nmsfilter_core::geometry::Letterbox;
 
 use random_frame::RandomFrame;
@@ -77,14 +77,15 @@ impl Reader {
 
     /// Returns `None` if GstVideoConverter does not know the format.
     fn resampler(&self, frame: &RandomFrame) -> Option<Resampler> {
-        Resampler::new(&frame.info, &self.input, Letterbox::None).ok()
+        Resampler::new(&frame.info, &self.input).ok()
     }
 
     fn read(&mut self, resampler: &Resampler, buffer: &gst::BufferRef) -> Result<Vec<f32>, String> {
         let to = (&self.input, &self.table);
+        let scaling = Scaling::of_frame(resampler, &self.input, Letterbox::None);
         let tensor = bytemuck::cast_slice_mut(&mut self.tensor);
         let result = resampler.samples(buffer, &mut Scratch::default(), |planes| {
-            resample(resampler, planes, to, &mut self.rows, tensor);
+            resample((resampler, &scaling), planes, to, &mut self.rows, tensor);
         });
         result.map(|()| self.tensor.clone()).map_err(|error| error.to_string())
     }
@@ -219,7 +220,7 @@ fn a_frame_that_its_element_maps_itself_is_read_where_that_function_says() {
     }
     let mut reader = Reader::new();
     let info = gst_video::VideoInfo::builder(VideoFormat::Rgb, 16, 12).build().unwrap();
-    let resampler = Resampler::new(&info, &reader.input, Letterbox::None).unwrap();
+    let resampler = Resampler::new(&info, &reader.input).unwrap();
     let found = reader.read(&resampler, &buffer).unwrap();
     assert!(found.iter().all(|&value| value == 77.0 / 255.0));
 }

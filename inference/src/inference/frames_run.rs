@@ -10,6 +10,7 @@ use super::instance::{BatchEntry, Run};
 use super::pictures::Pictures;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::Event;
+use nmsfilter_core::geometry::FrameRegion;
 
 /// A run that collects frames. If it is dropped before [`run`](Self::run), its places in the batch stay empty.
 pub struct FramesRun<'i> {
@@ -46,9 +47,12 @@ impl FramesRun<'_> {
         self.pictures.set_frame(format)?;
         let prepared = self.pictures.prepare(frame)?;
         let (input, place) = (self.entry.input, self.entry.first + written);
+        let whole = (0, &[FrameRegion::whole([format.width(), format.height()])][..]);
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry,
         // and the entry's run does not begin before `BatchEntry::run` is called.
-        self.written = unsafe { self.pictures.write(prepared, input, place) }?;
+        let result = unsafe { self.pictures.write(&prepared, whole, input, place) };
+        self.pictures.release(prepared)?;
+        self.written = result?;
         self.descriptions.push(self.pictures.description());
         Ok(self.pictures.uploaded)
     }

@@ -37,10 +37,10 @@ use error::InferenceError;
 #[cfg(feature = "v1_28")]
 use frames_run::FramesRun;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use instance::{Instance, Member, Run};
+use instance::{BatchEntry, Instance, Member, Run};
 use model::Overrides;
-use nmsfilter_core::geometry::Letterbox;
-use pictures::Pictures;
+use nmsfilter_core::geometry::{FrameRegion, Letterbox};
+use pictures::{Pictures, Prepared};
 use provider::Provider;
 use session::{InputMemory, OpenModel};
 
@@ -153,28 +153,41 @@ impl Inference {
         self.member.pause();
     }
 
-    /// Runs the model on `frame` and on the frames that other elements have added to the batch. Then calls `attach`
-    /// with the frame and each of its output tensors. On a GPU, the run may still be in progress when this function
-    /// returns.
+    /// Returns the width and height of the frames, or `None` before the first [`set_frame`](Self::set_frame).
+    pub fn frame_size(&mut self) -> Option<[u32; 2]> {
+        self.pictures.frame_size()
+    }
+
+    /// Runs the model on each of the `regions` of `frame`, and on the pictures that other elements have added to the
+    /// batches. Then calls `attach` with the frame, each output tensor, and the index of the tensor's region. On a GPU,
+    /// the runs may still be in progress when this function returns.
     ///
     /// # Errors
     /// If the frame cannot be scaled, the model fails, or `attach` returns an error.
     ///
     /// # Panics
-    /// If [`set_frame`](Self::set_frame) was not called before.
+    /// If [`set_frame`](Self::set_frame) was not called before, or a region is not inside the frame.
     pub fn run(
         &mut self,
         frame: &mut gst::BufferRef,
-        mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor) -> Result<(), InferenceError>,
+        regions: &[FrameRegion],
+        mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor, usize) -> Result<(), InferenceError>,
     ) -> Result<(), InferenceError> {
-        let prepared = self.pictures.prepare(frame)?;
-        let mut entry = self.member.enter(1)?;
-        // SAFETY: `pictures` was made for the model that this input belongs to. The entry belongs to this element,
-        // and its run does not begin before `BatchEntry::run` is called.
-        let written = unsafe { self.pictures.write(prepared, entry.input, entry.first) }?;
-        self.last_run = entry.run(written)?;
-        let description = self.pictures.description();
-        entry.tensors(0, description.as_ref(), |tensor| attach(frame, tensor))
+        let Self { pictures, member, last_run } = self;
+        let prepared = pictures.prepare(frame)?;
+        let entries = run_regions(pictures, member, &prepared, regions, last_run);
+        pictures.release(prepared)?;
+        let description = pictures.description();
+        let mut region = 0;
+        for entry in &entries? {
+            for picture in 0..entry.pictures {
+                entry.tensors(picture, description.as_ref(), |tensor| {
+                    attach(frame, tensor, region)
+                })?;
+                region += 1;
+            }
+        }
+        Ok(())
     }
 
     /// Starts a run for `wanted` frames, or for as many as the batch has room for, but at least one.
@@ -187,4 +200,28 @@ impl Inference {
         let entry = member.enter(wanted)?;
         Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
     }
+}
+
+/// Runs the model on the regions of a frame. Each run takes as many regions as its batch has room for. The entries keep
+/// the tensors until they are attached.
+fn run_regions<'m>(
+    pictures: &mut Pictures,
+    member: &'m Member,
+    prepared: &Prepared<'_>,
+    regions: &[FrameRegion],
+    last_run: &mut Run,
+) -> Result<Vec<BatchEntry<'m>>, InferenceError> {
+    let mut entries = Vec::with_capacity(1);
+    let mut done = 0;
+    while done < regions.len() {
+        let mut entry = member.enter(regions.len() - done)?;
+        let chosen = (done, &regions[done..done + entry.pictures]);
+        // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry, and
+        // its run does not begin before `BatchEntry::run` is called.
+        let written = unsafe { pictures.write(prepared, chosen, entry.input, entry.first) }?;
+        *last_run = entry.run(written)?;
+        done += entry.pictures;
+        entries.push(entry);
+    }
+    Ok(entries)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts an element's frames to pictures in the memory of the model's input.
 //!
-//! In: frames of one format and size, and the address of a picture in a batch. Out: the picture at this address. On
-//! a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
+//! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of each
+//! region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
 //! so that other elements do not wait for the copy. Then a kernel makes the picture, in a stream that belongs to
 //! this element alone.
 
@@ -12,12 +12,13 @@ use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, Formats, GpuResampler, Resampler, Rows, Scratch, Staged, Staging, Table,
+    self, DeviceFrame, Formats, GpuResampler, GpuScaling, Resampler, Rows, Scaling, Scratch,
+    Staged, Staging, Table,
 };
 use super::provider::GpuStream;
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, Event, OwnedEvent, Stream};
-use nmsfilter_core::geometry::{FitRule, Letterbox};
+use nmsfilter_core::geometry::{FitRule, FrameRegion, Letterbox};
 
 /// Converts frames to pictures.
 pub struct Pictures {
@@ -36,6 +37,10 @@ pub struct Pictures {
 /// The conversion of frames of one format to pictures.
 struct Resamplers {
     resampler: Resampler,
+    /// The rule by which regions of these frames are fitted into the model's input.
+    rule: FitRule,
+    /// The scaling of each region of the last frame; on a GPU, also in its memory.
+    regions: Vec<(Scaling, Option<GpuScaling>)>,
     /// The model description for these frames; `None` if the description for square pixels applies.
     description: Option<gst::Caps>,
     scratch: Scratch,
@@ -109,7 +114,7 @@ impl Pictures {
         let Self { resamplers, input, info, on_gpu, table, .. } = self;
         resamplers.select(frame, || {
             let (rule, description) = fit_rule(info, frame)?;
-            let resampler = Resampler::new(frame, input, rule)?;
+            let resampler = Resampler::new(frame, input)?;
             let on_gpu = match on_gpu {
                 None => None,
                 Some(on_gpu) => {
@@ -118,8 +123,14 @@ impl Pictures {
                     Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
                 }
             };
-            Ok(Resamplers { resampler, description, scratch: Scratch::default(), on_gpu })
+            let (regions, scratch) = (Vec::new(), Scratch::default());
+            Ok(Resamplers { resampler, rule, description, regions, scratch, on_gpu })
         })
+    }
+
+    /// Returns the width and height of the frames, or `None` before the first [`set_frame`](Self::set_frame).
+    pub fn frame_size(&mut self) -> Option<[u32; 2]> {
+        self.resamplers.current().map(|current| current.resampler.frame_size())
     }
 
     /// Returns the model description for frames of the current format. `None` if the description for square pixels
@@ -131,7 +142,7 @@ impl Pictures {
         self.resamplers.current().expect("the format of frames is set").description.clone()
     }
 
-    /// Performs the part of the work that does not need the memory of the picture.
+    /// Performs the part of the work that does not need the memory of pictures.
     ///
     /// # Errors
     /// If the frame cannot be read.
@@ -160,41 +171,98 @@ impl Pictures {
         Ok(Prepared::Staged(staged))
     }
 
-    /// Makes the picture with number `index` of the input `input`. On a GPU, the work is only submitted; the
-    /// returned event marks its completion, and exists as long as `self`.
+    /// Makes the pictures of `regions` of a frame, one after the other, the first of them with number `first` of the
+    /// input `input`. `slot` is the number of the first of these regions among all regions of the frame: what is computed
+    /// for a region is kept for the region with the same number in the next frame. On a GPU, the work is only submitted;
+    /// the returned event marks its completion, and exists as long as `self`.
     ///
     /// # Errors
     /// If the frame cannot be read, or the GPU fails.
     ///
+    /// # Panics
+    /// If a region is not inside the frame.
+    ///
     /// # Safety
     /// `input` must be memory for the model's input, on the device that `new` was given, or on the host; and it
-    /// must have room for the picture. Nothing else may access the picture's part of this memory from the time when
-    /// `input` is free until the run for which the picture is written.
+    /// must have room for the pictures. Nothing else may access the pictures' part of this memory from the time when
+    /// `input` is free until the run for which the pictures are written.
     pub unsafe fn write(
         &mut self,
-        prepared: Prepared<'_>,
+        prepared: &Prepared<'_>,
+        (slot, regions): (usize, &[FrameRegion]),
         input: InputMemory,
-        index: usize,
+        first: usize,
     ) -> Result<Option<Event>, InferenceError> {
-        let bytes = self.input.bytes();
-        let address = input.address + (index * bytes) as u64;
         let current = self.resamplers.current().expect("the format of frames is set");
-        let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
+        for (index, &region) in regions.iter().enumerate() {
+            current.select_region(slot + index, region, &self.input)?;
+        }
+        let bytes = self.input.bytes();
+        let address = input.address + (first * bytes) as u64;
+        let Resamplers { resampler, scratch, on_gpu: to_device, regions: scalings, .. } = current;
+        let scalings = &scalings[slot..slot + regions.len()];
         let frame = match (&mut self.on_gpu, to_device, prepared) {
             (Some(on_gpu), Some(to_device), prepared) => {
+                let scalings = scalings.iter().filter_map(|(_, on_gpu)| on_gpu.as_ref());
+                let pictures = scalings.zip((address..).step_by(bytes));
                 // SAFETY: the caller guarantees these conditions.
-                return unsafe { on_gpu.write(to_device, prepared, input.free, address) }.map(Some);
+                return unsafe { on_gpu.write(to_device, prepared, input.free, pictures) };
             }
             (_, _, Prepared::OnHost(frame)) => frame,
             _ => unreachable!("frames are prepared for the processor that has the input"),
         };
-        // SAFETY: the caller guarantees that the picture is in host memory, and that nothing else accesses it.
-        let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
+        let length = regions.len() * bytes;
+        // SAFETY: the caller guarantees that the pictures are in host memory, and that nothing else accesses them.
+        let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) };
         let to = (&self.input, &self.table);
         resampler.samples(frame, scratch, |planes| {
-            picture::resample(resampler, planes, to, &mut self.rows, tensor);
+            for ((scaling, _), picture) in scalings.iter().zip(tensor.chunks_exact_mut(bytes)) {
+                picture::resample((resampler, scaling), planes, to, &mut self.rows, picture);
+            }
         })?;
         Ok(None)
+    }
+
+    /// Waits until a frame in device memory has been read: its memory may be overwritten as soon as the buffer has left
+    /// the element.
+    ///
+    /// # Errors
+    /// If the GPU fails.
+    pub fn release(&mut self, prepared: Prepared<'_>) -> Result<(), InferenceError> {
+        if let (Prepared::OnDevice(_), Some(on_gpu)) = (&prepared, &self.on_gpu) {
+            on_gpu.read.synchronize()?;
+        }
+        Ok(())
+    }
+}
+
+impl Resamplers {
+    /// Computes the scaling of the region with number `slot`, unless it is the region that had this number before.
+    fn select_region(
+        &mut self,
+        slot: usize,
+        region: FrameRegion,
+        input: &InputSpec,
+    ) -> Result<(), InferenceError> {
+        let Self { resampler, rule, regions, on_gpu, .. } = self;
+        if regions.get(slot).is_some_and(|(known, _)| known.region == region) {
+            return Ok(());
+        }
+        let scaling = Scaling::new(resampler, region, input, *rule);
+        match (regions.get_mut(slot), on_gpu) {
+            (Some((known, to)), on_gpu) => {
+                if let Some((on_gpu, to)) = on_gpu.as_ref().zip(to.as_mut()) {
+                    on_gpu.replace_scaling(to, &scaling)?;
+                }
+                *known = scaling;
+            }
+            (None, None) => regions.push((scaling, None)),
+            (None, Some(on_gpu)) => {
+                let to = on_gpu.scaling(input, &scaling)?;
+                regions.push((scaling, Some(to)));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -215,38 +283,32 @@ fn fit_rule(
 }
 
 impl PicturesOnGpu {
+    /// Makes a picture with each of the scalings, at the address beside it.
+    ///
     /// # Safety
     /// See [`Pictures::write`].
-    unsafe fn write(
+    unsafe fn write<'s>(
         &mut self,
         resampler: &GpuResampler,
-        prepared: Prepared<'_>,
+        prepared: &Prepared<'_>,
         free: Option<Event>,
-        address: u64,
-    ) -> Result<Event, InferenceError> {
+        pictures: impl Iterator<Item = (&'s GpuScaling, u64)>,
+    ) -> Result<Option<Event>, InferenceError> {
         if let Some(free) = free {
             self.gpu.stream.wait_for(free)?;
         }
-        let read = match prepared {
-            Prepared::Staged(staged) => {
-                let read = &self.staging[self.last].1;
-                // SAFETY: the caller guarantees the output. The staging memory is not written before `read` has
-                // completed.
-                unsafe { resampler.resample(&staged, address, read) }?;
-                read
-            }
-            Prepared::OnDevice(frame) => {
-                // SAFETY: the caller guarantees the output, and the frame exists until `read` has completed.
-                unsafe { resampler.resample_on_device(&frame, address, &self.read) }?;
-                // Wait, because the frame's memory may be overwritten as soon as the buffer has left the element.
-                self.read.synchronize()?;
-                drop(frame);
-                &self.read
-            }
+        let (samples, read) = match prepared {
+            Prepared::Staged(staged) => (&staged.components, &self.staging[self.last].1),
+            Prepared::OnDevice(frame) => (&frame.components, &self.read),
             Prepared::OnHost(_) => unreachable!("frames are prepared for the GPU"),
         };
+        for (scaling, address) in pictures {
+            // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
+            // frame in device memory exists until `Pictures::release` has waited for it.
+            unsafe { resampler.resample(samples, scaling, address, read) }?;
+        }
         // SAFETY: the event exists as long as `self`.
-        Ok(unsafe { read.event() })
+        Ok(Some(unsafe { read.event() }))
     }
 }
 

@@ -9,6 +9,7 @@
 use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
 use super::resampler::{BORDER, Plane, Resampler};
+use super::scaling::Scaling;
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 
@@ -25,7 +26,7 @@ pub struct Rows {
 /// # Panics
 /// If `tensor` has another size.
 pub fn resample(
-    resampler: &Resampler,
+    (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
     (input, table): (&InputSpec, &Table),
     rows: &mut Rows,
@@ -33,17 +34,29 @@ pub fn resample(
 ) {
     match table {
         Table::F32(table) => {
-            elements(resampler, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
+            elements(
+                (resampler, scaling),
+                planes,
+                (input, table),
+                rows,
+                bytemuck::cast_slice_mut(tensor),
+            );
         }
         Table::F16(table) => {
-            elements(resampler, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
+            elements(
+                (resampler, scaling),
+                planes,
+                (input, table),
+                rows,
+                bytemuck::cast_slice_mut(tensor),
+            );
         }
-        Table::U8(table) => elements(resampler, planes, (input, table), rows, tensor),
+        Table::U8(table) => elements((resampler, scaling), planes, (input, table), rows, tensor),
     }
 }
 
 fn elements<T: Copy>(
-    resampler: &Resampler,
+    (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
     (input, table): (&InputSpec, &[[T; 256]]),
     rows: &mut Rows,
@@ -52,8 +65,8 @@ fn elements<T: Copy>(
     let [width, height] = input.size.map(|side| side as usize);
     let channels = table.len();
     assert_eq!(tensor.len(), width * height * channels, "the tensor has the input's size");
-    let [left, top] = resampler.fit.offset.map(|side| side as usize);
-    let [region_width, region_height] = resampler.fit.size.map(|side| side as usize);
+    let [left, top] = scaling.fit.offset.map(|side| side as usize);
+    let [region_width, region_height] = scaling.fit.size.map(|side| side as usize);
     for values in &mut rows.values[..channels] {
         values.clear();
         values.resize(width, BORDER);
@@ -61,7 +74,7 @@ fn elements<T: Copy>(
     for y in 0..height {
         let inside = (top..top + region_height).contains(&y);
         if inside {
-            row(resampler, planes, y - top, rows, left..left + region_width, channels);
+            row((resampler, scaling), planes, y - top, rows, left..left + region_width, channels);
         } else if y == top + region_height {
             rows.values.iter_mut().for_each(|values| values.fill(BORDER));
         }
@@ -120,9 +133,9 @@ fn pixels<const N: usize>(
     blended.extend(rest.map(|at| sum(above[at * N], below[at * N])));
 }
 
-/// Computes row `y` of the region: the values of the model's channels at `columns`.
+/// Computes row `y` of the scaled region: the values of the model's channels at `columns`.
 fn row(
-    resampler: &Resampler,
+    (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
     y: usize,
     rows: &mut Rows,
@@ -132,17 +145,20 @@ fn row(
     const ONE: u32 = 1 << POSITION_BITS;
     let components = &resampler.format.components;
     for (k, (component, plane)) in components.iter().zip(planes).enumerate() {
-        let positions = &resampler.positions[k];
+        let positions = &scaling.positions[k];
         let at = positions.rows[y];
         let (above, fy) = ((at / ONE) as usize, at % ONE);
-        let above = &plane.data[plane.offset + above * plane.stride..];
-        let below = if fy == 0 { above } else { &above[plane.stride..] };
+        // Only the samples of the region are blended.
+        let first = positions.columns.first().map_or(0, |at| (at / ONE) as usize);
         let last = positions.columns.last().map_or(0, |at| at.div_ceil(ONE) as usize);
-        blend(&mut rows.blended, above, below, fy as u16, component.pixel_stride, last + 1);
+        let start = above * plane.stride + first * component.pixel_stride;
+        let above = &plane.data[plane.offset + start..];
+        let below = if fy == 0 { above } else { &above[plane.stride..] };
+        blend(&mut rows.blended, above, below, fy as u16, component.pixel_stride, last + 1 - first);
 
         let blended = &rows.blended[..];
         let interpolate = |&at: &u32| {
-            let (index, fx) = ((at / ONE) as usize, at % ONE);
+            let (index, fx) = ((at / ONE) as usize - first, at % ONE);
             let next = index + usize::from(fx != 0);
             let [left, right] = [blended[index], blended[next]].map(u32::from);
             let half = 1 << (2 * POSITION_BITS - 1);

@@ -7,6 +7,7 @@
 use gst::glib;
 
 use super::frame_format::CHANNELS;
+use super::gpu::ComponentSamples;
 use super::resampler::Resampler;
 use crate::inference::error::InferenceError;
 use gstnmsfilter::input::cuda_memory::DeviceMapping;
@@ -14,8 +15,8 @@ use nmsfilter_core::device::{Location, Stream};
 
 /// A frame in device memory. It is mapped until this value is dropped.
 pub struct DeviceFrame<'a> {
-    /// For each component: the device address of its first sample, and the distance between two rows in bytes.
-    pub components: [(u64, u32); CHANNELS],
+    /// The addresses of the samples.
+    pub components: ComponentSamples,
     _mapping: DeviceMapping<'a>,
 }
 

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on a GPU, with `kernels/resample.cu`.
 //!
-//! In: a frame, and the address of the model's input. Out: the model's input, which is written in stream order. The
+//! In: a frame, a region of it, and the address of the model's input. Out: the model's input, which is written in stream order. The
 //! bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
 //! place.
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::device_frame::DeviceFrame;
 use super::frame_format::CHANNELS;
 use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
 use super::resampler::{BORDER, Plane, Resampler};
+use super::scaling::Scaling;
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 use crate::inference::provider::GpuStream;
 use nmsfilter_core::device::{
     DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE,
 };
+use nmsfilter_core::geometry::Fit;
 
 /// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
 /// The copy to device memory pays off because a copy engine reads pinned memory at the full rate of the bus. A
@@ -29,10 +30,14 @@ pub struct Staging {
     device: Option<Arc<DeviceBuffer>>,
 }
 
+/// The device addresses of a frame's samples. For each component: the first sample, and the distance between two rows in
+/// bytes.
+pub type ComponentSamples = [(u64, u32); CHANNELS];
+
 /// A frame in staging memory.
 pub struct Staged {
-    /// The parameters of the kernel, except for the output.
-    params: ResampleParams,
+    /// The addresses at which the GPU reads the samples.
+    pub components: ComponentSamples,
     bytes: u64,
     /// Keeps the memory that contains the samples.
     _device: Option<Arc<DeviceBuffer>>,
@@ -49,15 +54,27 @@ impl Staged {
 pub struct GpuResampler {
     gpu: Arc<GpuStream>,
     kernel: Kernel,
-    /// The memory of the table and the positions.
-    _constants: DeviceBuffer,
+    /// The memory of the table.
+    _table: DeviceBuffer,
+    /// The parameters that do not depend on the frame and the region.
     params: ResampleParams,
     /// The index of each component's plane.
     planes: [usize; CHANNELS],
 }
 
+/// A [`Scaling`] in the memory of a GPU. It can be replaced by another scaling to the same model's input.
+pub struct GpuScaling {
+    host: PinnedBuffer,
+    memory: DeviceBuffer,
+    /// Completes when the scaling has been used by the last kernel that was launched with it.
+    used: OwnedEvent,
+    /// The addresses of the positions of each component's columns and rows.
+    positions: [[u64; 2]; CHANNELS],
+    fit: Fit,
+}
+
 impl GpuResampler {
-    /// Copies the data of `resampler` to the GPU.
+    /// Copies the table to the GPU.
     ///
     /// # Errors
     /// If the kernel cannot be loaded, or memory cannot be allocated.
@@ -73,20 +90,11 @@ impl GpuResampler {
             Table::U8(_) => c"resample_8",
         };
         let kernel = Module::load(&gpu.device, RESAMPLE.ptx())?.kernel(name)?;
-        let mut constants = Constants::default();
-        let table_at = constants.push(table.bytes());
-        let positions_at = resampler.positions.each_ref().map(|positions| {
-            [&positions.columns, &positions.rows].map(|at| constants.push(bytemuck::cast_slice(at)))
-        });
-        let memory = constants.upload(gpu)?;
-
+        let memory = uploaded(gpu, table.bytes())?;
         let mut components = [ResampleComponent::default(); CHANNELS];
         let mut planes = [0; CHANNELS];
         for (k, component) in resampler.format.components.iter().enumerate() {
-            let [columns, rows] = positions_at[k].map(|at| memory.address() + at as u64);
-            let pixel_stride = component.pixel_stride as u32;
-            components[k] =
-                ResampleComponent { columns, rows, pixel_stride, ..ResampleComponent::default() };
+            components[k].pixel_stride = component.pixel_stride as u32;
             planes[k] = component.plane;
         }
         let [width, height] = input.size;
@@ -95,27 +103,70 @@ impl GpuResampler {
             InputLayout::Nchw => [1, width, width * height],
             InputLayout::Nhwc => [channels, channels * width, 1],
         };
-        let fit = resampler.fit;
         let params = ResampleParams {
             components,
-            table: memory.address() + table_at as u64,
-            output: 0,
+            table: memory.address(),
             matrix: resampler.format.color.matrix,
             bias: resampler.format.color.bias,
             component_count: resampler.format.components.len() as u32,
             channels,
             width,
             height,
-            left: fit.offset[0],
-            top: fit.offset[1],
-            right: fit.offset[0] + fit.size[0],
-            bottom: fit.offset[1] + fit.size[1],
             border: u32::from(BORDER),
             output_pixel_stride: pixel,
             output_row_stride: row,
             output_channel_stride: channel,
+            ..ResampleParams::default()
         };
-        Ok(Self { gpu: gpu.clone(), kernel, _constants: memory, params, planes })
+        Ok(Self { gpu: gpu.clone(), kernel, _table: memory, params, planes })
+    }
+
+    /// Creates memory for a scaling to a model's input of this size, and copies `scaling` to it.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated, or the copy cannot be submitted.
+    pub fn scaling(&self, input: &InputSpec, scaling: &Scaling) -> Result<GpuScaling, DriverError> {
+        // The positions of the columns and rows of a component are 32-bit numbers, at multiples of 16 bytes.
+        let bytes = |side: u32| (side as usize * size_of::<u32>()).next_multiple_of(16);
+        let size = CHANNELS * input.size.iter().map(|&side| bytes(side)).sum::<usize>();
+        let device = &self.gpu.device;
+        let mut created = GpuScaling {
+            host: PinnedBuffer::new(device, size)?,
+            memory: DeviceBuffer::new(device, size)?,
+            used: OwnedEvent::with_blocking_wait(device)?,
+            positions: [[0; 2]; CHANNELS],
+            fit: scaling.fit,
+        };
+        self.replace_scaling(&mut created, scaling)?;
+        Ok(created)
+    }
+
+    /// Copies `scaling` to the memory of another scaling, asynchronously, in stream order. Waits for the kernels that
+    /// use the other scaling.
+    ///
+    /// # Errors
+    /// If the copy cannot be submitted.
+    ///
+    /// # Panics
+    /// If the memory was created for a model's input of another size.
+    pub fn replace_scaling(
+        &self,
+        to: &mut GpuScaling,
+        scaling: &Scaling,
+    ) -> Result<(), DriverError> {
+        to.used.synchronize()?;
+        let (host, mut copied) = (to.host.as_mut_slice(), 0);
+        for (addresses, positions) in to.positions.iter_mut().zip(&scaling.positions) {
+            for (address, axis) in addresses.iter_mut().zip([&positions.columns, &positions.rows]) {
+                let bytes: &[u8] = bytemuck::cast_slice(axis);
+                host[copied..copied + bytes.len()].copy_from_slice(bytes);
+                *address = to.memory.address() + copied as u64;
+                copied += bytes.len().next_multiple_of(16);
+            }
+        }
+        to.fit = scaling.fit;
+        self.gpu.stream.upload(&to.host, &to.memory, copied)?;
+        self.gpu.stream.record(&to.used)
     }
 
     /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
@@ -128,10 +179,9 @@ impl GpuResampler {
         planes: &[Plane<'_>],
         staging: &mut Staging,
     ) -> Result<Staged, DriverError> {
-        let mut params = self.params;
-        let components = params.component_count as usize;
+        let count = self.params.component_count as usize;
         let is_first = |k: usize| !self.planes[..k].contains(&self.planes[k]);
-        let bytes = (0..components).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
+        let bytes = (0..count).filter(|&k| is_first(k)).map(|k| planes[k].data.len()).sum();
         let device = &self.gpu.device;
         let pinned = match &mut staging.pinned {
             Some(pinned) if pinned.len() >= bytes => pinned,
@@ -145,8 +195,9 @@ impl GpuResampler {
         let address = on_device.map_or(pinned.address(), |memory| memory.address());
         let mut rest = pinned.as_mut_slice();
         let mut starts = [0; CHANNELS];
+        let mut components = [(0, 0); CHANNELS];
         let mut copied = 0;
-        for k in 0..components {
+        for k in 0..count {
             let plane = &planes[k];
             match self.planes[..k].iter().position(|&earlier| earlier == self.planes[k]) {
                 Some(earlier) => starts[k] = starts[earlier],
@@ -158,93 +209,64 @@ impl GpuResampler {
                     rest = others;
                 }
             }
-            params.components[k].samples = address + (starts[k] + plane.offset) as u64;
-            params.components[k].row_stride = plane.stride as u32;
+            components[k] = (address + (starts[k] + plane.offset) as u64, plane.stride as u32);
         }
         if let Some(memory) = on_device {
             self.gpu.stream.upload(pinned, memory, copied)?;
         }
-        Ok(Staged { params, bytes: copied as u64, _device: on_device.cloned() })
+        Ok(Staged { components, bytes: copied as u64, _device: on_device.cloned() })
     }
 
-    /// Converts a staged frame to the model's input at `output`, asynchronously, in stream order. Then records
+    /// Converts a region of a frame to the model's input at `output`, asynchronously, in stream order. Then records
     /// `read`, after which the frame is not read anymore.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// `output` must be valid for writes of the input's size, and no work in another stream may access it. `frame`
-    /// must be a result of [`stage`](Self::stage) of this resampler. The planes that were passed to `stage` must
-    /// come from the [`Resampler`] with which `self` was created, because that one has checked their sizes. The
-    /// staging memory must not be written before `read` has completed.
+    /// - `output` must be valid for writes of the input's size, and no work in another stream may access it.
+    /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or of a
+    ///   [`DeviceFrame`](super::DeviceFrame) for the same [`Resampler`]. They must stay readable, and unchanged, until
+    ///   `read` has completed.
+    /// - `scaling` must be for a region of these frames, because a `Resampler` checks that the samples of whole frames are
+    ///   in their memory.
     pub unsafe fn resample(
         &self,
-        frame: &Staged,
+        samples: &ComponentSamples,
+        scaling: &GpuScaling,
         output: u64,
         read: &OwnedEvent,
     ) -> Result<(), DriverError> {
-        // SAFETY: the samples are in the staging memory, and the `Resampler` has checked that there are enough of
-        // them. The caller guarantees the output.
-        unsafe { self.launch(ResampleParams { output, ..frame.params }) }?;
-        self.gpu.stream.record(read)
-    }
-
-    /// Converts a frame in device memory to the model's input at `output`, asynchronously, in stream order. Then
-    /// records `read`, after which the frame is not read anymore.
-    ///
-    /// # Errors
-    /// If the kernel cannot be launched.
-    ///
-    /// # Safety
-    /// `output` must meet the conditions of [`resample`](Self::resample). `frame` must exist until `read` has
-    /// completed.
-    pub unsafe fn resample_on_device(
-        &self,
-        frame: &DeviceFrame<'_>,
-        output: u64,
-        read: &OwnedEvent,
-    ) -> Result<(), DriverError> {
-        let mut params = ResampleParams { output, ..self.params };
-        for (to, (samples, row_stride)) in params.components.iter_mut().zip(frame.components) {
-            (to.samples, to.row_stride) = (samples, row_stride);
+        let Fit { size, offset, .. } = scaling.fit;
+        let mut params = ResampleParams {
+            output,
+            left: offset[0],
+            top: offset[1],
+            right: offset[0] + size[0],
+            bottom: offset[1] + size[1],
+            ..self.params
+        };
+        let components = params.components.iter_mut().zip(samples).zip(&scaling.positions);
+        for ((to, &(samples, row_stride)), &[columns, rows]) in components {
+            *to = ResampleComponent { samples, row_stride, columns, rows, ..*to };
         }
-        // SAFETY: `DeviceFrame` has checked that there are enough samples, and its stream waits for the producer of
-        // the frame. The caller guarantees that the frame exists, and guarantees the output.
-        unsafe { self.launch(params) }?;
-        self.gpu.stream.record(read)
-    }
-
-    /// # Safety
-    /// The samples must be readable until the kernel has completed, and the output writable.
-    unsafe fn launch(&self, mut params: ResampleParams) -> Result<(), DriverError> {
         let (grid, block) = (params.grid(), [RESAMPLE_THREADS, 1, 1]);
         let mut arguments = [(&raw mut params).cast::<c_void>()];
-        // SAFETY: the kernel has a single parameter of this type. It reads the samples and the constants, which
-        // `self` owns, and writes the output, in stream order.
-        unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }
+        // SAFETY: the kernel has a single parameter of this type. It reads the samples, which the caller guarantees, the
+        // table and the positions, which exist until `read` and `used` have completed, and it writes the output, in
+        // stream order.
+        unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }?;
+        self.gpu.stream.record(&scaling.used)?;
+        self.gpu.stream.record(read)
     }
 }
 
-/// Arrays in a single block of memory. Each begins at a multiple of 16 bytes.
-#[derive(Default)]
-struct Constants(Vec<u8>);
-
-impl Constants {
-    /// Appends an array, and returns its offset.
-    fn push(&mut self, bytes: &[u8]) -> usize {
-        let at = self.0.len();
-        self.0.extend_from_slice(bytes);
-        self.0.resize(self.0.len().next_multiple_of(16), 0);
-        at
-    }
-
-    fn upload(&self, gpu: &GpuStream) -> Result<DeviceBuffer, DriverError> {
-        let mut host = PinnedBuffer::new(&gpu.device, self.0.len())?;
-        host.as_mut_slice().copy_from_slice(&self.0);
-        let memory = DeviceBuffer::new(&gpu.device, self.0.len())?;
-        gpu.stream.upload(&host, &memory, self.0.len())?;
-        gpu.stream.synchronize()?;
-        Ok(memory)
-    }
+/// Copies `bytes` to the GPU, and waits for the copy.
+fn uploaded(gpu: &GpuStream, bytes: &[u8]) -> Result<DeviceBuffer, DriverError> {
+    let mut host = PinnedBuffer::new(&gpu.device, bytes.len())?;
+    host.as_mut_slice().copy_from_slice(bytes);
+    let memory = DeviceBuffer::new(&gpu.device, bytes.len())?;
+    gpu.stream.upload(&host, &memory, bytes.len())?;
+    gpu.stream.synchronize()?;
+    Ok(memory)
 }

@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that is computed once for frames of one format and size: positions, colors, and the region that the
-//! frame covers.
+//! The data that is computed once for frames of one format and size: planes, components and colors.
 //!
-//! In: the description of the frames and of the model's input, and the letterbox. Out: a [`Resampler`], with which
-//! the CPU ([`super::cpu`]) or the GPU ([`super::gpu`]) makes the model's input.
+//! In: the description of the frames and of the model's input. Out: a [`Resampler`], with which the CPU
+//! ([`super::cpu`]) or the GPU ([`super::gpu`]) makes the model's input from a frame, or with a
+//! [`Scaling`](super::Scaling) from a region of it.
 
 use gst::glib;
 use gst_video::{VideoConverter, VideoConverterConfig, VideoFormat, VideoFrameRef, VideoInfo};
 
 use super::frame_format::{CHANNELS, FrameFormat};
-use super::positions::positions;
 use crate::inference::error::InferenceError;
 use crate::inference::model::InputSpec;
 use gstnmsfilter::frame::{self, FrameLayout, MappedFrame};
-use nmsfilter_core::geometry::{Fit, FitRule};
 
 /// The value of letterbox borders in all channels. Models of the YOLO family are trained with this value.
 pub const BORDER: u8 = 114;
-
-/// The sampling positions of the region's pixels among the samples of a component.
-#[derive(Clone, Debug, Default)]
-pub struct ComponentPositions {
-    /// The positions of the region's columns.
-    pub columns: Vec<u32>,
-    /// The positions of the region's rows.
-    pub rows: Vec<u32>,
-}
 
 /// Describes how frames of one format and size are converted to the model's input.
 pub struct Resampler {
     /// The samples of the frames; of the converted frames, if frames are converted first.
     pub format: FrameFormat,
-    /// The size of the scaled frame, and its position in the model's input.
-    pub fit: Fit,
-    /// The sampling positions for each component.
-    pub positions: [ComponentPositions; CHANNELS],
     /// The planes of the frames.
     pub layout: FrameLayout,
     /// For formats whose samples are not bytes: converts frames to RGB of equal size.
@@ -67,15 +52,11 @@ pub struct Scratch {
 }
 
 impl Resampler {
-    /// Creates a resampler for frames described by `frame`. They are fitted into the model's input by `rule`.
+    /// Creates a resampler for frames described by `frame`.
     ///
     /// # Errors
     /// If GstVideoConverter does not support the frame's format.
-    pub fn new(
-        frame: &VideoInfo,
-        input: &InputSpec,
-        rule: impl Into<FitRule>,
-    ) -> Result<Self, glib::BoolError> {
+    pub fn new(frame: &VideoInfo, input: &InputSpec) -> Result<Self, glib::BoolError> {
         let (format, converter) = match FrameFormat::new(frame, input) {
             Some(format) => (format, None),
             None => {
@@ -90,14 +71,7 @@ impl Resampler {
                 (format, Some(Converter { converter, layout: FrameLayout::new(&info) }))
             }
         };
-        let fit = rule.into().fit([frame.width(), frame.height()], input.size);
-        let mut all = <[ComponentPositions; CHANNELS]>::default();
-        for (to, component) in all.iter_mut().zip(&format.components) {
-            let axis =
-                |axis: usize| positions(fit.source[axis], component.shift[axis], fit.size[axis]);
-            *to = ComponentPositions { columns: axis(0), rows: axis(1) };
-        }
-        Ok(Self { format, fit, positions: all, layout: FrameLayout::new(frame), converter })
+        Ok(Self { format, layout: FrameLayout::new(frame), converter })
     }
 
     /// Calls `use_planes` with the samples of each component of `frame`.
@@ -125,6 +99,12 @@ impl Resampler {
         drop(to);
         let made = MappedFrame::readable(converted, layout)?;
         Ok(use_planes(&self.planes(&made)))
+    }
+
+    /// Returns the width and height of the frames in pixels.
+    pub fn frame_size(&self) -> [u32; 2] {
+        let info = self.layout.info();
+        [info.width(), info.height()]
     }
 
     /// Returns whether frames are first converted on the host.
