@@ -23,7 +23,7 @@ fn attach(criterion: &mut Criterion) {
             .map(|i| {
                 let (x1, y1) = ((i % 120) as f32 * 16.0, (i / 120) as f32 * 15.0);
                 let (x2, y2) = (x1 + 14.0, y1 + 14.0);
-                Region { x1, y1, x2, y2, confidence: 0.5, class: i % 3 }
+                Region { x1, y1, x2, y2, confidence: 0.5, class: i % 3, parent: None }
             })
             .collect();
         group.throughput(Throughput::Elements(u64::from(n)));

@@ -5,7 +5,7 @@
 //! [`Tensors::of`](super::Tensors::of).
 //!
 //! Each tensor is one `GstCustomMeta` named [`META_NAME`], so that programs in any language can write it without
-//! this crate's headers. Its structure has four required and four optional fields:
+//! this crate's headers. Its structure has four required and six optional fields:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
@@ -17,12 +17,18 @@
 //! | `source` | string | optional: the name of the element that attached the tensor |
 //! | `scale` | double or float | optional: the step of a quantized tensor |
 //! | `zero-point` | int | optional, if there is a scale: the element that stands for 0; 0 by default |
+//! | `region` | array of int | optional: left, top, width and height of the part of the frame on which the model ran |
+//! | `parent` | int | optional, if there is a region: the id of the region of interest or object with these pixels |
 //!
 //! If there is a scale, an element `q` of type `i8` or `u8` stands for the number `(q - zero-point) * scale`.
 //! Elements of other types are the numbers themselves. Tensors of the types `i16`, `u16`, `u32`, `u64`, `f64`,
 //! `bf16` and `bool` cannot be read; they are ignored if the decoder does not need them.
 //!
 //! If several elements attach tensors, `source` tells them apart: tensors with equal sources belong to one model.
+//!
+//! If a model ran on several parts of a frame, such as tiles, the tensors of each part follow one another and have the
+//! same `region` and `parent`. A tensor with another region, or with an id that the part already has, begins the next
+//! part. Either all tensors of a source have a region, or none. `nmsfilter` compares the boxes of all parts of a frame.
 //!
 //! The metadata stays on the buffer through queues and tees, and is copied with the buffer. Elements that transform
 //! the video frame (scale, crop, flip, convert) do not copy it to the new frame, because they do not support one of
@@ -32,6 +38,8 @@ use std::sync::OnceLock;
 
 use gst::glib::prelude::StaticType;
 
+use super::region::TensorRegion;
+use super::selection::SetTensors;
 use super::{AttachedTensor, InputError, Tensors};
 use crate::bindings::strings;
 use nmsfilter_core::tensor::{
@@ -148,7 +156,7 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
 /// # Errors
 /// If tensors of the element type cannot be read, or if the memory is smaller than the shape requires.
 pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
-    add(buffer, tensor, None)
+    add(buffer, tensor, None, None)
 }
 
 /// Attaches `tensor` together with the name of the element that attaches it. If several elements attach tensors,
@@ -161,13 +169,28 @@ pub fn attach_from(
     tensor: &NewTensor,
     source: &str,
 ) -> Result<(), TensorError> {
-    add(buffer, tensor, Some(source))
+    add(buffer, tensor, Some(source), None)
+}
+
+/// Attaches `tensor` of a model that ran on a part of the frame, together with the name of the element that attaches
+/// it, if there is one. The tensors of a part must be attached one after the other.
+///
+/// # Errors
+/// If [`attach`] would return an error.
+pub fn attach_region(
+    buffer: &mut gst::BufferRef,
+    tensor: &NewTensor,
+    source: Option<&str>,
+    region: &TensorRegion,
+) -> Result<(), TensorError> {
+    add(buffer, tensor, source, Some(region))
 }
 
 fn add(
     buffer: &mut gst::BufferRef,
     tensor: &NewTensor,
     source: Option<&str>,
+    region: Option<&TensorRegion>,
 ) -> Result<(), TensorError> {
     tensor.as_attached().view().checked_len()?;
 
@@ -189,6 +212,9 @@ fn add(
         structure.set("scale", f64::from(quantization.scale()));
         structure.set("zero-point", quantization.zero_point());
     }
+    if let Some(region) = region {
+        region.write(structure);
+    }
     Ok(())
 }
 
@@ -205,22 +231,46 @@ pub(super) fn read<'a>(
     structures(buffer).try_for_each(|structure| push(structure, tensors))
 }
 
-/// Reads the attached tensors with this source; `None` stands for tensors without a source. The order and the limit
-/// are as in [`read`].
+/// Reads the attached tensors with this source, and the regions that they belong to; `None` stands for tensors without
+/// a source. The order and the limit of the tensors of a region, or of a frame without regions, are as in [`read`].
 ///
 /// # Errors
-/// If [`read`] would return an error. Only the source of other tensors is read.
+/// If [`read`] would return an error, if a region is malformed, or if only some tensors of the source have a region. Only
+/// the source of other tensors is read.
 pub(super) fn read_from<'a>(
     buffer: &'a gst::BufferRef,
     source: Option<&str>,
-    tensors: &mut Tensors<'a>,
-) -> Result<(), InputError> {
+) -> Result<SetTensors<'a>, InputError> {
+    let mut frame = Tensors::default();
+    let mut regions: Vec<(TensorRegion, Tensors<'a>)> = Vec::new();
     for structure in structures(buffer) {
-        if self::source(structure)? == source {
-            push(structure, tensors)?;
+        if self::source(structure)? != source {
+            continue;
+        }
+        match TensorRegion::read(structure)? {
+            None if regions.is_empty() => push(structure, &mut frame)?,
+            Some(region) if frame.is_empty() => {
+                let id = text_field(structure, "id")?;
+                let is_next = regions
+                    .last()
+                    .is_none_or(|(last, tensors)| *last != region || tensors.has_id(id));
+                if is_next {
+                    regions.push((region, Tensors::default()));
+                }
+                let (_, tensors) = regions.last_mut().expect("there is a region");
+                push(structure, tensors)?;
+            }
+            _ => {
+                let id = text_field(structure, "id")?;
+                return Err(InputError::Malformed {
+                    problem: format!(
+                        "tensor {id}: expected the field region in all tensors of a source, or in none"
+                    ),
+                });
+            }
         }
     }
-    Ok(())
+    Ok(if regions.is_empty() { SetTensors::Frame(frame) } else { SetTensors::Regions(regions) })
 }
 
 /// Returns the source of each attached tensor.

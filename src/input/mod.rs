@@ -6,8 +6,9 @@
 //! plugin's own metadata (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and `deepstream` for
 //! batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and [`model`]
 //! reads the model description of tensors. `selection` reads the tensors of one inference element if there are
-//! several, and `source` turns the result into images with their places. `analytics_batch` has the frames of
-//! several streams on one buffer (`v1_28`), and `inference_mark` says whether a model ran on a frame (`v1_20`).
+//! several, [`region`] reads the part of the frame that tensors belong to, and `source` turns the result into images
+//! with their places. `analytics_batch` has the frames of several streams on one buffer (`v1_28`), and `inference_mark`
+//! says whether a model ran on a frame (`v1_20`).
 
 #[cfg(feature = "v1_28")]
 pub mod analytics_batch;
@@ -20,10 +21,13 @@ mod error;
 #[cfg(feature = "v1_20")]
 pub mod inference_mark;
 pub mod model;
+pub mod region;
 pub(crate) mod selection;
 pub(crate) mod source;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
+
+use std::fmt;
 
 use arrayvec::ArrayVec;
 
@@ -74,6 +78,17 @@ impl<'a> AttachedTensor<'a> {
 
     pub fn with_quantization(self, quantization: Option<Quantization>) -> Self {
         Self { quantization, ..self }
+    }
+}
+
+/// Lists the tensors with their ids, types and shapes.
+impl fmt::Display for Tensors<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, tensor) in self.views().iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{tensor}")?;
+        }
+        Ok(())
     }
 }
 
@@ -164,6 +179,11 @@ impl<'a> Tensors<'a> {
 
 #[cfg(feature = "v1_20")]
 impl<'a> Tensors<'a> {
+    /// Returns whether there is a tensor with this id.
+    fn has_id(&self, id: &str) -> bool {
+        self.read.iter().any(|tensor| tensor.id == id)
+    }
+
     /// Returns whether further tensors are only counted.
     fn is_full(&self) -> bool {
         self.read.is_full()

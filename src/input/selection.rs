@@ -11,6 +11,7 @@ use arrayvec::ArrayVec;
 
 #[cfg(feature = "v1_20")]
 use super::custom_meta;
+use super::region::TensorRegion;
 #[cfg(feature = "v1_26")]
 use super::tensor_meta;
 use super::{InputError, Tensors};
@@ -80,6 +81,52 @@ impl Set<&str> {
             #[cfg(feature = "v1_26")]
             Self::TensorMeta(index) => Set::TensorMeta(index),
             Self::Source(source) => Set::Source(source.map(ToOwned::to_owned)),
+        }
+    }
+}
+
+/// The tensors of a set.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be an allocation per buffer")]
+pub enum SetTensors<'a> {
+    /// The tensors of a model that ran on the whole frame, or no tensors.
+    Frame(Tensors<'a>),
+    /// The tensors of a model that ran on parts of the frame: at least one part, each with its tensors.
+    Regions(Vec<(TensorRegion, Tensors<'a>)>),
+}
+
+impl<'a> SetTensors<'a> {
+    /// Returns whether the set has no tensors.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Frame(tensors) if tensors.is_empty())
+    }
+
+    /// Returns the tensors of the frame, or of the first region.
+    #[cfg(feature = "v1_28")]
+    pub fn first(&self) -> &Tensors<'a> {
+        match self {
+            Self::Frame(tensors) => tensors,
+            Self::Regions(regions) => &regions[0].1,
+        }
+    }
+
+    /// Returns the caps with the model description, from the first tensor that has any.
+    pub fn model(&self) -> Option<&'a gst::Caps> {
+        match self {
+            Self::Frame(tensors) => tensors.model(),
+            Self::Regions(regions) => regions.iter().find_map(|(_, tensors)| tensors.model()),
+        }
+    }
+
+    /// Returns the numbers of tensors that were read and not read, for the frame or the region that has most.
+    pub fn counts(&self) -> (usize, usize) {
+        let counts = |tensors: &Tensors<'_>| (tensors.len(), tensors.unread());
+        match self {
+            Self::Frame(tensors) => counts(tensors),
+            Self::Regions(regions) => {
+                let counts = regions.iter().map(|(_, tensors)| counts(tensors));
+                counts.max_by_key(|(read, unread)| read + unread).unwrap_or_default()
+            }
         }
     }
 }
@@ -178,26 +225,28 @@ impl SetReader {
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
-    #[cfg_attr(not(feature = "v1_20"), expect(unused_mut, reason = "there are no sets"))]
     pub fn read<'a>(
         &mut self,
         buffer: &'a gst::BufferRef,
-    ) -> Result<(Tensors<'a>, Sets<'a>), InputError> {
+    ) -> Result<(SetTensors<'a>, Sets<'a>), InputError> {
         let sets = Sets::read(buffer)?;
         let set = sets.find(&self.selection);
         if self.last.as_ref().map(Set::as_ref) != set {
             self.last = set.map(Set::to_owned);
         }
-        let mut tensors = Tensors::default();
-        match set {
-            None => {}
+        let tensors = match set {
+            None => SetTensors::Frame(Tensors::default()),
             #[cfg(feature = "v1_26")]
-            Some(Set::TensorMeta(index)) => tensor_meta::read_one(buffer, index, &mut tensors),
+            Some(Set::TensorMeta(index)) => {
+                let mut tensors = Tensors::default();
+                tensor_meta::read_one(buffer, index, &mut tensors);
+                SetTensors::Frame(tensors)
+            }
             #[cfg(feature = "v1_20")]
-            Some(Set::Source(source)) => custom_meta::read_from(buffer, source, &mut tensors)?,
+            Some(Set::Source(source)) => custom_meta::read_from(buffer, source)?,
             #[cfg(not(feature = "v1_20"))]
-            Some(Set::Source(_)) => {}
-        }
+            Some(Set::Source(_)) => SetTensors::Frame(Tensors::default()),
+        };
         Ok((tensors, sets))
     }
 

@@ -4,7 +4,7 @@
 //! In: the tensors that the readers found on a buffer. Out: [`Images`], a list with the frame of each image, and views
 //! of the tensors of any range of images that an engine can decode in one run.
 //!
-//! A buffer that is a frame is a list of one image. A batch of GStreamer's analytics library is a list of frames whose
+//! A buffer that is a frame is a list of one image, or of the regions of the frame that have tensors. A batch of GStreamer's analytics library is a list of frames whose
 //! tensors are attached to each of them. A batch of DeepStream has one list of layers, with the memory of each frame.
 
 use std::fmt;
@@ -14,6 +14,7 @@ use arrayvec::ArrayVec;
 
 use super::deepstream::{self, Batch, BatchTensors};
 use super::model::ModelInput;
+use super::region::TensorRegion;
 use super::selection::SetReader;
 use super::{MAX_TENSORS, TensorViews, Tensors};
 use nmsfilter_core::tensor::{self, Shape, Storage, TensorView};
@@ -27,7 +28,7 @@ pub(crate) struct Sources {
     pub tensor_sets: SetReader,
 }
 
-/// A frame, and the tensors that are attached to it.
+/// A frame, or a region of a frame, and the tensors that are attached for it.
 pub(crate) struct FrameTensors<'a> {
     pub frame: ImageFrame,
     pub tensors: Tensors<'a>,
@@ -40,8 +41,10 @@ pub(crate) struct ImageFrame {
     pub index: usize,
     /// The number of the frame's stream in a batch of GStreamer's analytics library.
     pub stream: Option<u32>,
-    /// Width and height in pixels; `None` before caps.
+    /// Width and height of the frame in pixels; `None` before caps.
     pub size: Option<[u32; 2]>,
+    /// The part of the frame that is the image; `None` for the whole frame.
+    pub region: Option<TensorRegion>,
     /// The model's input, from the tensors' model description.
     pub model: ModelInput,
 }
@@ -49,7 +52,7 @@ pub(crate) struct ImageFrame {
 /// The images of a buffer, or some of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Images<'i, 'a> {
-    /// Frames with as many tensors, of the same ids, element types and shapes.
+    /// Frames, or the regions of one frame, with as many tensors, of the same ids, element types and shapes.
     Frames(&'i [FrameTensors<'a>]),
     /// A batch of DeepStream, of which at least one frame has tensors.
     Batch(&'i Batch<'a>),
@@ -66,7 +69,13 @@ pub(crate) enum ImageTensors<'i, 'a> {
     Layers(BatchTensors<'i>),
 }
 
-#[cfg(feature = "v1_28")]
+impl ImageFrame {
+    /// Width and height of the image's part of the frame in pixels; `None` before caps.
+    pub fn image_size(&self) -> Option<[u32; 2]> {
+        self.region.map(|region| region.pixels.size()).or(self.size)
+    }
+}
+
 impl FrameTensors<'_> {
     /// Whether the tensors of both frames have the same ids, element types and shapes.
     pub fn are_like(&self, other: &FrameTensors<'_>) -> bool {
@@ -98,6 +107,16 @@ impl<'i, 'a> Images<'i, 'a> {
         match self {
             Self::Frames(frames) => frames[index].frame,
             Self::Batch(batch) => batch.frame(index),
+        }
+    }
+
+    /// Whether the images are regions of one frame, whose boxes are compared.
+    pub fn are_regions(self) -> bool {
+        match self {
+            Self::Frames(frames) => {
+                frames.first().is_some_and(|image| image.frame.region.is_some())
+            }
+            Self::Batch(_) => false,
         }
     }
 

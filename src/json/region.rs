@@ -24,8 +24,7 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         upright,
         bounds: region.edges.or_else(|| Some(normalized(edges(upright), frame))),
         region_id: region.id.into(),
-        // 0 means that the region has no parent, although 0 is also a valid id.
-        parent_id: Some(region.parent_id.into()).filter(|&parent| parent > 0),
+        parent_id: Some(region.parent_id.into()).filter(|&parent| parent >= 0),
         track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
         label: object::label(Some(region.label)).or_else(detection_label),
         label_id: region.class,

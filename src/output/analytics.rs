@@ -19,16 +19,17 @@ use std::mem::MaybeUninit;
 use gst::glib;
 #[cfg(feature = "v1_26")]
 use gst::glib::translate::IntoGlibPtr;
+#[cfg(feature = "v1_26")]
+use gst_analytics::AnalyticsODOrientedLocation;
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt,
+    AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt, RelTypes,
 };
-#[cfg(feature = "v1_26")]
-use gst_analytics::{AnalyticsODOrientedLocation, RelTypes};
 
 #[cfg(feature = "v1_26")]
 use super::oriented_pixels;
-use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers};
+use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers, Region};
+use crate::regions::{self, AttachedRegion};
 
 /// The size of an object in the relation metadata, in bytes.
 const OBJECT_SIZE: usize = 56;
@@ -49,6 +50,7 @@ pub(super) fn attach(
     labels: &mut Labels,
     mask_buffers: &mut MaskBuffers,
 ) -> Result<u32, gst::glib::BoolError> {
+    let parents = parents(buffer, regions);
     let count = regions.regions.len().max(1);
     let [items, bytes] = size_of_details(regions);
     let size = AnalyticsRelationMetaInitParams::new(count + items, count * OBJECT_SIZE + bytes);
@@ -66,6 +68,11 @@ pub(super) fn attach(
         let [x, y, w, h] = region.pixels(frame).map(|side| side as i32);
         meta.add_od_mtd(label, x, y, w, h, region.confidence)?;
     }
+    for (object, parent) in parents {
+        let child = first_id + object as u32;
+        meta.set_relation(RelTypes::IS_PART_OF, child, parent)?;
+        meta.set_relation(RelTypes::CONTAIN, parent, child)?;
+    }
     #[cfg(feature = "v1_26")]
     add_masks(&mut meta, first_id, regions, mask_buffers)?;
     #[cfg(not(feature = "v1_26"))]
@@ -73,6 +80,25 @@ pub(super) fn attach(
     #[cfg(feature = "v1_30")]
     super::analytics_keypoints::add(&mut meta, first_id, regions, labels)?;
     Ok(first_id)
+}
+
+/// For each region that was found in an object of the buffer: its index, and the id of the object. A region of interest
+/// with an object's id stands for this object only if both have the same pixels.
+fn parents(buffer: &gst::BufferRef, found: DetailedRegions<'_>) -> Vec<(usize, u32)> {
+    if found.regions.iter().all(|region| region.parent.is_none()) {
+        return Vec::new();
+    }
+    let attached: Vec<AttachedRegion<'_>> = regions::iter(buffer).collect();
+    let objects = regions::objects(buffer);
+    let object_of = |parent: i32| {
+        let object = objects.iter().find(|object| i64::from(object.id) == i64::from(parent))?;
+        let region = attached.iter().find(|region| region.id == parent);
+        let is_same =
+            region.is_none_or(|region| region.rectangle.map(i64::from) == object.rectangle);
+        is_same.then_some(object.id)
+    };
+    let parent_of = |(index, region): (usize, &Region)| Some((index, object_of(region.parent?)?));
+    found.regions.iter().enumerate().filter_map(parent_of).collect()
 }
 
 /// Returns the number of items other than objects, and their size in bytes.

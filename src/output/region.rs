@@ -26,13 +26,17 @@ pub struct Region {
     pub confidence: f32,
     /// The class of the detection.
     pub class: u32,
+    /// The id of the region of interest or object in which the detection was found, or `None` if the model ran on the
+    /// whole frame or on a tile.
+    pub parent: Option<i32>,
 }
 
 impl Region {
     /// Creates the region of a survivor with the mapping of its image. `None` if the survivor is outside the frame.
     pub fn of(detection: &Detection, mapping: &Mapping) -> Option<Self> {
         let Corners { x1, y1, x2, y2 } = mapping.frame_box(detection.corners())?;
-        Some(Self { x1, y1, x2, y2, confidence: detection.score, class: detection.class })
+        let (confidence, class) = (detection.score, detection.class);
+        Some(Self { x1, y1, x2, y2, confidence, class, parent: None })
     }
 
     /// Returns the region in whole pixels (left, top, width, height). It has at least one pixel, and is within the
@@ -222,7 +226,15 @@ mod tests {
 
     #[test]
     fn regions_are_those_of_their_frames_in_the_order_of_the_frames() {
-        let region = |class| Region { x1: 0.0, y1: 0.0, x2: 1.0, y2: 1.0, confidence: 0.5, class };
+        let region = |class| Region {
+            x1: 0.0,
+            y1: 0.0,
+            x2: 1.0,
+            y2: 1.0,
+            confidence: 0.5,
+            class,
+            parent: None,
+        };
         let mut regions = FrameRegions::default();
         assert!(regions.first().is_none());
         let frame = |index| FrameId { index, size: [640, 480], model: 0 };
@@ -244,7 +256,15 @@ mod tests {
 
     #[test]
     fn a_region_covers_at_least_one_pixel_inside_the_frame() {
-        let region = Region { x1: 99.8, y1: 0.1, x2: 100.0, y2: 0.2, confidence: 0.5, class: 0 };
+        let region = Region {
+            x1: 99.8,
+            y1: 0.1,
+            x2: 100.0,
+            y2: 0.2,
+            confidence: 0.5,
+            class: 0,
+            parent: None,
+        };
         assert_eq!(region.pixels([100, 50]), [99, 0, 1, 1]);
     }
 

@@ -14,6 +14,7 @@
 //! | `confidence` | double | the score |
 //! | `x_min`, `y_min`, `x_max`, `y_max` | double | the box (or the bounds of an oriented box), normalized to the frame (0 to 1) and clipped to it |
 //! | `center-x`, `center-y`, `width`, `height` | double | only for oriented boxes: center and sides in pixels of the frame, not clipped |
+//! | `parent_id` | int | only for detections in a region of interest or an object: its id, which is also the parent id of the region |
 //! | `rotation` | double | only for oriented boxes: the angle of the side `width` in radians, clockwise from the x axis |
 //!
 //! If the model outputs points, a region has a structure `keypoints`:
@@ -83,12 +84,18 @@ pub(super) fn attach(
         let label = labels.label(region.class);
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
+        if let Some(parent) = region.parent {
+            meta.set_parent_id(parent);
+        }
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
         let values =
             [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
         let mut detection = with_values(&label.detection, values);
         if let Some(oriented) = oriented {
             set_oriented(&mut detection, &oriented);
+        }
+        if let Some(parent) = region.parent {
+            detection.set("parent_id", parent);
         }
         meta.add_param(detection);
         if !points.is_empty() {

@@ -27,6 +27,8 @@
 mod field;
 mod keypoints;
 mod mask;
+#[cfg(feature = "v1_24")]
+mod objects;
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -39,6 +41,8 @@ use field::{Structure, quark};
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
+#[cfg(feature = "v1_24")]
+pub use objects::{AttachedObject, objects};
 
 /// A region of interest of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +50,8 @@ use nmsfilter_core::geometry::OrientedBox;
 pub struct AttachedRegion<'a> {
     /// The id of the region. 0 if the element that attached the region sets no ids.
     pub id: i32,
-    /// The id of the parent region, or -1 if the region has no parent.
+    /// The id of the parent region, or -1 if the region has no parent: `parent_id` in the structure `detection`, else the
+    /// metadata's `parent_id`, if it is above 0. Elements that set no parent leave that 0, although 0 is also an id.
     pub parent_id: i32,
     /// Left, top, width and height in pixels of the frame.
     pub rectangle: [u32; 4],
@@ -109,7 +114,7 @@ impl<'a> AttachedRegion<'a> {
     fn new(meta: &'a GstVideoRegionOfInterestMeta) -> Self {
         let mut region = Self {
             id: meta.id,
-            parent_id: meta.parent_id,
+            parent_id: if meta.parent_id > 0 { meta.parent_id } else { -1 },
             rectangle: [meta.x, meta.y, meta.w, meta.h],
             label: strings::of_quark(meta.roi_type).unwrap_or_default(),
             class: None,
@@ -160,18 +165,21 @@ impl<'a> AttachedRegion<'a> {
             self.edges = Some([x_min, y_min, x_max, y_max]);
         }
         // Looking up a missing field is slow, because it compares all fields. An upright box has exactly the fields
-        // above, so the fields of an oriented box are only looked up if there are other fields.
+        // above, so the fields of an oriented box and the parent are only looked up if there are other fields.
         let is_complete = self.class.is_some()
             && self.detection_label.is_some()
             && self.confidence.is_some()
             && self.edges.is_some();
         if !is_complete || detection.field_count() > UPRIGHT_FIELDS {
             self.oriented = oriented_box(detection);
+            if let Some(parent) = detection.int(quark!("parent_id")) {
+                self.parent_id = parent;
+            }
         }
     }
 }
 
-/// The number of fields of the structure `detection` of an upright box.
+/// The number of fields of the structure `detection` of an upright box without a parent.
 const UPRIGHT_FIELDS: usize = 7;
 
 /// The oriented box of a structure `detection`.

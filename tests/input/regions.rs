@@ -119,7 +119,24 @@ fn ids_and_labels_come_from_the_metadata() {
         .map(|region| (region.label, region.id, region.parent_id, region.rectangle))
         .collect();
     let rectangle = [0, 0, u32::MAX, 0];
-    assert_eq!(found, [(&*label, 5, 6, rectangle), (c"", -3, -2, rectangle)]);
+    assert_eq!(found, [(&*label, 5, 6, rectangle), (c"", -3, -1, rectangle)]);
+}
+
+/// Elements that set no parent leave the metadata's field 0, which is also the id of a region.
+#[test]
+fn a_parent_with_the_id_0_is_in_the_detection() {
+    let detection = |parent: Option<i32>| {
+        let upright = gst::Structure::builder("detection")
+            .field("label_id", 7)
+            .field("label", "face")
+            .field("confidence", 0.5);
+        let edges = ["x_min", "y_min", "x_max", "y_max"];
+        let upright = edges.into_iter().fold(upright, |upright, edge| upright.field(edge, 0.5));
+        upright.field_if_some("parent_id", parent).build()
+    };
+    read(vec![detection(None)], |region| assert_eq!(region.parent_id, -1));
+    read(vec![detection(Some(0))], |region| assert_eq!(region.parent_id, 0));
+    read(vec![detection(Some(9))], |region| assert_eq!(region.parent_id, 9));
 }
 
 #[test]

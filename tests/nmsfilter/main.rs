@@ -26,3 +26,4 @@ mod recorded_readings;
 mod regions;
 mod settings;
 mod stream;
+mod tensor_regions;

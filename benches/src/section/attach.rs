@@ -20,7 +20,7 @@ const FRAME: [u32; 2] = [1920, 1080];
 fn regions(count: u32) -> Vec<Region> {
     let region = |i: u32| {
         let (x1, y1) = ((i % 120) as f32 * 16.0, (i / 120) as f32 * 15.0);
-        Region { x1, y1, x2: x1 + 14.0, y2: y1 + 14.0, confidence: 0.5, class: i % 3 }
+        Region { x1, y1, x2: x1 + 14.0, y2: y1 + 14.0, confidence: 0.5, class: i % 3, parent: None }
     };
     (0..count).map(region).collect()
 }

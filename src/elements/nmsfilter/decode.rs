@@ -2,7 +2,8 @@
 //! From the images of a buffer to regions.
 //!
 //! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and what contradicts the tensors. Images of one
-//! model are decoded in one run of the engine, each at the place of its frame; a frame is a group of images by itself.
+//! model are decoded in one run of the engine, each at its place in its frame. A frame, or the regions of a frame, are a
+//! group of images: their boxes are compared.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use super::warnings::Warnings;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
 use nmsfilter_core::contradictions::{DetailEvidence, Run};
-use nmsfilter_core::engine::{Engine, EngineError, ImagePlace, Outcome};
+use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome, image_groups};
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::tensor::TensorError;
 
@@ -99,7 +100,7 @@ impl FrameDecoder {
         let Err(error) = result else { return Ok(()) };
         let stream = images.frame(run.start).stream;
         let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
-        if run.len() > 1 && is_one_by_one && !error.is_device_error() {
+        if run.len() > 1 && is_one_by_one && !images.are_regions() && !error.is_device_error() {
             return run.into_iter().try_for_each(|image| {
                 self.decode_run(context, images, image..image + 1, (model, &mut *planner))
             });
@@ -109,7 +110,7 @@ impl FrameDecoder {
         }
         let element = context.element;
         gst::warning!(CAT, obj = element, "the tensors are lost with the GPU: {error}");
-        self.counts.frames_lost += run.len();
+        self.counts.frames_lost += if images.are_regions() { 1 } else { run.len() };
         Ok(())
     }
 
@@ -127,7 +128,7 @@ impl FrameDecoder {
         let first = images.frame(run.start);
         let input = PlanInput {
             tensors: &planned,
-            frame: first.size,
+            frame: first.image_size(),
             model: first.model,
             family: planner.family(),
             batch: images.batch(),
@@ -143,14 +144,18 @@ impl FrameDecoder {
         let layout = plan.layout(tensors.are_separate());
         plan.quantization().apply(&mut views);
         let outcome = engine.run(&views, layout, plan.params(), places)?;
-        let frames = run.map(|image| {
-            let ImageFrame { index, .. } = images.frame(image);
-            move |size| FrameId { index, size, model }
-        });
+        let image = |index: usize| {
+            let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);
+            DecodedImage {
+                frame: FrameId { index: frame, size: mappings[index].frame(), model },
+                parent: region.and_then(|region| region.parent),
+                mapping: &mappings[index],
+                place: &places[index],
+            }
+        };
         let wants_evidence = contradictions.are_open();
-        let frames = frames.zip(mappings.iter()).map(|(id, mapping)| id(mapping.frame()));
-        let evidence =
-            add_outcome(regions, &outcome, frames, plan, (mappings, places), wants_evidence);
+        let groups = image_groups(places);
+        let evidence = add_outcome(regions, &outcome, plan, (groups, image), wants_evidence);
         counts.add(&outcome);
         let run = Run { tensors: &views, layout, params: plan.params(), images: places };
         contradictions.add(element, &outcome, run, evidence, plan.anchors(), pts);
@@ -176,42 +181,60 @@ impl FrameDecoder {
     }
 }
 
-/// Adds the regions of the groups of a run, which are these frames. Returns the evidence of their details, if
-/// `wants_evidence`.
-fn add_outcome(
+/// An image of a run.
+struct DecodedImage<'m> {
+    frame: FrameId,
+    /// The id of the region of interest or object that has the image's pixels.
+    parent: Option<i32>,
+    mapping: &'m Mapping,
+    place: &'m ImagePlace,
+}
+
+/// Adds the regions of the groups of a run: one group per frame. `groups` are the indices of each group's images, and
+/// `image` returns the image with an index. Returns the evidence of the regions' details, if `wants_evidence`.
+fn add_outcome<'m>(
     regions: &mut FrameRegions,
     outcome: &Outcome<'_>,
-    frames: impl Iterator<Item = FrameId>,
     plan: &FramePlan,
-    (mappings, places): (&[Mapping], &[ImagePlace]),
+    (groups, image): (impl Iterator<Item = Range<usize>>, impl Fn(usize) -> DecodedImage<'m>),
     wants_evidence: bool,
 ) -> DetailEvidence {
     let (layout, details) = (&plan.choice().layout, plan.details());
     let mut evidence = DetailEvidence::default();
-    let images = mappings.iter().zip(places);
-    for ((frame, group), (mapping, place)) in frames.zip(outcome.groups()).zip(images) {
+    for (group, images) in outcome.groups().zip(groups) {
+        let DecodedImage { frame, mapping, place, .. } = image(images.start);
+        // Boxes of regions are in pixels of the frame already.
+        let of_boxes = match place.boxes {
+            BoxPixels::Frame => Mapping::identity(frame.size).expect("the frame has pixels"),
+            _ => *mapping,
+        };
+        let image_of = |survivor| image(images.start + outcome.image_of(survivor));
         // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
         // rejects boxes outside of the frame.
         let region_of = |survivor| {
-            let region = Region::of(survivor, mapping)?;
-            plan.region_rules().keep(&region, mapping.frame()).then_some(region)
+            let region = Region::of(survivor, &of_boxes)?;
+            let region = Region { parent: image_of(survivor).parent, ..region };
+            plan.region_rules().keep(&region, frame.size).then_some(region)
         };
         regions.add(frame, group.survivors.iter().filter_map(region_of));
         if details.is_empty() {
             continue;
         }
-        let (unit, pixels) = (place.unit(layout), MaskPixels::new(layout, plan.params(), place));
         let rows = group.columns.chunks(outcome.column_components());
         for (index, (survivor, row)) in group.survivors.iter().zip(rows).enumerate() {
             if region_of(survivor).is_none() {
                 continue;
             }
-            let detail = details.of(layout, unit, survivor, row);
-            if wants_evidence {
+            let DecodedImage { mapping, place, .. } = image_of(survivor);
+            let detail = details.of(layout, place.unit(layout), survivor, row);
+            // The rules of evidence compare details with boxes in pixels of the model's input.
+            if wants_evidence && place.boxes == BoxPixels::Model {
                 evidence.add(survivor, &detail);
             }
-            let mask = group.masks.get(index);
-            let mask = mask.map(|mask| (mask, pixels.area(&mask, mapping)));
+            let mask = group.masks.get(index).map(|mask| {
+                let pixels = MaskPixels::new(layout, plan.params(), place);
+                (mask, pixels.area(&mask, mapping))
+            });
             regions.add_detail(&detail, mask, mapping);
         }
     }

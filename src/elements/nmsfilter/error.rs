@@ -38,6 +38,12 @@ pub(super) enum FrameError {
     /// The layout of the plan is for a model's input of another size: each frame needs a run of its own.
     #[error("the frames of a run have models with inputs of different sizes")]
     OtherInput,
+    /// The tensors of two regions of a frame differ.
+    #[error(
+        "the tensors of the frame's regions differ: {first}, and {other}; expected the same ids, types and shapes for \
+         every region, so use a model whose outputs have a fixed size"
+    )]
+    OtherRegion { first: String, other: String },
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
@@ -69,6 +75,7 @@ impl FrameError {
             Self::Input(_)
             | Self::Choice(_)
             | Self::ModelFamily { .. }
+            | Self::OtherRegion { .. }
             | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }

@@ -132,11 +132,12 @@ impl Planner {
         (plan, &mut self.contradictions)
     }
 
-    /// The mapping and the place of an image for each of these frames, each a group by itself.
+    /// The mapping and the place of an image for each of these frames. Each frame is a group by itself; the regions of a
+    /// frame are one group.
     ///
     /// # Errors
-    /// If the size of a frame or of the model's input is not known, a frame has no pixels, or the plan's layout is not
-    /// valid for the model's input of each frame.
+    /// If the size of a frame or of the model's input is not known, a frame has no pixels, a region is not inside its
+    /// frame, or the plan's layout is not valid for the model's input of each frame.
     pub fn place_images(
         &self,
         frames: impl Iterator<Item = ImageFrame>,
@@ -147,11 +148,19 @@ impl Planner {
         places.clear();
         for (group, frame) in (0..).zip(frames) {
             let size = frame.size.ok_or(FrameError::NoCaps)?;
-            let mapping = self.settings.mapping(size, frame.model)?;
+            let mapping = match &frame.region {
+                None => self.settings.mapping(size, frame.model)?,
+                Some(region) => {
+                    self.settings.mapping_of_region(size, region.pixels, frame.model)?
+                }
+            };
             if self.plan.as_ref().is_some_and(|plan| !plan.has_input_size(&mapping)) {
                 return Err(FrameError::OtherInput);
             }
-            places.push(ImagePlace::in_frame(&mapping, group));
+            places.push(match frame.region {
+                None => ImagePlace::in_frame(&mapping, group),
+                Some(_) => ImagePlace::in_region(&mapping, 0),
+            });
             mappings.push(mapping);
         }
         Ok(())

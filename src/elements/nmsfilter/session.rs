@@ -26,12 +26,12 @@ use super::stats::FrameCounts;
 #[cfg(feature = "v1_28")]
 use crate::elements::frame_size;
 use crate::input::InputError;
-#[cfg(feature = "v1_28")]
 use crate::input::Tensors;
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, BatchCaps};
-use crate::input::selection::{Selection, SetReader};
+use crate::input::region::TensorRegion;
+use crate::input::selection::{Selection, SetReader, SetTensors};
 use crate::input::source::{FrameTensors, ImageFrame, Images, Sources};
 use crate::output::deepstream::ClassColors;
 use crate::output::sink::{ModelOutput, ModelOutputs, Sink, Target};
@@ -243,7 +243,8 @@ impl Session {
         if let Some(batch) = &batch {
             decoder.warnings.batch(element, batch, planner.settings());
         }
-        let frames;
+        let images_of_regions;
+        let frame_image;
         let images = match &batch {
             Some(batch) if !batch.frames().is_empty() => {
                 planner.set_model(None)?;
@@ -254,17 +255,26 @@ impl Session {
                 Images::Batch(batch)
             }
             _ => {
-                let (tensors, sets) = sources.tensor_sets.read(buffer)?;
+                let (set, sets) = sources.tensor_sets.read(buffer)?;
                 decoder.warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
-                decoder.warnings.unread_tensors(element, tensors.len(), tensors.unread());
-                if tensors.is_empty() {
+                decoder.warnings.unread_tensors(element, set.counts());
+                if set.is_empty() {
                     decoder.counts.frames_without_tensors = all_frames;
                     return Ok(None);
                 }
-                let model = planner.set_model(tensors.model())?;
-                let frame = ImageFrame { index: 0, stream: None, size: caps.size, model };
-                frames = [FrameTensors { frame, tensors }];
-                Images::Frames(&frames)
+                let model = planner.set_model(set.model())?;
+                let frame =
+                    ImageFrame { index: 0, stream: None, size: caps.size, region: None, model };
+                match set {
+                    SetTensors::Frame(tensors) => {
+                        frame_image = [FrameTensors { frame, tensors }];
+                        Images::Frames(&frame_image)
+                    }
+                    SetTensors::Regions(regions) => {
+                        images_of_regions = region_images(frame, regions)?;
+                        Images::Frames(&images_of_regions)
+                    }
+                }
             }
         };
         decoder.decode(context, images, (0, planner))?;
@@ -290,17 +300,30 @@ impl Session {
         for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
             let stream = Some(to_read.stream);
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
-            let (tensors, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
+            let (set, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
             let selection = sources.tensor_sets.selection();
             decoder.warnings.other_sets(context.element, selection, &sets);
-            decoder.warnings.unread_tensors(context.element, tensors.len(), tensors.unread());
-            if tensors.is_empty() {
+            decoder.warnings.unread_tensors(context.element, set.counts());
+            if set.is_empty() {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
             }
-            let selected = models.select(to_read.stream, &tensors).map_err(in_stream)?;
-            let model = models.planners[selected].set_model(tensors.model()).map_err(in_stream)?;
-            let frame = ImageFrame { index, stream, size: stream_size(&to_read), model };
+            let selected = models.select(to_read.stream, set.first()).map_err(in_stream)?;
+            let model = models.planners[selected].set_model(set.model()).map_err(in_stream)?;
+            let frame =
+                ImageFrame { index, stream, size: stream_size(&to_read), region: None, model };
+            let tensors = match set {
+                SetTensors::Frame(tensors) => tensors,
+                SetTensors::Regions(regions) => {
+                    // A frame with regions is decoded in a run of its own.
+                    let images =
+                        region_images(frame, regions).map_err(|error| error.in_stream(stream))?;
+                    let planner = &mut models.planners[selected];
+                    let context = DecodeContext { pts: to_read.buffer.pts(), ..context };
+                    decoder.decode(context, Images::Frames(&images), (selected, planner))?;
+                    continue;
+                }
+            };
             let next = FrameTensors { frame, tensors };
             let is_like =
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
@@ -345,6 +368,25 @@ impl Session {
             survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
         }
         Ok(())
+    }
+}
+
+/// The images of a frame with regions, whose tensors must be alike, so that their boxes can be compared.
+fn region_images<'a>(
+    frame: ImageFrame,
+    regions: Vec<(TensorRegion, Tensors<'a>)>,
+) -> Result<Vec<FrameTensors<'a>>, FrameError> {
+    let image = |(region, tensors)| {
+        let frame = ImageFrame { region: Some(region), ..frame };
+        FrameTensors { frame, tensors }
+    };
+    let images: Vec<FrameTensors<'a>> = regions.into_iter().map(image).collect();
+    match images.iter().find(|image| !images[0].are_like(image)) {
+        None => Ok(images),
+        Some(other) => Err(FrameError::OtherRegion {
+            first: images[0].tensors.to_string(),
+            other: other.tensors.to_string(),
+        }),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
 use nmsfilter_core::decoder;
 use nmsfilter_core::engine::{Params, SizeLimits};
-use nmsfilter_core::geometry::{self, Mapping, MappingError};
+use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,7 +158,7 @@ impl From<MappingError> for SettingsError {
         match error {
             MappingError::HalfModel(width, height) => Self::HalfModel(width, height),
             MappingError::LetterboxWithoutModel => Self::LetterboxWithoutModel,
-            MappingError::NoFrame(..) => Self::Frame(error),
+            MappingError::NoFrame(..) | MappingError::RegionOutside { .. } => Self::Frame(error),
         }
     }
 }
@@ -300,6 +300,20 @@ impl Settings {
     pub fn mapping(&self, frame: [u32; 2], model: ModelInput) -> Result<Mapping, SettingsError> {
         let rule = model.fit_rule(self.letterbox(model).0);
         Ok(Mapping::new(frame, self.model_size(model).0, rule)?)
+    }
+
+    /// The mapping from the model's input to a frame of the size `frame`, for an image of a region of that frame.
+    ///
+    /// # Errors
+    /// As [`mapping`](Self::mapping), and if the region is not inside the frame.
+    pub fn mapping_of_region(
+        &self,
+        frame: [u32; 2],
+        region: FrameRegion,
+        model: ModelInput,
+    ) -> Result<Mapping, SettingsError> {
+        let rule = model.fit_rule(self.letterbox(model).0);
+        Ok(Mapping::of_region(frame, region, self.model_size(model).0, rule)?)
     }
 
     /// The settings by these properties and a configuration of nvinfer.

@@ -46,7 +46,7 @@ impl Warnings {
     /// Warns of what is unusual in a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
         self.unknown_version(element, batch);
-        self.unread_tensors(element, batch.layers(), batch.found.unread);
+        self.unread_tensors(element, (batch.layers(), batch.found.unread));
         self.other_inference(element, batch, settings.unique_id);
         self.tensors_elsewhere(element, batch);
         self.size_of_caps(element, batch);
@@ -60,7 +60,7 @@ impl Warnings {
     }
 
     /// Warns if tensors of the buffer are not read.
-    pub fn unread_tensors(&mut self, element: &NmsFilter, read: usize, unread: usize) {
+    pub fn unread_tensors(&mut self, element: &NmsFilter, (read, unread): (usize, usize)) {
         if unread == 0 || !self.posted.insert(Warning::UnreadTensors) {
             return;
         }

@@ -231,7 +231,13 @@ impl<'a> Batch<'a> {
     /// The frame with this index among those with tensors.
     pub fn frame(&self, index: usize) -> ImageFrame {
         let Frame { index, size, model, .. } = self.frames[index];
-        ImageFrame { index, stream: None, size: Some(size), model: Self::model_input(model) }
+        ImageFrame {
+            index,
+            stream: None,
+            size: Some(size),
+            region: None,
+            model: Self::model_input(model),
+        }
     }
 
     /// The model's input, as far as tensors have it.

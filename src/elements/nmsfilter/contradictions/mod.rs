@@ -21,7 +21,7 @@ use crate::output::Labels;
 use nmsfilter_core::contradictions::{
     self, DetailEvidence, Numbers, PlanFacts, Quiet, Run, Warning,
 };
-use nmsfilter_core::engine::Outcome;
+use nmsfilter_core::engine::{BoxPixels, Outcome};
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::names::Interface;
 
@@ -131,6 +131,10 @@ impl Contradictions {
         }
         if self.started.is_some_and(|started| started.has_expired(pts)) {
             self.judge_numbers(element);
+            return;
+        }
+        // The rules for numbers are for boxes in pixels of the model's input; boxes of regions are in pixels of the frame.
+        if run.images.iter().any(|image| image.boxes == BoxPixels::Frame) {
             return;
         }
         let warning = self.numbers.add(outcome, details, anchors);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The part of a frame that tensors belong to.
+//!
+//! In: the fields `region` and `parent` of the plugin's own tensor metadata. Out: a [`TensorRegion`].
+
+#[cfg(feature = "v1_20")]
+use gst::glib;
+
+#[cfg(feature = "v1_20")]
+use super::InputError;
+pub use nmsfilter_core::geometry::FrameRegion;
+
+/// The part of a frame on which a model ran: a tile, a region of interest, or an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TensorRegion {
+    /// The pixels of the frame.
+    pub pixels: FrameRegion,
+    /// The id of the region of interest or object of the buffer that has these pixels. `None` for tiles.
+    pub parent: Option<i32>,
+}
+
+impl TensorRegion {
+    /// A region without a parent.
+    pub fn new(pixels: FrameRegion) -> Self {
+        Self { pixels, parent: None }
+    }
+
+    /// Sets the id of the region of interest or object that has these pixels.
+    #[must_use]
+    pub fn with_parent(self, parent: i32) -> Self {
+        Self { parent: Some(parent), ..self }
+    }
+
+    /// Reads the fields, or returns `None` if there is no field `region`.
+    ///
+    /// # Errors
+    /// If `region` is not an array of four int, of which width and height are above 0 and the others are not negative,
+    /// or if `parent` is not an int.
+    #[cfg(feature = "v1_20")]
+    pub(super) fn read(structure: &gst::StructureRef) -> Result<Option<Self>, InputError> {
+        let malformed = |problem: String| InputError::Malformed { problem };
+        let Ok(value) = structure.value("region") else { return Ok(None) };
+        let parent = match structure.value("parent") {
+            Err(_) => None,
+            Ok(value) => Some(value.get::<i32>().map_err(|_| {
+                malformed(format!("expected parent of type int, got {}", value.type_()))
+            })?),
+        };
+        let wrong = |got: &dyn std::fmt::Display| {
+            malformed(format!(
+                "expected region as an array of four int: left and top, 0 or more, width and height, 1 or more; got \
+                 {got}"
+            ))
+        };
+        let array: gst::ArrayRef<'_> = value.get().map_err(|_| wrong(&value.type_()))?;
+        let side = |value: &glib::SendValue| u32::try_from(value.get::<i32>().ok()?).ok();
+        let sides: Option<Vec<u32>> = array.as_slice().iter().map(side).collect();
+        match sides.as_deref() {
+            Some(&[left, top, width, height]) if width > 0 && height > 0 => {
+                Ok(Some(Self { pixels: FrameRegion { left, top, width, height }, parent }))
+            }
+            _ => Err(wrong(&format_args!("{value:?}"))),
+        }
+    }
+
+    /// Writes the fields. Sides beyond the range of int are limited to it; no frame is so large.
+    #[cfg(feature = "v1_20")]
+    pub(super) fn write(&self, structure: &mut gst::StructureRef) {
+        let FrameRegion { left, top, width, height } = self.pixels;
+        let sides = [left, top, width, height].map(|side| i32::try_from(side).unwrap_or(i32::MAX));
+        structure.set("region", gst::Array::new(sides));
+        if let Some(parent) = self.parent {
+            structure.set("parent", parent);
+        }
+    }
+}
