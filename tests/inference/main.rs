@@ -22,6 +22,7 @@ mod messages;
 mod on_gpu;
 mod outputs;
 mod pipelines;
+mod regions;
 mod several;
 #[cfg(feature = "v1_28")]
 mod stock;

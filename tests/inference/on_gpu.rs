@@ -9,6 +9,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use gst::prelude::*;
+use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::cuda::{Device, Module, Stream};
@@ -50,6 +51,43 @@ fn a_model_takes_the_same_input_on_the_gpu_as_on_the_cpu() {
                 element::run_pipeline(&frames::pipeline_of(&picture, 3, &elements))
             };
             assert_eq!(tensors("cuda"), tensors("cpu"), "{format}, {letterbox}");
+        }
+    }
+}
+
+/// Regions of interest that change from frame to frame, and tiles that share batches.
+#[test]
+#[ignore = "needs a GPU"]
+fn regions_have_the_same_pictures_on_the_gpu_as_on_the_cpu() {
+    if !has_cuda() {
+        return;
+    }
+    let picture = Picture::random([320, 180], 5);
+    for (properties, count) in
+        [("regions=tiles tile-width=128 tile-height=96", 10), ("regions=rois", 5)]
+    {
+        let tensors = |provider: &str, elements: &str| {
+            let model = file(&identity("batch,3,96,128", Element::F32));
+            let properties = format!("provider={provider} batch-size=3 {properties}");
+            let inference = element::inference(&model, &properties);
+            let elements = format!("{elements} ! {inference}");
+            let pipeline = frames::pipeline_of(&picture, 4, &elements);
+            let number = AtomicU32::new(0);
+            intercept(&pipeline, "rois", move |buffer| {
+                let number = number.fetch_add(1, Ordering::Relaxed);
+                for roi in 0..5 {
+                    let rect = (roi * 40 + number * 7, roi * 10, 60 + number, 40 + roi);
+                    VideoRegionOfInterestMeta::add(buffer, "person", rect);
+                }
+            });
+            element::run_pipeline(&pipeline)
+        };
+        for format in ["RGB", "NV12", "I420_10LE"] {
+            let elements =
+                format!("videoconvert ! video/x-raw,format={format} ! identity name=rois");
+            let expected = tensors("cpu", &elements);
+            assert!(expected.iter().all(|tensors| tensors.len() == count), "{properties}");
+            assert_eq!(tensors("cuda", &elements), expected, "{format}, {properties}");
         }
     }
 }

@@ -8,6 +8,7 @@ use gst::glib;
 use super::library::OnnxRuntimeError;
 use super::model::ModelError;
 use super::provider::Provider;
+use crate::regions::RegionError;
 use gstnmsfilter::frame::FrameError;
 use gstnmsfilter::input::InputError;
 use nmsfilter_core::device::{DeviceError, DriverError};
@@ -38,6 +39,9 @@ pub enum InferenceError {
         /// ONNX Runtime's message.
         problem: String,
     },
+    /// The regions to run on cannot be chosen.
+    #[error(transparent)]
+    Regions(#[from] RegionError),
     /// There is no GPU that the provider can use.
     #[error("provider={provider} needs an NVIDIA GPU: {problem}")]
     NoGpu {
@@ -200,7 +204,7 @@ impl InferenceError {
             Self::Model { .. } | Self::ExternalData { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
-            Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
+            Self::Regions(_) | Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {

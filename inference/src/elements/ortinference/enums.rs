@@ -7,6 +7,7 @@ use gst::glib;
 
 use crate::inference::provider;
 use crate::inference::{self, model};
+use crate::regions::RegionKind;
 use gstnmsfilter::format_type_name as format;
 use nmsfilter_core::geometry;
 
@@ -71,6 +72,43 @@ impl From<CudaGraph> for inference::CudaGraph {
             CudaGraph::Auto => Self::Auto,
             CudaGraph::On => Self::On,
             CudaGraph::Off => Self::Off,
+        }
+    }
+}
+
+/// The parts of a frame on which the model runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceRegions", allow_name_conflict)]
+pub enum OrtInferenceRegions {
+    /// The whole frame.
+    #[default]
+    #[enum_value(name = "Frame: the whole frame", nick = "frame")]
+    Frame = 0,
+    /// Overlapping tiles.
+    #[enum_value(
+        name = "Tiles: overlapping tiles of tile-width x tile-height, and the whole frame",
+        nick = "tiles"
+    )]
+    Tiles = 1,
+    /// Regions of interest.
+    #[enum_value(
+        name = "Rois: the regions of interest, or else the objects of the analytics library, on the buffer",
+        nick = "rois"
+    )]
+    Rois = 2,
+    /// A list.
+    #[enum_value(name = "List: the regions in region-list", nick = "list")]
+    List = 3,
+}
+
+impl From<OrtInferenceRegions> for RegionKind {
+    fn from(regions: OrtInferenceRegions) -> Self {
+        match regions {
+            OrtInferenceRegions::Frame => Self::Frame,
+            OrtInferenceRegions::Tiles => Self::Tiles,
+            OrtInferenceRegions::Rois => Self::Rois,
+            OrtInferenceRegions::List => Self::List,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::inference::error::InferenceError;
 use crate::inference::model::ModelError;
+use crate::regions::RegionError;
 use gstnmsfilter::output::LabelError;
 
 /// The reason why the element cannot start.
@@ -15,6 +16,8 @@ pub(super) enum StartError {
     #[error(transparent)]
     Property(#[from] ModelError),
     #[error(transparent)]
+    Regions(#[from] RegionError),
+    #[error(transparent)]
     Labels(#[from] LabelError),
     #[error(transparent)]
     Inference(#[from] InferenceError),
@@ -24,7 +27,7 @@ impl StartError {
     /// Creates the message to post: the error as its text, `context` as its debug information.
     pub fn message(&self, context: &str) -> gst::ErrorMessage {
         match self {
-            Self::NoModel | Self::Property(_) => {
+            Self::NoModel | Self::Property(_) | Self::Regions(_) => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
             Self::Labels(_) => {

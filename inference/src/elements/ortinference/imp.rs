@@ -8,12 +8,15 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{
+    ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
+};
 use super::latency::Latency;
 use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
 use crate::inference::debug_category::CAT;
+use crate::regions::MAX_OVERLAP;
 use gstnmsfilter::elements::{filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
@@ -151,6 +154,67 @@ pub struct OrtInference {
                  limit)",
         mutable_playing
     )]
+    #[property(
+        name = "regions", get, set, type = OrtInferenceRegions, member = regions,
+        builder(OrtInferenceRegions::default())
+            .nick("Regions")
+            .blurb("The parts of each frame on which the model runs; nmsfilter compares the boxes of all parts")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "tile-width", get, set, type = u32, member = tile_width,
+        nick = "Tile width",
+        blurb = "Width of a tile in pixels of the frame, with regions=tiles (0: the width of the model's input)",
+        mutable_playing
+    )]
+    #[property(
+        name = "tile-height", get, set, type = u32, member = tile_height,
+        nick = "Tile height",
+        blurb = "Height of a tile in pixels of the frame, with regions=tiles (0: the height of the model's input)",
+        mutable_playing
+    )]
+    #[property(
+        name = "tile-overlap", get, set, type = f64, member = tile_overlap,
+        minimum = 0.0, maximum = MAX_OVERLAP, default = Settings::default().tile_overlap,
+        nick = "Tile overlap",
+        blurb = "Overlap of two tiles, as a fraction of their side; objects smaller than the overlap are whole in a tile",
+        mutable_playing
+    )]
+    #[property(
+        name = "full-frame", get, set, type = bool, member = full_frame,
+        default = Settings::default().full_frame,
+        nick = "Full frame",
+        blurb = "Whether the model also runs on the whole frame, with regions=tiles; for objects larger than a tile",
+        mutable_playing
+    )]
+    #[property(
+        name = "region-list", get, set, type = Option<String>, member = region_list,
+        nick = "Region list",
+        blurb = "Left, top, width and height of each region in pixels of the frame, with regions=list, as in \
+                 0,0,640,480;640,200,640,480",
+        mutable_playing
+    )]
+    #[property(
+        name = "roi-labels", get, set, type = Option<String>, member = roi_labels,
+        nick = "Labels of regions of interest",
+        blurb = "Labels of the regions of interest to run on, separated by commas, with regions=rois (unset or empty: \
+                 all)",
+        mutable_playing
+    )]
+    #[property(
+        name = "roi-margin", get, set, type = f64, member = roi_margin,
+        minimum = 0.0, maximum = 10.0, default = Settings::default().roi_margin,
+        nick = "Margin of regions of interest",
+        blurb = "Margin on each side of a region of interest, as a fraction of its width or height, with regions=rois",
+        mutable_playing
+    )]
+    #[property(
+        name = "roi-limit", get, set, type = u32, member = roi_limit,
+        default = Settings::default().roi_limit,
+        nick = "Limit of regions of interest",
+        blurb = "The most regions of interest of a frame to run on, the first ones, with regions=rois (0: no limit)",
+        mutable_playing
+    )]
     pub(super) settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     pub(super) state: Mutex<Option<State>>,
@@ -174,10 +238,11 @@ impl ObjectImpl for OrtInference {
                 .nick("Stats")
                 .blurb(
                     "Since the element started: frames (inferred), frames-skipped (passed without inference, by \
-                     inference-interval or max-rate), frames-dropped (too late, with qos=true), provider (of the last \
-                     frame), bytes-uploaded (to the GPU), \
-                     output-sets (runs whose outputs are in memory at one time), batch-mean (frames per run of the \
-                     model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run continues afterwards), \
+                     inference-interval or max-rate), frames-dropped (too late, with qos=true), \
+                     frames-without-regions (inferred, without a region to run on), regions (on which the model ran), \
+                     provider (of the last frame), bytes-uploaded (to the GPU), \
+                     output-sets (runs whose outputs are in memory at one time), batch-mean (frames or regions per \
+                     run of the model), time-mean, time-p50 and time-p99 (ns per frame; on a GPU the run continues afterwards), \
                      gpu-time-mean, gpu-time-p50 and gpu-time-p99 (ns per run, on a GPU)",
                 )
                 .read_only()

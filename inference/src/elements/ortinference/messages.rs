@@ -12,6 +12,7 @@ use crate::inference::InferenceOptions;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
+use crate::regions::RegionError;
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
@@ -44,6 +45,15 @@ impl OrtInference {
                   streams")
             );
         }
+    }
+
+    /// Warns of settings of regions that are not valid for the running stream.
+    pub(super) fn warn_of_regions(&self, why: &RegionError) {
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Settings,
+            ("{why}; the earlier regions stay in force")
+        );
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {

@@ -6,10 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::enums::{ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, Provider};
+use super::enums::{
+    ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
+};
 use super::error::StartError;
 use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
+use crate::regions::RegionSettings;
 use gstnmsfilter::output::Labels;
 
 /// The values of the properties.
@@ -32,12 +35,22 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub label_file: Option<String>,
+    pub regions: OrtInferenceRegions,
+    pub tile_width: u32,
+    pub tile_height: u32,
+    pub tile_overlap: f64,
+    pub full_frame: bool,
+    pub region_list: Option<String>,
+    pub roi_labels: Option<String>,
+    pub roi_margin: f64,
+    pub roi_limit: u32,
     pub inference_interval: u32,
     pub max_rate: f64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
+        let regions = RegionSettings::default();
         Self {
             model: None,
             library: None,
@@ -56,6 +69,15 @@ impl Default for Settings {
             mean: None,
             std: None,
             label_file: None,
+            regions: OrtInferenceRegions::default(),
+            tile_width: 0,
+            tile_height: 0,
+            tile_overlap: regions.tile_overlap,
+            full_frame: regions.full_frame,
+            region_list: regions.list,
+            roi_labels: regions.roi_labels,
+            roi_margin: regions.roi_margin,
+            roi_limit: regions.roi_limit,
             inference_interval: 0,
             max_rate: 0.0,
         }
@@ -63,12 +85,28 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Returns which regions are chosen.
+    pub fn regions(&self) -> RegionSettings {
+        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        RegionSettings {
+            kind: self.regions.into(),
+            tile_size: [self.tile_width, self.tile_height],
+            tile_overlap: self.tile_overlap,
+            full_frame: self.full_frame,
+            list: text(&self.region_list),
+            roi_labels: text(&self.roi_labels),
+            roi_margin: self.roi_margin,
+            roi_limit: self.roi_limit,
+        }
+    }
+
     /// Converts the properties to the options for inference.
     ///
     /// # Errors
-    /// If no model is set, or if numbers or the label file cannot be read.
+    /// If no model is set, or if numbers, the list of regions or the label file cannot be read.
     pub fn options(&self) -> Result<InferenceOptions, StartError> {
         let model = self.model.as_ref().ok_or(StartError::NoModel)?;
+        self.regions().check()?;
         let side = |side: u32| Some(side).filter(|&side| side > 0);
         let mean =
             self.mean.as_ref().map(|text| numbers::per_channel("mean", text, "number", |_| true));

@@ -13,6 +13,7 @@ use gst_video::VideoInfo;
 use super::schedule::Schedule;
 use crate::inference::error::InferenceError;
 use crate::inference::{Inference, InferenceOptions, provider};
+use crate::regions::{RegionKind, RegionSettings, Regions};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::{custom_meta, inference_mark};
@@ -29,6 +30,10 @@ pub(super) struct State {
     pub is_auto: bool,
     /// The choice of the frames on which the model runs.
     pub schedule: Schedule,
+    /// The choice of the regions on which the model runs.
+    pub regions: Regions,
+    /// Settings of regions that were rejected while the stream was running.
+    pub rejected_regions: Option<RegionSettings>,
     /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
     /// True if buffers are batches of GStreamer's analytics library.
@@ -37,11 +42,19 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Runs the model on the frame, and attaches the outputs.
+    /// Runs the model on the regions of the frame that were chosen last, and attaches the outputs.
     pub fn run(&mut self, buffer: &mut gst::BufferRef) -> Result<(), InferenceError> {
-        let name = &self.name;
-        self.inference
-            .run(buffer, |buffer, tensor| Ok(custom_meta::attach_from(buffer, tensor, name)?))?;
+        let Self { inference, regions, name, .. } = self;
+        inference.run(buffer, regions.pixels(), |buffer, tensor, region| {
+            match regions.kind() {
+                RegionKind::Frame => custom_meta::attach_from(buffer, tensor, name)?,
+                RegionKind::Tiles | RegionKind::Rois | RegionKind::List => {
+                    let region = &regions.chosen()[region];
+                    custom_meta::attach_region(buffer, tensor, Some(name), region)?;
+                }
+            }
+            Ok(())
+        })?;
         inference_mark::attach(buffer, true);
         Ok(())
     }

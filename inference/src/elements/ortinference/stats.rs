@@ -19,10 +19,14 @@ pub(super) struct Stats {
     skipped: u64,
     /// The number of buffers that were dropped because they were late.
     dropped: u64,
+    /// The number of inferred frames that had no region to run on.
+    without_regions: u64,
+    /// The number of regions on which the model ran. A whole frame is a region.
+    regions: u64,
     bytes_uploaded: u64,
     /// The number of output sets, that is, of runs whose outputs are in memory at one time.
     output_sets: u64,
-    /// The sum, over all frames, of the number of frames in the frame's run.
+    /// The sum, over all frames, of the number of pictures in the frame's last run.
     batched: u64,
     /// The time per frame in the element, in nanoseconds.
     time: Histogram<u64>,
@@ -39,6 +43,8 @@ impl Default for Stats {
             frames: 0,
             skipped: 0,
             dropped: 0,
+            without_regions: 0,
+            regions: 0,
             bytes_uploaded: 0,
             output_sets: 0,
             batched: 0,
@@ -49,11 +55,22 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// Counts a frame that was part of `run`, and for which the element took `time`.
-    pub fn count(&mut self, provider: &'static str, bytes_uploaded: u64, run: Run, time: Duration) {
+    /// Counts a frame with this number of regions, the last of which was part of `run`. The element took `time` for it.
+    pub fn count(
+        &mut self,
+        regions: usize,
+        (provider, run): (&'static str, Run),
+        bytes_uploaded: u64,
+        time: Duration,
+    ) {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.provider = provider;
         self.frames += 1;
+        self.regions += regions as u64;
+        self.without_regions += u64::from(regions == 0);
+        if regions == 0 {
+            return;
+        }
         self.bytes_uploaded += bytes_uploaded;
         self.output_sets = run.sets as u64;
         self.batched += run.pictures as u64;
@@ -85,10 +102,15 @@ impl Stats {
             .field("frames", self.frames)
             .field("frames-skipped", self.skipped)
             .field("frames-dropped", self.dropped)
+            .field("frames-without-regions", self.without_regions)
+            .field("regions", self.regions)
             .field("provider", self.provider)
             .field("bytes-uploaded", self.bytes_uploaded)
             .field("output-sets", self.output_sets)
-            .field("batch-mean", self.batched as f64 / self.frames.max(1) as f64)
+            .field(
+                "batch-mean",
+                self.batched as f64 / (self.frames - self.without_regions).max(1) as f64,
+            )
             .field("time-mean", self.time.mean().round() as u64)
             .field("time-p50", self.time.value_at_quantile(0.5))
             .field("time-p99", self.time.value_at_quantile(0.99))

@@ -10,6 +10,7 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::VideoInfo;
 
+use super::enums::OrtInferenceRegions;
 use super::error::StartError;
 use super::imp::OrtInference;
 use super::latency::Latency;
@@ -21,6 +22,7 @@ use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::provider;
 use crate::inference::{Inference, InferenceOptions};
+use crate::regions::{RegionSettings, Regions};
 use gstnmsfilter::elements::{lock, property};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
@@ -60,7 +62,8 @@ impl BaseTransformImpl for OrtInference {
         }
         let frame = VideoInfo::from_caps(incaps)?;
         if let Some(state) = lock(&self.state).as_mut() {
-            if state.frame.is_none() {
+            let has_regions = lock(&self.settings).regions != OrtInferenceRegions::Frame;
+            if state.frame.is_none() && !has_regions {
                 self.warn_of_batch(&state.options);
             }
             let result = self.set_frame(state, &frame);
@@ -181,6 +184,8 @@ impl OrtInference {
             name: self.obj().name(),
             is_auto,
             schedule: Schedule::default(),
+            regions: Regions::default(),
+            rejected_regions: None,
             frame: None,
             #[cfg(feature = "v1_28")]
             has_streams: false,
@@ -231,6 +236,9 @@ impl OrtInference {
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
+        if lock(&self.settings).regions != OrtInferenceRegions::Frame {
+            return self.process_regions_of_streams(state, buffer);
+        }
         let frames = analytics_batch::frame_count(buffer);
         let mut done = 0;
         while done < frames {
@@ -242,24 +250,81 @@ impl OrtInference {
             let time = start.elapsed() / taken as u32;
             for index in 0..taken {
                 let uploaded = if index == 0 { uploaded } else { 0 };
-                lock(&self.stats).count(provider, uploaded, run, time);
+                lock(&self.stats).count(1, (provider, run), uploaded, time);
             }
             done += taken;
         }
         Ok(())
     }
 
-    /// Runs the model on the frame, attaches the outputs, and counts the frame.
+    /// Runs the model on the regions of each frame of a batch. The regions of a frame share runs, but different frames do
+    /// not.
+    #[cfg(feature = "v1_28")]
+    fn process_regions_of_streams(
+        &self,
+        state: &mut State,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<(), InferenceError> {
+        analytics_batch::try_for_each_frame(buffer, |mut frame| {
+            let mut process = || {
+                let format = VideoInfo::from_caps(frame.caps.ok_or(InferenceError::NoCaps)?)?;
+                self.set_frame(state, &format)?;
+                self.process(state, frame.make_mut())
+            };
+            process().map_err(|error| InferenceError::Stream {
+                number: frame.stream,
+                error: Box::new(error),
+            })
+        })
+    }
+
+    /// Runs the model on the frame or its regions, attaches the outputs, and counts the frame.
     fn process(
         &self,
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
         let start = Instant::now();
+        self.choose_regions(state, buffer)?;
         self.or_on_cpu(state, |state| state.run(buffer))?;
-        let inference = &state.inference;
-        let (provider, uploaded) = (inference.model().provider.name(), inference.uploaded());
-        lock(&self.stats).count(provider, uploaded, inference.last_run, start.elapsed());
+        let State { inference, regions, .. } = state;
+        let (run, uploaded) = (inference.last_run, inference.uploaded());
+        let provider = inference.model().provider.name();
+        let count = regions.pixels().len();
+        lock(&self.stats).count(count, (provider, run), uploaded, start.elapsed());
+        Ok(())
+    }
+
+    /// Chooses the regions of the frame. If new settings are not valid for the running stream, the earlier regions stay in
+    /// force, and a warning is posted once.
+    fn choose_regions(
+        &self,
+        state: &mut State,
+        buffer: &gst::BufferRef,
+    ) -> Result<(), InferenceError> {
+        let settings = {
+            let settings = lock(&self.settings);
+            match settings.regions {
+                OrtInferenceRegions::Frame => RegionSettings::default(),
+                _ => settings.regions(),
+            }
+        };
+        let frame = state.inference.frame_size().expect("the frames' format is set");
+        let sizes = [frame, state.inference.model().model.input.size];
+        if state.rejected_regions.as_ref() == Some(&settings) && state.regions.has_sizes(sizes) {
+            let in_force = state.regions.settings().clone();
+            return Ok(state.regions.choose(buffer, &in_force, sizes)?);
+        }
+        match state.regions.choose(buffer, &settings, sizes) {
+            Ok(()) => state.rejected_regions = None,
+            Err(error) if state.regions.has_sizes(sizes) => {
+                self.warn_of_regions(&error);
+                state.rejected_regions = Some(settings);
+                let in_force = state.regions.settings().clone();
+                state.regions.choose(buffer, &in_force, sizes)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 

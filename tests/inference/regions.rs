@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Regions of a frame: tiles, lists, and regions of interest, from a frame to the metadata of its objects.
+
+use std::path::Path;
+
+use gst::prelude::*;
+use gst_check::Harness;
+use gst_video::VideoRegionOfInterestMeta;
+use gstnmsfilter::input::custom_meta::META_NAME;
+use gstonnxruntime::regions::tiles;
+
+use crate::element::{Values, file, has_onnx_runtime, inference, stat, tensors};
+use crate::support::data;
+use crate::support::onnx::{Element, identity};
+use crate::support::pipeline::{self, intercept, parse, watch};
+
+/// A model whose output is its input.
+const DIMS: [i64; 4] = [1, 3, 48, 64];
+
+/// Left, top, width and height of a region, its parent, and its tensor.
+type Picture = ([i32; 4], Option<i32>, Vec<f32>);
+
+/// Returns the regions and tensors on a buffer, as another program reads them.
+fn pictures(buffer: &gst::BufferRef) -> Vec<Picture> {
+    let read = |meta: gst::MetaRef<'_, gst::Meta>| {
+        let structure = meta.try_as_custom_meta()?.structure().to_owned();
+        if structure.name() != META_NAME {
+            return None;
+        }
+        let region: gst::Array = structure.get("region").ok()?;
+        let sides: Vec<i32> = region.iter().map(|side| side.get().unwrap()).collect();
+        let data: gst::Buffer = structure.get("data").unwrap();
+        let bytes = data.map_readable().unwrap();
+        let number = |bytes: &[u8; 4]| f32::from_ne_bytes(*bytes);
+        let values = bytes.as_chunks().0.iter().map(number).collect();
+        Some((sides.try_into().unwrap(), structure.get("parent").ok(), values))
+    };
+    buffer.iter_meta::<gst::Meta>().filter_map(read).collect()
+}
+
+/// Runs the model `model` on a frame. Returns its regions and the counts of regions, and of frames without any.
+fn run(
+    caps: &str,
+    model: &Path,
+    properties: &str,
+    change: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> (Vec<Picture>, [u64; 2]) {
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 pattern=smpte ! {caps} ! identity name=in ! {} ! fakesink",
+        inference(model, &format!("provider=cpu {properties}"))
+    ));
+    intercept(&pipeline, "in", change);
+    let seen = watch(&pipeline, "inference", pictures);
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
+    assert_eq!(ended.warnings, [""; 0]);
+    let counts = ["regions", "frames-without-regions"].map(|name| stat(&pipeline, name));
+    let seen = seen.lock().unwrap().remove(0);
+    (seen, counts)
+}
+
+/// Returns the tensor of a frame that `videocrop` has cut out.
+fn cropped(caps: &str, [width, height]: [i32; 2], model: &Path, region: [i32; 4]) -> Vec<f32> {
+    let [left, top, w, h] = region;
+    let (right, bottom) = (width - left - w, height - top - h);
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 pattern=smpte ! {caps}
+           ! videocrop left={left} top={top} right={right} bottom={bottom} ! {} ! fakesink",
+        inference(model, "provider=cpu")
+    ));
+    let seen = watch(&pipeline, "inference", tensors);
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    let found = seen.lock().unwrap().remove(0).remove(0);
+    match found.values {
+        Values::F32(values) => values,
+        other => panic!("expected f32, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_regions_picture_is_the_picture_of_a_cropped_frame() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let regions = [[0, 0, 320, 240], [64, 32, 64, 48], [100, 30, 30, 200], [300, 0, 20, 240]];
+    let list: Vec<String> = regions.iter().map(|[x, y, w, h]| format!("{x},{y},{w},{h}")).collect();
+    let properties = format!("regions=list region-list={}", list.join(";"));
+    for format in ["RGB", "I420", "NV12", "YUY2", "GRAY8", "I420_10LE"] {
+        let caps = format!("video/x-raw,format={format},width=320,height=240");
+        let (found, counts) = run(&caps, &model, &properties, |_| ());
+        assert_eq!(counts, [4, 0]);
+        assert_eq!(found.iter().map(|(region, ..)| *region).collect::<Vec<_>>(), regions);
+        for (region, parent, picture) in found {
+            assert_eq!(parent, None);
+            let expected = cropped(&caps, [320, 240], &model, region);
+            let differing = picture.iter().zip(&expected).filter(|(a, b)| a != b).count();
+            assert_eq!(differing, 0, "{format}, {region:?}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_takes_several_regions() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let caps = "video/x-raw,format=RGB,width=320,height=240";
+    let single = file(&identity(DIMS, Element::F32));
+    let dynamic = file(&identity("batch,3,48,64", Element::F32));
+    let properties = "regions=tiles tile-width=128 tile-height=96";
+    let (expected, _) = run(caps, &single, properties, |_| ());
+    // 3 columns and 3 rows of tiles, and the whole frame.
+    assert_eq!(expected.len(), 10);
+    for batch in [1, 4, 10, 16] {
+        let (found, _) = run(caps, &dynamic, &format!("{properties} batch-size={batch}"), |_| ());
+        assert_eq!(found.len(), expected.len());
+        for (index, (a, b)) in found.iter().zip(&expected).enumerate() {
+            assert!(a == b, "batch of {batch}, region {index}: {:?}, expected {:?}", a.0, b.0);
+        }
+    }
+}
+
+/// The slices of SAHI and of Roboflow's slicer, as they recorded them.
+#[test]
+fn tiles_are_the_slices_of_sahi() {
+    let Some(path) = data::path("vectors/merging/slices.json") else { return };
+    let text = std::fs::read_to_string(path).unwrap();
+    let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cases = recorded["cases"].as_array().unwrap();
+    let mut compared = 0;
+    for case in cases.iter().filter(|case| case["name"].as_str().unwrap().starts_with("sahi")) {
+        let number = |name: &str| case[name].as_u64().unwrap() as u32;
+        let overlaps = ["overlap_width_ratio", "overlap_height_ratio"]
+            .map(|name| case[name].as_f64().unwrap());
+        let frame = [number("width"), number("height")];
+        let tile = [number("slice_width"), number("slice_height")];
+        if overlaps[0] != overlaps[1] {
+            continue;
+        }
+        let expected: Vec<Vec<u32>> =
+            serde_json::from_value(case["expected"]["boxes"].clone()).unwrap();
+        let found: Vec<Vec<u32>> = tiles(frame, tile, overlaps[0])
+            .unwrap()
+            .iter()
+            .map(|tile| vec![tile.left, tile.top, tile.left + tile.width, tile.top + tile.height])
+            .collect();
+        assert_eq!(found, expected, "{}", case["name"]);
+        compared += 1;
+    }
+    assert!(compared >= 3, "{compared} of {} cases", cases.len());
+}
+
+fn add_roi(buffer: &mut gst::BufferRef, label: &str, id: i32, rect: (u32, u32, u32, u32)) {
+    VideoRegionOfInterestMeta::add(buffer, label, rect).set_id(id);
+}
+
+#[test]
+fn regions_of_interest_are_chosen_by_label_with_a_margin_and_a_limit() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let chosen = |properties: &str| {
+        let caps = "video/x-raw,format=RGB,width=320,height=240";
+        let (found, counts) = run(caps, &model, &format!("regions=rois {properties}"), |buffer| {
+            add_roi(buffer, "person", 3, (20, 40, 100, 80));
+            add_roi(buffer, "car", 4, (200, 40, 50, 60));
+            add_roi(buffer, "person", 5, (300, 200, 40, 60));
+            add_roi(buffer, "person", 6, (400, 200, 40, 60));
+        });
+        let regions: Vec<_> = found.iter().map(|(region, parent, _)| (*region, *parent)).collect();
+        (regions, counts)
+    };
+    let [first, second, third] = [
+        ([20, 40, 100, 80], Some(3)),
+        ([200, 40, 50, 60], Some(4)),
+        // It ends at the frame. The last region has no pixel in the frame.
+        ([300, 200, 20, 40], Some(5)),
+    ];
+    assert_eq!(chosen(""), (vec![first, second, third], [3, 0]));
+    assert_eq!(chosen("roi-labels=person"), (vec![first, third], [2, 0]));
+    assert_eq!(chosen("roi-labels=\"car, bus\""), (vec![second], [1, 0]));
+    assert_eq!(chosen("roi-limit=1"), (vec![first], [1, 0]));
+    assert_eq!(chosen("roi-labels=dog"), (vec![], [0, 1]));
+    let with_margin = ([10, 32, 120, 96], Some(3));
+    assert_eq!(chosen("roi-limit=1 roi-margin=0.1"), (vec![with_margin], [1, 0]));
+}
+
+/// An element to which frames of 320x240 pixels are pushed.
+struct Stream {
+    harness: Harness,
+    element: gst::Element,
+    bus: gst::Bus,
+}
+
+impl Stream {
+    fn new(model: &Path) -> Self {
+        let element = gst::ElementFactory::make("ortinference")
+            .property("model", model.to_str().unwrap())
+            .property_from_str("provider", "cpu")
+            .build()
+            .unwrap();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        let mut harness = Harness::with_element(&element, Some("sink"), Some("src"));
+        harness.set_src_caps_str("video/x-raw,format=RGB,width=320,height=240,framerate=25/1");
+        Self { harness, element, bus }
+    }
+
+    /// Returns the regions of the next frame.
+    fn next(&mut self) -> Vec<[i32; 4]> {
+        let frame = gst::Buffer::from_mut_slice(vec![0u8; 320 * 240 * 3]);
+        let frame = self.harness.push_and_pull(frame).unwrap();
+        pictures(&frame).into_iter().map(|(region, ..)| region).collect()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let pop = || self.bus.pop_filtered(&[gst::MessageType::Warning]);
+        std::iter::from_fn(pop)
+            .map(|message| match message.view() {
+                gst::MessageView::Warning(warning) => warning.error().message().to_owned(),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn regions_change_while_the_stream_runs() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let mut stream = Stream::new(&model);
+    assert_eq!(stream.next(), [[0; 4]; 0], "the tensor of a whole frame has no region");
+    stream.element.set_property("region-list", "0,0,100,100");
+    stream.element.set_property_from_str("regions", "list");
+    assert_eq!(stream.next(), [[0, 0, 100, 100]]);
+    stream.element.set_property("region-list", "10,10,50,50;60,60,50,50");
+    assert_eq!(stream.next(), [[10, 10, 50, 50], [60, 60, 50, 50]]);
+    assert_eq!(stream.warnings(), [""; 0]);
+
+    stream.element.set_property("region-list", "10,10,50");
+    for _ in 0..2 {
+        assert_eq!(stream.next(), [[10, 10, 50, 50], [60, 60, 50, 50]]);
+    }
+    let warnings = stream.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("got \"10,10,50\"; the earlier regions stay in force"),
+        "{warnings:?}"
+    );
+
+    stream.element.set_property("region-list", "0,0,320,240");
+    assert_eq!(stream.next(), [[0, 0, 320, 240]]);
+    stream.element.set_property_from_str("regions", "frame");
+    assert_eq!(stream.next(), [[0; 4]; 0]);
+}
+
+#[test]
+fn a_list_that_cannot_be_used_is_an_error_at_the_start() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    for (properties, expected) in [
+        ("regions=list", "regions=list needs region-list"),
+        ("regions=list region-list=1,2,3", "expected left,top,width,height of each region"),
+        ("regions=list region-list=320,0,9,9", "320,0,9,9 is outside of the frame of 320x240"),
+        ("regions=tiles tile-width=1 tile-height=1", "the frame has more than 4096 of them"),
+    ] {
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,width=320,height=240 ! {} ! fakesink",
+            inference(&model, &format!("provider=cpu {properties}"))
+        ));
+        let ended = pipeline::run(&pipeline);
+        assert!(ended.error().contains(expected), "{properties}: {}", ended.error());
+    }
+}
+
+/// Faces of the people that a first model finds: UltraFace in the regions of YOLOv8.
+#[test]
+fn a_second_model_runs_on_the_objects_of_the_first() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let paths = [
+        "data/models/yolov8n_int8_640.onnx",
+        "data/models/version-RFB-320.onnx",
+        "data/images/crowd_selfie.jpg",
+    ];
+    let [Some(people), Some(faces), Some(picture)] = paths.map(data::path) else { return };
+    let pipeline = parse(&format!(
+        "filesrc location={} ! jpegdec ! videoconvert
+           ! ortinference model={} provider=cpu ! nmsfilter keep-tensors=false
+           ! {} ! nmsfilter name=second score-threshold=0.6 ! fakesink",
+        picture.display(),
+        people.display(),
+        inference(&faces, "provider=cpu regions=rois roi-labels=person roi-margin=0.1"),
+    ));
+    let seen = watch(&pipeline, "second", |buffer| {
+        gstnmsfilter::regions::iter(buffer)
+            .map(|region| {
+                (
+                    region.label.to_str().unwrap().to_owned(),
+                    region.id,
+                    region.parent_id,
+                    region.rectangle,
+                )
+            })
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(pipeline::run(&pipeline).error, None);
+    let found = seen.lock().unwrap().remove(0);
+    let (people, faces): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|(label, ..)| label == "person");
+    assert!(
+        people.len() >= 5 && faces.len() >= 20,
+        "{} people, {} faces",
+        people.len(),
+        faces.len()
+    );
+    assert!(people.iter().all(|(_, _, parent, _)| *parent == -1));
+    for (_, _, parent, [left, top, width, height]) in faces {
+        let (_, _, _, person) =
+            people.iter().find(|(_, id, ..)| *id == parent).expect("each face has a person");
+        // The center of a face is in the person's region with its margin.
+        let center = [left + width / 2, top + height / 2].map(f64::from);
+        for axis in 0..2 {
+            let [start, length] = [person[axis], person[axis + 2]].map(f64::from);
+            let range = start - 0.11 * length - 1.0..=start + 1.11 * length + 1.0;
+            assert!(range.contains(&center[axis]), "{person:?}: {center:?}");
+        }
+    }
+}
