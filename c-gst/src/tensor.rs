@@ -8,6 +8,7 @@ use gstnmsfilter::cuda::{
 };
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
+use gstnmsfilter::input::region::{FrameRegion, TensorRegion};
 use gstnmsfilter::tensor::{
     self, DeviceSlice, MAX_DIMENSIONS, Quantization, Shape, Storage, TensorError, TensorView,
 };
@@ -94,6 +95,14 @@ pub struct Tensor {
     /// The name of the element, or of what attaches the tensor, by which nmsfilter selects the tensors of one of several
     /// models (its property `tensors-from`); UTF-8, or NULL. It is copied.
     pub source: *const c_char,
+    /// Left, top, width and height of the part of the frame on which the model ran, in pixels of the frame; a width of 0
+    /// for the whole frame. The tensors of a part are attached one after the other. Either all tensors of a source have
+    /// a region, or none.
+    pub region: [u32; 4],
+    /// Whether `parent` is set; needs a region.
+    pub has_parent: u32,
+    /// The id of the region of interest with the pixels of `region`; detections in it get it as parent_id.
+    pub parent: i32,
 }
 
 const _: () = assert!(MAX_DIMENSIONS == 8);
@@ -130,6 +139,7 @@ unsafe fn attach(buffer: &mut gst::BufferRef, tensor: &Tensor) -> Result<(), Fai
     let memory = memory(tensor.memory)?;
     let shape = shape(tensor)?;
     let quantization = quantization(tensor)?;
+    let region = region(tensor)?;
     if tensor.bytes != 0 {
         check_pointer(tensor.data, "tensor: data")?;
     }
@@ -168,11 +178,35 @@ unsafe fn attach(buffer: &mut gst::BufferRef, tensor: &Tensor) -> Result<(), Fai
         // SAFETY: the caller guarantees that these are caps.
         new = new.with_model(unsafe { gst::Caps::from_glib_none(tensor.model) });
     }
-    match source {
-        Some(source) => custom_meta::attach_from(buffer, &new, source)?,
-        None => custom_meta::attach(buffer, &new)?,
+    match (source, region) {
+        (source, Some(region)) => custom_meta::attach_region(buffer, &new, source, &region)?,
+        (Some(source), None) => custom_meta::attach_from(buffer, &new, source)?,
+        (None, None) => custom_meta::attach(buffer, &new)?,
     }
     Ok(())
+}
+
+/// The greatest number that the metadata can express.
+const MAX_SIDE: u32 = i32::MAX as u32;
+
+/// The part of the frame on which the model ran; `None` for the whole frame.
+fn region(tensor: &Tensor) -> Result<Option<TensorRegion>, Failure> {
+    let [left, top, width, height] = tensor.region;
+    let is_region = width > 0 && height > 0 && tensor.region.iter().all(|&side| side <= MAX_SIDE);
+    match (tensor.region, tensor.has_parent) {
+        ([0, 0, 0, 0], 0) => Ok(None),
+        ([0, 0, 0, 0], _) => {
+            Err(Failure::argument("tensor: parent: expected a region with it, got none"))
+        }
+        (_, has_parent) if is_region => {
+            let region = TensorRegion::new(FrameRegion { left, top, width, height });
+            Ok(Some(if has_parent == 0 { region } else { region.with_parent(tensor.parent) }))
+        }
+        _ => Err(Failure::argument(format!(
+            "tensor: region: expected left, top, width and height with a width and a height of 1 or more, got {left}, \
+             {top}, {width} and {height}"
+        ))),
+    }
 }
 
 fn element_type(number: u32) -> Result<tensor::ElementType, Failure> {

@@ -114,6 +114,34 @@ fn memory_of_the_caller_is_released_once_with_the_last_reference() {
 }
 
 #[test]
+fn a_tensor_of_a_part_of_the_frame_has_a_region() {
+    let fields = |tensor: &Tensor| {
+        let mut buffer = buffer();
+        check(attach(&mut buffer, tensor));
+        let meta = buffer.iter_meta::<gst::Meta>().last().unwrap();
+        let structure = meta.try_as_custom_meta().unwrap().structure();
+        let region: gst::Array = structure.get("region").unwrap();
+        let sides: Vec<i32> = region.iter().map(|side| side.get().unwrap()).collect();
+        (sides, structure.get::<i32>("parent").ok())
+    };
+    let of_part = Tensor { region: [5, 0, 64, 48], ..tensor() };
+    assert_eq!(fields(&of_part), (vec![5, 0, 64, 48], None));
+    let of_object = Tensor { has_parent: 1, parent: 0, ..of_part };
+    assert_eq!(fields(&of_object), (vec![5, 0, 64, 48], Some(0)));
+
+    let mut buffer = buffer();
+    for (wrong, expected) in [
+        (Tensor { region: [0, 0, 64, 0], ..tensor() }, "got 0, 0, 64 and 0"),
+        (Tensor { region: [1, 0, 0, 0], ..tensor() }, "got 1, 0, 0 and 0"),
+        (Tensor { region: [0, u32::MAX, 1, 1], ..tensor() }, "tensor: region: expected left"),
+        (Tensor { has_parent: 1, ..tensor() }, "tensor: parent: expected a region with it"),
+    ] {
+        assert_eq!(attach(&mut buffer, &wrong), Status::InvalidArgument);
+        assert!(error().contains(expected), "{}", error());
+    }
+}
+
+#[test]
 fn tensors_have_what_the_structure_has() {
     let bytes = [1i8, -2, 3];
     let mut quantized = Tensor {
@@ -140,6 +168,7 @@ fn tensors_have_what_the_structure_has() {
     let meta = buffer.iter_meta::<gst::Meta>().last().unwrap();
     let source = meta.try_as_custom_meta().unwrap().structure().get::<String>("source");
     assert_eq!(source.unwrap(), "camera");
+    assert!(!meta.try_as_custom_meta().unwrap().structure().has_field("region"));
 }
 
 fn model_caps(change: impl FnOnce(&mut Model)) -> Result<gst::Caps, String> {

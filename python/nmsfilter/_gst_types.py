@@ -52,6 +52,9 @@ class Tensor(ctypes.Structure):
         ("zero_point", ctypes.c_int32),
         ("model", ctypes.c_void_p),
         ("source", ctypes.c_char_p),
+        ("region", ctypes.c_uint32 * 4),
+        ("has_parent", ctypes.c_uint32),
+        ("parent", ctypes.c_int32),
     ]
 
 

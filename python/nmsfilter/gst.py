@@ -171,6 +171,8 @@ def attach(
     model: Caps | None = None,
     quantization: Mapping[str, tuple[float, int]] | None = None,
     source: str | None = None,
+    region: Sequence[int] | None = None,
+    parent: int | None = None,
     stream: Any = None,
 ) -> None:
     """Attaches a model's outputs to a Gst.Buffer, which nothing else may refer to yet: {name: array}.
@@ -178,6 +180,9 @@ def attach(
     Arrays in host memory and on GPUs are not copied: they are kept until GStreamer frees the buffer, and must not be
     written until then. Work that writes them is enqueued before the call, to the current stream of their library (or to
     stream). The names are those of the model's outputs; nmsfilter chooses a decoder by known ones.
+
+    If the model ran on a part of the frame, region is the part's (left, top, width, height) in pixels of the frame. Each
+    part is attached with a call of its own. parent is the id of a region of interest that has these pixels.
     """
     address = _address(buffer)
     if not isinstance(tensors, Mapping):
@@ -192,6 +197,7 @@ def attach(
     if model is not None and not isinstance(model, Caps):
         raise TypeError(f"model: expected what model() returns, got {model!r}")
     quantization = _quantizations(quantization, tensors)
+    sides = _region(region, parent)
     for name, array in tensors.items():
         data, size, dtype, shape, device, event, release, held = _core.hold(array, f"tensors[{name!r}]", stream)
         try:
@@ -210,12 +216,34 @@ def attach(
                 cuda_event=event,
                 model=model._address if model is not None else None,
                 source=source.encode() if source else None,
+                region=sides,
+                has_parent=parent is not None,
+                parent=parent or 0,
             )
             tensor.scale, tensor.zero_point = quantization.get(name, (0.0, 0))
             _check(_library.nmsfilter_gst_attach_tensor(address, tensor))
         except BaseException:
             _core.release_held(held)
             raise
+
+
+def _region(region: Sequence[int] | None, parent: int | None) -> tuple[int, ...]:
+    """Left, top, width and height of a part of the frame; zeros without a part."""
+    if parent is not None:
+        if region is None:
+            raise InputError(f"parent: expected a region with it, got parent={parent!r} alone")
+        if not isinstance(parent, int) or abs(parent) >= 2**31:
+            raise InputError(f"parent: expected the id of a region of interest, got {parent!r}")
+    if region is None:
+        return (0, 0, 0, 0)
+    expected = "region: expected (left, top, width, height) in pixels, with a width and a height of 1 or more"
+    try:
+        left, top, width, height = sides = tuple(operator.index(side) for side in region)
+    except (TypeError, ValueError):
+        raise InputError(f"{expected}, got {region!r}") from None
+    if min(left, top) < 0 or min(width, height) < 1 or max(sides) >= 2**31:
+        raise InputError(f"{expected}, got {region!r}")
+    return sides
 
 
 def _quantizations(quantization: Any, tensors: Mapping[str, Any]) -> dict[str, tuple[float, int]]:

@@ -182,6 +182,26 @@ class Attach(unittest.TestCase):
             better = found[found["score"] > 0.8]
             self.assertEqual((len(better), better.labels), (1, ["a face"]))
 
+    def test_tiles_of_a_frame_are_suppressed_together(self):
+        model = gst.model((64, 64), letterbox="none")
+        with Pipeline(128, 64) as pipeline:
+            buffer = pipeline.buffer()
+            # The object at 50,10 of the frame is in both tiles.
+            gst.attach(buffer, {"windows": numpy.float32([[40, 10, 20, 0.8]])}, model=model, region=(10, 0, 64, 64))
+            right = numpy.float32([[10, 10, 20, 0.9]])
+            gst.attach(buffer, {"windows": right}, model=model, region=(40, 0, 64, 64), parent=7)
+            found = gst.regions(pipeline.run(buffer))
+        self.assertEqual([int(found[side][0]) for side in ("left", "top", "width", "height")], [50, 10, 20, 20])
+        self.assertEqual((len(found), int(found["parent_id"][0])), (1, 7))
+
+    def test_a_region_that_is_not_valid_is_an_error(self):
+        buffer = Gst.Buffer.new()
+        for region in [(0, 0, 64), (0, 0, 0, 64), (-1, 0, 64, 64), "0,0,64,64", (0.5, 0, 64, 64), 5]:
+            with self.assertRaisesRegex(gst.InputError, "region: expected"):
+                gst.attach(buffer, {"windows": self.WINDOWS}, region=region)
+        with self.assertRaisesRegex(gst.InputError, "parent: expected a region with it"):
+            gst.attach(buffer, {"windows": self.WINDOWS}, parent=3)
+
     def test_a_buffer_without_regions(self):
         found = gst.regions(Gst.Buffer.new())
         self.assertEqual((len(found), found.labels), (0, []))

@@ -254,6 +254,20 @@ typedef struct NmsfilterGstTensor {
      * models (its property `tensors-from`); UTF-8, or NULL. It is copied.
      */
     const char *source;
+    /**
+     * Left, top, width and height of the part of the frame on which the model ran, in pixels of the frame; a width of 0
+     * for the whole frame. The tensors of a part are attached one after the other. Either all tensors of a source have
+     * a region, or none.
+     */
+    uint32_t region[4];
+    /**
+     * Whether `parent` is set; needs a region.
+     */
+    uint32_t has_parent;
+    /**
+     * The id of the region of interest with the pixels of `region`; detections in it get it as parent_id.
+     */
+    int32_t parent;
 } NmsfilterGstTensor;
 
 /**
