@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the objects of GStreamer's analytics library on a video buffer.
 
-use gst_analytics::{AnalyticsODMtd, AnalyticsRelationMeta};
+use gst::glib::translate::IntoGlib;
+use gst_analytics::{AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta};
 
 use crate::bindings::strings;
-use gst::glib::translate::IntoGlib;
 
 /// An object (`GstAnalyticsODMtd`) on a buffer.
 #[derive(Clone, Copy, Debug)]

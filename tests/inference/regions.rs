@@ -11,6 +11,8 @@ use gstonnxruntime::regions::tiles;
 
 use crate::element::{Values, file, has_onnx_runtime, inference, stat, tensors};
 use crate::support::data;
+#[cfg(feature = "v1_28")]
+use crate::support::onnx::constant;
 use crate::support::onnx::{Element, identity};
 use crate::support::pipeline::{self, intercept, parse, watch};
 
@@ -333,4 +335,50 @@ fn a_second_model_runs_on_the_objects_of_the_first() {
             assert!(range.contains(&center[axis]), "{person:?}: {center:?}");
         }
     }
+}
+
+/// Objects of the analytics library, as GStreamer's own decoders attach them, without regions of interest.
+#[cfg(feature = "v1_28")]
+#[test]
+fn objects_of_the_analytics_library_are_regions_too() {
+    use gst_analytics::{
+        AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt, RelTypes, prelude::*,
+    };
+
+    if !has_onnx_runtime() {
+        return;
+    }
+    // The model finds a box in the middle of its input.
+    let rows = [16.0, 12.0, 48.0, 36.0, 0.9, 0.0];
+    let model = file(&constant(DIMS, "output0", &[1, 1, 6], &rows));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 ! video/x-raw,width=320,height=240 ! identity name=in
+           ! {} ! nmsfilter name=nms decoder=end2end attach=analytics ! fakesink",
+        inference(&model, "provider=cpu regions=rois roi-labels=person"),
+    ));
+    intercept(&pipeline, "in", |buffer| {
+        let mut meta = AnalyticsRelationMeta::add(buffer);
+        for (label, x) in [("car", 0), ("person", 100)] {
+            meta.add_od_mtd(gst::glib::Quark::from_str(label), x, 40, 64, 48, 0.5).unwrap();
+        }
+    });
+    let seen = watch(&pipeline, "nms", |buffer| {
+        let meta = buffer.meta::<AnalyticsRelationMeta>().unwrap();
+        let found: Vec<_> = meta
+            .iter::<AnalyticsODMtd>()
+            .map(|object| {
+                let location = object.location().unwrap();
+                let parents =
+                    meta.iter_direct_related::<AnalyticsODMtd>(object.id(), RelTypes::IS_PART_OF);
+                let parents: Vec<u32> = parents.map(|parent| parent.id()).collect();
+                ([location.x, location.y, location.w, location.h], parents)
+            })
+            .collect();
+        found
+    });
+    let ended = pipeline::run(&pipeline);
+    assert_eq!(ended.error, None);
+    let expected =
+        [([0, 40, 64, 48], vec![]), ([100, 40, 64, 48], vec![]), ([116, 52, 32, 24], vec![1])];
+    assert_eq!(seen.lock().unwrap().remove(0), expected);
 }
