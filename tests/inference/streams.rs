@@ -103,12 +103,13 @@ fn one_model_behind_a_combiner_infers_all_streams() {
 /// Tiles of one stream are not compared with those of another, whether they were inferred before the combiner or behind.
 #[test]
 fn tiles_of_combined_streams_are_suppressed_per_stream() {
-    let Some(faces) = inference(FACES) else { return };
+    let Some(objects) = inference(OBJECTS) else { return };
     if has_onnx_runtime() {
-        let faces = format!("{faces} regions=tiles tile-width=480 tile-height=360");
-        let models = [&*faces; 3];
-        equal_those_alone(["identity"; 3], &faces, models);
-        equal_those_alone(models, "identity", models);
+        let tiles = "regions=tiles tile-width=640 tile-height=640 full-frame=false";
+        let objects = format!("{objects} {tiles}");
+        let alone = [&*objects; 3];
+        equal_those_alone(["identity"; 3], &objects, alone);
+        equal_those_alone(alone, "identity", alone);
     }
 }
 

@@ -145,6 +145,21 @@ fn a_region_of_an_object_has_the_objects_id_as_parent() {
 }
 
 #[test]
+fn a_frame_without_a_detection_counts_once() {
+    let boxes = [[0.0, 0.0, 20.0, 20.0, 0.1]];
+    let (found, ended) = run_with("", move |buffer| {
+        for left in [0, 320] {
+            let region = TensorRegion::new(FrameRegion { left, top: 0, width: 320, height: 320 });
+            for tensor in windows("", &boxes) {
+                attach_region(buffer, &tensor, None, &region).unwrap();
+            }
+        }
+    });
+    assert_eq!(found, []);
+    assert!(ended.warnings[0].starts_with("no detection in 1 frame: "), "{:?}", ended.warnings);
+}
+
+#[test]
 fn regions_whose_tensors_differ_are_an_error() {
     let boxes = [[0.0, 0.0, 20.0, 20.0, 0.9]; 2];
     let (_, ended) = run_with("", move |buffer| {

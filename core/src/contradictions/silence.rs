@@ -96,7 +96,8 @@ impl Silence {
     }
 }
 
-/// The images since the start of a reading, until one has a candidate or a rejected anchor.
+/// The images since the start of a reading, until one has a candidate or a rejected anchor. The images of a group count
+/// as one, since they are parts of one frame.
 #[derive(Debug, Default)]
 pub struct Quiet {
     images: usize,
@@ -133,7 +134,7 @@ impl Quiet {
         if self.images == 0 && !self.is_over && !run.tensors.iter().any(TensorView::is_on_device) {
             self.examine(run);
         }
-        self.images += run.images.len();
+        self.images += outcome.groups().len();
         self.decoder = run.layout.decoder;
     }
 
