@@ -295,6 +295,111 @@ fn nanodet_plus_has_no_half_cell_and_a_fourth_stride() {
     compare(&decoded(&tensors, decoder, model_size(64.0), 0.5), &expected);
 }
 
+/// The heads of a model with an input of 64x64 pixels, cut in front of the decode step: for each stride the numbers of
+/// boxes and of scores, channel by channel.
+struct Heads {
+    boxes: Vec<Vec<f32>>,
+    scores: Vec<Vec<f32>>,
+    /// The sum of the scores of each cell, which RKNN's exports have, too.
+    sums: Vec<Vec<f32>>,
+    classes: usize,
+}
+
+impl Heads {
+    const STRIDES: [usize; 3] = [8, 16, 32];
+
+    fn random(seed: u64, numbers: usize, classes: usize) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let cells = Self::STRIDES.map(|stride| (64 / stride) * (64 / stride));
+        let boxes = cells.map(|cells| random(&mut rng, cells * numbers, 2.0)).into();
+        let scores: Vec<Vec<f32>> =
+            cells.map(|cells| (0..cells * classes).map(|_| rng.f32()).collect()).into();
+        let sum = |scores: &Vec<f32>| {
+            let cells = scores.len() / classes;
+            (0..cells).map(|cell| scores[cell..].iter().step_by(cells).sum()).collect()
+        };
+        let sums = scores.iter().map(sum).collect();
+        Self { boxes, scores, sums, classes }
+    }
+
+    /// The anchors whose best score is above 0.5. `distances` returns the distances to the sides, in cells, from the
+    /// numbers of an anchor's box.
+    fn expected(
+        &self,
+        distances: impl Fn(&[f64]) -> [f64; 4],
+    ) -> Vec<(usize, usize, f64, [f64; 4])> {
+        let mut expected = Vec::new();
+        let mut anchor = 0;
+        for (level, stride) in Self::STRIDES.into_iter().enumerate() {
+            let side = 64 / stride;
+            let cells = side * side;
+            for cell in 0..cells {
+                let of_cell = |numbers: &[f32]| -> Vec<f64> {
+                    numbers[cell..].iter().step_by(cells).map(|&number| f64::from(number)).collect()
+                };
+                let (class, score) = best(of_cell(&self.scores[level]).into_iter());
+                if score > 0.5 {
+                    let [left, up, right, down] =
+                        distances(&of_cell(&self.boxes[level])).map(|it| it * stride as f64);
+                    let [x, y] =
+                        [cell % side, cell / side].map(|at| (at as f64 + 0.5) * stride as f64);
+                    expected.push((anchor, class, score, [x - left, y - up, x + right, y + down]));
+                }
+                anchor += 1;
+            }
+        }
+        expected
+    }
+
+    /// The tensors as `[1,channels,H,W]`, in the order of RKNN's exports.
+    fn tensors(&self, has_sums: bool) -> Vec<TensorView<'_>> {
+        let mut tensors = Vec::new();
+        for (level, stride) in Self::STRIDES.into_iter().enumerate() {
+            let side = 64 / stride;
+            let numbers = self.boxes[level].len() / (side * side);
+            let of = |id, channels, elements| {
+                TensorView::from_slice(id, &[1, channels, side, side], elements)
+            };
+            tensors.push(of("a", numbers, &self.boxes[level]));
+            tensors.push(of("b", self.classes, &self.scores[level]));
+            if has_sums {
+                tensors.push(of("c", 1, &self.sums[level]));
+            }
+        }
+        tensors
+    }
+}
+
+/// The expectation of 16 bins for each side.
+fn expectations(numbers: &[f64]) -> [f64; 4] {
+    [0, 1, 2, 3].map(|side| {
+        let weights: Vec<f64> = numbers[side * 16..][..16].iter().map(|n| n.exp()).collect();
+        let mean = weights.iter().enumerate().map(|(bin, weight)| bin as f64 * weight).sum::<f64>();
+        mean / weights.iter().sum::<f64>()
+    })
+}
+
+#[test]
+fn heads_for_npus_have_16_bins_for_each_side_or_a_distance() {
+    let decoder = decoder::by_name("yolov8-heads").unwrap();
+    let heads = Heads::random(6, 64, 5);
+    let found = decoded(&heads.tensors(false), decoder, model_size(64.0), 0.5);
+    compare(&found, &heads.expected(expectations));
+    let mut without_bins = Heads::random(7, 4, 5);
+    without_bins.boxes.iter_mut().flatten().for_each(|distance| *distance = distance.abs());
+    let found = decoded(&without_bins.tensors(false), decoder, model_size(64.0), 0.5);
+    compare(&found, &without_bins.expected(|numbers| numbers.try_into().unwrap()));
+}
+
+#[test]
+fn sums_of_scores_are_ignored_if_the_number_of_classes_is_known() {
+    let decoder = decoder::by_name("yolov8-heads").unwrap();
+    let heads = Heads::random(8, 64, 5);
+    let options = Options { num_classes: 5, ..model_size(64.0) };
+    let found = decoded(&heads.tensors(true), decoder, options, 0.5);
+    compare(&found, &heads.expected(expectations));
+}
+
 /// Returns the layout that the decoder `name` chooses for tensors of zeros.
 fn choose(
     tensors: &[(&str, &[usize])],

@@ -45,6 +45,11 @@ pub fn file(model: &OnnxModel) -> ScratchFile {
     ScratchFile::new("onnx", &model.to_bytes())
 }
 
+/// Writes the bytes of a model to a file, which is removed when the result is dropped.
+pub fn file_of_bytes(model: &[u8]) -> ScratchFile {
+    ScratchFile::new("onnx", model)
+}
+
 /// A folder with a model file and its `.modelinfo` file.
 pub struct WithInfo {
     _folder: Scratch,

@@ -14,6 +14,7 @@ mod batches;
 mod detections;
 mod element;
 mod frames;
+mod heads;
 mod input;
 mod libraries;
 mod lifecycle;

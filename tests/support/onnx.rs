@@ -371,6 +371,18 @@ pub fn varying_output(dims: impl Into<Dims>) -> OnnxModel {
         .output("output", Element::F32, [Dim::Symbol("found".into()), rank])
 }
 
+/// Adds outputs of type f32 to a model: tensors that its nodes compute. Protocol Buffers merges a message that occurs
+/// twice, so the file gets a second graph with the outputs only.
+pub fn with_outputs(model: &[u8], names: &[String]) -> Vec<u8> {
+    let mut graph = Message::default();
+    for name in names {
+        graph.message(12, &value_info(name, Element::F32, Dims::unranked()));
+    }
+    let mut bytes = Message(model.to_vec());
+    bytes.message(7, &graph);
+    bytes.0
+}
+
 /// Writes a `ValueInfoProto`.
 fn value_info(name: &str, element: Element, dims: Dims) -> Message {
     let mut tensor = Message::default();

@@ -44,6 +44,7 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
     Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
     Described(family(&[include_str!("picodet.layout")])),
+    Described(family(&[include_str!("yolov8-heads.layout"), include_str!("yolo26-heads.layout")])),
     Described(
         family(&[
             include_str!("ssd-postprocess.layout"),
