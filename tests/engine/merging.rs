@@ -156,11 +156,11 @@ fn oriented_boxes_are_an_error_of_both_engines() {
 /// A box with its score.
 type Scored = ([f32; 4], f32);
 
-/// What remains of boxes: boxes, scores, keepers, and the indices that were merged into each.
-fn merge(
-    boxes: &[Scored],
-    set: impl FnOnce(&mut BoxNms),
-) -> (Vec<[f32; 4]>, Vec<f32>, Vec<u32>, Vec<Vec<u32>>) {
+/// Boxes, scores, keepers, and the indices that were merged into each keeper.
+type Remaining = (Vec<[f32; 4]>, Vec<f32>, Vec<u32>, Vec<Vec<u32>>);
+
+/// Merges boxes, and returns what remains.
+fn merge(boxes: &[Scored], set: impl FnOnce(&mut BoxNms)) -> Remaining {
     let corners: Vec<f32> = boxes.iter().flat_map(|(corners, _)| *corners).collect();
     let scores: Vec<f32> = boxes.iter().map(|(_, score)| *score).collect();
     let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
