@@ -118,10 +118,11 @@ impl Decay {
     }
 }
 
-/// A score multiplied by a factor from 0 to 1. Scores of 0 and below do not change.
+/// A score multiplied by a factor of at least 0. Scores of 0 and below do not change, and factors
+/// that are not below 1 have no effect. A sigma of NaN gives such a factor.
 #[inline(always)]
 pub(super) fn lowered(score: f32, factor: f32) -> f32 {
-    if score > 0.0 { score * factor } else { score }
+    if score > 0.0 && factor < 1.0 { score * factor } else { score }
 }
 
 #[cfg(test)]
@@ -170,5 +171,6 @@ mod tests {
     #[test]
     fn no_score_rises() {
         assert_eq!([0.5, 0.0, -2.0].map(|score| lowered(score, 0.5)), [0.25, 0.0, -2.0]);
+        assert_eq!([1.0, 2.0, f32::NAN].map(|factor| lowered(0.5, factor)), [0.5; 3]);
     }
 }

@@ -186,8 +186,8 @@
 //! in the order of joining, divided by the number, in double precision and rounded once.
 //!
 //! ## Rescoring
-//! Scores are in single precision. A factor is applied to scores above 0 only, so that no score
-//! rises.
+//! Scores are in single precision. A factor is applied to scores above 0 only, and only if it is
+//! below 1, so that no score rises.
 //!
 //! - [`Method::SoftLinear`] and [`Method::SoftGaussian`] take the remaining candidate of the
 //!   highest score, of equal scores the one of the highest rank. If its score is below the
