@@ -44,13 +44,13 @@ pub struct BoxesParams {
     /// The score that the boxes of nmsfilter_boxes_merge must reach, before and after scores are lowered; minus infinity by
     /// default.
     pub score_threshold: f32,
-    /// As in NmsfilterParams.
+    /// See `sigma` of NmsfilterParams.
     pub sigma: f32,
-    /// As in NmsfilterParams.
+    /// See `threshold_inclusive` of NmsfilterParams; 0 by default.
     pub threshold_inclusive: u32,
     /// 1 if boxes of different groups can suppress each other or merge; 0 by default.
     pub class_agnostic: u32,
-    /// As in NmsfilterParams.
+    /// See `lose_released` of NmsfilterParams.
     pub lose_released: u32,
 }
 

@@ -20,13 +20,14 @@ pub enum Method {
     MapReduce = 1,
     /// All.
     None = 2,
-    /// Those of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
+    /// Survivors of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
     Merge = 3,
-    /// The same, where a box also merges with what its suppressed boxes suppress.
+    /// Like NMSFILTER_METHOD_MERGE, but a box also merges with the boxes that its suppressed boxes suppress.
     MergeTransitive = 4,
     /// Clusters of boxes, each with the mean of its boxes, weighted by score: Weighted Boxes Fusion.
     WeightedFusion = 5,
-    /// Those of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by score.
+    /// Survivors of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by
+    /// score.
     WeightedAverage = 6,
     /// All whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
     SoftLinear = 7,

@@ -44,7 +44,7 @@ use crate::stream::from_argument;
 /// - threshold_inclusive: an overlap equal to the threshold suppresses, too.
 /// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; "none"; or, for arrays in host
 ///   memory, a method of suppress, which merges boxes or lowers scores.
-/// - sigma, lose_released: as of suppress.
+/// - sigma, lose_released: see suppress.
 /// - overlap: "iou" (the default), "smaller", "representative", "diou", or, for oriented boxes only, "prob-iou".
 /// - pixel_offset: pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of
 ///   the first and the last pixel.

@@ -77,10 +77,8 @@ pub fn suppress<'py>(
     let order = Order::After(boxes.stream(None)?);
     let of_boxes = Source::of_floats(&boxes, BOXES, order)?;
     let of_scores = Source::of_floats(&scores, SCORES, order)?;
-    let of_classes = classes
-        .as_ref()
-        .map(|classes| Source::of_integers(classes, CLASSES, order))
-        .transpose()?;
+    let of_classes =
+        classes.as_ref().map(|classes| Source::of_integers(classes, CLASSES, order)).transpose()?;
 
     let mut nms = BoxNms::new(Backend::Cpu, None).map_err(Error::from)?;
     (nms.method, nms.overlap, nms.iou_threshold) = (method, overlap, iou_threshold);
@@ -114,9 +112,8 @@ fn arrays<'py>(
             to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = number.into());
         })
     };
-    let classes = || {
-        kind.host(py, Dtype::I64, &[count], |to: &mut [i64]| to.copy_from_slice(&found.classes))
-    };
+    let classes =
+        || kind.host(py, Dtype::I64, &[count], |to: &mut [i64]| to.copy_from_slice(&found.classes));
     let ends = kind.host(py, Dtype::I64, &[count], |to: &mut [i64]| {
         to.iter_mut().zip(&found.merged_ends).for_each(|(to, &end)| *to = end as i64);
     });

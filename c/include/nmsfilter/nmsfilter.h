@@ -195,11 +195,11 @@ typedef enum NmsfilterMethod {
      */
     NMSFILTER_METHOD_NONE = 2,
     /**
-     * Those of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
+     * Survivors of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
      */
     NMSFILTER_METHOD_MERGE = 3,
     /**
-     * The same, where a box also merges with what its suppressed boxes suppress.
+     * Like NMSFILTER_METHOD_MERGE, but a box also merges with the boxes that its suppressed boxes suppress.
      */
     NMSFILTER_METHOD_MERGE_TRANSITIVE = 4,
     /**
@@ -207,7 +207,8 @@ typedef enum NmsfilterMethod {
      */
     NMSFILTER_METHOD_WEIGHTED_FUSION = 5,
     /**
-     * Those of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by score.
+     * Survivors of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by
+     * score.
      */
     NMSFILTER_METHOD_WEIGHTED_AVERAGE = 6,
     /**
@@ -830,11 +831,11 @@ typedef struct NmsfilterBoxesParams {
      */
     float score_threshold;
     /**
-     * As in NmsfilterParams.
+     * See `sigma` of NmsfilterParams.
      */
     float sigma;
     /**
-     * As in NmsfilterParams.
+     * See `threshold_inclusive` of NmsfilterParams; 0 by default.
      */
     uint32_t threshold_inclusive;
     /**
@@ -842,7 +843,7 @@ typedef struct NmsfilterBoxesParams {
      */
     uint32_t class_agnostic;
     /**
-     * As in NmsfilterParams.
+     * See `lose_released` of NmsfilterParams.
      */
     uint32_t lose_released;
 } NmsfilterBoxesParams;
