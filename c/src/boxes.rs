@@ -2,14 +2,16 @@
 //! The handle that suppresses boxes alone, without decoding.
 
 use std::ffi::{c_char, c_void};
+use std::ptr::null;
 
 use nmsfilter_core::cuda::ForeignStream;
-use nmsfilter_core::nms::{BoxNms, check_iou_threshold};
+use nmsfilter_core::nms::{BoxNms, check_iou_threshold, check_sigma};
 
 use crate::border::{self, sized_struct};
 use crate::device_result::DeviceResult;
 use crate::filter::{backend, ordinal};
-use crate::params::{Method, Overlap, method, overlap};
+use crate::options::flag;
+use crate::params::{Method, Overlap, method, overlap, sigma};
 use crate::status::{self, Errors, Handle, Status, create, run, thread_error};
 use crate::tensor::{Tensor, Tensors};
 
@@ -39,6 +41,17 @@ pub struct BoxesParams {
     pub overlap: u32,
     /// The greatest number of boxes to keep; 0, the default, for all.
     pub max_detections: usize,
+    /// The score that the boxes of nmsfilter_boxes_merge must reach, before and after scores are lowered; minus infinity by
+    /// default.
+    pub score_threshold: f32,
+    /// See `sigma` of NmsfilterParams.
+    pub sigma: f32,
+    /// See `threshold_inclusive` of NmsfilterParams; 0 by default.
+    pub threshold_inclusive: u32,
+    /// 1 if boxes of different groups can suppress each other or merge; 0 by default.
+    pub class_agnostic: u32,
+    /// See `lose_released` of NmsfilterParams.
+    pub lose_released: u32,
 }
 
 sized_struct!(BoxesParams, "NmsfilterBoxesParams", max_detections: usize);
@@ -58,6 +71,11 @@ pub unsafe extern "C" fn nmsfilter_boxes_params_init(
             method: Method::Greedy as u32,
             overlap: Overlap::Iou as u32,
             max_detections: 0,
+            score_threshold: f32::NEG_INFINITY,
+            sigma: sigma(0.0),
+            threshold_inclusive: 0,
+            class_agnostic: 0,
+            lose_released: 0,
         };
         // SAFETY: the caller guarantees that there are `size` bytes.
         unsafe { border::write(params, size, &defaults) };
@@ -109,6 +127,17 @@ pub unsafe extern "C" fn nmsfilter_boxes_set_params(
             let method = method("params", params.method)?;
             let overlap = overlap("params", params.overlap)?;
             check_iou_threshold(params.iou_threshold)?;
+            let sigma = sigma(params.sigma);
+            check_sigma(sigma)?;
+            let threshold_inclusive =
+                flag("params: threshold_inclusive", params.threshold_inclusive)?;
+            let class_agnostic = flag("params: class_agnostic", params.class_agnostic)?;
+            let lose_released = flag("params: lose_released", params.lose_released)?;
+            boxes.nms.score_threshold = params.score_threshold;
+            boxes.nms.sigma = sigma;
+            boxes.nms.threshold_inclusive = threshold_inclusive;
+            boxes.nms.class_agnostic = class_agnostic;
+            boxes.nms.lose_released = lose_released;
             (boxes.nms.method, boxes.nms.overlap) = (method, overlap);
             boxes.nms.iou_threshold = params.iou_threshold;
             boxes.nms.max_detections = params.max_detections;
@@ -141,6 +170,66 @@ pub unsafe extern "C" fn nmsfilter_boxes_run(
             let views = tensors.views();
             let indices = boxes.nms.run(&views[0], &views[1], views.get(2))?;
             (*kept, *count) = (indices.as_ptr(), indices.len());
+            Ok(())
+        })
+    }
+}
+
+/// The boxes of nmsfilter_boxes_merge, best first. The arrays are valid until the next run of the handle.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct MergedBoxes {
+    /// sizeof(NmsfilterMergedBoxes).
+    pub size: usize,
+    /// The number of boxes.
+    pub count: usize,
+    /// The left, upper, right and lower edge of each box: 4 * `count` numbers.
+    pub boxes: *const f32,
+    /// The final score of each box.
+    pub scores: *const f32,
+    /// The class of each box, as passed; NULL if no classes were passed.
+    pub classes: *const i64,
+    /// For each box, the index of the box from which its class is.
+    pub keepers: *const u32,
+    /// The indices of the boxes that were merged into the keepers, one list after the other.
+    pub merged: *const u32,
+    /// For each box, the end of its list in `merged`. The list begins where the preceding list ends, the first one at 0.
+    pub merged_ends: *const usize,
+}
+
+sized_struct!(MergedBoxes, "NmsfilterMergedBoxes", merged_ends: *const usize);
+
+/// Suppresses, merges or rescores boxes on the CPU, by `method` of NmsfilterBoxesParams. `merged` is written; its `size` must
+/// be set.
+///
+/// The tensors are those of nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
+/// groups. Boxes without area, or with a number that is not finite, remain unchanged.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_merge(
+    boxes: *mut Boxes,
+    corners: *const Tensor,
+    scores: *const Tensor,
+    classes: *const Tensor,
+    merged: *mut MergedBoxes,
+) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Boxes::run(boxes, |boxes| {
+            let size = border::size_at(merged, "merged")?;
+            let tensors = read(corners, scores, classes)?;
+            let views = tensors.views();
+            let found = boxes.nms.merge(&views[0], &views[1], views.get(2))?;
+            let result = MergedBoxes {
+                size,
+                count: found.keepers.len(),
+                boxes: found.boxes.as_ptr().cast(),
+                scores: found.scores.as_ptr(),
+                classes: if classes.is_null() { null() } else { found.classes.as_ptr() },
+                keepers: found.keepers.as_ptr(),
+                merged: found.merged.as_ptr(),
+                merged_ends: found.merged_ends.as_ptr(),
+            };
+            border::write(merged, size, &result);
             Ok(())
         })
     }

@@ -17,9 +17,9 @@ mod tensor;
 mod version;
 
 pub use boxes::{
-    Boxes, BoxesParams, nmsfilter_boxes_enqueue, nmsfilter_boxes_error_text, nmsfilter_boxes_free,
-    nmsfilter_boxes_new, nmsfilter_boxes_params_init, nmsfilter_boxes_run,
-    nmsfilter_boxes_set_params,
+    Boxes, BoxesParams, MergedBoxes, nmsfilter_boxes_enqueue, nmsfilter_boxes_error_text,
+    nmsfilter_boxes_free, nmsfilter_boxes_merge, nmsfilter_boxes_new, nmsfilter_boxes_params_init,
+    nmsfilter_boxes_run, nmsfilter_boxes_set_params,
 };
 pub use device_result::{DeviceCounts, DeviceResult};
 pub use filter::{

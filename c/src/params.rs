@@ -20,6 +20,23 @@ pub enum Method {
     MapReduce = 1,
     /// All.
     None = 2,
+    /// Survivors of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
+    Merge = 3,
+    /// Like NMSFILTER_METHOD_MERGE, but a box also merges with the boxes that its suppressed boxes suppress.
+    MergeTransitive = 4,
+    /// Clusters of boxes, each with the mean of its boxes, weighted by score: Weighted Boxes Fusion.
+    WeightedFusion = 5,
+    /// Survivors of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by
+    /// score.
+    WeightedAverage = 6,
+    /// All whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
+    SoftLinear = 7,
+    /// Soft-NMS, Gaussian.
+    SoftGaussian = 8,
+    /// All whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
+    MatrixLinear = 9,
+    /// Matrix NMS, Gaussian.
+    MatrixGaussian = 10,
 }
 
 /// The measure by which two boxes conflict. Boxes that do not intersect never conflict.
@@ -128,6 +145,12 @@ pub struct Params {
     pub frame_ratio: [f64; 2],
     /// The left and upper edge of the frame in pixels of the model's input.
     pub frame_offset: [f64; 2],
+    /// The width of the function of NMSFILTER_METHOD_SOFT_GAUSSIAN and NMSFILTER_METHOD_MATRIX_GAUSSIAN, above 0; 0 for
+    /// the default, 0.5.
+    pub sigma: f32,
+    /// 1 if NMSFILTER_METHOD_MERGE and NMSFILTER_METHOD_MERGE_TRANSITIVE lose boxes that do not overlap the grown box, as
+    /// SAHI does; 0, the default, if these boxes remain.
+    pub lose_released: u32,
 }
 
 sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
@@ -162,6 +185,8 @@ impl Params {
             frame_size: [0; 2],
             frame_ratio: [0.0; 2],
             frame_offset: [0.0; 2],
+            sigma: defaults.sigma,
+            lose_released: defaults.lose_released.into(),
         }
     }
 
@@ -189,6 +214,8 @@ impl Params {
             threshold_inclusive: flag("params: threshold_inclusive", self.threshold_inclusive)?,
             pixel_offset: self.pixel_offset,
             class_agnostic: flag("params: class_agnostic", self.class_agnostic)?,
+            sigma: sigma(self.sigma),
+            lose_released: flag("params: lose_released", self.lose_released)?,
             thresholds: ClassThresholds {
                 default: self.score_threshold,
                 per_class: per_class.to_vec(),
@@ -226,6 +253,7 @@ impl From<ParamError> for Failure {
             Parameter::ScoreThreshold => ("params", "score_threshold", ""),
             Parameter::IouThreshold => ("params", "iou_threshold", ""),
             Parameter::PixelOffset => ("params", "pixel_offset", ""),
+            Parameter::Sigma => ("params", "sigma", ""),
             Parameter::MinSize => ("params", "min_size", ""),
             // In a structure of zeros these two are invalid.
             Parameter::MaxSize => ("params", "max_size", INIT),
@@ -305,6 +333,11 @@ fn mask_size(number: u32) -> Result<nms::MaskSize, Failure> {
     }
 }
 
+/// The width of Gaussian functions. The structure of an older header has 0.
+pub fn sigma(number: f32) -> f32 {
+    if number == 0.0 { nms::Params::default().sigma } else { number }
+}
+
 /// # Errors
 /// If the number is of no method.
 pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
@@ -312,6 +345,14 @@ pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
         it if it == Method::Greedy as u32 => nms::Method::Greedy,
         it if it == Method::MapReduce as u32 => nms::Method::MapReduce,
         it if it == Method::None as u32 => nms::Method::None,
+        it if it == Method::Merge as u32 => nms::Method::Merge,
+        it if it == Method::MergeTransitive as u32 => nms::Method::MergeTransitive,
+        it if it == Method::WeightedFusion as u32 => nms::Method::WeightedFusion,
+        it if it == Method::WeightedAverage as u32 => nms::Method::WeightedAverage,
+        it if it == Method::SoftLinear as u32 => nms::Method::SoftLinear,
+        it if it == Method::SoftGaussian as u32 => nms::Method::SoftGaussian,
+        it if it == Method::MatrixLinear as u32 => nms::Method::MatrixLinear,
+        it if it == Method::MatrixGaussian as u32 => nms::Method::MatrixGaussian,
         other => {
             let text = format!("{of}: method: expected an NmsfilterMethod, got {other}");
             return Err(Failure::argument(text));
@@ -394,6 +435,8 @@ mod tests {
             frame_size: [640, 480],
             frame_ratio: [0.5, 0.25],
             frame_offset: [13.0, 14.0],
+            sigma: 0.25,
+            lose_released: 1,
         };
         let mut class_rules = vec![nms::ClassRule::default(); 3];
         class_rules[0].iou_threshold = Some(0.9);
@@ -406,6 +449,8 @@ mod tests {
             threshold_inclusive: true,
             pixel_offset: 1.0,
             class_agnostic: true,
+            sigma: 0.25,
+            lose_released: true,
             thresholds: ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] },
             sizes: SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] },
             class_rules,
@@ -425,9 +470,21 @@ mod tests {
 
     #[test]
     fn every_method_and_measure_has_its_name() {
-        let methods = [Method::Greedy, Method::MapReduce, Method::None];
-        let names = methods.map(|it| method("params", it as u32).unwrap().name());
-        assert_eq!(names, ["greedy", "map-reduce", "none"]);
+        let methods = [
+            Method::Greedy,
+            Method::MapReduce,
+            Method::None,
+            Method::Merge,
+            Method::MergeTransitive,
+            Method::WeightedFusion,
+            Method::WeightedAverage,
+            Method::SoftLinear,
+            Method::SoftGaussian,
+            Method::MatrixLinear,
+            Method::MatrixGaussian,
+        ];
+        let read = methods.map(|it| method("params", it as u32).unwrap());
+        assert_eq!(read, nms::Method::ALL);
         let measures = [
             Overlap::Iou,
             Overlap::Representative,

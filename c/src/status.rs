@@ -39,6 +39,7 @@ impl From<NmsError> for Failure {
                 EngineError::Unsupported { .. }
                 | EngineError::NeedsHost { .. }
                 | EngineError::Overlap { .. }
+                | EngineError::OrientedMethod { .. }
                 | EngineError::Pairs { .. },
             ) => Status::Unsupported,
             NmsError::Engine(

@@ -616,7 +616,7 @@ fn settings_that_are_none_are_errors() {
     const THRESHOLDS: &[f32; 2] = &[0.5, f32::NAN];
     let handle = Handle::new();
     type Change = fn(&mut Params);
-    let of_params: [(Change, &str); 19] = [
+    let of_params: [(Change, &str); 20] = [
         (
             |params| params.size = 0,
             "params: expected a size of at least 168, got 0; set it to sizeof(NmsfilterParams)",
@@ -626,7 +626,7 @@ fn settings_that_are_none_are_errors() {
             "params: class_score_thresholds: expected a pointer, got NULL",
         ),
         (|params| params.class_rule_count = 1, "params: class_rules: expected a pointer, got NULL"),
-        (|params| params.method = 3, "params: method: expected an NmsfilterMethod, got 3"),
+        (|params| params.method = 11, "params: method: expected an NmsfilterMethod, got 11"),
         (|params| params.overlap = 5, "params: overlap: expected an NmsfilterOverlap, got 5"),
         (|params| params.class_agnostic = 2, "params: class_agnostic: expected 0 or 1, got 2"),
         (|params| params.masks = u32::MAX, "params: masks: expected 0 or 1, got 4294967295"),
@@ -670,6 +670,10 @@ fn settings_that_are_none_are_errors() {
         (
             |params| (params.min_size, params.max_size) = ([9.0; 2], [8.0; 2]),
             "params: min_size: expected numbers of at most the greatest size, got [9.0, 9.0]",
+        ),
+        (
+            |params| params.sigma = f32::NAN,
+            "params: sigma: expected a finite number above 0, got NaN",
         ),
         (|params| params.pixel_offset = f32::NAN, "params: pixel_offset: expected 0 or 1, got NaN"),
         (
@@ -872,7 +876,7 @@ fn boxes_alone_are_suppressed_in_groups() {
     assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 0, 2]);
     assert_eq!(handle.set_params(|params| params.max_detections = 1), Status::Ok);
     assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1]);
-    assert_eq!(handle.set_params(|params| params.method = 9), Status::InvalidArgument);
+    assert_eq!(handle.set_params(|params| params.method = 11), Status::InvalidArgument);
     assert_eq!(
         handle.set_params(|params| params.iou_threshold = f64::NAN),
         Status::InvalidArgument
@@ -897,4 +901,53 @@ fn boxes_alone_are_suppressed_in_groups() {
         unsafe { nmsfilter_boxes_run(handle.0, null(), &scores, null(), &mut kept, &mut count) };
     assert_eq!(status, Status::InvalidArgument);
     assert_eq!(handle.error(), "boxes: expected a pointer, got NULL");
+}
+
+#[test]
+fn boxes_alone_are_merged() {
+    // Two halves of an object, another object, and a box below the threshold.
+    let numbers = [
+        [0.0, 0.0, 60.0, 50.0],
+        [40.0, 0.0, 90.0, 50.0],
+        [200.0, 0.0, 250.0, 50.0],
+        [0.0, 0.0, 200.0, 50.0],
+    ]
+    .concat();
+    let corners = tensor(c"", &[4, 4], &numbers);
+    let scores = tensor(c"", &[4], &[0.8, 0.9, 0.7, 0.1]);
+    let integers = [5i64, 5, -3, 5];
+    let mut classes = tensor(c"", &[4], &[]);
+    classes.element_type = ElementType::I64 as u32;
+    (classes.data, classes.bytes) = (integers.as_ptr().cast(), size_of_val(&integers));
+
+    let handle = BoxHandle::new();
+    let merge = |params: &mut BoxesParams| {
+        (params.method, params.overlap) = (Method::Merge as u32, Overlap::Smaller as u32);
+        (params.iou_threshold, params.score_threshold) = (0.3, 0.5);
+    };
+    assert_eq!(handle.set_params(merge), Status::Ok);
+    let mut merged: MergedBoxes = unsafe { zeroed() };
+    let mut run = |classes: *const Tensor| {
+        merged.size = size_of::<MergedBoxes>();
+        let status =
+            unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, &mut merged) };
+        assert_eq!(status, Status::Ok);
+        merged
+    };
+    let found = run(&classes);
+    assert_eq!(found.count, 2);
+    assert_eq!(array(found.boxes, 8), [0.0, 0.0, 90.0, 50.0, 200.0, 0.0, 250.0, 50.0]);
+    assert_eq!(array(found.scores, 2), [0.9, 0.7]);
+    assert_eq!(array(found.classes, 2), [5, -3]);
+    assert_eq!(array(found.keepers, 2), [1, 2]);
+    assert_eq!(array(found.merged_ends, 2), [1, 1]);
+    assert_eq!(array(found.merged, 1), [0]);
+    assert!(run(null()).classes.is_null());
+
+    let wrong_sigma = |params: &mut BoxesParams| params.sigma = -1.0;
+    assert_eq!(handle.set_params(wrong_sigma), Status::InvalidArgument);
+    assert_eq!(handle.error(), "params: sigma: expected a finite number above 0, got -1");
+    merged.size = 1;
+    let status = unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), &mut merged) };
+    assert_eq!(status, Status::InvalidArgument);
 }

@@ -373,18 +373,24 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         Vec::new()
     };
     let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
+    let method = if bytes.one_in(3) { bytes.pick(&Method::ALL) } else { Method::Greedy };
+    // The reference compares each candidate with every other, and some methods do so several times.
+    let most_candidates =
+        if method.only_suppresses() { [0, usize::MAX] } else { [MOST_CANDIDATES; 2] };
     Params {
-        method: bytes.pick(&[Method::Greedy, Method::MapReduce, Method::None, Method::Greedy]),
+        method,
         overlap: bytes.pick(&overlaps),
         iou_threshold: bytes.pick(&[0.45, 0.0, 0.25, 1.0 / 3.0, 0.5, 0.7, 1.0, 1.0e-40, f32::NAN]),
         threshold_inclusive: bytes.bool(),
         pixel_offset: bytes.pick(&[0.0, 1.0]),
         class_agnostic: bytes.bool(),
+        sigma: bytes.pick(&[0.5, 2.0, 1.0e-40, 1.0e30, f32::NAN]),
+        lose_released: bytes.bool(),
         thresholds,
         sizes,
         class_rules,
         multi_label: bytes.one_in(4),
-        max_candidates: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
+        max_candidates: bytes.pick(&[most_candidates[0], 1, 7, 50, most_candidates[1]]),
         max_detections: bytes.pick(&[0, 0, 1, 7, 50, usize::MAX]),
         ..Params::default()
     }
@@ -487,6 +493,10 @@ fn any_layout(bytes: &mut Bytes<'_>) -> Layout {
     }
     .into()
 }
+
+/// Maximum number of candidates per group for methods that merge or rescore, which bounds the time of
+/// a case.
+const MOST_CANDIDATES: usize = 2_000;
 
 /// Maximum number of anchors in all images, which bounds the time of a case.
 const MOST_ANCHORS: usize = 10_000;

@@ -24,7 +24,7 @@ use crate::snapshot::Snapshot;
 
 /// Properties whose effect is predicted. After any other property was changed, no frame is
 /// predicted.
-const PREDICTED: [&str; 31] = [
+const PREDICTED: [&str; 33] = [
     "attach",
     "backend",
     "box-format",
@@ -42,6 +42,7 @@ const PREDICTED: [&str; 31] = [
     "keep-tensors",
     "label-file",
     "letterbox",
+    "lose-released",
     "max-candidates",
     "max-detections",
     "max-size",
@@ -54,6 +55,7 @@ const PREDICTED: [&str; 31] = [
     "overlap",
     "pixel-offset",
     "score-threshold",
+    "sigma",
     "threshold-inclusive",
     "unique-id",
 ];
@@ -308,6 +310,14 @@ fn method(settings: &Snapshot) -> Method {
         "greedy" => Method::Greedy,
         "map-reduce" => Method::MapReduce,
         "none" => Method::None,
+        "merge" => Method::Merge,
+        "merge-transitive" => Method::MergeTransitive,
+        "weighted-fusion" => Method::WeightedFusion,
+        "weighted-average" => Method::WeightedAverage,
+        "soft-linear" => Method::SoftLinear,
+        "soft-gaussian" => Method::SoftGaussian,
+        "matrix-linear" => Method::MatrixLinear,
+        "matrix-gaussian" => Method::MatrixGaussian,
     })
 }
 
@@ -332,6 +342,8 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
         threshold_inclusive: settings.get("threshold-inclusive"),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,
         class_agnostic: settings.get("class-agnostic"),
+        sigma: settings.get("sigma"),
+        lose_released: settings.get("lose-released"),
         multi_label: settings.get("multi-label"),
         thresholds,
         sizes: SizeLimits {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Non-maximum suppression and decoding of detector outputs, on the CPU and on NVIDIA GPUs.
 
-nms and batched_nms are those of torchvision.ops; nms_rotated and batched_nms_rotated take oriented boxes. decode, and
-Decoder for many calls, turn the raw outputs of a detector into detections. Arrays are those of NumPy, PyTorch, CuPy, JAX,
-or any object with __dlpack__, __cuda_array_interface__ or __array_interface__; results are arrays of the same library, in
-the same memory. nmsfilter.gst attaches arrays to GStreamer's buffers and reads regions.
+nms and batched_nms are those of torchvision.ops; nms_rotated and batched_nms_rotated take oriented boxes. suppress merges
+boxes or lowers scores. decode, and Decoder for many calls, turn the raw outputs of a detector into detections. Arrays are
+those of NumPy, PyTorch, CuPy, JAX, or any object with __dlpack__, __cuda_array_interface__ or __array_interface__; results
+are arrays of the same library, in the same memory. nmsfilter.gst attaches arrays to GStreamer's buffers and reads regions.
 
 `python -m nmsfilter` tests what works on this machine.
 """
@@ -22,6 +22,7 @@ from ._core import (
 )
 from ._decode import BatchDecoder, decode
 from ._errors import InputError, MisreadWarning
+from ._suppress import MergedBoxes, suppress
 
 __all__ = [
     "Array",
@@ -29,6 +30,7 @@ __all__ = [
     "Decoder",
     "Detections",
     "InputError",
+    "MergedBoxes",
     "MisreadWarning",
     "__version__",
     "batched_nms",
@@ -37,4 +39,5 @@ __all__ = [
     "decoders",
     "nms",
     "nms_rotated",
+    "suppress",
 ]

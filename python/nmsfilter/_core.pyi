@@ -9,6 +9,19 @@ __version__: str
 ArrayT = TypeVar("ArrayT")
 Stream: TypeAlias = Any
 Overlap: TypeAlias = Literal["iou", "smaller", "representative", "diou", "prob-iou"]
+Method: TypeAlias = Literal[
+    "greedy",
+    "map-reduce",
+    "none",
+    "merge",
+    "merge-transitive",
+    "weighted-fusion",
+    "weighted-average",
+    "soft-linear",
+    "soft-gaussian",
+    "matrix-linear",
+    "matrix-gaussian",
+]
 Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
 Quantization: TypeAlias = tuple[float, int]
 # A number of pixels for width and height, or both; None for no limit.
@@ -57,6 +70,21 @@ def batched_nms_rotated(
     max_detections: int = 0,
     stream: Stream | None = None,
 ) -> ArrayT: ...
+def suppress(
+    boxes: ArrayT,
+    scores: Any,
+    classes: Any | None = None,
+    *,
+    method: Method | None = None,
+    overlap: Overlap | None = None,
+    iou_threshold: float = 0.5,
+    score_threshold: float | None = None,
+    threshold_inclusive: bool = False,
+    sigma: float = 0.5,
+    class_agnostic: bool = False,
+    lose_released: bool = False,
+    max_detections: int = 0,
+) -> tuple[ArrayT, ArrayT, ArrayT | None, ArrayT, ArrayT, ArrayT]: ...
 def decoders() -> list[str]: ...
 
 class Decoder:
@@ -80,7 +108,7 @@ class Decoder:
         class_iou_thresholds: dict[int, float] | None = None,
         class_max_detections: dict[int, int] | None = None,
         class_sizes: dict[int, tuple[Sides, Sides]] | None = None,
-        method: Literal["greedy", "map-reduce", "none"] | None = None,
+        method: Method | None = None,
         overlap: Overlap | None = None,
         class_agnostic: bool = False,
         multi_label: bool = False,
@@ -92,6 +120,8 @@ class Decoder:
         score_activation: Literal["none", "sigmoid", "softmax"] | None = None,
         keypoint_shape: tuple[int, int] | None = None,
         quantization: Quantization | Mapping[str, Quantization] | None = None,
+        sigma: float = 0.5,
+        lose_released: bool = False,
     ) -> Decoder: ...
     def __call__(
         self,

@@ -42,7 +42,9 @@ use crate::stream::from_argument;
 /// Suppression:
 /// - iou_threshold: the overlap above which a box is suppressed, 0 to 1.
 /// - threshold_inclusive: an overlap equal to the threshold suppresses, too.
-/// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; or "none".
+/// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; "none"; or, for arrays in host
+///   memory, a method of suppress, which merges boxes or lowers scores.
+/// - sigma, lose_released: see suppress.
 /// - overlap: "iou" (the default), "smaller", "representative", "diou", or, for oriented boxes only, "prob-iou".
 /// - pixel_offset: pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of
 ///   the first and the last pixel.
@@ -113,7 +115,7 @@ impl Decoder {
         class_iou_thresholds=None, class_max_detections=None, class_sizes=None, method=None,
         overlap=None, class_agnostic=false, multi_label=false, masks=true, mask_size=None,
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
-        keypoint_shape=None, quantization=None
+        keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -150,6 +152,8 @@ impl Decoder {
         score_activation: Option<&str>,
         #[pyo3(from_py_with = options::keypoint_shape)] keypoint_shape: Option<KeypointShape>,
         #[pyo3(from_py_with = options::quantization)] quantization: Option<Quantizations>,
+        #[pyo3(from_py_with = options::sigma)] sigma: f32,
+        lose_released: bool,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -160,12 +164,14 @@ impl Decoder {
         }
         // All fields, without the defaults: a new parameter of the core needs an argument.
         let params = Params {
-            method: options::method_or_none(method)?,
+            method: options::any_method(method)?,
             overlap: options::overlap(overlap)?,
             iou_threshold: iou_threshold as f32,
             threshold_inclusive,
             pixel_offset,
             class_agnostic,
+            sigma,
+            lose_released,
             thresholds: score_threshold.unwrap_or_else(|| ClassThresholds::uniform(0.25)),
             sizes: options::size_limits(min_size, max_size),
             class_rules: options::class_rules(

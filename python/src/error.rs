@@ -66,6 +66,7 @@ impl From<ParamError> for Error {
             (Parameter::IouThreshold, None) => "iou_threshold",
             (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
             (Parameter::PixelOffset, _) => "pixel_offset",
+            (Parameter::Sigma, _) => "sigma",
             (Parameter::MinSize, None) => "min_size",
             (Parameter::MaxSize, None) => "max_size",
             (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",

@@ -14,6 +14,7 @@ mod dtype;
 mod error;
 mod hold;
 mod input;
+mod merged_boxes;
 mod numpy;
 mod options;
 mod self_test;
@@ -34,6 +35,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
     module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
     module.add_function(wrap_pyfunction!(self_test::test_gpu, module)?)?;
+    module.add_function(wrap_pyfunction!(merged_boxes::suppress, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::batched_nms, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms_rotated, module)?)?;

@@ -6,7 +6,7 @@
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
     Activation, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
-    MaskSize, Method, Overlap, SizeLimits, check_iou_threshold,
+    MaskSize, Method, Overlap, SizeLimits, check_iou_threshold, check_sigma,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::prelude::*;
@@ -50,6 +50,18 @@ pub fn iou_threshold(value: &Bound<'_, PyAny>) -> PyResult<f64> {
 
 pub fn pixel_offset(value: &Bound<'_, PyAny>) -> PyResult<f32> {
     Ok(number("pixel_offset", value)? as f32)
+}
+
+pub fn sigma(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    let sigma = number("sigma", value)? as f32;
+    check_sigma(sigma).map_err(Error::from)?;
+    Ok(sigma)
+}
+
+/// The score that boxes must reach; `None` for any score.
+pub fn least_score(value: &Bound<'_, PyAny>) -> PyResult<Option<f32>> {
+    let number = || number("score_threshold", value).map(|score| score as f32);
+    Ok((!value.is_none()).then(number).transpose()?)
 }
 
 /// A threshold of all classes, or one for each.
@@ -269,11 +281,10 @@ pub fn method(name: Option<&str>) -> Result<Method> {
     )
 }
 
-/// The same, or "none".
-pub fn method_or_none(name: Option<&str>) -> Result<Method> {
+/// Any method.
+pub fn any_method(name: Option<&str>) -> Result<Method> {
     let Some(name) = name else { return Ok(Method::Greedy) };
-    let all = [Method::Greedy, Method::MapReduce, Method::None];
-    named("method", name, &all.map(|method| (method.name(), method)))
+    named("method", name, &Method::ALL.map(|method| (method.name(), method)))
 }
 
 pub fn overlap(name: Option<&str>) -> Result<Overlap> {

@@ -142,6 +142,8 @@ impl Settings {
             threshold_inclusive,
             pixel_offset,
             class_agnostic,
+            sigma,
+            lose_released,
             thresholds: ClassThresholds { default, per_class },
             sizes: SizeLimits { min, max },
             class_rules,
@@ -172,6 +174,8 @@ impl Settings {
         set("method", method.name().into_bound_py_any(py)?)?;
         set("overlap", overlap.name().into_bound_py_any(py)?)?;
         set("class_agnostic", class_agnostic.into_bound_py_any(py)?)?;
+        set("sigma", sigma.into_bound_py_any(py)?)?;
+        set("lose_released", lose_released.into_bound_py_any(py)?)?;
         set("multi_label", multi_label.into_bound_py_any(py)?)?;
         set("masks", masks.into_bound_py_any(py)?)?;
         set("mask_size", mask_size.name().into_bound_py_any(py)?)?;

@@ -26,7 +26,8 @@ fn the_engine_allocates_nothing_once_warm() {
     let mut engine = engines::fast();
     for (tensors, multi_label) in &tensors {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
-        for method in [Method::None, Method::Greedy, Method::MapReduce] {
+        let is_supported = |method: &Method| method.only_suppresses() || !engines::on_gpu();
+        for method in Method::ALL.into_iter().filter(is_supported) {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
             let places = engines::places(&layout);
             let mut run = || {

@@ -14,6 +14,8 @@ mod images;
 mod layout;
 mod layouts;
 mod masks;
+mod merging;
+mod merging_vectors;
 mod nvinfer;
 mod oriented;
 mod oriented_vectors;

@@ -16,6 +16,7 @@ mod json;
 mod label_counts;
 mod layout_file;
 mod masks;
+mod merging;
 mod model;
 mod models2026;
 mod notices;

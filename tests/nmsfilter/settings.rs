@@ -216,9 +216,13 @@ fn names_of_enumerations_of_the_core_equal_the_nicks_of_the_properties() {
         assert_eq!(nick, BoxFormat::from(format).name());
     }
     let methods = glib::EnumClass::new::<enums::Method>();
-    for method in [enums::Method::Greedy, enums::Method::MapReduce, enums::Method::None] {
-        let nick = methods.value(method.into_glib()).unwrap().nick();
-        assert_eq!(nick, Method::from(method).name());
+    let nicks: Vec<&str> = methods.values().iter().map(|value| value.nick()).collect();
+    assert_eq!(nicks, Method::ALL.map(Method::name));
+    init();
+    let nms = gst::ElementFactory::make("nmsfilter").build().unwrap();
+    for method in Method::ALL {
+        nms.set_property_from_str("method", method.name());
+        assert_eq!(Method::from(nms.property::<enums::Method>("method")), method);
     }
     let overlaps = glib::EnumClass::new::<enums::Overlap>();
     use enums::Overlap::{Diou, Iou, Representative, Smaller};

@@ -194,6 +194,39 @@ typedef enum NmsfilterMethod {
      * All.
      */
     NMSFILTER_METHOD_NONE = 2,
+    /**
+     * Survivors of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
+     */
+    NMSFILTER_METHOD_MERGE = 3,
+    /**
+     * Like NMSFILTER_METHOD_MERGE, but a box also merges with the boxes that its suppressed boxes suppress.
+     */
+    NMSFILTER_METHOD_MERGE_TRANSITIVE = 4,
+    /**
+     * Clusters of boxes, each with the mean of its boxes, weighted by score: Weighted Boxes Fusion.
+     */
+    NMSFILTER_METHOD_WEIGHTED_FUSION = 5,
+    /**
+     * Survivors of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by
+     * score.
+     */
+    NMSFILTER_METHOD_WEIGHTED_AVERAGE = 6,
+    /**
+     * All whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
+     */
+    NMSFILTER_METHOD_SOFT_LINEAR = 7,
+    /**
+     * Soft-NMS, Gaussian.
+     */
+    NMSFILTER_METHOD_SOFT_GAUSSIAN = 8,
+    /**
+     * All whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
+     */
+    NMSFILTER_METHOD_MATRIX_LINEAR = 9,
+    /**
+     * Matrix NMS, Gaussian.
+     */
+    NMSFILTER_METHOD_MATRIX_GAUSSIAN = 10,
 } NmsfilterMethod;
 
 /**
@@ -462,6 +495,16 @@ typedef struct NmsfilterParams {
      * The left and upper edge of the frame in pixels of the model's input.
      */
     double frame_offset[2];
+    /**
+     * The width of the function of NMSFILTER_METHOD_SOFT_GAUSSIAN and NMSFILTER_METHOD_MATRIX_GAUSSIAN, above 0; 0 for
+     * the default, 0.5.
+     */
+    float sigma;
+    /**
+     * 1 if NMSFILTER_METHOD_MERGE and NMSFILTER_METHOD_MERGE_TRANSITIVE lose boxes that do not overlap the grown box, as
+     * SAHI does; 0, the default, if these boxes remain.
+     */
+    uint32_t lose_released;
 } NmsfilterParams;
 
 /**
@@ -782,7 +825,66 @@ typedef struct NmsfilterBoxesParams {
      * The greatest number of boxes to keep; 0, the default, for all.
      */
     size_t max_detections;
+    /**
+     * The score that the boxes of nmsfilter_boxes_merge must reach, before and after scores are lowered; minus infinity by
+     * default.
+     */
+    float score_threshold;
+    /**
+     * See `sigma` of NmsfilterParams.
+     */
+    float sigma;
+    /**
+     * See `threshold_inclusive` of NmsfilterParams; 0 by default.
+     */
+    uint32_t threshold_inclusive;
+    /**
+     * 1 if boxes of different groups can suppress each other or merge; 0 by default.
+     */
+    uint32_t class_agnostic;
+    /**
+     * See `lose_released` of NmsfilterParams.
+     */
+    uint32_t lose_released;
 } NmsfilterBoxesParams;
+
+/**
+ * The boxes of nmsfilter_boxes_merge, best first. The arrays are valid until the next run of the handle.
+ */
+typedef struct NmsfilterMergedBoxes {
+    /**
+     * sizeof(NmsfilterMergedBoxes).
+     */
+    size_t size;
+    /**
+     * The number of boxes.
+     */
+    size_t count;
+    /**
+     * The left, upper, right and lower edge of each box: 4 * `count` numbers.
+     */
+    const float *boxes;
+    /**
+     * The final score of each box.
+     */
+    const float *scores;
+    /**
+     * The class of each box, as passed; NULL if no classes were passed.
+     */
+    const int64_t *classes;
+    /**
+     * For each box, the index of the box from which its class is.
+     */
+    const uint32_t *keepers;
+    /**
+     * The indices of the boxes that were merged into the keepers, one list after the other.
+     */
+    const uint32_t *merged;
+    /**
+     * For each box, the end of its list in `merged`. The list begins where the preceding list ends, the first one at 0.
+     */
+    const size_t *merged_ends;
+} NmsfilterMergedBoxes;
 
 /**
  * The counts of an image in device memory. Its beginning does not change; it has NmsfilterDeviceResult.count_size bytes.
@@ -968,6 +1070,19 @@ enum NmsfilterStatus nmsfilter_boxes_run(struct NmsfilterBoxes *boxes,
                                          const struct NmsfilterTensor *groups,
                                          const uint32_t **kept,
                                          size_t *count);
+
+/**
+ * Suppresses, merges or rescores boxes on the CPU, by `method` of NmsfilterBoxesParams. `merged` is written; its `size` must
+ * be set.
+ *
+ * The tensors are those of nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
+ * groups. Boxes without area, or with a number that is not finite, remain unchanged.
+ */
+enum NmsfilterStatus nmsfilter_boxes_merge(struct NmsfilterBoxes *boxes,
+                                           const struct NmsfilterTensor *corners,
+                                           const struct NmsfilterTensor *scores,
+                                           const struct NmsfilterTensor *classes,
+                                           struct NmsfilterMergedBoxes *merged);
 
 /**
  * Suppresses on a GPU in the order of a stream, and does not wait for it, as nmsfilter_enqueue does. The index of a box that

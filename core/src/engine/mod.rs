@@ -132,10 +132,76 @@
 //!   (Oro et al. 2020). The paper compares scores strictly, so that two equal scores do not
 //!   suppress each other; this implementation ranks equal scores by anchor.
 //! - [`Method::None`] keeps all candidates.
+//! - The other methods change boxes or scores, as the next section says.
 //!
 //! Afterwards, [`ClassRule::max_detections`] keeps the highest-ranked survivors of a class, and
 //! [`Params::max_detections`] keeps the highest-ranked of the remaining survivors. A survivor that
 //! is not kept has still suppressed other candidates.
+//!
+//! # Merging and rescoring
+//! Boxes of these methods are upright; the methods are not defined for oriented boxes. Candidates
+//! are ordered and limited as above, by their original scores. A survivor has the class, the
+//! anchor and the columns of a candidate, its *keeper*. Its mask has the keeper's coefficients and
+//! prototypes, and the area of the survivor's box. A survivor is dropped if its score is below the
+//! threshold of its class. The others are ordered by their final scores; of equal scores, the
+//! survivor whose keeper outranks the other keeper comes first. Limits on detections apply in this
+//! order.
+//!
+//! The *overlap* of two candidates is a number in single precision: 0 if their classes differ
+//! (unless [`Params::class_agnostic`] is set) or their boxes do not intersect, and otherwise the
+//! intersection divided by the union, by the area of the box of higher rank, or by the smaller
+//! area, with the pixel offset, according to the measure. For DIoU it is the quotient minus the
+//! penalty. NaN (areas of zero) is replaced by 0, and the number is limited to the range 0 to 1.
+//!
+//! ## Claims
+//! With [`Method::Merge`] and [`Method::WeightedAverage`], the survivors of [`Method::Greedy`] are
+//! keepers. Each other candidate is claimed by the keeper of the highest rank that conflicts with
+//! it and outranks it. With [`Method::MergeTransitive`], each candidate belongs to the claim of
+//! the candidate of the highest rank that conflicts with it and outranks it. A candidate without
+//! such a candidate is a keeper.
+//!
+//! [`Method::Merge`] and [`Method::MergeTransitive`] then grow the keeper's box. The members of a
+//! claim are tested in descending rank: a member joins if the grown box, as the box of higher
+//! rank, conflicts with it; the grown box is then replaced by the union of both. An edge of the
+//! union is the member's if it is beyond the grown box's edge, and otherwise the grown box's.
+//! Members that do not join are *released*: they are a claim in turn, whose keeper is the first of
+//! them, until no member is left. The score is the keeper's, which is the greatest. With
+//! [`Params::lose_released`], released members are lost, and an overlap equal to the threshold
+//! does not join (SAHI's second test is strict).
+//!
+//! With [`Method::WeightedAverage`], the box is the *weighted mean* of the boxes of keeper and
+//! members, and the score is the keeper's. The weight of a box is its score, or 0 if the score is
+//! negative. For each edge, products of weight and edge are added in descending rank, starting at
+//! 0, and the sum is divided by the sum of the weights. All operations are in double precision,
+//! and the quotient is rounded to single precision. If the mean is not finite or has no area, the
+//! keeper's box is used.
+//!
+//! ## Weighted fusion
+//! [`Method::WeightedFusion`] has *clusters*. Each candidate, in descending rank, joins a cluster
+//! whose box conflicts with it, as the box of higher rank and of the class of the cluster's first
+//! candidate, the keeper. Of several such clusters, it joins the one with the greatest overlap,
+//! and of equal overlaps the one whose keeper has the highest rank. The cluster's box is then
+//! replaced by the weighted mean of its candidates, in the order in which they joined. A candidate
+//! that joins no cluster is the keeper of a new one. The score is the mean of the scores: the sum
+//! in the order of joining, divided by the number, in double precision and rounded once.
+//!
+//! ## Rescoring
+//! Scores are in single precision. A factor is applied to scores above 0 only, and only if it is
+//! below 1, so that no score rises.
+//!
+//! - [`Method::SoftLinear`] and [`Method::SoftGaussian`] take the remaining candidate of the
+//!   highest score, of equal scores the one of the highest rank. If its score is below the
+//!   threshold of its class, it is dropped. Otherwise it survives with this score, and the scores
+//!   of the remaining candidates are multiplied by a factor; the box of the survivor counts as the
+//!   box of higher rank. The linear factor is `1 - overlap` for candidates that conflict with the
+//!   survivor, and 1 for others. The Gaussian factor is `exp(-(overlap * overlap) / sigma)`.
+//! - [`Method::MatrixLinear`] and [`Method::MatrixGaussian`] multiply each score once. The
+//!   *compensation* of a candidate is its greatest overlap with a candidate that outranks it, or
+//!   0. The factor is the least *decay* by any candidate that outranks it, at most 1. The linear
+//!   decay is `(1 - overlap) / (1 - compensation)`, and the Gaussian decay is `exp((compensation *
+//!   compensation - overlap * overlap) / sigma)`, with the compensation of the candidate that
+//!   outranks. Candidates with a compensation of 1 have no linear decay. The overlap threshold has
+//!   no effect. SOLOv2's sigma is the reciprocal.
 
 mod auto;
 mod class_limits;
@@ -145,6 +211,7 @@ pub mod detail;
 mod device_outcome;
 mod formula;
 mod masks;
+mod merging;
 mod param_check;
 mod params;
 mod place;
@@ -161,14 +228,14 @@ pub use cuda::RunKernels;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
-pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size};
+pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size, check_sigma};
 pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimits};
 pub(crate) use place::DecodePlace;
 pub use place::{BoxPixels, ImagePlace, image_groups};
 pub use reference::Reference;
 pub use select::Selection;
 pub use select::{Backend, select};
-pub(crate) use validate::check_overlap;
+pub(crate) use validate::{check_method, check_overlap};
 
 use std::time::Duration;
 
@@ -427,6 +494,14 @@ pub enum EngineError {
         /// A measure that is defined for them.
         instead: &'static str,
     },
+    /// The method is not defined for oriented boxes.
+    #[error(
+        "the method {method} is not defined for oriented boxes; choose greedy, map-reduce or none"
+    )]
+    OrientedMethod {
+        /// The method.
+        method: &'static str,
+    },
     /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
     /// can address.
     #[error("{}", self.text(Interface::Element))]
@@ -612,10 +687,12 @@ pub trait Engine: Send {
     /// equal errors.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] if the measure of
-    /// overlap is not defined for the layout's boxes.
+    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] or
+    /// [`EngineError::OrientedMethod`] if the measure of overlap or the method is not defined for
+    /// the layout's boxes.
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        check_overlap(layout.is_oriented(), params.overlap)
+        check_overlap(layout.is_oriented(), params.overlap)?;
+        check_method(layout.is_oriented(), params.method)
     }
 
     /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each

@@ -20,6 +20,8 @@ pub enum Parameter {
     IouThreshold,
     /// [`Params::pixel_offset`].
     PixelOffset,
+    /// [`Params::sigma`], or [`BoxNms::sigma`](crate::nms::BoxNms::sigma).
+    Sigma,
     /// [`SizeLimits::min`].
     MinSize,
     /// [`SizeLimits::max`].
@@ -71,6 +73,7 @@ impl ParamError {
             }
             Parameter::IouThreshold => "iou_threshold",
             Parameter::PixelOffset => "pixel_offset",
+            Parameter::Sigma => "sigma",
             Parameter::MinSize => "sizes.min",
             Parameter::MaxSize => "sizes.max",
             Parameter::Visible => "visible",
@@ -98,6 +101,7 @@ impl Params {
         if ![0.0, 1.0].contains(&self.pixel_offset) {
             return Err(ParamError::new(Parameter::PixelOffset, "0 or 1", self.pixel_offset));
         }
+        check_sigma(self.sigma)?;
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
             let check = || {
@@ -195,6 +199,17 @@ pub fn check_iou_threshold(
     Err(ParamError::new(Parameter::IouThreshold, "a number from 0 to 1", threshold))
 }
 
+/// Checks the width of the Gaussian functions.
+///
+/// # Errors
+/// Fails if `sigma` is not finite, or not above 0.
+pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
+    if sigma.is_finite() && sigma > 0.0 {
+        return Ok(());
+    }
+    Err(ParamError::new(Parameter::Sigma, "a finite number above 0", sigma))
+}
+
 /// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
 /// boxes remain normalized.
 ///
@@ -276,6 +291,12 @@ mod tests {
             text(|params| params.pixel_offset = nan),
             "pixel_offset: expected 0 or 1, got NaN"
         );
+        for (sigma, got) in [(nan, "NaN"), (0.0, "0"), (-1.0, "-1"), (f32::INFINITY, "inf")] {
+            assert_eq!(
+                text(|params| params.sigma = sigma),
+                format!("sigma: expected a finite number above 0, got {got}")
+            );
+        }
         assert_eq!(
             text(|params| params.sizes.min[1] = nan),
             "sizes.min: expected numbers of at least 0, got [0.0, NaN]"

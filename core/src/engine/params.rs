@@ -7,7 +7,10 @@
 
 use crate::geometry::Overlap;
 
-/// The method of suppression, which decides which candidates survive.
+/// The method of suppression, merging or rescoring, which decides which candidates survive.
+///
+/// The section "Merging and rescoring" of the [rules](super) defines the methods that change boxes
+/// or scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 #[non_exhaustive]
@@ -21,15 +24,65 @@ pub enum Method {
     MapReduce = 1,
     /// All candidates survive.
     None = 2,
+    /// A survivor of [`Greedy`](Self::Greedy) gets the union of its box and of the boxes that it
+    /// suppresses: SAHI's greedy merging (`GREEDYNMM`).
+    Merge = 3,
+    /// Like [`Merge`](Self::Merge), but a box also merges with what its suppressed boxes suppress:
+    /// SAHI's transitive merging (`NMM`).
+    MergeTransitive = 4,
+    /// Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
+    /// (Solovyev, Wang, Gabruseva 2021).
+    WeightedFusion = 5,
+    /// A survivor of [`Greedy`](Self::Greedy) gets the mean of its box and of the boxes that it
+    /// suppresses, weighted by score: non-maximum weighted, the weighted suppression of MediaPipe.
+    WeightedAverage = 6,
+    /// Conflicting candidates get lower scores, by the factor 1 - overlap: Soft-NMS (Bodla et al.
+    /// 2017).
+    SoftLinear = 7,
+    /// Intersecting candidates get lower scores, by a Gaussian function of the overlap: Soft-NMS
+    /// (Bodla et al. 2017).
+    SoftGaussian = 8,
+    /// Scores are lowered in one pass, by linear decay: Matrix NMS (Wang et al. 2020, SOLOv2).
+    MatrixLinear = 9,
+    /// Scores are lowered in one pass, by Gaussian decay: Matrix NMS (Wang et al. 2020, SOLOv2).
+    MatrixGaussian = 10,
 }
 
 impl Method {
+    /// All values.
+    pub const ALL: [Self; 11] = [
+        Self::Greedy,
+        Self::MapReduce,
+        Self::None,
+        Self::Merge,
+        Self::MergeTransitive,
+        Self::WeightedFusion,
+        Self::WeightedAverage,
+        Self::SoftLinear,
+        Self::SoftGaussian,
+        Self::MatrixLinear,
+        Self::MatrixGaussian,
+    ];
+
+    /// Returns true if survivors keep their boxes and their scores.
+    pub fn only_suppresses(self) -> bool {
+        matches!(self, Self::Greedy | Self::MapReduce | Self::None)
+    }
+
     /// The value of the property `method`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Greedy => "greedy",
             Self::MapReduce => "map-reduce",
             Self::None => "none",
+            Self::Merge => "merge",
+            Self::MergeTransitive => "merge-transitive",
+            Self::WeightedFusion => "weighted-fusion",
+            Self::WeightedAverage => "weighted-average",
+            Self::SoftLinear => "soft-linear",
+            Self::SoftGaussian => "soft-gaussian",
+            Self::MatrixLinear => "matrix-linear",
+            Self::MatrixGaussian => "matrix-gaussian",
         }
     }
 }
@@ -121,7 +174,7 @@ impl MaskSize {
 /// structure with all fields, so that they fail to compile until they have a new one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// The method of suppression.
+    /// The method of suppression, merging or rescoring.
     pub method: Method,
     /// The measure by which two boxes conflict.
     pub overlap: Overlap,
@@ -136,6 +189,12 @@ pub struct Params {
     pub pixel_offset: f32,
     /// If set, candidates of different classes can conflict.
     pub class_agnostic: bool,
+    /// The width of the Gaussian function of [`Method::SoftGaussian`] and
+    /// [`Method::MatrixGaussian`]; finite and above 0.
+    pub sigma: f32,
+    /// If set, [`Method::Merge`] and [`Method::MergeTransitive`] lose the boxes that do not join
+    /// the grown box, as SAHI does. Otherwise these boxes remain.
+    pub lose_released: bool,
     /// The score that a candidate of each class must reach.
     pub thresholds: ClassThresholds,
     /// The limits of a box's sides.
@@ -165,6 +224,8 @@ impl Default for Params {
             threshold_inclusive: false,
             pixel_offset: 0.0,
             class_agnostic: false,
+            sigma: 0.5,
+            lose_released: false,
             thresholds: ClassThresholds::uniform(0.25),
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),

@@ -8,7 +8,7 @@
 use super::place::image_groups;
 use super::{
     BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
-    Params,
+    Method, Params,
 };
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
@@ -53,6 +53,7 @@ pub(super) fn validate(
     }
     check_structure(layout)?;
     check_overlap(layout.is_oriented(), params.overlap)?;
+    check_method(layout.is_oriented(), params.method)?;
     check_masks(layout)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
@@ -79,6 +80,17 @@ pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), E
     };
     let (overlap, instead) = (overlap.name(), instead.name());
     Err(EngineError::Overlap { overlap, boxes, instead })
+}
+
+/// Checks that the method is defined for the boxes, which are oriented or upright.
+///
+/// # Errors
+/// [`EngineError::OrientedMethod`] if it is not.
+pub(crate) fn check_method(is_oriented: bool, method: Method) -> Result<(), EngineError> {
+    if is_oriented && !method.only_suppresses() {
+        return Err(EngineError::OrientedMethod { method: method.name() });
+    }
+    Ok(())
 }
 
 /// Checks that the parts of the layout fit together.

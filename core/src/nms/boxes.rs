@@ -23,13 +23,15 @@ use std::collections::HashMap;
 use arrayvec::ArrayVec;
 
 use super::NmsError;
+use super::merged_boxes::Merger;
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference, ScoreRule};
 use crate::device::ForeignStream;
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
-    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_overlap,
+    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_method, check_overlap,
+    check_sigma,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -51,13 +53,14 @@ use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage
 /// ```
 #[derive(Debug)]
 pub struct BoxNms {
-    engine: EngineOf,
+    pub(super) engine: EngineOf,
     /// With [`Backend::Cpu`], the engine for upright boxes, which suppresses them without decoding.
     cpu: Option<Cpu>,
-    params: Params,
-    layout: Layout,
-    host: HostBoxes,
+    pub(super) params: Params,
+    pub(super) layout: Layout,
+    pub(super) host: HostBoxes,
     kept: Vec<u32>,
+    pub(super) merger: Merger,
     /// The overlap above which a box is suppressed, 0 to 1; 0.5 unless set.
     pub iou_threshold: f64,
     /// The method; [`Method::Greedy`] unless set.
@@ -66,10 +69,22 @@ pub struct BoxNms {
     pub overlap: Overlap,
     /// The greatest number of boxes to keep; 0, the default, for all.
     pub max_detections: usize,
+    /// If set, an overlap equal to the threshold is a conflict, too; false unless set.
+    pub threshold_inclusive: bool,
+    /// The width of Gaussian functions, finite and above 0; 0.5 unless set. See [`Params::sigma`].
+    pub sigma: f32,
+    /// Whether boxes that do not join a grown box are lost; false unless set. See
+    /// [`Params::lose_released`].
+    pub lose_released: bool,
+    /// If set, boxes of different groups conflict, too; false unless set.
+    pub class_agnostic: bool,
+    /// The score that the boxes of [`merge`](Self::merge) must reach, before and after their scores are lowered; minus
+    /// infinity unless set.
+    pub score_threshold: f32,
 }
 
 /// The engine, which has no [`Debug`](std::fmt::Debug) of its own.
-struct EngineOf(Box<dyn Engine>);
+pub(super) struct EngineOf(pub(super) Box<dyn Engine>);
 
 impl std::fmt::Debug for EngineOf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -105,11 +120,18 @@ impl BoxNms {
             method: Method::Greedy,
             overlap: Overlap::Iou,
             max_detections: 0,
+            threshold_inclusive: false,
+            sigma: 0.5,
+            lose_released: false,
+            class_agnostic: false,
+            score_threshold: f32::NEG_INFINITY,
+            merger: Merger::default(),
         })
     }
 
     /// The indices of the boxes that are kept, in descending order of their scores, equal scores in the order of their
-    /// indices.
+    /// indices. If the method changes boxes or scores, these are the indices of the keepers, by their final scores;
+    /// [`merge`](Self::merge) has the boxes.
     ///
     /// | tensor | shape | elements |
     /// | --- | --- | --- |
@@ -172,12 +194,17 @@ impl BoxNms {
         Ok(self.engine.0.enqueue(&tensors, &self.layout, &self.params, &[PLACE], stream)?)
     }
 
-    fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
+    pub(super) fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
         check_iou_threshold(self.iou_threshold)?;
+        check_sigma(self.sigma)?;
         check_overlap(input.is_oriented, self.overlap)?;
+        check_method(input.is_oriented, self.method)?;
         self.params.iou_threshold = floor(self.iou_threshold);
         (self.params.method, self.params.overlap) = (self.method, self.overlap);
         self.params.max_detections = self.max_detections;
+        self.params.threshold_inclusive = self.threshold_inclusive;
+        (self.params.sigma, self.params.lose_released) = (self.sigma, self.lose_released);
+        self.params.class_agnostic = self.class_agnostic;
         Ok(())
     }
 
@@ -281,16 +308,16 @@ fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
 
 /// The tensors of a call, whose element types and shapes were checked.
 #[derive(Clone, Copy)]
-struct BoxInput<'t, 'a> {
-    boxes: &'t TensorView<'a>,
+pub(super) struct BoxInput<'t, 'a> {
+    pub boxes: &'t TensorView<'a>,
     scores: &'t TensorView<'a>,
-    groups: Option<&'t TensorView<'a>>,
+    pub groups: Option<&'t TensorView<'a>>,
     count: usize,
-    is_oriented: bool,
+    pub is_oriented: bool,
 }
 
 impl<'t, 'a> BoxInput<'t, 'a> {
-    fn new(
+    pub fn new(
         boxes: &'t TensorView<'a>,
         scores: &'t TensorView<'a>,
         groups: Option<&'t TensorView<'a>>,
@@ -323,13 +350,13 @@ impl<'t, 'a> BoxInput<'t, 'a> {
 
 /// The rank of a box.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Ranked {
-    score: f32,
-    index: u32,
+pub(super) struct Ranked {
+    pub score: f32,
+    pub index: u32,
 }
 
 impl Ranked {
-    fn outranks(&self, other: &Self) -> bool {
+    pub fn outranks(&self, other: &Self) -> bool {
         self.score > other.score || (self.score == other.score && self.index < other.index)
     }
 
@@ -340,23 +367,23 @@ impl Ranked {
 
 /// The boxes of a call in host memory, those that engines take apart from the others.
 #[derive(Debug, Default)]
-struct HostBoxes {
+pub(super) struct HostBoxes {
     /// Of the boxes that engines take: corners, or center, size and angle.
-    numbers: Vec<f32>,
-    scores: Vec<f32>,
-    classes: Vec<i32>,
+    pub numbers: Vec<f32>,
+    pub scores: Vec<f32>,
+    pub classes: Vec<i32>,
     /// Their indices; empty if they are all boxes.
-    indices: Vec<u32>,
+    pub indices: Vec<u32>,
     /// The other boxes, best first.
-    always_kept: Vec<Ranked>,
+    pub always_kept: Vec<Ranked>,
     /// The number of each group.
     group_numbers: HashMap<i64, i32>,
     /// What was in device memory.
-    downloads: [Vec<u64>; 3],
+    pub downloads: [Vec<u64>; 3],
 }
 
 impl HostBoxes {
-    fn fill(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
+    pub fn fill(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
         let [of_boxes, of_scores, of_groups] = &mut self.downloads;
         let boxes = HostNumbers::new(input.boxes, of_boxes)?;
         let scores = HostNumbers::new(input.scores, of_scores)?;
@@ -503,11 +530,11 @@ fn kind_of_sides(width: f32, height: f32, is_finite: bool) -> Kind {
 }
 
 /// The elements of a tensor in host memory.
-struct HostNumbers<'a>(Elements<'a>);
+pub(super) struct HostNumbers<'a>(Elements<'a>);
 
 impl<'a> HostNumbers<'a> {
     /// The elements of `tensor`; those in device memory are copied to `copy`.
-    fn new(tensor: &TensorView<'a>, copy: &'a mut Vec<u64>) -> Result<Self, NmsError> {
+    pub fn new(tensor: &TensorView<'a>, copy: &'a mut Vec<u64>) -> Result<Self, NmsError> {
         let slice = match tensor.resident().map_err(EngineError::from)? {
             Resident::Host(_) => return Ok(Self(tensor.elements().map_err(EngineError::from)?)),
             Resident::Device(slice) => slice,
@@ -540,7 +567,15 @@ impl<'a> HostNumbers<'a> {
         }
     }
 
-    fn integer(&self, index: usize) -> i64 {
+    pub fn float(&self, index: usize) -> f32 {
+        match self.0 {
+            Elements::F32(elements) => elements[index],
+            Elements::F16(elements) => elements[index].to_f32(),
+            _ => unreachable!("boxes and scores are floating-point numbers"),
+        }
+    }
+
+    pub fn integer(&self, index: usize) -> i64 {
         match self.0 {
             Elements::I32(elements) => elements[index].into(),
             Elements::I64(elements) => elements[index],

@@ -38,6 +38,7 @@
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
 mod boxes;
+mod merged_boxes;
 mod watch;
 
 use crate::contradictions::{PlanFacts, Reading};
@@ -50,6 +51,7 @@ use crate::{decoder, engine};
 use watch::Watch;
 
 pub use boxes::BoxNms;
+pub use merged_boxes::MergedBoxes;
 
 pub use crate::contradictions::Warning;
 pub use crate::decoder::layout::Activation;
@@ -62,7 +64,7 @@ pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
     Method, Outcome, ParamError, Parameter, Params, SizeLimits, check_iou_threshold,
-    check_model_size,
+    check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;

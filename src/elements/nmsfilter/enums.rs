@@ -49,6 +49,27 @@ property_enum! {
             "Map/reduce: suppressed by any candidate of higher rank (Oro et al. 2020)";
         /// No suppression.
         None = 2, "none", "None: decode only";
+        /// Greedy merging.
+        Merge = 3, "merge", "Merge: union with what greedy would suppress (SAHI's GREEDYNMM)";
+        /// Transitive merging.
+        MergeTransitive = 4, "merge-transitive",
+            "Merge, transitive: union of boxes that overlap in a chain (SAHI's NMM)";
+        /// Weighted boxes fusion.
+        WeightedFusion = 5, "weighted-fusion",
+            "Weighted boxes fusion: mean of each cluster by score (Solovyev et al. 2021)";
+        /// Non-maximum weighted.
+        WeightedAverage = 6, "weighted-average",
+            "Weighted average: mean with what greedy would suppress, by score (MediaPipe)";
+        /// Soft-NMS.
+        SoftLinear = 7, "soft-linear",
+            "Soft-NMS, linear: scores times 1 - overlap (Bodla et al. 2017)";
+        /// Soft-NMS.
+        SoftGaussian = 8, "soft-gaussian",
+            "Soft-NMS, Gaussian: scores times exp(-overlap^2 / sigma) (Bodla et al. 2017)";
+        /// Matrix NMS.
+        MatrixLinear = 9, "matrix-linear", "Matrix NMS, linear decay (Wang et al. 2020)";
+        /// Matrix NMS.
+        MatrixGaussian = 10, "matrix-gaussian", "Matrix NMS, Gaussian decay (Wang et al. 2020)";
     }
 }
 

@@ -52,7 +52,8 @@ pub struct NmsFilter {
         builder(Settings::default().method)
             .nick("Method")
             .blurb(
-                "Which candidates survive. A candidate outranks another by higher score, at equal \
+                "Which candidates survive, with which boxes and scores; on the CPU except greedy, \
+                 map-reduce and none. A candidate outranks another by higher score, at equal \
                  scores by lower anchor index; map-reduce does so, too, where the paper keeps \
                  both of two equal scores",
             )
@@ -102,6 +103,21 @@ pub struct NmsFilter {
         default = Settings::default().class_agnostic,
         nick = "Class agnostic",
         blurb = "Whether boxes of different classes suppress each other",
+        mutable_playing
+    )]
+    #[property(
+        name = "sigma", get, set, type = f32, member = sigma,
+        minimum = f32::MIN_POSITIVE, maximum = f32::MAX, default = Settings::default().sigma,
+        nick = "Sigma",
+        blurb = "Width of the Gaussian function of method=soft-gaussian and matrix-gaussian",
+        mutable_playing
+    )]
+    #[property(
+        name = "lose-released", get, set, type = bool, member = lose_released,
+        default = Settings::default().lose_released,
+        nick = "Lose released",
+        blurb = "Whether method=merge and merge-transitive lose boxes that do not overlap the grown \
+                 box, as SAHI does, instead of keeping them",
         mutable_playing
     )]
     #[property(

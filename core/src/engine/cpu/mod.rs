@@ -16,6 +16,7 @@ mod conflict;
 mod decode;
 mod general;
 mod masks;
+mod merging;
 mod multi_label;
 mod oriented;
 mod ranking;
@@ -41,6 +42,7 @@ use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found, ImageRules};
 use general::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
+use merging::{Merged, Merging};
 use ranking::Ranking;
 use suppressors::Suppressors;
 
@@ -59,6 +61,7 @@ pub struct Cpu {
     columns: Vec<f32>,
     masks: MaskBuffers,
     limits: ClassLimits,
+    merging: Merging,
 }
 
 /// Upright boxes for [`Cpu::suppress_boxes`], already in the form that the engines' rules give to
@@ -113,6 +116,20 @@ impl Cpu {
     /// The survivors of upright boxes that need no decoding, in descending rank. The rules apply
     /// from ordering on. [`Detection::anchor`] is the index of the box.
     pub(crate) fn suppress_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &[Detection] {
+        self.take_boxes(boxes);
+        self.suppress_group(params);
+        &self.survivors
+    }
+
+    /// The survivors of [`suppress_boxes`](Self::suppress_boxes), each with the indices of the
+    /// boxes that were merged into it. The method is one that changes boxes or scores.
+    pub(crate) fn merge_boxes(&mut self, boxes: &Boxes<'_>, params: &Params) -> &Merged {
+        self.take_boxes(boxes);
+        self.merge(params)
+    }
+
+    /// Makes candidates of upright boxes.
+    fn take_boxes(&mut self, boxes: &Boxes<'_>) {
         let Boxes { corners, scores, classes } = *boxes;
         let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
         found.clear();
@@ -125,8 +142,6 @@ impl Cpu {
         found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
         self.groups.clear();
         self.survivors.clear();
-        self.suppress_group(params);
-        &self.survivors
     }
 
     fn run_plain(
@@ -258,7 +273,24 @@ impl Cpu {
         self.groups.last_mut().expect("the group has been added").survivors = kept;
     }
 
+    /// Adds the survivors of a method that changes boxes or scores.
+    fn merge(&mut self, params: &Params) -> &Merged {
+        let Self { decoder, ranking, by_class, survivors, merging, .. } = self;
+        let compares_classes = compares_classes(decoder, params);
+        let candidates = &decoder.found.candidates[..];
+        let keys = ranking.top(candidates, candidates.len().min(cap(params.max_candidates)));
+        let ranked = merging::Ranked { candidates, keys, compares_classes };
+        let merged = merging.run(&ranked, by_class, params);
+        merged.truncate(cap(params.survivors_to_find()));
+        survivors.extend(merged.survivors().map(|(detection, _)| detection));
+        merged
+    }
+
     fn suppress(&mut self, params: &Params) {
+        if !params.method.only_suppresses() {
+            self.merge(params);
+            return;
+        }
         let is_by_class = self.is_by_class(params);
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {

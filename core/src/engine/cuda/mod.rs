@@ -40,7 +40,7 @@ use std::time::Duration;
 use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use super::place;
-use super::validate::{check_overlap, validate};
+use super::validate::{check_method, check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
     Params,
@@ -226,15 +226,16 @@ impl Cuda {
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
-    match params.overlap {
-        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
-        Overlap::Diou => Err(EngineError::Unsupported {
-            engine: Cuda::NAME,
-            what: "overlap measure",
-            value: params.overlap.name(),
-            instead: Cpu::NAME,
-        }),
-    }
+    let (what, value) = match params.overlap {
+        Overlap::Diou => ("overlap measure", params.overlap.name()),
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => {
+            if params.method.only_suppresses() {
+                return Ok(());
+            }
+            ("method", params.method.name())
+        }
+    };
+    Err(EngineError::Unsupported { engine: Cuda::NAME, what, value, instead: Cpu::NAME })
 }
 
 impl Engine for Cuda {
@@ -244,7 +245,8 @@ impl Engine for Cuda {
 
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         supports(params)?;
-        check_overlap(layout.is_oriented(), params.overlap)
+        check_overlap(layout.is_oriented(), params.overlap)?;
+        check_method(layout.is_oriented(), params.method)
     }
 
     fn run(

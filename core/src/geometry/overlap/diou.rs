@@ -20,6 +20,11 @@ impl Measure for Diou {
         (threshold + penalty(pair)) * iou::union(pair)
     }
 
+    #[inline(always)]
+    fn value(pair: &Pair) -> f32 {
+        pair.intersection / iou::union(pair) - penalty(pair)
+    }
+
     /// The bound of IoU: the penalty is not negative and rounding is monotonic, so a pair that
     /// conflicts by DIoU also conflicts by IoU.
     #[inline(always)]

@@ -13,6 +13,11 @@ impl Measure for Iou {
         threshold * union(pair)
     }
 
+    #[inline(always)]
+    fn value(pair: &Pair) -> f32 {
+        pair.intersection / union(pair)
+    }
+
     /// The intersection is at most the smaller area, and the union at least the larger area, so the
     /// smaller area is more than t x larger area. The factor 0.999 allows for rounding.
     #[inline(always)]

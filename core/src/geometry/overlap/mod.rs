@@ -107,6 +107,9 @@ pub(crate) trait Measure: Copy + 'static {
     /// written, each rounded by itself.
     fn limit(threshold: f32, pair: &Pair) -> f32;
 
+    /// The measure as a number, in single precision. NaN if both areas are zero.
+    fn value(pair: &Pair) -> f32;
+
     /// The bound: no box with an area less than the result conflicts with a box of `area`. A lower
     /// result is also correct; 0 excludes no pair.
     fn least_area(_threshold: f32, _area: f32) -> f32 {
@@ -129,11 +132,30 @@ mod tests {
         }
     }
 
-    fn limit(overlap: Overlap, threshold: f32) -> f32 {
+    /// The value of the measure for a pair of boxes.
+    struct Value(Pair);
+
+    impl Visitor for Value {
+        type Output = f32;
+
+        fn visit<M: Measure>(self) -> f32 {
+            M::value(&self.0)
+        }
+    }
+
+    /// Boxes of 4x4 and 4x2, of which 2x2 is shared; the centers are (2, 2) and (4, 3).
+    fn pair() -> Pair {
         let measured = |x1, y1, x2, y2| Measured::new(Corners { x1, y1, x2, y2 }, 0.0);
-        // 4x4 and 4x2, of which 2x2 is shared; the centers are (2, 2) and (4, 3).
         let (higher, lower) = (measured(0.0, 0.0, 4.0, 4.0), measured(2.0, 2.0, 6.0, 4.0));
-        overlap.visit(Limit(threshold, Pair { higher, lower, intersection: 4.0, offset: 0.0 }))
+        Pair { higher, lower, intersection: 4.0, offset: 0.0 }
+    }
+
+    fn limit(overlap: Overlap, threshold: f32) -> f32 {
+        overlap.visit(Limit(threshold, pair()))
+    }
+
+    fn value(overlap: Overlap) -> f32 {
+        overlap.visit(Value(pair()))
     }
 
     #[test]
@@ -143,5 +165,13 @@ mod tests {
         assert_eq!(limit(Overlap::Smaller, 0.5), 4.0);
         // The distance's square is 5, the diagonal's 36 + 16.
         assert_eq!(limit(Overlap::Diou, 0.5), (0.5 + 5.0 / 52.0) * 20.0);
+    }
+
+    #[test]
+    fn values_are_those_of_the_definitions() {
+        assert_eq!(value(Overlap::Iou), 4.0 / 20.0);
+        assert_eq!(value(Overlap::Representative), 4.0 / 16.0);
+        assert_eq!(value(Overlap::Smaller), 4.0 / 8.0);
+        assert_eq!(value(Overlap::Diou), 4.0 / 20.0 - 5.0 / 52.0);
     }
 }

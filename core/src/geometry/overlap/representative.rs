@@ -12,4 +12,9 @@ impl Measure for Representative {
     fn limit(threshold: f32, pair: &Pair) -> f32 {
         threshold * pair.higher.area
     }
+
+    #[inline(always)]
+    fn value(pair: &Pair) -> f32 {
+        pair.intersection / pair.higher.area
+    }
 }

@@ -13,4 +13,9 @@ impl Measure for Smaller {
     fn limit(threshold: f32, pair: &Pair) -> f32 {
         threshold * lesser(pair.higher.area, pair.lower.area)
     }
+
+    #[inline(always)]
+    fn value(pair: &Pair) -> f32 {
+        pair.intersection / lesser(pair.higher.area, pair.lower.area)
+    }
 }

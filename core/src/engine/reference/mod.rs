@@ -5,6 +5,8 @@
 //! the rules of the module [`engine`](super) one after the other, without optimization: O(n^2)
 //! comparisons of n candidates.
 
+mod merging;
+
 use std::cmp::Ordering;
 
 use super::formula::{self, Prior};
@@ -82,9 +84,7 @@ impl Reference {
         let count = candidates.len();
         candidates.sort_by(rank);
         candidates.truncate(cap(params.max_candidates));
-        let found: Vec<Detection> =
-            suppress(&candidates, params).iter().map(|survivor| survivor.detection).collect();
-
+        let found = suppress(&candidates, params);
         let kept = kept(&found, params);
         let first = self.survivors.len();
         self.groups.push(GroupCounts {
@@ -411,45 +411,56 @@ fn rank(a: &Candidate, b: &Candidate) -> Ordering {
     by_score.then((a.anchor, a.class).cmp(&(b.anchor, b.class)))
 }
 
-fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Candidate> {
+/// The survivors in the order of their final ranks.
+fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Detection> {
     let mut survivors: Vec<Candidate> = Vec::new();
     for (i, candidate) in ranked.iter().enumerate() {
         let outranking: &[Candidate] = match params.method {
             Method::Greedy => &survivors,
             Method::MapReduce => &ranked[..i],
             Method::None => &[],
+            _ => return merging::survivors(ranked, params),
         };
         if !outranking.iter().any(|other| conflict(other, candidate, params)) {
             survivors.push(*candidate);
         }
     }
-    survivors
+    survivors.iter().map(|survivor| survivor.detection).collect()
 }
 
 /// The exact test: returns true if `higher`, which outranks `lower`, conflicts with it.
 fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
     let rectangles = higher.rectangle.zip(lower.rectangle);
     let (higher, lower) = (&higher.detection, &lower.detection);
-    if higher.class != lower.class && !params.class_agnostic {
-        return false;
-    }
     let offset = if rectangles.is_some() { 0.0 } else { params.pixel_offset };
-    let width = higher.x2.min(lower.x2) - higher.x1.max(lower.x1) + offset;
-    let height = higher.y2.min(lower.y2) - higher.y1.max(lower.y1) + offset;
-    if width <= 0.0 || height <= 0.0 {
-        return false;
-    }
+    let Some(pair) = intersecting(higher, lower, params, offset) else { return false };
     let threshold = params.iou_threshold_of(lower.class);
     if let Some((higher, lower)) = &rectangles {
         let is_inclusive = params.threshold_inclusive;
         return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);
     }
-    let intersection = width * height;
+    let limit = params.overlap.visit(Limit { threshold, pair });
+    if params.threshold_inclusive { pair.intersection >= limit } else { pair.intersection > limit }
+}
+
+/// The boxes, if they intersect and their classes are compared.
+fn intersecting(
+    higher: &Detection,
+    lower: &Detection,
+    params: &Params,
+    offset: f32,
+) -> Option<Pair> {
+    if higher.class != lower.class && !params.class_agnostic {
+        return None;
+    }
+    let width = higher.x2.min(lower.x2) - higher.x1.max(lower.x1) + offset;
+    let height = higher.y2.min(lower.y2) - higher.y1.max(lower.y1) + offset;
+    if width <= 0.0 || height <= 0.0 {
+        return None;
+    }
     let measured = |d: &Detection| Measured::new(d.corners(), offset);
     let (higher, lower) = (measured(higher), measured(lower));
-    let pair = Pair { higher, lower, intersection, offset };
-    let limit = params.overlap.visit(Limit { threshold, pair });
-    if params.threshold_inclusive { intersection >= limit } else { intersection > limit }
+    Some(Pair { higher, lower, intersection: width * height, offset })
 }
 
 /// The intersection above which a pair conflicts, for the measure that calls this visitor.

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Methods that merge boxes or lower scores.
+//!
+//! In: upright candidates in descending rank. Out: survivors in the order of their final ranks,
+//! each with the anchors of the candidates that were merged into it. Candidates whose classes are
+//! compared are processed class by class, as *parts*, because candidates of different classes do
+//! not conflict. A [`BoxGrid`] finds nearby boxes.
+
+mod box_grid;
+mod claims;
+mod fusion;
+mod rescoring;
+
+use super::super::merging;
+use super::super::{Detection, Method, Params};
+use super::by_class::ByClass;
+use super::conflict::{Conflict, Entry, Test};
+use super::ranking;
+use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
+use crate::geometry::{Corners, greater, lesser};
+use box_grid::BoxGrid;
+use claims::Claims;
+use fusion::Fusion;
+use rescoring::Rescoring;
+
+/// Merges and rescores, and reuses its buffers.
+#[derive(Debug, Default)]
+pub(super) struct Merging {
+    /// The positions of candidates, if classes are not compared.
+    positions: Vec<u32>,
+    entries: Vec<Entry>,
+    grid: BoxGrid,
+    claims: Claims,
+    fusion: Fusion,
+    rescoring: Rescoring,
+    merged: Merged,
+}
+
+/// The ranked candidates of a group.
+pub(super) struct Ranked<'a> {
+    pub candidates: &'a [Detection],
+    /// The keys of the candidates in descending rank.
+    pub keys: &'a [u64],
+    /// If set, candidates of different classes do not conflict.
+    pub compares_classes: bool,
+}
+
+/// The survivors of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    survivors: Vec<Survivor>,
+    /// The anchors of merged candidates.
+    members: Vec<u32>,
+}
+
+/// A survivor.
+#[derive(Clone, Copy, Debug)]
+struct Survivor {
+    detection: Detection,
+    /// The position of the keeper in the order of ranks.
+    keeper: u32,
+    /// The range of the merged candidates in [`Merged::members`].
+    members: [u32; 2],
+}
+
+/// Candidates that can conflict with each other.
+struct Part<'a> {
+    ranked: &'a Ranked<'a>,
+    /// The positions of the candidates in the order of ranks; ascending.
+    positions: &'a [u32],
+    /// The boxes of the candidates.
+    entries: &'a [Entry],
+}
+
+impl Part<'_> {
+    /// The candidate with this index in the part.
+    #[inline(always)]
+    fn detection(&self, index: u32) -> &Detection {
+        let key = self.ranked.keys[self.positions[index as usize] as usize];
+        &self.ranked.candidates[ranking::index(key)]
+    }
+
+    /// The overlap threshold of the class of a candidate.
+    #[inline(always)]
+    fn threshold(&self, index: u32, params: &Params) -> f32 {
+        if params.class_rules.is_empty() {
+            return params.iou_threshold;
+        }
+        params.iou_threshold_of(self.detection(index).class)
+    }
+}
+
+impl Merged {
+    /// The survivors in the order of their final ranks, each with the anchors of the candidates
+    /// that were merged into it.
+    pub fn survivors(&self) -> impl ExactSizeIterator<Item = (&Detection, &[u32])> {
+        self.survivors.iter().map(|Survivor { detection, members: [first, end], .. }| {
+            (detection, &self.members[*first as usize..*end as usize])
+        })
+    }
+
+    /// Keeps the `count` survivors of the highest final ranks.
+    pub fn truncate(&mut self, count: usize) {
+        self.survivors.truncate(count);
+    }
+
+    /// Adds a survivor. Its members were added after the preceding survivor.
+    #[inline]
+    fn push(&mut self, part: &Part<'_>, keeper: u32, corners: Corners, score: f32) {
+        let Corners { x1, y1, x2, y2 } = corners;
+        let detection = Detection { x1, y1, x2, y2, score, ..*part.detection(keeper) };
+        let keeper = part.positions[keeper as usize];
+        let first = self.survivors.last().map_or(0, |survivor| survivor.members[1]);
+        let members = [first, self.members.len() as u32];
+        self.survivors.push(Survivor { detection, keeper, members });
+    }
+
+    /// Drops the survivors below the thresholds of their classes, and sorts the others.
+    fn finish(&mut self, params: &Params) {
+        // A comparison with NaN is false, so that a threshold of NaN drops nothing.
+        let is_below =
+            |detection: &Detection| detection.score < params.thresholds.of(detection.class);
+        self.survivors.retain(|survivor| !is_below(&survivor.detection));
+        self.survivors.sort_unstable_by(|a, b| {
+            b.detection.score.total_cmp(&a.detection.score).then(a.keeper.cmp(&b.keeper))
+        });
+    }
+}
+
+impl Merging {
+    /// The survivors of a method that changes boxes or scores.
+    pub fn run(
+        &mut self,
+        ranked: &Ranked<'_>,
+        by_class: &mut ByClass,
+        params: &Params,
+    ) -> &mut Merged {
+        self.merged.survivors.clear();
+        self.merged.members.clear();
+        if ranked.compares_classes {
+            by_class.sort(ranked.keys, ranked.candidates);
+            let (classes, _) = by_class.classes();
+            classes.for_each(|positions| self.run_part(ranked, positions, params));
+        } else {
+            let mut positions = std::mem::take(&mut self.positions);
+            positions.clear();
+            positions.extend(0..ranked.keys.len() as u32);
+            self.run_part(ranked, &positions, params);
+            self.positions = positions;
+        }
+        self.merged.finish(params);
+        &mut self.merged
+    }
+
+    fn run_part(&mut self, ranked: &Ranked<'_>, positions: &[u32], params: &Params) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.clear();
+        let candidate = |&position: &u32| ranking::index(ranked.keys[position as usize]);
+        entries.extend(
+            positions
+                .iter()
+                .map(|position| Entry::new(&ranked.candidates[candidate(position)], params)),
+        );
+        let part = Part { ranked, positions, entries: &entries };
+        params.overlap.visit(RunPart { merging: self, part: &part, params });
+        self.entries = entries;
+    }
+
+    #[inline(always)]
+    fn run_method<M: Measure, C, Strict>(&mut self, part: &Part<'_>, params: &Params)
+    where
+        C: Conflict<Shape = ()>,
+        Strict: Conflict<Shape = ()>,
+    {
+        let Self { grid, claims, fusion, rescoring, merged, .. } = self;
+        match params.method {
+            Method::Merge | Method::MergeTransitive => {
+                claims.find::<C>(part, grid, params);
+                if params.lose_released {
+                    claims.grow::<Strict>(part, params, merged);
+                } else {
+                    claims.grow::<C>(part, params, merged);
+                }
+            }
+            Method::WeightedAverage => {
+                claims.find::<C>(part, grid, params);
+                claims.average(part, merged);
+            }
+            Method::WeightedFusion => fusion.run::<M, C>(part, grid, params, merged),
+            Method::SoftLinear | Method::SoftGaussian => {
+                rescoring.soft::<M, C>(part, grid, params, merged);
+            }
+            Method::MatrixLinear | Method::MatrixGaussian => {
+                rescoring.matrix::<M>(part, grid, params, merged);
+            }
+            Method::Greedy | Method::MapReduce | Method::None => {
+                unreachable!("{} changes no box and no score", params.method.name())
+            }
+        }
+    }
+}
+
+/// A run with the measure that calls this visitor. The tests are compiled for the other
+/// parameters.
+struct RunPart<'a> {
+    merging: &'a mut Merging,
+    part: &'a Part<'a>,
+    params: &'a Params,
+}
+
+impl Visitor for RunPart<'_> {
+    type Output = ();
+
+    fn visit<M: Measure>(self) {
+        // Candidates of a part need no comparison of classes.
+        type Of<M, const INCLUSIVE: bool, const OFFSET: bool> = Test<M, INCLUSIVE, OFFSET, false>;
+        let Self { merging, part, params } = self;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => {
+                merging.run_method::<M, Of<M, false, false>, Of<M, false, false>>(part, params);
+            }
+            (false, true) => {
+                merging.run_method::<M, Of<M, false, true>, Of<M, false, true>>(part, params);
+            }
+            (true, false) => {
+                merging.run_method::<M, Of<M, true, false>, Of<M, false, false>>(part, params);
+            }
+            (true, true) => {
+                merging.run_method::<M, Of<M, true, true>, Of<M, false, true>>(part, params);
+            }
+        }
+    }
+}
+
+/// The overlap of two candidates of a part.
+#[inline(always)]
+fn overlap_of<M: Measure>(higher: &Measured, lower: &Measured, offset: f32) -> f32 {
+    let (a, b) = (&higher.corners, &lower.corners);
+    let width = lesser(a.x2, b.x2) - greater(a.x1, b.x1) + offset;
+    let height = lesser(a.y2, b.y2) - greater(a.y1, b.y1) + offset;
+    if width <= 0.0 || height <= 0.0 {
+        return 0.0;
+    }
+    let intersection = width * height;
+    merging::overlap(M::value(&Pair { higher: *higher, lower: *lower, intersection, offset }))
+}

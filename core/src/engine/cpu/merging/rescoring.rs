@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Methods that lower scores: Soft-NMS and Matrix NMS.
+//!
+//! In: the candidates of a part, in descending rank. Out: all candidates with their final scores,
+//! or with Soft-NMS those whose score reaches the threshold of their class.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::super::super::Params;
+use super::super::super::merging::{Decay, lowered};
+use super::super::conflict::Conflict;
+use super::box_grid::BoxGrid;
+use super::{Merged, Part, overlap_of};
+use crate::geometry::overlap::Measure;
+
+/// The state of a part; buffers are reused.
+#[derive(Debug, Default)]
+pub(super) struct Rescoring {
+    scores: Vec<f32>,
+    /// For each candidate, true if it has survived or was dropped.
+    is_done: Vec<bool>,
+    /// The remaining candidates by a score that is at least the current one.
+    queue: BinaryHeap<(u32, Reverse<u32>)>,
+    compensations: Vec<f32>,
+}
+
+impl Rescoring {
+    /// Adds the survivors of Soft-NMS.
+    ///
+    /// A score only falls, so a candidate taken from the queue has the highest score if its score
+    /// has not changed; otherwise it is put back with its current score.
+    #[inline(always)]
+    pub fn soft<M: Measure, C: Conflict<Shape = ()>>(
+        &mut self,
+        part: &Part<'_>,
+        grid: &mut BoxGrid,
+        params: &Params,
+        merged: &mut Merged,
+    ) {
+        let Self { scores, is_done, queue, .. } = self;
+        let decay = Decay::of(params.method, params.sigma);
+        let count = part.entries.len() as u32;
+        grid.clear(part.entries, params.pixel_offset);
+        (0..).zip(part.entries).for_each(|(index, entry)| grid.push(index, entry));
+        scores.clear();
+        scores.extend((0..count).map(|index| part.detection(index).score));
+        is_done.clear();
+        is_done.resize(scores.len(), false);
+        queue.clear();
+        queue.extend(scores.iter().zip(0..).map(|(&score, index)| (key(score), Reverse(index))));
+        while let Some((taken, Reverse(index))) = queue.pop() {
+            let score = scores[index as usize];
+            if key(score) != taken {
+                queue.push((key(score), Reverse(index)));
+                continue;
+            }
+            is_done[index as usize] = true;
+            if score < params.thresholds.of(part.detection(index).class) {
+                continue;
+            }
+            let entry = &part.entries[index as usize];
+            merged.push(part, index, *entry.corners(), score);
+            grid.for_each_once(entry, |other, of_other| {
+                if is_done[other as usize] {
+                    return;
+                }
+                let is_lowered = match decay {
+                    Decay::Linear => {
+                        C::new(params, part.threshold(other, params)).conflict(entry, of_other)
+                    }
+                    Decay::Gaussian { .. } => true,
+                };
+                if is_lowered {
+                    let offset = params.pixel_offset;
+                    let overlap = overlap_of::<M>(&entry.measured, &of_other.measured, offset);
+                    let score = &mut scores[other as usize];
+                    *score = lowered(*score, decay.soft(overlap));
+                }
+            });
+        }
+    }
+
+    /// Adds all candidates with the scores of Matrix NMS.
+    #[inline(always)]
+    pub fn matrix<M: Measure>(
+        &mut self,
+        part: &Part<'_>,
+        grid: &mut BoxGrid,
+        params: &Params,
+        merged: &mut Merged,
+    ) {
+        let compensations = &mut self.compensations;
+        let decay = Decay::of(params.method, params.sigma);
+        grid.clear(part.entries, params.pixel_offset);
+        compensations.clear();
+        for (index, entry) in (0..).zip(part.entries) {
+            let (mut factor, mut compensation) = (1.0, 0.0);
+            // Candidates without an overlap have a decay of at least 1.
+            grid.for_each(entry, |higher, of_higher| {
+                let offset = params.pixel_offset;
+                let overlap = overlap_of::<M>(&of_higher.measured, &entry.measured, offset);
+                let of_higher = compensations[higher as usize];
+                factor = f32::min(factor, decay.matrix(overlap, of_higher));
+                compensation = f32::max(compensation, overlap);
+            });
+            compensations.push(compensation);
+            grid.push(index, entry);
+            let score = lowered(part.detection(index).score, factor);
+            merged.push(part, index, *entry.corners(), score);
+        }
+    }
+}
+
+/// A number that is greater for higher scores. Scores are finite and never minus zero.
+#[inline(always)]
+fn key(score: f32) -> u32 {
+    let bits = score.to_bits();
+    if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Merging and rescoring of boxes alone, without decoding.
+//!
+//! In: boxes, scores and, optionally, classes, in host or device memory. Out: the boxes and scores
+//! that remain, best first, and the indices of the boxes that were merged. The work is done on the
+//! CPU. The [rules of the engines](crate::engine) define the methods.
+
+use super::boxes::{BoxInput, BoxNms, HostBoxes, HostNumbers, Ranked};
+use super::{Detection, NmsError};
+use crate::engine::{Boxes, Cpu};
+use crate::tensor::TensorView;
+
+/// The boxes that remain, best first. All arrays have one element per box.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MergedBoxes {
+    /// Left, upper, right and lower edge.
+    pub boxes: Vec<[f32; 4]>,
+    /// The final scores.
+    pub scores: Vec<f32>,
+    /// The classes as passed; empty if there were none.
+    pub classes: Vec<i64>,
+    /// The index of the box from which the class is.
+    pub keepers: Vec<u32>,
+    /// The indices of the boxes that were merged into the keepers, one list after the other.
+    pub merged: Vec<u32>,
+    /// For each box, the end of its list in [`merged`](Self::merged).
+    pub merged_ends: Vec<usize>,
+}
+
+/// The engine and the result of [`BoxNms::merge`].
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    cpu: Cpu,
+    result: MergedBoxes,
+}
+
+impl MergedBoxes {
+    /// The indices of the boxes that were merged into the keeper of this box. The list is empty if
+    /// the method does not merge.
+    ///
+    /// # Panics
+    /// Panics if there is no such box.
+    pub fn merged_into(&self, index: usize) -> &[u32] {
+        let first = index.checked_sub(1).map_or(0, |before| self.merged_ends[before]);
+        &self.merged[first..self.merged_ends[index]]
+    }
+
+    fn clear(&mut self) {
+        let Self { boxes, scores, classes, keepers, merged, merged_ends } = self;
+        boxes.clear();
+        scores.clear();
+        classes.clear();
+        keepers.clear();
+        merged.clear();
+        merged_ends.clear();
+    }
+
+    fn truncate(&mut self, count: usize) {
+        let Self { boxes, scores, classes, keepers, merged, merged_ends } = self;
+        boxes.truncate(count);
+        scores.truncate(count);
+        classes.truncate(count);
+        keepers.truncate(count);
+        merged_ends.truncate(count);
+        merged.truncate(merged_ends.last().copied().unwrap_or(0));
+    }
+}
+
+impl BoxNms {
+    /// Suppresses, merges or rescores upright boxes, by [`method`](Self::method).
+    ///
+    /// The tensors are those of [`run`](Self::run), with boxes `[N,4]` and with the classes as
+    /// groups. Boxes below [`score_threshold`](Self::score_threshold) are left out. Boxes without
+    /// area, or with a coordinate that is not finite, remain unchanged. Scores are limited to
+    /// finite numbers.
+    ///
+    /// ```
+    /// use nmsfilter_core::nms::{Backend, BoxNms, Method, Overlap};
+    /// use nmsfilter_core::tensor::TensorView;
+    ///
+    /// // Two halves of an object, of two tiles, and another object.
+    /// let boxes = [0.0, 0.0, 60.0, 50.0, 40.0, 0.0, 90.0, 50.0, 200.0, 0.0, 250.0, 50.0f32];
+    /// let boxes = TensorView::from_slice("boxes", &[3, 4], &boxes);
+    /// let scores = TensorView::from_slice("scores", &[3], &[0.8, 0.9, 0.7f32]);
+    ///
+    /// let mut nms = BoxNms::new(Backend::Cpu, None)?;
+    /// (nms.method, nms.overlap, nms.iou_threshold) = (Method::Merge, Overlap::Smaller, 0.3);
+    /// let merged = nms.merge(&boxes, &scores, None)?;
+    /// assert_eq!(merged.boxes, [[0.0, 0.0, 90.0, 50.0], [200.0, 0.0, 250.0, 50.0]]);
+    /// assert_eq!(merged.keepers, [1, 2]);
+    /// assert_eq!(merged.merged_into(0), [0]);
+    /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run). Boxes of five numbers are an error, and so is a method
+    /// that changes boxes or scores with [`Backend::Cuda`](super::Backend::Cuda).
+    pub fn merge(
+        &mut self,
+        boxes: &TensorView<'_>,
+        scores: &TensorView<'_>,
+        classes: Option<&TensorView<'_>>,
+    ) -> Result<&MergedBoxes, NmsError> {
+        let input = BoxInput::new(boxes, scores, classes)?;
+        if input.is_oriented {
+            return Err(NmsError::BoxInput {
+                expected: "boxes [N,4] of type f32 or f16".to_owned(),
+                got: boxes.to_string(),
+            });
+        }
+        self.set_params(&input)?;
+        let mut params = self.params.clone();
+        params.thresholds.default = self.score_threshold;
+        params.check()?;
+        self.engine.0.supports(&self.layout, &params)?;
+        self.host.fill(&input)?;
+
+        let Merger { cpu, result } = &mut self.merger;
+        let HostBoxes { numbers, scores, classes, indices, always_kept, downloads, .. } =
+            &mut self.host;
+        let [of_boxes, _, of_classes] = downloads;
+        let input_boxes = HostNumbers::new(input.boxes, of_boxes)?;
+        let input_classes =
+            input.groups.map(|classes| HostNumbers::new(classes, of_classes)).transpose()?;
+        let original = |index: u32| indices.get(index as usize).copied().unwrap_or(index);
+        result.clear();
+        let mut add = |index: u32, corners: [f32; 4], score: f32, merged: &[u32]| {
+            result.boxes.push(corners);
+            result.scores.push(score);
+            result.keepers.push(index);
+            result.classes.extend(input_classes.as_ref().map(|it| it.integer(index as usize)));
+            result.merged.extend(merged.iter().map(|&index| original(index)));
+            result.merged_ends.push(result.merged.len());
+        };
+        let is_kept = |score: f32| score >= self.score_threshold;
+        let mut rest = always_kept.iter().filter(|ranked| is_kept(ranked.score)).peekable();
+        let unchanged =
+            |index: u32| [0, 1, 2, 3].map(|number| input_boxes.float(index as usize * 4 + number));
+        let mut add_survivor = |survivor: &Detection, merged: &[u32]| {
+            let &Detection { x1, y1, x2, y2, score, anchor, .. } = survivor;
+            let index = original(anchor);
+            while let Some(other) = rest.next_if(|it| it.outranks(&Ranked { score, index })) {
+                add(other.index, unchanged(other.index), other.score, &[]);
+            }
+            add(index, [x1, y1, x2, y2], score, merged);
+        };
+
+        // Candidates below the threshold are the last ones in descending rank. A limit of 0
+        // candidates would mean no limit.
+        let candidates = scores.iter().filter(|&&score| is_kept(score)).count();
+        params.max_candidates = candidates;
+        let (corners, _) = numbers.as_chunks();
+        let boxes = Boxes { corners, scores, classes };
+        if params.method.only_suppresses() && candidates > 0 {
+            let survivors = cpu.suppress_boxes(&boxes, &params);
+            survivors.iter().for_each(|survivor| add_survivor(survivor, &[]));
+        } else if candidates > 0 {
+            let survivors = cpu.merge_boxes(&boxes, &params).survivors();
+            survivors.for_each(|(survivor, merged)| add_survivor(survivor, merged));
+        }
+        for other in rest {
+            add(other.index, unchanged(other.index), other.score, &[]);
+        }
+        if self.max_detections != 0 {
+            self.merger.result.truncate(self.max_detections);
+        }
+        Ok(&self.merger.result)
+    }
+}
