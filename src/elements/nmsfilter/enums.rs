@@ -263,6 +263,12 @@ pub enum Decoder {
     /// PicoDet.
     #[enum_value(name = "PicoDet: scores and 4 x 8 bins for 4 strides", nick = "picodet")]
     PicoDet = 16,
+    /// Heads of YOLOv8 and YOLO26, cut for NPUs.
+    #[enum_value(
+        name = "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for 3 strides",
+        nick = "yolov8-heads"
+    )]
+    Yolov8Heads = 27,
     /// SSD, decoded and suppressed.
     #[enum_value(
         name = "SSD with its postprocessing: boxes, classes, scores, count",
