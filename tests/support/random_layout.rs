@@ -90,6 +90,18 @@ impl RandomLayout {
 
     /// A layout of this number of images.
     pub fn of_images(rng: &mut Rng, images: usize, is_oriented: bool) -> Self {
+        /// An engine accepts no more.
+        const MOST_TENSORS: usize = 16;
+        loop {
+            let random = Self::of_any_size(rng, images, is_oriented);
+            if random.tensors.len() <= MOST_TENSORS {
+                return random;
+            }
+        }
+    }
+
+    /// A layout that can have more tensors than an engine accepts.
+    fn of_any_size(rng: &mut Rng, images: usize, is_oriented: bool) -> Self {
         let has_class = rng.u8(0..4) == 0;
         let rule = ScoreRule {
             components: if has_class {
