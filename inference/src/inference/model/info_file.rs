@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads the file `MODEL.modelinfo` beside a model, which GStreamer 1.28's inference elements also read.
+//! Reads the file with the description of a model beside it, which GStreamer 1.28's inference elements also read:
+//! `model.onnx.modelinfo`, or if there is none `model.modelinfo`.
 //!
 //! In: the path of a model. Out: for each input, the range of its numbers; for each output, the id of its tensor.
 //! The file is a GLib key file with one group per input and output:
@@ -42,14 +43,21 @@ pub struct InfoFileError {
 }
 
 impl InfoFile {
-    /// Reads the file beside the model at path `model`. Returns `None` if it does not exist.
+    /// Reads the file beside the model at path `model`. Returns `None` if neither of its names exists.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a key file.
     pub fn beside(model: &Path) -> Result<Option<Self>, InfoFileError> {
-        let mut path = model.as_os_str().to_owned();
-        path.push(".modelinfo");
-        let path = PathBuf::from(path);
+        let mut name = model.as_os_str().to_owned();
+        name.push(".modelinfo");
+        match Self::read(PathBuf::from(name))? {
+            Some(file) => Ok(Some(file)),
+            None => Self::read(model.with_extension("modelinfo")),
+        }
+    }
+
+    /// Reads the file. Returns `None` if it does not exist.
+    fn read(path: PathBuf) -> Result<Option<Self>, InfoFileError> {
         let error = |problem| InfoFileError { path: path.clone(), problem };
         let bytes = match file::read(&path, MAX_SIZE) {
             Ok(bytes) => bytes,
@@ -154,6 +162,24 @@ mod tests {
         assert_eq!(info.id("in"), None);
         assert_eq!(info.ranges("in"), Ok(Some([[-1.0, 1.0], [0.0, 1.0], [0.0, 255.0]])));
         assert_eq!(info.ranges("out"), Ok(None));
+    }
+
+    #[test]
+    fn the_name_without_the_models_ending_is_the_second_choice() {
+        let folder = std::env::temp_dir().join(format!("nmsfilter-{}-second", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let write = |name: &str, id: &str| {
+            let text = format!("[out]\ndir=output\nid={id}\n");
+            std::fs::write(folder.join(name), text).unwrap();
+        };
+        let id = || InfoFile::beside(&folder.join("m.int8.onnx")).unwrap()?.id("out");
+        write("m.modelinfo", "other");
+        assert_eq!(id(), None);
+        write("m.int8.modelinfo", "second");
+        assert_eq!(id().as_deref(), Some("second"));
+        write("m.int8.onnx.modelinfo", "first");
+        assert_eq!(id().as_deref(), Some("first"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
