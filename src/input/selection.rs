@@ -92,6 +92,7 @@ pub enum SetTensors<'a> {
     /// The tensors of a model that ran on the whole frame, or no tensors.
     Frame(Tensors<'a>),
     /// The tensors of a model that ran on parts of the frame: at least one part, each with its tensors.
+    #[cfg_attr(not(feature = "v1_20"), expect(dead_code, reason = "no metadata has regions"))]
     Regions(Vec<(TensorRegion, Tensors<'a>)>),
 }
 
