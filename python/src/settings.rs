@@ -85,7 +85,9 @@ impl PlaceSettings {
         };
         Mapping::new(frame, model, self.letterbox).map_err(|error| {
             Error::Input(match error {
-                MappingError::NoFrame(..) | MappingError::RegionOutside { .. } => format!("frame_size: {error}"),
+                MappingError::NoFrame(..) | MappingError::RegionOutside { .. } => {
+                    format!("frame_size: {error}")
+                }
                 MappingError::LetterboxWithoutModel => {
                     format!("letterbox: {error}; set model_size")
                 }
