@@ -3,8 +3,8 @@
 //!
 //! In: a frame, and whether the model ran on it. Out: the mark, for readers of the frame such as `detectionjson`.
 //!
-//! The mark is a `GstCustomMeta` named [`META_NAME`] (GStreamer 1.20). Its structure has one field, `inferred`, a
-//! boolean. A frame without a mark has passed no element that writes marks, so nothing is known about it.
+//! The mark is a `GstCustomMeta` named [`META_NAME`] (GStreamer 1.20). Its structure has the field `inferred`, a
+//! boolean, and for a frame that had no region to run the model on, also `regions`, the int 0. A frame without a mark has passed no element that writes marks, so nothing is known about it.
 //!
 //! The mark has no tags, because it does not depend on pixels: elements that convert, scale or turn the frame copy
 //! it to the new frame.
@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 pub const META_NAME: &str = "NmsFilterInference";
 
 const FIELD: &str = "inferred";
+const REGIONS: &str = "regions";
 
 /// The metadata's API type. It is cached, because GStreamer's comparison by name allocates memory.
 static API: OnceLock<gst::glib::Type> = OnceLock::new();
@@ -43,6 +44,26 @@ pub fn attach(frame: &mut gst::BufferRef, inferred: bool) {
     let mut mark = gst::meta::CustomMeta::add(frame, META_NAME)
         .expect("the metadata is registered and the buffer writable");
     mark.mut_structure().set(FIELD, inferred);
+}
+
+/// Marks `frame` as inferred, although it had no region to run the model on, so that it has no tensors.
+pub fn attach_without_regions(frame: &mut gst::BufferRef) {
+    register();
+    let mut mark = gst::meta::CustomMeta::add(frame, META_NAME)
+        .expect("the metadata is registered and the buffer writable");
+    let structure = mark.mut_structure();
+    structure.set(FIELD, true);
+    structure.set(REGIONS, 0i32);
+}
+
+/// Returns whether an element marked `frame` as a frame without a region to run a model on.
+pub fn has_no_regions(frame: &gst::BufferRef) -> bool {
+    let api = api();
+    frame
+        .iter_meta::<gst::Meta>()
+        .filter(|meta| meta.api() == api)
+        .filter_map(|meta| meta.try_as_custom_meta()?.structure().get::<i32>(REGIONS).ok())
+        .any(|regions| regions == 0)
 }
 
 /// Returns whether a model ran on `frame`, or `None` if the frame has no mark. If several elements marked the frame,

@@ -281,6 +281,25 @@ fn a_list_that_cannot_be_used_is_an_error_at_the_start() {
     }
 }
 
+/// Nothing is wrong with a second model that has no object to run on for a while.
+#[test]
+fn frames_without_regions_give_no_warning_of_missing_tensors() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=40 ! video/x-raw,width=320,height=240,framerate=25/1 ! {}
+           ! nmsfilter name=nms ! fakesink",
+        inference(&model, "provider=cpu regions=rois")
+    ));
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    assert_eq!(stat(&pipeline, "frames-without-regions"), 40);
+    let stats: gst::Structure = pipeline.by_name("nms").unwrap().property("stats");
+    assert_eq!(stats.get("frames-without-tensors"), Ok(40u64));
+}
+
 /// Faces of the people that a first model finds: UltraFace in the regions of YOLOv8.
 #[test]
 fn a_second_model_runs_on_the_objects_of_the_first() {

@@ -173,6 +173,9 @@ impl Inference {
         regions: &[FrameRegion],
         mut attach: impl FnMut(&mut gst::BufferRef, &NewTensor, usize) -> Result<(), InferenceError>,
     ) -> Result<(), InferenceError> {
+        if regions.is_empty() {
+            return Ok(());
+        }
         let Self { pictures, member, last_run } = self;
         let prepared = pictures.prepare(frame)?;
         let entries = run_regions(pictures, member, &prepared, regions, last_run);

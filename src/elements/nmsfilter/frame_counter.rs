@@ -77,6 +77,13 @@ impl FrameCounter {
         is_missing
     }
 
+    /// Counts a frame that has no tensors because it had no region to run the model on.
+    #[cfg(feature = "v1_20")]
+    pub fn count_without_regions(&mut self) {
+        self.posted = false;
+        self.stats.count_without_tensors(1);
+    }
+
     /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
     /// no tensors.
     pub fn count_without_tensors(&mut self, frames: usize, pts: Option<gst::ClockTime>) -> bool {

@@ -8,6 +8,8 @@ use gst::subclass::prelude::*;
 use super::debug_category::CAT;
 use super::imp::NmsFilter;
 use crate::elements::lock;
+#[cfg(feature = "v1_20")]
+use crate::input::inference_mark;
 
 impl NmsFilter {
     /// Posts a warning with the reason why the GPU is not used any more.
@@ -21,10 +23,15 @@ impl NmsFilter {
     }
 
     /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
-    /// stream has none.
-    pub(super) fn count_without_tensors(&self, frames: usize, pts: Option<gst::ClockTime>) {
+    /// stream has none, unless the frames had no region to run a model on.
+    pub(super) fn count_without_tensors(&self, frames: usize, buffer: &gst::BufferRef) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
-        let late = lock(&self.counter).count_without_tensors(frames, pts);
+        #[cfg(feature = "v1_20")]
+        if inference_mark::has_no_regions(buffer) {
+            lock(&self.counter).count_without_regions();
+            return;
+        }
+        let late = lock(&self.counter).count_without_tensors(frames, buffer.pts());
         if late {
             self.warn_of_missing_tensors("first second");
         }

@@ -189,7 +189,7 @@ impl BaseTransformImpl for NmsFilter {
             }) => {
                 // There are no frames at all in a batch of which no stream has one.
                 if frames > 0 {
-                    self.count_without_tensors(frames, buffer.pts());
+                    self.count_without_tensors(frames, buffer);
                 }
             }
             Ok(counts) => {

@@ -55,7 +55,11 @@ impl State {
             }
             Ok(())
         })?;
-        inference_mark::attach(buffer, true);
+        if regions.pixels().is_empty() {
+            inference_mark::attach_without_regions(buffer);
+        } else {
+            inference_mark::attach(buffer, true);
+        }
         Ok(())
     }
 
