@@ -177,7 +177,7 @@ sanitize() {
     for tool in memcheck racecheck initcheck synccheck; do
         for what in engine kernels; do
             if [ $what = engine ]; then
-                out=$(NMSFILTER_TEST_SCENES=40 timeout 200 $with compute-sanitizer --tool $tool --error-exitcode 9 \
+                out=$(NMSFILTER_TEST_SCENES=40 timeout 580 $with compute-sanitizer --tool $tool --error-exitcode 9 \
                     --print-limit 5 "$work/programs/cuda" tensors_in_ batch:: rounds_is more_conflicts --skip memory:: \
                     --include-ignored --test-threads 1 2>&1)
             else
