@@ -182,6 +182,7 @@ impl FrameDecoder {
 }
 
 /// An image of a run.
+#[derive(Clone, Copy)]
 struct DecodedImage<'m> {
     frame: FrameId,
     /// The id of the region of interest or object that has the image's pixels.
@@ -202,13 +203,17 @@ fn add_outcome<'m>(
     let (layout, details) = (&plan.choice().layout, plan.details());
     let mut evidence = DetailEvidence::default();
     for (group, images) in outcome.groups().zip(groups) {
-        let DecodedImage { frame, mapping, place, .. } = image(images.start);
+        let first = image(images.start);
+        let DecodedImage { frame, mapping, place, .. } = first;
         // Boxes of regions are in pixels of the frame already.
         let of_boxes = match place.boxes {
             BoxPixels::Frame => Mapping::identity(frame.size).expect("the frame has pixels"),
             _ => *mapping,
         };
-        let image_of = |survivor| image(images.start + outcome.image_of(survivor));
+        let image_of = |survivor| match images.len() {
+            1 => first,
+            _ => image(images.start + outcome.image_of(survivor)),
+        };
         // Every survivor has a region, unless a configuration of nvinfer has limits that it exceeds: the engine
         // rejects boxes outside of the frame.
         let region_of = |survivor| {
