@@ -153,11 +153,6 @@ impl Inference {
         self.member.pause();
     }
 
-    /// Returns the width and height of the frames, or `None` before the first [`set_frame`](Self::set_frame).
-    pub fn frame_size(&mut self) -> Option<[u32; 2]> {
-        self.pictures.frame_size()
-    }
-
     /// Runs the model on each of the `regions` of `frame`, and on the pictures that other elements have added to the
     /// batches. Then calls `attach` with the frame, each output tensor, and the index of the tensor's region. On a GPU,
     /// the runs may still be in progress when this function returns.

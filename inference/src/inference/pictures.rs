@@ -128,11 +128,6 @@ impl Pictures {
         })
     }
 
-    /// Returns the width and height of the frames, or `None` before the first [`set_frame`](Self::set_frame).
-    pub fn frame_size(&mut self) -> Option<[u32; 2]> {
-        self.resamplers.current().map(|current| current.resampler.frame_size())
-    }
-
     /// Returns the model description for frames of the current format. `None` if the description for square pixels
     /// applies: the pixels are square, or there is no letterbox.
     ///

@@ -160,7 +160,10 @@ fn clipped(region: FrameRegion, frame: [u32; 2]) -> Option<FrameRegion> {
 /// The regions of the current frame.
 #[derive(Debug, Default)]
 pub struct Regions {
+    /// The settings in force.
     settings: RegionSettings,
+    /// Settings that were not valid for the current sizes.
+    rejected: Option<RegionSettings>,
     /// The sizes of the frame and of the model's input for which `chosen` was computed.
     sizes: Option<[[u32; 2]; 2]>,
     chosen: Vec<TensorRegion>,
@@ -174,16 +177,6 @@ impl Regions {
         self.settings.kind
     }
 
-    /// Returns the settings in force.
-    pub fn settings(&self) -> &RegionSettings {
-        &self.settings
-    }
-
-    /// Returns whether regions were chosen for frames and a model's input of these sizes.
-    pub fn has_sizes(&self, sizes: [[u32; 2]; 2]) -> bool {
-        self.sizes == Some(sizes)
-    }
-
     /// Returns the regions that were chosen last.
     pub fn chosen(&self) -> &[TensorRegion] {
         &self.chosen
@@ -195,30 +188,44 @@ impl Regions {
     }
 
     /// Chooses the regions for a buffer with a frame of this size, by these settings. Nothing is computed again if
-    /// neither the settings nor the sizes have changed, except for regions of interest.
+    /// neither the settings nor the sizes have changed, except for regions of interest. If settings are not valid for
+    /// frames of which earlier ones had regions, the earlier settings stay in force, and the error is returned once as
+    /// `Ok(Some(error))`.
     ///
     /// # Errors
-    /// If the settings are not valid for the frame. The earlier regions stay in force then.
+    /// If the settings are not valid for the first frame of these sizes.
     pub fn choose(
         &mut self,
         buffer: &gst::BufferRef,
         settings: &RegionSettings,
         sizes: [[u32; 2]; 2],
-    ) -> Result<(), RegionError> {
+    ) -> Result<Option<RegionError>, RegionError> {
         let [frame, model] = sizes;
-        if self.sizes != Some(sizes) || self.settings != *settings {
-            self.pixels = settings.of_frame(frame, model)?;
-            self.chosen = self.pixels.iter().copied().map(TensorRegion::new).collect();
-            self.settings = settings.clone();
-            self.sizes = Some(sizes);
+        let has_sizes = self.sizes == Some(sizes);
+        let mut rejection = None;
+        if has_sizes && self.settings == *settings {
+            self.rejected = None;
+        } else if !has_sizes || self.rejected.as_ref() != Some(settings) {
+            match settings.of_frame(frame, model) {
+                Ok(pixels) => {
+                    self.chosen = pixels.iter().copied().map(TensorRegion::new).collect();
+                    (self.pixels, self.settings) = (pixels, settings.clone());
+                    (self.sizes, self.rejected) = (Some(sizes), None);
+                }
+                Err(error) if has_sizes => {
+                    self.rejected = Some(settings.clone());
+                    rejection = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        if settings.kind == RegionKind::Rois {
+        if self.settings.kind == RegionKind::Rois {
             self.chosen.clear();
-            objects::add(buffer, frame, settings, &mut self.chosen);
+            objects::add(buffer, frame, &self.settings, &mut self.chosen);
             self.pixels.clear();
             self.pixels.extend(self.chosen.iter().map(|region| region.pixels));
         }
-        Ok(())
+        Ok(rejection)
     }
 }
 
@@ -264,7 +271,12 @@ mod tests {
         let buffer = gst::Buffer::new();
         let sizes = [[800, 480], [640, 640]];
         regions.choose(&buffer, &of(RegionKind::Tiles), sizes).unwrap();
-        regions.choose(&buffer, &of(RegionKind::List), sizes).unwrap_err();
+        let list = of(RegionKind::List);
+        let rejected = regions.choose(&buffer, &list, sizes);
+        assert_eq!(rejected, Ok(Some(RegionError::NoList)));
         assert_eq!((regions.kind(), regions.pixels().len()), (RegionKind::Tiles, 3));
+        assert_eq!(regions.choose(&buffer, &list, sizes), Ok(None), "the error is returned once");
+        let other_sizes = [[640, 480], [640, 640]];
+        assert_eq!(regions.choose(&buffer, &list, other_sizes), Err(RegionError::NoList));
     }
 }

@@ -13,7 +13,7 @@ use gst_video::VideoInfo;
 use super::schedule::Schedule;
 use crate::inference::error::InferenceError;
 use crate::inference::{Inference, InferenceOptions, provider};
-use crate::regions::{RegionKind, RegionSettings, Regions};
+use crate::regions::{RegionKind, Regions};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::{custom_meta, inference_mark};
@@ -32,8 +32,6 @@ pub(super) struct State {
     pub schedule: Schedule,
     /// The choice of the regions on which the model runs.
     pub regions: Regions,
-    /// Settings of regions that were rejected while the stream was running.
-    pub rejected_regions: Option<RegionSettings>,
     /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
     /// True if buffers are batches of GStreamer's analytics library.

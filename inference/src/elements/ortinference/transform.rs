@@ -185,7 +185,6 @@ impl OrtInference {
             is_auto,
             schedule: Schedule::default(),
             regions: Regions::default(),
-            rejected_regions: None,
             frame: None,
             #[cfg(feature = "v1_28")]
             has_streams: false,
@@ -309,21 +308,11 @@ impl OrtInference {
                 _ => settings.regions(),
             }
         };
-        let frame = state.inference.frame_size().expect("the frames' format is set");
+        let frame = state.frame.as_ref().expect("the frames' format is set");
+        let frame = [frame.width(), frame.height()];
         let sizes = [frame, state.inference.model().model.input.size];
-        if state.rejected_regions.as_ref() == Some(&settings) && state.regions.has_sizes(sizes) {
-            let in_force = state.regions.settings().clone();
-            return Ok(state.regions.choose(buffer, &in_force, sizes)?);
-        }
-        match state.regions.choose(buffer, &settings, sizes) {
-            Ok(()) => state.rejected_regions = None,
-            Err(error) if state.regions.has_sizes(sizes) => {
-                self.warn_of_regions(&error);
-                state.rejected_regions = Some(settings);
-                let in_force = state.regions.settings().clone();
-                state.regions.choose(buffer, &in_force, sizes)?;
-            }
-            Err(error) => return Err(error.into()),
+        if let Some(rejection) = state.regions.choose(buffer, &settings, sizes)? {
+            self.warn_of_regions(&rejection);
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on a GPU, with `kernels/resample.cu`.
 //!
-//! In: a frame, a region of it, and the address of the model's input. Out: the model's input, which is written in stream order. The
-//! bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
+//! In: a frame, a region of it, and the address of the model's input. Out: the model's input, which is written in
+//! stream order. The bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
 //! place.
 
 use std::ffi::c_void;
