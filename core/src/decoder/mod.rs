@@ -51,19 +51,20 @@ pub trait Decoder: Send + Sync {
     /// The forms of the output. The first that fits is used: forms with more tensors come first.
     fn forms(&self) -> &[&'static dyn Form];
 
-    /// What the scores are.
+    /// Returns the meaning of the scores.
     fn scores(&self) -> Scores {
         Scores::Probabilities
     }
 
-    /// Whether the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id names,
-    /// it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
+    /// Returns true if the decoder's only tensor has all numbers of a detection: beside tensors that no decoder's id
+    /// names, it is the output of another family, such as boxes with scores in another tensor. The decoder is then not
     /// suggested.
     fn is_alone(&self) -> bool {
         false
     }
 
-    /// Whether outputs of many other families have the decoder's ids, too, so that they contradict no other decoder.
+    /// Returns true if outputs of many other families have the decoder's ids, too, so that they contradict no other
+    /// decoder.
     fn has_usual_ids(&self) -> bool {
         false
     }
@@ -73,7 +74,7 @@ pub trait Decoder: Send + Sync {
         Groups::None
     }
 
-    /// What the decoder's models are trained for; `None` for the detection of upright boxes, and if it is not known.
+    /// Returns the task of the decoder's models; `None` for the detection of upright boxes, or if it is unknown.
     fn task(&self) -> Option<ModelTask> {
         None
     }
@@ -99,33 +100,33 @@ pub trait Form: Send + Sync {
     /// others.
     ///
     /// # Errors
-    /// As [`layout`](Self::layout).
+    /// The errors of [`layout`](Self::layout).
     fn check(&self, _tensors: &[&TensorView<'_>], _options: Options) -> Result<(), LayoutError> {
         Ok(())
     }
 
-    /// Whether tensors are found by their shapes, if their ids are unknown.
+    /// Returns true if tensors are found by their shapes, if their ids are unknown.
     fn is_found_by_shape(&self) -> bool {
         true
     }
 
-    /// Whether the shape alone is enough to choose this decoder, because no other model family has an output
+    /// Returns true if the shape alone is enough to choose this decoder, because no other model family has an output
     /// of this layout. `classes` is the number of classes, if known.
     fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {
         false
     }
 }
 
-/// What a model is trained for, besides the detection of upright boxes.
+/// The task of a model other than the detection of upright boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelTask {
     /// The name in the metadata of Ultralytics' models.
     pub name: &'static str,
-    /// Whether the model selects the detections itself.
+    /// True if the model selects the detections itself.
     pub is_end2end: bool,
 }
 
-/// What the scores of a decoder's candidates are.
+/// The meaning of a decoder's scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scores {
     /// From 0 to 1. The greatest class score exceeds 1 only if the tensor is of another model family.
@@ -172,7 +173,7 @@ pub struct Options {
     /// [`num_classes`](Self::num_classes) is 0, it replaces it when a decoder is chosen by shape; tensors with
     /// another number of classes are no error.
     pub labels: usize,
-    /// Whether the first of three dimensions can be other than 1, for a batch of images. If not,
+    /// True if the first of three dimensions can be other than 1, for a batch of images. If not,
     /// such a shape is an error.
     pub batch: bool,
     /// Width and height of the model's input in pixels; `None` if unknown. Decoders of grids need it.

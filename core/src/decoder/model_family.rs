@@ -45,7 +45,7 @@ impl ModelFamily {
         Some(Self { name, task: ModelTask { name: task, is_end2end } })
     }
 
-    /// Whether a decoder reads models of the family, as far as is known: users' layouts may.
+    /// Returns true if a decoder reads models of the family, as far as is known: users' layouts may.
     pub fn has_decoder(&self, name: &str) -> bool {
         decoders_for(self.task).any(|decoder| decoder == name)
     }

@@ -14,7 +14,7 @@ use crate::tensor::TensorView;
 /// The index of the tensor for each role of a decoder.
 pub(super) type Assignment = ArrayVec<usize, MAX_INPUTS>;
 
-/// What precedes the names of outputs that are no ids.
+/// Prefix of ONNX output names, which are not tensor ids.
 pub const ONNX_PREFIX: &str = "onnx/";
 
 /// The greatest number of tensors that are tried for a form's roles. Sixteen roles for sixteen tensors of different
@@ -29,7 +29,7 @@ pub(super) const MAX_FITS: usize = 16;
 pub(super) struct Readings {
     pub fits: Vec<(Choice, &'static dyn Form)>,
     pub errors: Vec<LayoutError>,
-    /// Whether some assignments were not tried, because there are too many.
+    /// True if some assignments were not tried, because there are too many.
     pub is_incomplete: bool,
 }
 

@@ -37,7 +37,7 @@ pub enum ChoiceError {
         readings: String,
         /// The decoders that also fit if the size of the model's input is known.
         with_model_size: Vec<&'static str>,
-        /// What selects one of them.
+        /// How to select one of them.
         advice: Advice,
     },
     /// A tensor has an id of a decoder with several roles, and there is no tensor for another role.
@@ -60,7 +60,7 @@ pub enum ChoiceError {
     },
 }
 
-/// What to do where tensors can be read in several ways.
+/// The advice in an error about tensors that can be read in several ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
@@ -70,7 +70,7 @@ pub enum Advice {
     SetDecoder {
         /// The numbers of classes and of labels that are known (0 if they are not), if `yolov8` is one of the decoders.
         yolov8: Option<[usize; 2]>,
-        /// Whether `yolox` is one of the decoders.
+        /// True if `yolox` is one of the decoders.
         yolox: bool,
     },
 }

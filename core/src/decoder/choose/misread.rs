@@ -34,8 +34,8 @@ pub fn contradicting_id<'t, 'm>(
     (!is_same).then_some((tensor, other))
 }
 
-/// Whether `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes, and the
-/// number of classes is not set. Such rows are usually corners, score and class: the decoder `end2end`.
+/// Returns true if `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes,
+/// and the number of classes is not set. Such rows are usually corners, score and class: the decoder `end2end`.
 pub fn may_be_end_to_end(choice: &Choice, options: Options) -> bool {
     let is_row = |group: &Group| {
         (group.boxes.anchor_stride, group.boxes.component_stride) == (6, 1)

@@ -233,18 +233,18 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
 /// A box, a score, a class and an angle are fewer numbers.
 const MIN_CLASSIFIER: usize = 8;
 
-/// Whether the tensor has one row of many numbers: a box for each class would be another row.
+/// Returns true if the tensor has one row of many numbers: a box for each class would be another row.
 fn is_single_row(tensor: &TensorView<'_>) -> bool {
     let count = tensor.shape.elements();
     count >= Some(MIN_CLASSIFIER) && tensor.shape.iter().any(|&side| Some(side) == count)
 }
 
-/// Whether the id is an id of the decoder.
+/// Returns true if the id is an id of the decoder.
 fn has_id(decoder: &dyn Decoder, id: &str) -> bool {
     decoder.forms().iter().flat_map(|form| form.roles()).any(|role| role.ids.contains(&id))
 }
 
-/// Whether the id is an id of any decoder.
+/// Returns true if the id is an id of any decoder.
 pub fn is_known(id: &str) -> bool {
     decoders().iter().any(|decoder| has_id(*decoder, id))
 }

@@ -261,7 +261,7 @@ impl Description<'static> {
         })
     }
 
-    /// Whether the boxes of `tensor` are normalized.
+    /// Returns true if the boxes of `tensor` are normalized.
     fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
         match self.anchors.levels {
             Levels::None => options.coordinates.normalized_or(self.boxes.normalized, tensor),

@@ -7,7 +7,7 @@
 pub struct DescriptionError {
     /// The line, from 1.
     pub line: usize,
-    /// What was expected and what the line has.
+    /// The expected and the actual content of the line.
     pub reason: String,
 }
 

@@ -17,12 +17,12 @@ use crate::decoder::matrix::{check_element_type, wrong_batch};
 use crate::decoder::{MAX_INPUTS, Options};
 use crate::tensor::TensorView;
 
-/// What the shapes of tensors determine.
+/// The numbers that follow from the shapes of tensors.
 pub(super) struct Fitted {
     pub images: usize,
     pub classes: Option<usize>,
     pub placed: ArrayVec<Placed, MAX_INPUTS>,
-    /// What else the shapes leave open, in the only tensor that does.
+    /// Another number that the shapes leave open, in the only tensor that leaves one open.
     pub open: Option<OpenNumber>,
     pub prototypes: Option<PrototypeImages>,
 }

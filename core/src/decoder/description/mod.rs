@@ -125,16 +125,16 @@ pub struct Description<'a> {
 struct TensorRule<'a> {
     name: &'a str,
     shapes: Vec<Pattern>,
-    /// Whether there is one for each level.
+    /// True if there is one for each level.
     per_level: bool,
-    /// Whether further dimensions of 1 are an error.
+    /// True if further dimensions of 1 are an error.
     is_exact: bool,
     fewer_anchors: FewerAnchors,
     /// For each tensor: its ids, other names, and position.
     names: Vec<TensorNames<'a>>,
 }
 
-/// Whether a tensor can have fewer anchors than numbers of an anchor.
+/// Says if a tensor can have fewer anchors than numbers of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FewerAnchors {
     Yes,
@@ -164,10 +164,10 @@ struct AnchorRule {
     levels: Levels,
     rounds_up: bool,
     offset: f32,
-    /// Of each level.
+    /// Anchors per cell, for each level.
     per_cell: ArrayVec<usize, MAX_GROUPS>,
     by_cell: bool,
-    /// Of each level; empty if they are those of cells.
+    /// Sizes of a cell's anchors, for each level; empty if anchors have the size of the cell.
     sizes: ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>,
     priors: Option<FieldRule>,
     count: Option<FieldRule>,
@@ -232,10 +232,10 @@ impl ColumnRule<'_> {
     }
 }
 
-/// What the numbers of a column are.
+/// The meaning of a column's numbers.
 #[derive(Clone, Copy, Debug)]
 enum ColumnNumbers {
-    /// As many numbers without a meaning of their own.
+    /// This many numbers, without a meaning.
     Plain(usize),
     Points {
         count: PointCount,
@@ -243,7 +243,7 @@ enum ColumnNumbers {
         relative: Option<f32>,
         unit: PointUnit,
     },
-    /// As many as there are prototypes in the tensor with this index.
+    /// One coefficient per prototype in the tensor with this index.
     Coefficients { prototypes: usize },
 }
 
@@ -276,12 +276,12 @@ impl<'a> Description<'a> {
         self.label
     }
 
-    /// What the scores are.
+    /// Returns the meaning of the scores.
     pub fn values(&self) -> Scores {
         self.values
     }
 
-    /// Whether a shape leaves another number open than that of the classes.
+    /// Returns true if a shape leaves another number open than that of the classes.
     fn has_open_number(&self) -> bool {
         self.tensors.iter().any(TensorRule::has_open_number)
     }
@@ -327,7 +327,7 @@ impl Description<'_> {
 }
 
 impl TensorRule<'_> {
-    /// Whether the shapes leave another number of an anchor open than that of the classes.
+    /// Returns true if the shapes leave another number of an anchor open than that of the classes.
     fn has_open_number(&self) -> bool {
         let is_open = |shape: &Pattern| shape.numbers().open.is_some() && !shape.is_images();
         self.shapes.iter().any(is_open)

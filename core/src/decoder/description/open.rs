@@ -9,7 +9,7 @@ use super::shape::{Open, OpenNumber, Pattern, Placed};
 use crate::decoder::{MAX_KEYPOINTS, Options};
 use crate::tensor::TensorView;
 
-/// What is known besides an anchor's numbers.
+/// Known facts about the model, besides an anchor's numbers.
 #[derive(Clone, Copy)]
 pub(super) struct KnownModel<'t> {
     /// The number of classes; `None` if any number fits.

@@ -18,7 +18,7 @@ pub(super) struct PrototypeImages {
     pub channels: usize,
     height: usize,
     width: usize,
-    /// Whether the channels of a pixel follow one another.
+    /// True if the channels of a pixel follow one another.
     is_channels_last: bool,
 }
 

@@ -33,7 +33,7 @@ pub(super) enum Open {
 }
 
 impl Open {
-    /// Whether both are coefficients, or both keypoints.
+    /// Returns true if both are coefficients, or both keypoints.
     pub fn has_kind_of(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
@@ -79,7 +79,7 @@ impl Count {
     }
 }
 
-/// As in the text, the constant first.
+/// Writes the text form, the constant first.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let constant = self.constant.to_string();
@@ -137,7 +137,7 @@ impl Pattern {
     /// From text such as `N,5+C`, `4,N`, `A,H,W,85` or `1`.
     ///
     /// # Errors
-    /// What was expected.
+    /// Returns what was expected, if the text is not a shape.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let mut axes = ArrayVec::new();
         for part in text.split(',').map(str::trim) {
@@ -184,7 +184,7 @@ impl Pattern {
         numbers.unwrap_or(Count::constant(1))
     }
 
-    /// Whether it has any anchors, as opposed to one number for the image, or images.
+    /// Returns true if it has any anchors, as opposed to one number for the image, or images.
     pub fn has_anchors(&self) -> bool {
         !self.is_images() && self.axes.iter().any(|axis| !matches!(axis, Axis::Numbers(_)))
     }
@@ -203,18 +203,18 @@ impl Pattern {
         })
     }
 
-    /// Whether it is `M,H,W` or `H,W,M`: that of images.
+    /// Returns true if it is `M,H,W` or `H,W,M`: that of images.
     pub fn is_images(&self) -> bool {
         let images = Count { open: Some(Open::Coefficients), ..Count::default() };
         self.numbers() == images && self.len() == 3 && self.axes.contains(&Axis::Rows)
     }
 
-    /// Whether the last dimension is that of an anchor's numbers.
+    /// Returns true if the last dimension is that of an anchor's numbers.
     pub fn has_numbers_last(&self) -> bool {
         matches!(self.axes.last(), Some(Axis::Numbers(_)))
     }
 
-    /// Whether it has `A`.
+    /// Returns true if it has `A`.
     pub fn has_per_cell(&self) -> bool {
         self.axes.contains(&Axis::PerCell)
     }
@@ -277,7 +277,7 @@ impl Pattern {
     }
 }
 
-/// As in the text.
+/// Writes the text form.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.axes.is_empty() {
@@ -304,7 +304,7 @@ fn product(dimensions: &[usize]) -> usize {
     dimensions.iter().fold(1, |product: usize, &dimension| product.saturating_mul(dimension))
 }
 
-/// What is known of a tensor's dimensions; `None` if any number fits.
+/// Known dimensions of a tensor; `None` if any number fits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     pub anchors: Option<usize>,

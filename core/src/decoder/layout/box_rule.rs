@@ -58,7 +58,7 @@ impl BoxFormat {
     }
 }
 
-/// What becomes of the components of a box before they are related to the reference.
+/// The function applied to the components of a box before they are related to the reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum BoxTransform {
@@ -67,7 +67,7 @@ pub enum BoxTransform {
     None = 0,
     /// Sizes are logarithms: exp. Positions are not changed.
     Exp = 1,
-    /// As YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
+    /// YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
     Sigmoid = 2,
     /// Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
     /// tensor's numbers: [`BoxRule::bins`] for the first component, then those of the second, and so on
@@ -93,7 +93,7 @@ pub struct BoxRule {
     pub format: BoxFormat,
     /// The order of the axes, also in priors.
     pub axes: Axes,
-    /// What becomes of the components first.
+    /// The function applied to the components first.
     pub transform: BoxTransform,
     /// The numbers per component with [`BoxTransform::Expectation`], else 1.
     pub bins: usize,
@@ -126,7 +126,7 @@ impl BoxRule {
 /// The greatest number of anchors of a grid cell that have sizes of their own.
 pub const MAX_SIZES: usize = 6;
 
-/// What the boxes of a group's anchors are relative to.
+/// The points and sizes that the boxes of a group's anchors are relative to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Reference {
     /// Nothing: boxes are absolute.
@@ -137,7 +137,7 @@ pub enum Reference {
     /// Boxes of center and size, of the unit of the boxes: four components per anchor in the order of
     /// [`BoxRule::axes`].
     Priors(Field),
-    /// The same in [`Layout::priors`](super::Layout::priors), from this index on, x before y.
+    /// Boxes in [`Layout::priors`](super::Layout::priors), from this index on, x before y.
     Table(usize),
 }
 
@@ -148,7 +148,7 @@ pub struct Grid {
     pub columns: usize,
     /// The number of anchors of a cell.
     pub per_cell: usize,
-    /// Whether the anchors of a cell follow one another. If not, the first anchors of all cells come first, then
+    /// True if the anchors of a cell follow one another. If not, the first anchors of all cells come first, then
     /// the second ones.
     pub by_cell: bool,
     /// The size of a cell.

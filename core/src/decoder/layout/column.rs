@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What belongs to a detection besides its box: columns, and the prototypes of masks.
+//! Parts of a detection besides its box: columns, and the prototypes of masks.
 //!
 //! Engines read the columns of survivors only, and change them for quantization only. What they stand for is
 //! computed from them afterwards, with the same operations for every engine.
@@ -13,7 +13,7 @@ pub struct Column {
     pub name: &'static str,
     /// The number of components.
     pub components: usize,
-    /// What they are.
+    /// Their meaning.
     pub kind: ColumnKind,
 }
 
@@ -24,7 +24,7 @@ impl Column {
     }
 }
 
-/// What the components of a column are.
+/// The meaning of a column's components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ColumnKind {
     /// Numbers that are passed on as they are.
@@ -45,7 +45,7 @@ pub struct PointRule {
     pub components: usize,
     /// The factor of coordinates relative to the anchor's reference; `None` if points are absolute.
     pub relative: Option<f32>,
-    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
+    /// True if coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
 }
 

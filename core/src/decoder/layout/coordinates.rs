@@ -8,7 +8,7 @@ use crate::tensor::TensorView;
 #[repr(u32)]
 #[non_exhaustive]
 pub enum Coordinates {
-    /// As the decoder defines it. If it does not: normalized if the tensor's id ends in `-normalized`, pixels
+    /// The decoder's unit. If it has none: normalized if the tensor's id ends in `-normalized`, pixels
     /// otherwise.
     #[default]
     Auto = 0,
@@ -19,12 +19,12 @@ pub enum Coordinates {
 }
 
 impl Coordinates {
-    /// Whether the coordinates of `tensor` are normalized, if its decoder does not define it.
+    /// Returns true if the coordinates of `tensor` are normalized, if its decoder does not define it.
     pub(in crate::decoder) fn normalized(self, tensor: &TensorView<'_>) -> bool {
         self.normalized_or(false, tensor)
     }
 
-    /// The same of a decoder whose coordinates are normalized if `default` is true.
+    /// Returns true if coordinates are normalized, for a decoder that defines `default`.
     pub(in crate::decoder) fn normalized_or(self, default: bool, tensor: &TensorView<'_>) -> bool {
         match self {
             Self::Auto => default || tensor.id.ends_with("-normalized"),

@@ -162,7 +162,7 @@ pub enum LayoutError {
         decoder: &'static str,
         /// Both readings, as displayed.
         readings: String,
-        /// Whether the number of classes is known.
+        /// True if the number of classes is known.
         has_num_classes: bool,
     },
     /// An anchor has one score, of which softmax is always 1.

@@ -68,13 +68,13 @@ pub struct Layout {
     /// The number of valid anchors of an image, one component of anchor 0: anchors from there on are not read.
     /// `None` if all are valid.
     pub count: Option<Field>,
-    /// What survivors carry along.
+    /// Numbers that survivors carry along.
     pub columns: Vec<Column>,
-    /// What masks are computed from.
+    /// The images that masks are computed from.
     pub prototypes: Option<Prototypes>,
     /// The table of [`Reference::Table`]: center x, center y, width, height.
     pub priors: Option<Arc<[[f32; 4]]>>,
-    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
+    /// True if coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct Group {
     pub objectness: Option<Field>,
     /// The class of the anchor's only score: one component, a whole number. `None` if each class has a score.
     pub class: Option<Field>,
-    /// What boxes are relative to.
+    /// The points and sizes that boxes are relative to.
     pub reference: Reference,
     /// The field of each of [`Layout::columns`].
     pub columns: Vec<Field>,
@@ -121,12 +121,12 @@ impl Layout {
         self.columns.iter().fold(0, |sum, column| sum.saturating_add(column.components))
     }
 
-    /// Whether the class is a number in a tensor, rather than the position of the best score.
+    /// Returns true if the class is a number in a tensor, rather than the position of the best score.
     pub fn has_class_field(&self) -> bool {
         self.groups.iter().any(|group| group.class.is_some())
     }
 
-    /// Whether boxes have an angle.
+    /// Returns true if boxes have an angle.
     pub fn is_oriented(&self) -> bool {
         self.groups.iter().any(|group| group.angle.is_some())
     }
@@ -136,7 +136,7 @@ impl Layout {
         if self.has_class_field() { self.score.first_class } else { 0 }
     }
 
-    /// Whether anchors are rows of one tensor, and have no objectness.
+    /// Returns true if anchors are rows of one tensor, and have no objectness.
     pub fn has_rows_without_objectness(&self) -> bool {
         let is_row = |group: &Group| {
             group.objectness.is_none()
@@ -146,7 +146,7 @@ impl Layout {
         self.groups.iter().all(is_row)
     }
 
-    /// Whether parameters and labels are the same for both layouts.
+    /// Returns true if parameters and labels are the same for both layouts.
     pub fn has_same_params(&self, other: &Self) -> bool {
         (self.decoder, self.classes, self.normalized)
             == (other.decoder, other.classes, other.normalized)

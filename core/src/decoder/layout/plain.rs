@@ -30,7 +30,7 @@ pub struct PlainLayout {
     pub scores: Field,
     /// The score that there is any object, by which class scores are multiplied: one component.
     pub objectness: Option<Field>,
-    /// Whether coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
+    /// True if coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
 }
 

@@ -44,7 +44,7 @@ pub struct ScoreRule {
     pub components: usize,
     /// The class of the first score. If the class has a field, engines do not read it: classes begin with it.
     pub first_class: u32,
-    /// Whether the field has one more score before those of classes: that of the background, which is never the
+    /// True if the field has one more score before those of classes: that of the background, which is never the
     /// best.
     pub background: bool,
     /// The function that turns scores into probabilities.
