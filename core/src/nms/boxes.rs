@@ -73,7 +73,7 @@ pub struct BoxNms {
     pub threshold_inclusive: bool,
     /// The width of Gaussian functions, finite and above 0; 0.5 unless set. See [`Params::sigma`].
     pub sigma: f32,
-    /// Whether boxes that do not join a grown box are lost; false unless set. See
+    /// True if boxes that do not join a grown box are lost; false unless set. See
     /// [`Params::lose_released`].
     pub lose_released: bool,
     /// If set, boxes of different groups conflict, too; false unless set.
@@ -177,7 +177,7 @@ impl BoxNms {
     /// that of `run`.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run) that are known without reading the memory, and those of
+    /// The errors of [`run`](Self::run) that are known without reading the memory, and the errors of
     /// [`Nms::enqueue`](super::Nms::enqueue).
     pub fn enqueue(
         &mut self,
@@ -368,7 +368,7 @@ impl Ranked {
 /// The boxes of a call in host memory, those that engines take apart from the others.
 #[derive(Debug, Default)]
 pub(super) struct HostBoxes {
-    /// Of the boxes that engines take: corners, or center, size and angle.
+    /// Boxes as engines take them: corners, or center, size and angle.
     pub numbers: Vec<f32>,
     pub scores: Vec<f32>,
     pub classes: Vec<i32>,
@@ -378,7 +378,7 @@ pub(super) struct HostBoxes {
     pub always_kept: Vec<Ranked>,
     /// The number of each group.
     group_numbers: HashMap<i64, i32>,
-    /// What was in device memory.
+    /// Copies of arrays that are in device memory.
     pub downloads: [Vec<u64>; 3],
 }
 
@@ -483,13 +483,13 @@ fn number_groups(
     }
 }
 
-/// What an engine makes of a box.
+/// The effect of a box in an engine.
 enum Kind {
     /// It becomes a candidate.
     Regular,
     /// It is dropped or rejected, and its overlap with any box is zero or undefined.
     NeverOverlaps,
-    /// It is rejected, though it can overlap; what was expected.
+    /// It is rejected, though it can overlap. The text says what was expected.
     Unsupported(&'static str),
 }
 

@@ -78,9 +78,9 @@ pub struct Nms {
     /// The place of each image of the last run.
     places: Vec<ImagePlace>,
     watch: Watch,
-    /// What tensors do not contain.
+    /// Facts about the model that its tensors do not contain.
     pub options: Options,
-    /// What to make candidates of and how to suppress them.
+    /// The parameters of decoding and suppression.
     pub params: Params,
     /// The visible part of the model's input, in pixels, such as the part between the borders of a letterbox. Boxes that
     /// do not intersect it are rejected.
@@ -124,7 +124,7 @@ pub enum NmsError {
     /// A tensor of [`BoxNms`] is not what it reads.
     #[error("expected {expected}, got {got}")]
     BoxInput {
-        /// What was expected.
+        /// The expected value.
         expected: String,
         /// The tensor, or the number in it.
         got: String,
@@ -165,12 +165,12 @@ impl DetailedOutcome<'_> {
         self.details.points()
     }
 
-    /// Whether survivors have oriented boxes ([`Detail::oriented_box`]).
+    /// Returns true if survivors have oriented boxes ([`Detail::oriented_box`]).
     pub fn is_oriented(&self) -> bool {
         self.details.is_oriented()
     }
 
-    /// Whether the model gives masks, and [`Params::masks`] is set.
+    /// Returns true if the model gives masks, and [`Params::masks`] is set.
     pub fn has_masks(&self) -> bool {
         self.layout.prototypes.is_some()
     }
@@ -247,7 +247,7 @@ impl Nms {
         self.watch = Watch::default();
     }
 
-    /// What is probably not as intended, in the order in which it was found, once for each kind: a decoder or an option
+    /// Warnings about probable mistakes, in the order in which they were found, once for each kind: a decoder or an option
     /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
     /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
     /// is found, with the best score. [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first.
@@ -288,7 +288,7 @@ impl Nms {
     /// The same, with the keypoints and the oriented boxes of survivors.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_detailed(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -302,8 +302,8 @@ impl Nms {
         Ok(DetailedOutcome { outcome, details: plan.details(), layout, unit })
     }
 
-    /// The same on a GPU, in the order of `stream`, without waiting for it: reads what work that was submitted to
-    /// `stream` before has written to tensors in device memory, and leaves the result in device memory, for work that is
+    /// Runs on a GPU, in the order of `stream`, without waiting for it. The run reads what work that was submitted to
+    /// `stream` before wrote to tensors in device memory, and leaves the result in device memory, for work that is
     /// submitted to `stream` later. The tensors' memory must exist until then.
     ///
     /// A tensor in host memory is copied when this is called, once the run before has completed.
@@ -312,7 +312,7 @@ impl Nms {
     /// the graph; a run with tensors of the same shapes and the same parameters must have been made before.
     ///
     /// # Errors
-    /// Those of [`run`](Self::run), and if the engine does not use a GPU, if the model gives masks and
+    /// The errors of [`run`](Self::run), and if the engine does not use a GPU, if the model gives masks and
     /// [`Params::masks`] is set, or if a class has a greatest number of survivors ([`ClassRule::max_detections`]): both need the
     /// host.
     pub fn enqueue(
