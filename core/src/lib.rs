@@ -34,8 +34,8 @@ pub mod nms;
 pub mod plan;
 pub mod tensor;
 
-/// What a producer of tensors in device memory needs of the CUDA driver: a GPU and its primary context,
-/// memory, streams, events and kernels; and what a reader of device memory waits for.
+/// Parts of the CUDA driver for producers of tensors in device memory: a GPU and its primary context,
+/// memory, streams, events and kernels; and the events that a reader of device memory waits for.
 ///
 /// The driver is loaded at run time. Calls make the GPU's primary context current on the calling thread
 /// and restore the one before; the CUDA runtime, and libraries that use it, work in the same context.

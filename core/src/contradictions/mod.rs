@@ -46,7 +46,7 @@ impl Warning {
         Text { warning: self, interface }
     }
 
-    /// Whether both are of one kind, whatever their numbers are.
+    /// Returns true if both are of one kind, whatever their numbers are.
     pub fn has_kind_of(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Contradiction::Plan(one), Contradiction::Plan(other)) => {
@@ -60,18 +60,20 @@ impl Warning {
         }
     }
 
-    /// Whether the decoder and the settings contradict the tensors, rather than numbers in the tensors the decoder.
+    /// Returns true if the decoder and the settings contradict the tensors, rather than numbers in the tensors the
+    /// decoder.
     pub fn is_of_plan(&self) -> bool {
         matches!(self.0, Contradiction::Plan(_))
     }
 
-    /// Whether nothing is detected, or nothing right, as long as the decoder or the thresholds are not corrected.
+    /// Returns true if nothing is detected, or nothing right, as long as the decoder or the thresholds are not
+    /// corrected.
     pub fn explains_silence(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction)
             if contradiction.concerns_decoder() || contradiction.concerns_thresholds())
     }
 
-    /// Whether the decoder, and so the number of classes, is probably wrong.
+    /// Returns true if the decoder, and so the number of classes, is probably wrong.
     pub fn is_of_decoder(&self) -> bool {
         matches!(&self.0, Contradiction::Plan(contradiction) if contradiction.concerns_decoder())
     }
@@ -139,7 +141,7 @@ impl Numbers {
         self.reading.is_some()
     }
 
-    /// Whether no frame had a candidate or a rejected anchor.
+    /// Returns true if no frame had a candidate or a rejected anchor.
     pub fn are_empty(&self) -> bool {
         self.evidence.is_empty()
     }

@@ -113,7 +113,7 @@ impl NumberContradiction {
 /// How boxes and classes are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadBoxes {
-    /// Whether coordinates are read as normalized.
+    /// True if coordinates are read as normalized.
     pub normalized: bool,
     /// Width and height of the model's input in pixels; `None` if unknown.
     pub model: Option<[f32; 2]>,

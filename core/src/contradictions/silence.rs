@@ -109,7 +109,7 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// Whether following images count, and there was one before.
+    /// Returns true if following images count, and there was one before.
     pub fn has_begun(&self) -> bool {
         self.images > 0 && !self.is_over
     }

@@ -67,7 +67,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/ptx/resample.sm_60.ptx");
         let file = std::fs::read(path).unwrap();
         assert_eq!(RESAMPLE.ptx().to_bytes(), file);
-        // The same memory, not decompressed again.
+        // A second call returns this memory and does not decompress again.
         assert_eq!(RESAMPLE.ptx().as_ptr(), RESAMPLE.ptx().as_ptr());
     }
 }

@@ -129,7 +129,7 @@ macro_rules! driver {
                 /// If the function does not return `CUDA_SUCCESS`.
                 ///
                 /// # Safety
-                /// As in the documentation of the driver API: pointers and handles must be valid.
+                /// The documentation of the driver API has the requirements: pointers and handles must be valid.
                 $(#[$attribute])?
                 #[allow(non_snake_case, reason = "the method has the name of the driver's function")]
                 pub unsafe fn $optional_name(

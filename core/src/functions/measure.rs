@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tests need to measure errors over many numbers.
+//! Measures errors of functions over many numbers, for tests.
 
 use std::ops::RangeInclusive;
 use std::thread;

@@ -23,7 +23,7 @@ impl Bounds {
         bottom: f32::INFINITY,
     };
 
-    /// Whether the intersection with a box of these edges (left, upper, right, lower) has an area.
+    /// Returns true if the intersection with a box of these edges (left, upper, right, lower) has an area.
     /// A box that only touches the rectangle does not intersect it.
     #[inline(always)]
     pub fn intersects(&self, [x1, y1, x2, y2]: [f32; 4]) -> bool {

@@ -30,7 +30,7 @@ pub enum Rounding {
     /// Ultralytics' `LetterBox`, and down for [`Letterbox::TopLeft`], as YOLOX's `preproc`.
     #[default]
     Exact,
-    /// As nvinfer (DeepStream): the sides of the frame are rounded down to even numbers, so that the last row or
+    /// nvinfer's rule (DeepStream): the sides of the frame are rounded down to even numbers, so that the last row or
     /// column of a frame with an odd side is not scaled, and the shorter side of the scaled frame is rounded down.
     EvenSides,
 }

@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(to_frame(&mapping, [0.0, 0.0, 320.0, 180.0]), Some([0.0, 0.0, 960.0, 540.0]));
     }
 
-    /// As nvinfer fits a frame.
+    /// Returns nvinfer's rule.
     fn even_sides(letterbox: Letterbox) -> FitRule {
         FitRule::from(letterbox).with_rounding(Rounding::EvenSides)
     }

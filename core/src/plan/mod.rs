@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is computed once for many runs of an engine.
+//! Plans: the results that are computed once for many runs of an engine.
 //!
 //! In: the ids, element types and shapes of tensors, the choice of a decoder for them, and parameters. Out: a [`Plan`],
 //! which has the layout and the parameters of a run. The places of images are not part of it.
@@ -17,7 +17,7 @@ pub struct Plan {
     params: Params,
 }
 
-/// What the choice of a decoder depends on, for one tensor.
+/// The facts of one tensor on which the choice of a decoder depends.
 #[derive(Default, PartialEq)]
 struct Signature {
     id: String,
@@ -52,18 +52,18 @@ impl Plan {
         &self.details
     }
 
-    /// Whether the plan was made for parameters with the same [`Params::masks`], on which the layout depends.
+    /// Returns true if the plan was made for parameters with the same [`Params::masks`], on which the layout depends.
     pub fn has_masks(&self, params: &Params) -> bool {
         self.params.masks == params.masks
     }
 
-    /// Whether the plan was made for tensors with these ids, element types and shapes.
+    /// Returns true if the plan was made for tensors with these ids, element types and shapes.
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
 
-    /// Whether the plan was made for tensors with these ids, in any shapes.
+    /// Returns true if the plan was made for tensors with these ids, in any shapes.
     pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
         self.tensors.len() == tensors.len()
             && self.tensors.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
@@ -74,7 +74,7 @@ impl Plan {
     /// so a new plan. Does not allocate if the tensors' ids are the same, unless `choose` does.
     ///
     /// # Errors
-    /// Those of `choose`.
+    /// The errors of `choose`.
     pub fn adapt<E>(
         &mut self,
         tensors: &[TensorView<'_>],

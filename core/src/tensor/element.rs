@@ -57,12 +57,12 @@ impl ElementType {
         Self::READABLE.into_iter().find(|element| element.name() == name).or_else(other)
     }
 
-    /// Whether the elements are floating-point numbers that can be read.
+    /// Returns true if the elements are floating-point numbers that can be read.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F16)
     }
 
-    /// Whether the elements are integers that can be read.
+    /// Returns true if the elements are integers that can be read.
     pub fn is_integer(self) -> bool {
         matches!(self, Self::I8 | Self::U8 | Self::I32 | Self::I64)
     }

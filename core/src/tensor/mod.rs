@@ -78,7 +78,7 @@ impl<'a> TensorView<'a> {
 
     /// The number of bytes that the shape and the element type require, if the memory has at least as many.
     ///
-    /// Of images in separate allocations, every allocation is checked.
+    /// If images are in separate allocations, every allocation is checked.
     ///
     /// # Errors
     /// If the shape overflows, the element type cannot be read, or the memory is missing or
@@ -107,7 +107,7 @@ impl<'a> TensorView<'a> {
         Ok(needed)
     }
 
-    /// Whether the images are in separate allocations.
+    /// Returns true if the images are in separate allocations.
     pub fn has_separate_images(&self) -> bool {
         matches!(self.storage, Storage::Images(_))
     }
@@ -133,7 +133,7 @@ impl<'a> TensorView<'a> {
     /// The elements, in host memory.
     ///
     /// # Errors
-    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
+    /// The errors of [`checked_len`](Self::checked_len), and if the memory is misaligned, cannot be mapped, or is
     /// device memory that has no copy on the host, or if the images are in separate allocations.
     pub fn elements(&self) -> Result<Elements<'a>, TensorError> {
         let bytes = self.host_bytes(self.checked_len()?)?;
@@ -148,7 +148,7 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Whether the elements, or those of an image, are in device memory.
+    /// Returns true if the elements, or those of an image, are in device memory.
     pub fn is_on_device(&self) -> bool {
         self.storage.is_on_device()
     }
@@ -156,7 +156,7 @@ impl<'a> TensorView<'a> {
     /// The elements in device memory; `None` if they are in host memory.
     ///
     /// # Errors
-    /// As [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address, or
+    /// The errors of [`checked_len`](Self::checked_len), and if the memory is misaligned or has no device address, or
     /// if the images are in separate allocations.
     pub fn device(&self) -> Result<Option<DeviceSlice>, TensorError> {
         self.device_slice(self.checked_len()?)
@@ -165,7 +165,7 @@ impl<'a> TensorView<'a> {
     /// The elements, in device memory or in host memory.
     ///
     /// # Errors
-    /// As [`elements`](Self::elements) and [`device`](Self::device).
+    /// The errors of [`elements`](Self::elements) and [`device`](Self::device).
     pub(crate) fn resident(&self) -> Result<Resident<'a>, TensorError> {
         let needed = self.checked_len()?;
         Ok(match self.device_slice(needed)? {
@@ -177,7 +177,7 @@ impl<'a> TensorView<'a> {
     /// The first `needed` bytes, in host memory.
     ///
     /// # Errors
-    /// As [`elements`](Self::elements).
+    /// The errors of [`elements`](Self::elements).
     pub fn host_bytes(&self, needed: usize) -> Result<&'a [u8], TensorError> {
         let tensor = || self.to_string();
         let bytes = match self.storage {
@@ -263,7 +263,7 @@ pub(crate) struct HostImages<'t, 'a> {
 
 impl<'t, 'a> HostImages<'t, 'a> {
     /// # Errors
-    /// As [`TensorView::elements`].
+    /// The errors of [`TensorView::elements`].
     pub fn new(tensor: &'t TensorView<'a>) -> Result<Self, TensorError> {
         let whole = if tensor.has_separate_images() { None } else { Some(tensor.elements()?) };
         Ok(Self { tensor, whole })
@@ -272,7 +272,7 @@ impl<'t, 'a> HostImages<'t, 'a> {
     /// The memory that has the elements of image `index`: of all images, or of this one alone.
     ///
     /// # Errors
-    /// As [`TensorView::elements`].
+    /// The errors of [`TensorView::elements`].
     pub fn holding(&self, index: usize) -> Result<Elements<'a>, TensorError> {
         match self.whole {
             Some(elements) => Ok(elements),

@@ -32,7 +32,7 @@ impl Storage<'_> {
         }
     }
 
-    /// Whether it is device memory, or has an image in device memory.
+    /// Returns true if it is device memory, or has an image in device memory.
     pub(super) fn is_on_device(&self) -> bool {
         match self {
             Self::Device(_) => true,
@@ -54,7 +54,7 @@ pub trait Mappable: fmt::Debug {
     /// The number of bytes, without mapping.
     fn size(&self) -> usize;
 
-    /// Whether it is device memory.
+    /// Returns true if it is device memory.
     fn is_on_device(&self) -> bool;
 
     /// The bytes in host memory; device memory is copied.
@@ -140,7 +140,7 @@ impl DeviceSlice {
         Self { address, len, ready }
     }
 
-    /// The same bytes, once what they wait for has completed, or is awaited.
+    /// Returns the bytes as ready, for callers that wait or make a stream wait.
     pub(crate) fn awaited(self) -> Self {
         Self { ready: Ready::Now, ..self }
     }
@@ -155,7 +155,7 @@ impl DeviceSlice {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

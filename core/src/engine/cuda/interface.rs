@@ -520,7 +520,7 @@ mod tests {
         ] {
             equal(&mut program, theirs, ours);
         }
-        // What the kernels compute, too.
+        // Sizes that the kernels compute, too.
         for capacity in [1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
             let name = |function| format!("{function}({capacity})");
             equal(&mut program, &name("sort_state_offset"), sort_state_offset(capacity));

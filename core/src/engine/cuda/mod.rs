@@ -282,7 +282,7 @@ impl fmt::Display for Cuda {
     }
 }
 
-/// What a run does with its tensors.
+/// The inputs of a run besides its tensors.
 #[derive(Clone, Copy)]
 struct Settings<'b> {
     layout: &'b Layout,

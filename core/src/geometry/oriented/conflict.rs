@@ -4,9 +4,9 @@
 use super::{Rectangle, intersection_area, prob_iou};
 use crate::geometry::{Overlap, lesser};
 
-/// Whether `higher`, which outranks `lower`, conflicts with it, where their bounds intersect: the measure exceeds the
-/// threshold, or is equal to it if the threshold is inclusive. By measures of area, only boxes whose intersection
-/// is greater than zero conflict.
+/// Returns true if `higher`, which outranks `lower`, conflicts with it, where their bounds intersect: the measure
+/// exceeds the threshold, or is equal to it if the threshold is inclusive. By measures of area, only boxes whose
+/// intersection is greater than zero conflict.
 #[inline(always)]
 pub fn conflict(
     higher: &Rectangle,

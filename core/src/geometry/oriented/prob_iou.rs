@@ -64,7 +64,7 @@ impl DistanceLimit {
         Self(if from_order(within) == MAX_DISTANCE { f32::INFINITY } else { from_order(within) })
     }
 
-    /// Whether the probabilistic IoU of two rectangles exceeds the threshold.
+    /// Returns true if the probabilistic IoU of two rectangles exceeds the threshold.
     #[inline]
     pub fn is_exceeded(self, higher: &Rectangle, lower: &Rectangle) -> bool {
         let terms = Terms::new(higher, lower);

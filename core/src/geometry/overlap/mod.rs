@@ -35,7 +35,7 @@ pub enum Overlap {
     /// Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
     /// of the enclosing box)^2 > t.
     Diou = 3,
-    /// Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
+    /// For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
     /// of the boxes (Llerena et al. 2021), greater than t.
     ProbIou = 4,
 }
