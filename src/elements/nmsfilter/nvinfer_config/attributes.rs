@@ -6,7 +6,7 @@
 
 use super::keys::{KeyError, Keys};
 
-/// What a group sets.
+/// The values of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::elements::nmsfilter) struct Attributes {
     /// `pre-cluster-threshold`, and its name in old files: candidates with a lower score are dropped.
@@ -40,7 +40,7 @@ impl Attributes {
         background: None,
     };
 
-    /// What the group sets. A later key counts.
+    /// Reads the values of a group. The last of equal keys counts.
     ///
     /// # Errors
     /// If a value is not valid.

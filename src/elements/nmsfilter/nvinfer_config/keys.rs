@@ -8,7 +8,7 @@ use gst::glib;
 
 use super::yaml;
 
-/// What is wrong with the text.
+/// An error in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::elements::nmsfilter) enum KeyError {
     #[error("line {line}: expected [GROUP], KEY=VALUE or a comment with #, got {got:?}")]

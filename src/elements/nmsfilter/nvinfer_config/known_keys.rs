@@ -117,7 +117,7 @@ const CLASS_KEYS: [&str; 17] = [
     "topk",
 ];
 
-/// What nvinfer ignores.
+/// Returns warnings for the keys that nvinfer ignores.
 pub(super) fn unknown(keys: &Keys) -> Vec<String> {
     let mut warnings = Vec::new();
     for group in &keys.groups() {

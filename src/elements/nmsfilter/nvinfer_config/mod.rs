@@ -45,7 +45,7 @@ pub(super) enum NvinferConfigError {
     Key { path: PathBuf, cause: Box<KeyError> },
 }
 
-/// What a configuration sets.
+/// The settings in a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NvinferConfig {
     /// For classes without a group, and for keys that a class's group does not have.
@@ -54,20 +54,20 @@ pub(super) struct NvinferConfig {
     pub classes: BTreeMap<usize, Attributes>,
     /// The classes whose objects are not attached.
     pub excluded: BTreeSet<usize>,
-    /// Whether nothing is suppressed: `cluster-mode=4`.
+    /// True if nothing is suppressed: `cluster-mode=4`.
     pub suppresses_nothing: bool,
     pub label_file: Option<String>,
     pub num_classes: Option<u32>,
     /// `maintain-aspect-ratio` and `symmetric-padding`.
     pub keeps_aspect: Option<[bool; 2]>,
     pub unique_id: Option<u32>,
-    /// Whether outputs are `[N,6]`, by the name of the function that parses them.
+    /// True if outputs are `[N,6]`, by the name of the function that parses them.
     pub is_end_to_end: bool,
     /// The function that parses the outputs, if its decoder is not known.
     pub unknown_parser: Option<String>,
-    /// Whether nvinfer attaches objects of its own.
+    /// True if nvinfer attaches objects of its own.
     pub attaches_objects: bool,
-    /// What is not followed, with any values of the properties.
+    /// Warnings for keys that are ignored with any values of the properties.
     warnings: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl NvinferConfig {
         let is_yaml = path.extension().is_some_and(|name| name == "yml" || name == "yaml");
         let mut config = Self::parse(text, is_yaml)
             .map_err(|cause| NvinferConfigError::Key { path: of_path(), cause: cause.into() })?;
-        // As nvinfer: relative to the folder in which the file is, also where the path is a link to it.
+        // nvinfer's rule: relative to the file's own folder, also if the path is a link to the file.
         let folder = path.canonicalize().ok().and_then(|file| Some(file.parent()?.to_owned()));
         if let (Some(labels), Some(folder)) = (&mut config.label_file, folder) {
             *labels = folder.join(&*labels).to_string_lossy().into_owned();
@@ -228,7 +228,7 @@ impl NvinferConfig {
         }
     }
 
-    /// What is not followed with these values of the properties.
+    /// Returns warnings for keys that are ignored with these values of the properties.
     pub fn warnings(&self, properties: &Settings) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         if let Some(function) = &self.unknown_parser
@@ -246,7 +246,7 @@ impl NvinferConfig {
         self.warnings.push(format!("nvinfer-config: {text}"));
     }
 
-    /// What applies to a class.
+    /// Returns the values for a class.
     pub fn of(&self, class: usize) -> Attributes {
         self.classes.get(&class).map_or(self.all, |own| own.or(self.all))
     }
@@ -255,7 +255,7 @@ impl NvinferConfig {
 /// How nvinfer clusters.
 struct Clustering {
     mode: Option<u32>,
-    /// Whether nvinfer itself clusters, so that it has a mode without the key, too.
+    /// True if nvinfer itself clusters, so that it has a mode without the key, too.
     is_nvinfers: bool,
     /// `crop-objects-to-roi-boundary`.
     crops: bool,

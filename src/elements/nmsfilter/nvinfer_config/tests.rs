@@ -178,7 +178,7 @@ fn without_opencv_nvinfer_replaces_its_first_clustering_by_suppression() {
     // Where nvinfer parses nothing, the groups apply.
     let other = text.replace("cluster-mode=0", "network-type=100");
     assert_eq!(parse(&other).of(1).topk, Some(7));
-    // What nvinfer's parser would have done is nmsfilter's, too.
+    // nmsfilter also replaces the work of nvinfer's parser.
     let none = text.replace("cluster-mode=0", "network-type=100\ncluster-mode=4");
     assert!(parse(&none).suppresses_nothing);
     let nothing = format!("cluster-mode=4\nparse-bbox-func-name={NO_OBJECTS}");
