@@ -34,7 +34,7 @@ pub fn frame_size(caps: &gst::CapsRef) -> Result<[u32; 2], String> {
     Ok([side("width")?, side("height")?])
 }
 
-/// Whether frames with these caps are in NVMM memory.
+/// Returns true if frames with these caps are in NVMM memory.
 pub fn is_nvmm(caps: &gst::CapsRef) -> bool {
     caps.features(0).is_some_and(|features| features.contains(NVMM))
 }

@@ -7,7 +7,7 @@ use gst::prelude::*;
 
 use crate::bindings::strings;
 
-/// Whether the property may be set to the value. A string must be valid UTF-8, which
+/// Returns true if the property may be set to the value. A string must be valid UTF-8, which
 /// `g_object_set_property` does not check. Other strings are refused with a warning, and the
 /// property keeps its value.
 ///

@@ -4,7 +4,7 @@
 //!
 //! In: the texts of the properties, the labels, the decoder, and a configuration of nvinfer. Out: the score threshold and
 //! the rules of each class. A name that consists of digits is always the number of a class, even if a label is the same.
-//! What a property lists counts, else the configuration's group of the class, else what applies to all classes.
+//! A property's value for the class applies, else the configuration's group of the class, else the value for all classes.
 
 use super::list::entries;
 use super::settings::Settings;
@@ -68,7 +68,7 @@ const SIZES: List<SizeLimits> = List {
     parse: sizes,
 };
 
-/// What properties list with a class.
+/// The values that properties list by class.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClassRules {
     pub thresholds: ClassThresholds,
@@ -190,7 +190,7 @@ impl ClassRules {
     }
 }
 
-/// What names of classes are looked up in.
+/// The names of the classes.
 struct Classes<'a> {
     labels: &'a Labels,
     choice: &'a Choice,

@@ -173,8 +173,8 @@ impl FrameDecoder {
         }
     }
 
-    /// Whether tensors cannot be read because they were in the memory of a GPU that has failed less than a second ago.
-    /// Upstream elements need that time to notice the failure, too.
+    /// Returns true if tensors cannot be read because they were in the memory of a GPU that has failed less than a
+    /// second ago. Upstream elements need that time to notice the failure, too.
     fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
         matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
             && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))

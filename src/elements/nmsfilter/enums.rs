@@ -87,14 +87,14 @@ property_enum! {
         /// Distance-IoU.
         Diou = 3, "diou",
             "DIoU: IoU - (distance of centers / diagonal of the enclosing box)^2 > t; on the CPU";
-        /// Of Gaussian distributions.
+        /// The overlap of Gaussian distributions.
         ProbIou = 4, "prob-iou",
             "Probabilistic IoU of oriented boxes (Llerena et al. 2021) > t";
     }
 }
 
 property_enum! {
-    /// What the numbers of a box are, for decoder=boxes.
+    /// The numbers of a box, for decoder=boxes.
     BoxFormat as "GstNmsFilterBoxFormat" for decoder::BoxFormat {
         /// left, top, right, bottom
         #[default]
@@ -122,10 +122,10 @@ property_enum! {
 property_enum! {
     /// The pixels of masks.
     MaskSize as "GstNmsFilterMaskSize" for engine::MaskSize {
-        /// Those of the model's prototypes.
+        /// The pixels of the model's prototypes.
         #[default]
         Prototypes = 0, "prototypes", "Prototypes: those of the model's output";
-        /// Those of the frame.
+        /// The pixels of the frame.
         Frame = 1, "frame", "Frame: those of the frame, interpolated";
     }
 }
@@ -158,7 +158,7 @@ pub enum NmsFilterLetterbox {
     /// Scaled without distortion, borders right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
-    /// That of the tensors' model description, else stretched.
+    /// The letterbox in the tensors' model description, else stretched.
     #[default]
     #[enum_value(name = "That of the tensors' model description, else none", nick = "auto")]
     Auto = 3,
@@ -314,7 +314,7 @@ pub enum Decoder {
         nick = "end2end-obb"
     )]
     End2endObb = 26,
-    /// That of `layout-file`.
+    /// The decoder that `layout-file` describes.
     #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
     Layout = 19,
 }
@@ -324,7 +324,7 @@ pub enum Decoder {
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterScoreActivation", allow_name_conflict)]
 pub enum ScoreActivation {
-    /// That of the decoder.
+    /// The decoder's function.
     #[default]
     #[enum_value(name = "That of the decoder", nick = "auto")]
     Auto = 0,
@@ -396,7 +396,7 @@ mod tests {
     fn the_decoder_property_has_a_value_for_every_decoder() {
         let class = glib::EnumClass::new::<Decoder>();
         let all = class.values().iter().map(|value| value.nick());
-        // That of a file.
+        // `layout` is the decoder of a file.
         let nicks: Vec<_> = all.filter(|nick| *nick != "layout").collect();
         let names: Vec<_> = std::iter::once("auto")
             .chain(decoder::decoders().iter().map(|decoder| decoder.name()))

@@ -57,7 +57,7 @@ impl FrameError {
         }
     }
 
-    /// Whether the GPU failed.
+    /// Returns true if the GPU failed.
     pub fn is_device_error(&self) -> bool {
         matches!(self, Self::Engine(error) if error.is_device_error())
     }

@@ -15,7 +15,7 @@ use super::timeout::Timeout;
 #[derive(Default)]
 pub(super) struct FrameCounter {
     stats: Stats,
-    /// Whether a message with the current counts has been posted.
+    /// True if a message with the current counts has been posted.
     posted: bool,
     tensors: TensorWatch,
 }
@@ -68,7 +68,7 @@ impl FrameCounter {
         self.tensors = TensorWatch::Done;
     }
 
-    /// Whether the stream, which ends, is shorter than a second and had no tensors. Returns true once.
+    /// Returns true if the stream, which ends, is shorter than a second and had no tensors. Returns true once.
     pub fn take_without_tensors(&mut self) -> bool {
         let is_missing = matches!(self.tensors, TensorWatch::Missing(_));
         if is_missing {

@@ -33,7 +33,7 @@ impl PendingSettings {
         Self { settings, error: None, rejected_since, last_warning }
     }
 
-    /// Whether making a plan with them has failed.
+    /// Returns true if making a plan with them has failed.
     pub fn is_rejected(&self) -> bool {
         self.error.is_some()
     }

@@ -24,9 +24,9 @@ use nmsfilter_core::tensor::TensorView;
 /// The plan, until the tensors, their model, the settings or the caps change.
 pub(super) struct FramePlan {
     plan: Plan,
-    /// As [`PlanInput::has_more_frames`].
+    /// The result of [`PlanInput::has_more_frames`].
     batch: Option<bool>,
-    /// What `quantization` sets.
+    /// The values of the property `quantization`.
     quantization: QuantizationRules,
     /// The decoder that is set.
     wanted: Option<&'static dyn Decoder>,
@@ -53,7 +53,7 @@ pub(super) struct PlanInput<'t> {
 }
 
 impl PlanInput<'_> {
-    /// Whether the batch has more than one frame; `None` without a batch.
+    /// Returns true if the batch has more than one frame; `None` without a batch.
     fn has_more_frames(&self) -> Option<bool> {
         self.batch.map(|frames| frames > 1)
     }
@@ -155,33 +155,33 @@ impl FramePlan {
         Ok(true)
     }
 
-    /// Whether the plan was made for such tensors: their ids, element types and shapes, and the size of the model's input
-    /// if the layout depends on it. `settings` must be those with which the plan was made.
+    /// Returns true if the plan was made for such tensors: their ids, element types and shapes, and the size of the
+    /// model's input if the layout depends on it. `settings` must be those with which the plan was made.
     pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
         self.batch == input.has_more_frames()
             && input.mapping(settings).is_ok_and(|mapping| self.has_input_size(&mapping))
             && self.plan.has_tensors(input.tensors)
     }
 
-    /// Whether the plan was made for tensors with these ids, element types and shapes.
+    /// Returns true if the plan was made for tensors with these ids, element types and shapes.
     #[cfg(feature = "v1_28")]
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
         self.plan.has_tensors(tensors)
     }
 
-    /// Whether the plan was made for tensors with these ids, in any shapes.
+    /// Returns true if the plan was made for tensors with these ids, in any shapes.
     #[cfg(feature = "v1_28")]
     pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
         self.plan.has_ids(tensors)
     }
 
-    /// Whether the layout is valid for frames with this mapping: layouts of grids depend on the size of the model's
-    /// input.
+    /// Returns true if the layout is valid for frames with this mapping: layouts of grids depend on the size of the
+    /// model's input.
     pub fn has_input_size(&self, mapping: &Mapping) -> bool {
         self.input_size == mapping.model() || !has_grid(&self.choice().layout)
     }
 
-    /// What `quantization` sets. The engine needs tensors that have it.
+    /// The values of the property `quantization`, which the engine's tensors must have.
     pub fn quantization(&self) -> &QuantizationRules {
         &self.quantization
     }

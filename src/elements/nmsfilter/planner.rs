@@ -40,7 +40,7 @@ pub(super) struct Planner {
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
     plan: Option<FramePlan>,
-    /// Whether any frame has been decoded.
+    /// True if any frame has been decoded.
     pub decoded: bool,
     pub contradictions: Contradictions,
 }
@@ -69,7 +69,7 @@ impl Planner {
         Self { contradictions, ..Self::new(self.labels.of_file(), properties, nvinfer) }
     }
 
-    /// Whether these caps describe the model.
+    /// Returns true if these caps describe the model.
     #[cfg(feature = "v1_28")]
     pub fn has_model(&self, caps: Option<&gst::Caps>) -> bool {
         self.model.is_described_by(caps)
@@ -118,7 +118,7 @@ impl Planner {
         self.plan.as_ref()
     }
 
-    /// Whether there is a plan in force.
+    /// Returns true if there is a plan in force.
     pub fn has_plan(&self) -> bool {
         self.plan.is_some()
     }

@@ -72,7 +72,7 @@ impl RegionRules {
         Self { all, classes: (0..count).map(of_class).collect() }
     }
 
-    /// Whether a region of a frame of this size is attached.
+    /// Returns true if a region of a frame of this size is attached.
     pub fn keep(&self, region: &Region, frame: [u32; 2]) -> bool {
         let limits = self.classes.get(region.class as usize).unwrap_or(&self.all);
         *limits == RegionLimits::default() || limits.has(region, frame)

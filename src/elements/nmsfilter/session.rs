@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the element keeps from start to stop.
+//! The state of the element from start to stop.
 //!
 //! In: buffers. Out: the same buffers with regions, and counts. A session reads the tensors of a buffer as a list of
 //! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions ([`Sink`]). A buffer that is a
@@ -55,7 +55,7 @@ pub(super) struct Session {
     sources: Sources,
     /// The caps of the current frame or batch of DeepStream.
     caps: BatchCaps,
-    /// Whether buffers are batches of GStreamer's analytics library.
+    /// True if buffers are batches of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
     has_streams: bool,
     mask_buffers: MaskBuffers,

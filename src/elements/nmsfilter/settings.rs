@@ -310,7 +310,7 @@ impl Settings {
     /// The mapping from the model's input to a frame of the size `frame`, for an image of a region of that frame.
     ///
     /// # Errors
-    /// As [`mapping`](Self::mapping), and if the region is not inside the frame.
+    /// The errors of [`mapping`](Self::mapping), and if the region is not inside the frame.
     pub fn mapping_of_region(
         &self,
         frame: [u32; 2],

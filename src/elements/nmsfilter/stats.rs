@@ -95,7 +95,7 @@ impl Stats {
         labels
     }
 
-    /// Whether any frame has been counted.
+    /// Returns true if any frame has been counted.
     pub fn is_empty(&self) -> bool {
         self.frames == 0
     }

@@ -48,7 +48,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether the error is about what caps have.
+/// Returns true if the error is about what caps have.
 fn contradicts(error: &ChoiceError) -> bool {
     match error {
         ChoiceError::NoFit { .. } | ChoiceError::Incomplete { .. } => true,

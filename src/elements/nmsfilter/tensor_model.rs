@@ -38,7 +38,7 @@ impl TensorModel {
         Ok(is_new)
     }
 
-    /// Whether these caps of a frame's tensors describe the model.
+    /// Returns true if these caps of a frame's tensors describe the model.
     #[cfg(feature = "v1_28")]
     pub fn is_described_by(&self, caps: Option<&gst::Caps>) -> bool {
         let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());

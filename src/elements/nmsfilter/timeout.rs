@@ -25,7 +25,7 @@ impl Timeout {
         Self { pts, started: Instant::now(), duration }
     }
 
-    /// Whether it has expired at the buffer with this timestamp.
+    /// Returns true if it has expired at the buffer with this timestamp.
     pub fn has_expired(&self, pts: Option<gst::ClockTime>) -> bool {
         match (self.pts, pts) {
             (Some(first), Some(pts)) => pts.saturating_sub(first) >= self.duration,

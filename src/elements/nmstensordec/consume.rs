@@ -44,7 +44,7 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
     });
 }
 
-/// Whether these are all tensors of the group. One id is in two groups.
+/// Returns true if these are all tensors of the group. One id is in two groups.
 fn is_in(group: &TensorGroup, tensors: &[Tensor]) -> bool {
     let has = |id: &str| tensors.iter().any(|tensor| tensor_meta::id(tensor) == id);
     group.tensors.iter().all(|tensor| has(tensor.id))

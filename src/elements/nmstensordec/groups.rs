@@ -16,7 +16,7 @@ const REQUIRED: [&str; 2] =
 /// The groups.
 pub static GROUPS: LazyLock<Vec<TensorGroup>> = LazyLock::new(tensor_groups);
 
-/// Whether GStreamer's decoder of this group ends with an error if the tensors are missing.
+/// Returns true if GStreamer's decoder of this group ends with an error if the tensors are missing.
 pub(super) fn is_required(group: &TensorGroup) -> bool {
     REQUIRED.contains(&group.id)
 }

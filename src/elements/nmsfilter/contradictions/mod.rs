@@ -31,7 +31,7 @@ use settings::SettingContradiction;
 /// frames a second, and objects stay in view for seconds.
 const QUIET: gst::ClockTime = gst::ClockTime::from_seconds(10);
 
-/// What was found since the element started.
+/// The contradictions found since the element started.
 #[derive(Default)]
 pub(super) struct Contradictions {
     numbers: Numbers,
@@ -43,7 +43,7 @@ pub(super) struct Contradictions {
     posted: Arc<Mutex<Posted>>,
 }
 
-/// What the element has posted.
+/// The warnings that the element has posted.
 #[derive(Default)]
 struct Posted {
     warnings: Vec<Warning>,
@@ -106,7 +106,7 @@ impl Contradictions {
         }
     }
 
-    /// Whether frames are looked at.
+    /// Returns true if frames are looked at.
     pub fn are_open(&self) -> bool {
         self.numbers.are_open()
     }
