@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What GStreamer's bindings lack: strings that may not be valid UTF-8, and names of types in a process that has several
+//! Additions to GStreamer's bindings: strings that may not be valid UTF-8, and names of types in a process with several
 //! copies of this crate.
 
 pub mod strings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! GLib type names, if the process has several copies of this crate.
 //!
-//! That is so if an application links the crate and also loads the plugin. The types of the copy
+//! A process has two if an application links the crate and also loads the plugin. The types of the copy
 //! that registers second are called `Name-1`.
 
 /// `format!` for modules that derive [`glib::Enum`](gst::glib::Enum) or use `glib::flags` with

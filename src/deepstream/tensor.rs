@@ -175,9 +175,9 @@ pub struct NetworkInfo {
     /// Width and height of the model's input. When a buffer is copied, nvinfer up to 7.1 does not copy these
     /// numbers, so they can have any value in the copy.
     pub size: [u32; 2],
-    /// Whether the frame was scaled without distortion; `None` if the tensors do not say so.
+    /// True if the frame was scaled without distortion; `None` if the tensors do not say so.
     pub maintain_aspect_ratio: Option<bool>,
-    /// Whether a scaled frame has borders on both sides; `None` if the tensors do not say so.
+    /// True if a scaled frame has borders on both sides; `None` if the tensors do not say so.
     pub symmetric_padding: Option<bool>,
 }
 

@@ -19,8 +19,8 @@ pub fn any_batch() -> gst::Caps {
     gst::Caps::builder(MEDIA_TYPE).features([CAPS_FEATURE_META_ANALYTICS_BATCH_META]).build()
 }
 
-/// Whether these are caps of batches. A frame can have the metadata, too: with the caps of video, it only has the number
-/// of its stream.
+/// Returns true if these are caps of batches. A frame can have the metadata, too: with the caps of video, it only has
+/// the number of its stream.
 pub fn is_batch(caps: &gst::CapsRef) -> bool {
     caps.structure(0).is_some_and(|structure| structure.name() == MEDIA_TYPE)
 }

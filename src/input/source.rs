@@ -77,7 +77,7 @@ impl ImageFrame {
 }
 
 impl FrameTensors<'_> {
-    /// Whether the tensors of both frames have the same ids, element types and shapes.
+    /// Returns true if the tensors of both frames have the same ids, element types and shapes.
     pub fn are_like(&self, other: &FrameTensors<'_>) -> bool {
         let (views, others) = (self.tensors.views(), other.tensors.views());
         views.iter().map(TensorView::signature).eq(others.iter().map(TensorView::signature))
@@ -110,7 +110,7 @@ impl<'i, 'a> Images<'i, 'a> {
         }
     }
 
-    /// Whether the images are regions of one frame, whose boxes are compared.
+    /// Returns true if the images are regions of one frame, whose boxes are compared.
     pub fn are_regions(self) -> bool {
         match self {
             Self::Frames(frames) => {
@@ -158,7 +158,7 @@ impl ImageTensors<'_, '_> {
         }
     }
 
-    /// Whether each image is in a memory of its own, and the plan is made for one image.
+    /// Returns true if each image is in a memory of its own, and the plan is made for one image.
     pub fn are_separate(&self) -> bool {
         matches!(self, Self::Separate(_))
     }

@@ -24,7 +24,7 @@ pub struct Line<'a> {
     pub timestamp: Option<u64>,
     /// The value of the property `tags`.
     pub tags: Option<&'a RawValue>,
-    /// Whether a model ran on the frame, if this is known.
+    /// True if a model ran on the frame, if this is known.
     pub inferred: Option<bool>,
 }
 

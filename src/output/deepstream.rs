@@ -88,7 +88,7 @@ pub(crate) fn attach<'r>(
     Ok(())
 }
 
-/// Whether the frame already has an object for `region`.
+/// Returns true if the frame already has an object for `region`.
 pub(crate) fn is_attached(
     batch: BatchMeta<'_>,
     frame: FrameId,

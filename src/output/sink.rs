@@ -24,7 +24,7 @@ pub(crate) enum Target {
     Batch {
         /// The id of the inference element whose tensors were decoded.
         unique_id: u32,
-        /// Whether the batch has one frame: the buffer is this frame, too.
+        /// True if the batch has one frame: the buffer is this frame, too.
         is_frame: bool,
     },
     /// The frames of a batch of GStreamer's analytics library.
@@ -82,7 +82,7 @@ impl Target {
 }
 
 impl Sink<'_> {
-    /// Whether the frame already has `region`.
+    /// Returns true if the frame already has `region`.
     pub fn is_attached(
         &self,
         buffer: &mut gst::BufferRef,

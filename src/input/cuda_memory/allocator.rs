@@ -69,7 +69,7 @@ pub unsafe fn wrap(
 /// null.
 ///
 /// # Safety
-/// As in `gst_memory_init`: the pointers must be valid, except that `parent` may be null.
+/// The requirements of `gst_memory_init`: the pointers must be valid, except that `parent` may be null.
 unsafe fn init(
     memory: *mut gst::ffi::GstMemory,
     allocator: *mut gst::ffi::GstAllocator,

@@ -20,7 +20,7 @@ pub(super) struct Addresses {
     pub device: u64,
     pub bytes: usize,
     pub gpu: u32,
-    /// Whether the host memory is up to date even if there is device memory, too.
+    /// True if the host memory is up to date even if there is device memory, too.
     pub host_is_current: bool,
 }
 

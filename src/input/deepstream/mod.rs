@@ -57,7 +57,7 @@ pub(crate) struct Reader {
 pub(crate) struct BatchCaps {
     /// The width and height of the frames of one source.
     pub size: Option<[u32; 2]>,
-    /// Whether the frames are in NVMM memory.
+    /// True if the frames are in NVMM memory.
     pub is_nvmm: bool,
 }
 
