@@ -27,7 +27,7 @@ pub enum Letterbox {
     TopLeft = 3,
 }
 
-/// What is known of a model. Set all bytes to 0, then `size` and what is known.
+/// A description of a model. Set all bytes to 0, then `size` and the known fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Model {
@@ -45,7 +45,7 @@ pub struct Model {
     pub labels: *const *const c_char,
     /// The number of labels.
     pub label_count: usize,
-    /// What the model is trained for, such as "detect" or "segment"; NULL if it is unknown.
+    /// The task of the model, such as "detect" or "segment"; NULL if it is unknown.
     pub task: *const c_char,
     /// The number of keypoints of a detection; 0 if it is unknown, or if there are none.
     pub keypoint_count: u32,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions return, and the text of an error.
+//! The result of a function, and the text of an error.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
 use crate::border::{self, Failure};
 
-/// What a function returns.
+/// The result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {

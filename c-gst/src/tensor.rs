@@ -76,7 +76,7 @@ pub struct Tensor {
     /// is not called if the function fails: the memory is then still the caller's. It is not called for
     /// NMSFILTER_GST_MEMORY_COPIED.
     pub release: Option<unsafe extern "C" fn(user_data: *mut c_void)>,
-    /// What is passed to `release`.
+    /// The argument of `release`.
     pub user_data: *mut c_void,
     /// A CUevent that was recorded after the work that writes the device memory, which must exist until `release` is called;
     /// NULL if that work has completed, or with `cuda_stream`.
@@ -89,7 +89,7 @@ pub struct Tensor {
     pub scale: f32,
     /// The element that stands for 0.
     pub zero_point: i32,
-    /// What is known of the model, from nmsfilter_gst_model_caps; NULL if nothing is. A reference is added. One tensor of a
+    /// The model description, from nmsfilter_gst_model_caps, or NULL. A reference is added. One tensor of a
     /// buffer is enough.
     pub model: *mut gst::ffi::GstCaps,
     /// The name of the element, or of what attaches the tensor, by which nmsfilter selects the tensors of one of several
@@ -99,7 +99,7 @@ pub struct Tensor {
     /// for the whole frame. The tensors of a part are attached one after the other. Either all tensors of a source have
     /// a region, or none.
     pub region: [u32; 4],
-    /// Whether `parent` is set; needs a region.
+    /// True if `parent` is set; needs a region.
     pub has_parent: u32,
     /// The id of the region of interest with the pixels of `region`; detections in it get it as parent_id.
     pub parent: i32,
@@ -307,7 +307,7 @@ unsafe fn wrapped(tensor: &Tensor) -> gst::Buffer {
     }
 }
 
-/// What `release` is called with.
+/// The function `release` and its argument.
 struct Owner {
     release: Option<unsafe extern "C" fn(*mut c_void)>,
     user_data: *mut c_void,

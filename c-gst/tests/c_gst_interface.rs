@@ -451,7 +451,7 @@ fn records_have_the_size_and_the_number_of_the_caller() {
         unsafe { nmsfilter_gst_read_regions(buffer.as_mut_ptr(), null_mut(), 0, size, &mut count) };
     assert_eq!((status, count), (Status::Ok, 3));
 
-    // Those of a newer header.
+    // Structures of a newer header.
     let (larger, _) = read(&buffer, 3, size + 24).unwrap();
     for index in 0..3 {
         let (record, added) = larger[index * (size + 24)..][..size + 24].split_at(size);

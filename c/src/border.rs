@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every function that C calls has in common.
+//! Checks and conversions for all functions that C calls.
 //!
 //! In: pointers of the caller, which may be NULL, structures of another version of the header, and text that may not be
 //! UTF-8. Out: a [`Failure`], which becomes a status and a text, or what was read. No panic leaves [`guard`].

@@ -266,7 +266,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_enqueue(
 /// The tensors of a call, in this order.
 ///
 /// # Safety
-/// As of [`Tensors::read`].
+/// The requirements of [`Tensors::read`].
 unsafe fn read<'a>(
     corners: *const Tensor,
     scores: *const Tensor,

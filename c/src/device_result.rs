@@ -11,7 +11,7 @@ use crate::border::sized_struct;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct DeviceCounts {
-    /// Of no use here.
+    /// Reserved.
     pub reserved0: u32,
     /// The number of anchors (with `multi_label`, of anchors with a class) that reached the threshold.
     pub candidates: u32,
@@ -23,7 +23,7 @@ pub struct DeviceCounts {
     pub rounds: u32,
     /// The time from the start of the first kernel to the end of the last kernel.
     pub nanoseconds: u32,
-    /// Of no use here.
+    /// Reserved.
     pub reserved: [u32; 2],
 }
 

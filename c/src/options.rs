@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tensors do not contain.
+//! Facts about a model that its tensors do not contain.
 
 use nmsfilter_core::nms::{self, Activation, KeypointShape};
 
@@ -23,7 +23,7 @@ pub enum BoxFormat {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Coordinates {
-    /// As the decoder defines it; else normalized if the id ends in "-normalized", and pixels otherwise.
+    /// The decoder's unit, if it has one; else normalized if the id ends in "-normalized", and pixels otherwise.
     Auto = 0,
     /// Pixels of the model's input.
     Pixels = 1,
@@ -35,7 +35,7 @@ pub enum Coordinates {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum ScoreActivation {
-    /// That of the decoder.
+    /// The decoder's activation.
     Default = 0,
     /// None: scores are probabilities, or have no unit.
     None = 1,
@@ -45,7 +45,7 @@ pub enum ScoreActivation {
     Softmax = 3,
 }
 
-/// What tensors do not contain. If all bytes but those of `size` are 0, nothing is known, which is the default.
+/// Facts about a model that its tensors do not contain. By default, all bytes but `size` are 0: nothing is known.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Options {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What detections are made of, and how they are suppressed.
+//! The parameters of decoding and suppression.
 
 use nmsfilter_core::nms::{
     self, Bounds, ClassThresholds, FrameMap, MAX_CLASSES, ParamError, Parameter, SizeLimits,
@@ -14,11 +14,11 @@ use crate::status::run;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Method {
-    /// Those that conflict with no survivor of higher score: exact greedy suppression.
+    /// Candidates survive that conflict with no survivor of higher score: exact greedy suppression.
     Greedy = 0,
-    /// Those that conflict with no candidate of higher score, whether that one survives or not.
+    /// Candidates survive that conflict with no candidate of higher score, suppressed or not.
     MapReduce = 1,
-    /// All.
+    /// All candidates survive.
     None = 2,
     /// Survivors of NMSFILTER_METHOD_GREEDY, each with the union of its box and of the boxes that it suppresses.
     Merge = 3,
@@ -51,7 +51,7 @@ pub enum Overlap {
     Smaller = 2,
     /// Distance-IoU.
     Diou = 3,
-    /// Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
+    /// For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
     ProbIou = 4,
 }
 

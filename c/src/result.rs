@@ -94,7 +94,7 @@ pub struct Result {
     pub size: usize,
     /// The number of images. nmsfilter_image has the detections of each.
     pub image_count: usize,
-    /// What has run: "cpu" or "cuda". With NMSFILTER_BACKEND_AUTO it is chosen for each run.
+    /// The engine that ran: "cpu" or "cuda". With NMSFILTER_BACKEND_AUTO it is chosen for each run.
     pub engine: *const c_char,
     /// The bytes that were copied to the GPU.
     pub bytes_uploaded: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What functions return, and where the text of an error is kept.
+//! The result of a function, and the text of an error.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -8,7 +8,7 @@ use nmsfilter_core::nms::{DescriptionError, EngineError, Interface, NmsError};
 
 use crate::border::{self, Failure};
 
-/// What a function returns.
+/// The result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
@@ -83,11 +83,11 @@ pub fn run(function: impl FnOnce() -> Result<(), Failure>) -> Status {
     }
 }
 
-/// What a handle has besides its content.
+/// The error state of a handle.
 #[derive(Default)]
 pub struct Errors {
     text: CString,
-    /// Whether a panic has left the content in an unknown state.
+    /// True if a panic has left the content in an unknown state.
     is_broken: bool,
 }
 

@@ -201,10 +201,10 @@ impl<'a> Tensors<'a> {
     /// tensors without an id.
     ///
     /// # Errors
-    /// As of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     ///
     /// # Safety
-    /// As of [`read`](Self::read), for each of them.
+    /// The requirements of [`read`](Self::read), for each tensor.
     pub unsafe fn read_named(
         from: [(Option<*const Tensor>, &'static str); 3],
     ) -> Result<Self, Failure> {

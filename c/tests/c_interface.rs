@@ -123,7 +123,7 @@ fn windows() -> Tensor {
     tensor(c"windows", &[3, 4], &WINDOWS)
 }
 
-/// The same numbers for everyone, from 0 to below 1.
+/// Returns random numbers from 0 to below 1, equal on every machine.
 fn random_numbers(count: usize) -> impl Iterator<Item = f32> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     std::iter::repeat_with(move || {
@@ -537,7 +537,7 @@ fn arguments_that_are_none_are_errors() {
     assert_eq!(status, Status::InvalidArgument);
 
     const NULLS: &[*const c_void; 3] = &[null(); 3];
-    // What is changed, and the text.
+    // A change of a tensor; next to it in the list is the text of the error.
     type Change = fn(&mut Tensor);
     let of_tensors: [(Change, &str); 16] = [
         (

@@ -23,7 +23,7 @@ fn the_header_has_no_warning_in_c99_and_in_cpp17() {
     LIBRARY.check_header(Compiler::Cpp17, initialized);
 }
 
-/// What the example prints for its own numbers.
+/// The output of the example for its built-in numbers.
 const DETECTIONS: &str = "class 0 at 70.0,120.0 to 130.0,280.0, score 0.90\n\
                           class 1 at 355.0,265.0 to 445.0,335.0, score 0.70\n";
 

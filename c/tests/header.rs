@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 struct Interface {
     folder: &'static str,
     header: &'static str,
-    /// What macros begin with.
+    /// The prefix of macros.
     prefix: &'static str,
     /// The sources with what the header declares, in the order in which it does.
     sources: &'static [&'static str],
-    /// What the header is for.
+    /// The comment at the top of the header.
     about: &'static str,
 }
 

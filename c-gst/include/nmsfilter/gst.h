@@ -26,7 +26,7 @@
 #define NMSFILTER_GST_VERSION (NMSFILTER_GST_VERSION_MAJOR * 10000 + NMSFILTER_GST_VERSION_MINOR * 100 + NMSFILTER_GST_VERSION_PATCH)
 
 /**
- * What a function returns.
+ * The result of a function.
  */
 typedef enum NmsfilterGstStatus {
     /**
@@ -129,7 +129,7 @@ typedef enum NmsfilterGstMemory {
 } NmsfilterGstMemory;
 
 /**
- * What is known of a model. Set all bytes to 0, then `size` and what is known.
+ * A description of a model. Set all bytes to 0, then `size` and the known fields.
  */
 typedef struct NmsfilterGstModel {
     /**
@@ -161,7 +161,7 @@ typedef struct NmsfilterGstModel {
      */
     size_t label_count;
     /**
-     * What the model is trained for, such as "detect" or "segment"; NULL if it is unknown.
+     * The task of the model, such as "detect" or "segment"; NULL if it is unknown.
      */
     const char *task;
     /**
@@ -222,7 +222,7 @@ typedef struct NmsfilterGstTensor {
      */
     void (*release)(void *user_data);
     /**
-     * What is passed to `release`.
+     * The argument of `release`.
      */
     void *user_data;
     /**
@@ -245,7 +245,7 @@ typedef struct NmsfilterGstTensor {
      */
     int32_t zero_point;
     /**
-     * What is known of the model, from nmsfilter_gst_model_caps; NULL if nothing is. A reference is added. One tensor of a
+     * The model description, from nmsfilter_gst_model_caps, or NULL. A reference is added. One tensor of a
      * buffer is enough.
      */
     GstCaps *model;

@@ -27,7 +27,7 @@
 #define NMSFILTER_VERSION (NMSFILTER_VERSION_MAJOR * 10000 + NMSFILTER_VERSION_MINOR * 100 + NMSFILTER_VERSION_PATCH)
 
 /**
- * What a function returns.
+ * The result of a function.
  */
 typedef enum NmsfilterStatus {
     /**
@@ -107,7 +107,7 @@ typedef enum NmsfilterBoxFormat {
  */
 typedef enum NmsfilterCoordinates {
     /**
-     * As the decoder defines it; else normalized if the id ends in "-normalized", and pixels otherwise.
+     * The decoder's unit, if it has one; else normalized if the id ends in "-normalized", and pixels otherwise.
      */
     NMSFILTER_COORDINATES_AUTO = 0,
     /**
@@ -183,15 +183,15 @@ typedef enum NmsfilterMemory {
  */
 typedef enum NmsfilterMethod {
     /**
-     * Those that conflict with no survivor of higher score: exact greedy suppression.
+     * Candidates survive that conflict with no survivor of higher score: exact greedy suppression.
      */
     NMSFILTER_METHOD_GREEDY = 0,
     /**
-     * Those that conflict with no candidate of higher score, whether that one survives or not.
+     * Candidates survive that conflict with no candidate of higher score, suppressed or not.
      */
     NMSFILTER_METHOD_MAP_REDUCE = 1,
     /**
-     * All.
+     * All candidates survive.
      */
     NMSFILTER_METHOD_NONE = 2,
     /**
@@ -250,7 +250,7 @@ typedef enum NmsfilterOverlap {
      */
     NMSFILTER_OVERLAP_DIOU = 3,
     /**
-     * Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
+     * For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions of the boxes.
      */
     NMSFILTER_OVERLAP_PROB_IOU = 4,
 } NmsfilterOverlap;
@@ -279,7 +279,7 @@ typedef enum NmsfilterReady {
  */
 typedef enum NmsfilterScoreActivation {
     /**
-     * That of the decoder.
+     * The decoder's activation.
      */
     NMSFILTER_SCORE_ACTIVATION_DEFAULT = 0,
     /**
@@ -307,7 +307,7 @@ typedef struct NmsfilterBoxes NmsfilterBoxes;
 typedef struct Nmsfilter Nmsfilter;
 
 /**
- * What tensors do not contain. If all bytes but those of `size` are 0, nothing is known, which is the default.
+ * Facts about a model that its tensors do not contain. By default, all bytes but `size` are 0: nothing is known.
  */
 typedef struct NmsfilterOptions {
     /**
@@ -581,7 +581,7 @@ typedef struct NmsfilterResult {
      */
     size_t image_count;
     /**
-     * What has run: "cpu" or "cuda". With NMSFILTER_BACKEND_AUTO it is chosen for each run.
+     * The engine that ran: "cpu" or "cuda". With NMSFILTER_BACKEND_AUTO it is chosen for each run.
      */
     const char *engine;
     /**
@@ -891,7 +891,7 @@ typedef struct NmsfilterMergedBoxes {
  */
 typedef struct NmsfilterDeviceCounts {
     /**
-     * Of no use here.
+     * Reserved.
      */
     uint32_t reserved0;
     /**
@@ -915,7 +915,7 @@ typedef struct NmsfilterDeviceCounts {
      */
     uint32_t nanoseconds;
     /**
-     * Of no use here.
+     * Reserved.
      */
     uint32_t reserved[2];
 } NmsfilterDeviceCounts;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What programs are compiled against.
+/// A library and the headers that programs are compiled with.
 pub struct Library {
     /// The folder of the package, below that of the project.
     pub package: &'static str,
@@ -13,7 +13,7 @@ pub struct Library {
     pub file: &'static str,
     /// The name that programs link with.
     pub name: &'static str,
-    /// What else programs need, for `pkg-config`.
+    /// Other libraries that programs need, for `pkg-config`.
     pub pkg_config: &'static [&'static str],
 }
 
@@ -64,7 +64,7 @@ impl Library {
         std::env::current_exe().unwrap().parent().unwrap().join(self.file)
     }
 
-    /// What compiles against the header: GStreamer's own headers are not as strict.
+    /// Returns the compiler's flags. GStreamer's own headers allow fewer warnings.
     fn compile_flags(&self) -> Vec<String> {
         let mut flags = vec!["-I".to_owned(), self.path("include").to_str().unwrap().to_owned()];
         flags.extend(self.pkg_config("--cflags").into_iter().map(|flag| {
@@ -169,7 +169,7 @@ impl Program {
         command
     }
 
-    /// What the program prints.
+    /// Runs the program and returns what it prints.
     pub fn run(&self) -> String {
         finish(&mut self.command())
     }
@@ -184,7 +184,7 @@ pub fn finish(command: &mut Command) -> String {
     stdout
 }
 
-/// Whether a program can be run; if not, this is reported as a skip.
+/// Returns true if a program can be run; if not, this is reported as a skip.
 pub fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
