@@ -146,7 +146,7 @@ impl<'py> Kind<'py> {
     }
 }
 
-/// What a tensor that is passed on refers to.
+/// A tensor that is passed on, with the elements to which it refers.
 struct Exported<T> {
     tensor: T,
     elements: Elements,
@@ -172,7 +172,7 @@ fn exported(elements: Elements) -> *mut ManagedVersioned {
     }
 }
 
-/// The same for libraries from before DLPack 1.0.
+/// Returns the tensor for libraries from before DLPack 1.0.
 fn exported_unversioned(elements: Elements) -> *mut Managed {
     unsafe extern "C" fn delete(managed: *mut Managed) {
         // SAFETY: the context is what `exported_unversioned` has set, and a tensor is deleted once.

@@ -84,7 +84,7 @@ pub struct Decoder {
     engines: Mutex<Vec<Engine>>,
 }
 
-/// What decodes on the CPU, or on one GPU.
+/// The engine on the CPU, or on one GPU.
 struct Engine {
     /// The number of the GPU.
     ordinal: Option<u32>,
@@ -219,7 +219,7 @@ impl Decoder {
         Ok(self.decode(py, outputs, stream, results)?)
     }
 
-    /// What pickle and copy make another one with.
+    /// Returns the arguments with which pickle and copy make another one.
     fn __getnewargs_ex__<'py>(
         &self,
         py: Python<'py>,
@@ -299,7 +299,7 @@ impl Decoder {
         let text = |warning: &Warning| warning.text(Interface::Python).to_string();
         let texts: Vec<_> = warnings[engine.warned..].iter().map(text).collect();
         engine.warned = warnings.len();
-        // What shows a warning can call this decoder.
+        // The function that shows a warning can call this decoder.
         drop(engines);
         self.warn(py, ordinal, &texts)?;
         Ok(found)

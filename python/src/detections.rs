@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `decode` returns: padded arrays.
+//! Padded arrays, which `decode` returns.
 //!
 //! In: the outcome of a run, on the host or in device memory. Out: [`Detections`].
 
@@ -169,7 +169,7 @@ impl<'py> Padded<'_, 'py> {
 }
 
 impl Detections {
-    /// Those of an outcome on the host, with room for `room` detections of each image; 0 for as many as there are.
+    /// Returns the detections of an outcome on the host, with room for `room` of each image (0: as many as there are).
     pub fn on_host<'py>(
         py: Python<'py>,
         kind: &Kind<'py>,
@@ -260,7 +260,7 @@ impl Detections {
         })
     }
 
-    /// Those of an outcome in device memory, with room for `room` detections of each image; 0 for as many as the engine
+    /// Returns the detections of an outcome in device memory, with room for `room` of each image; 0 for as many as the engine
     /// has memory for. They are copied in the order of `stream` to memory of the library of the arrays that were passed
     /// in, since the engine's is that of its next run.
     ///

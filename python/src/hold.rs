@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::input::{Input, Place};
 use crate::stream::from_argument;
 
-/// What keeps an array in memory.
+/// The objects that keep an array in memory.
 struct Held {
     _objects: Vec<Py<PyAny>>,
     /// Recorded after the work that writes the array.

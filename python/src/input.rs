@@ -22,14 +22,14 @@ use crate::error::{Error, Result};
 use crate::numpy;
 use crate::stream::{LEGACY, current_stream};
 
-/// What results are made as.
+/// The kind of arrays that results are.
 #[derive(Clone)]
 pub enum Kind<'py> {
     /// Arrays of NumPy.
     Numpy,
     /// Arrays of a library that has such a table.
     Exchange(&'static ExchangeApi),
-    /// What this function, `from_dlpack`, returns.
+    /// Arrays that this function, `from_dlpack`, returns.
     FromDlpack(Bound<'py, PyAny>),
     /// `nmsfilter.Array`.
     Own,
@@ -57,7 +57,7 @@ pub struct Input<'py> {
     strides: ArrayVec<isize, MAX_DIMENSIONS>,
     data: *const u8,
     object: Bound<'py, PyAny>,
-    /// What keeps the elements in memory besides the object.
+    /// Keeps the elements in memory, besides the object.
     owner: Option<Keep<'py>>,
 }
 
@@ -221,7 +221,7 @@ impl<'py> Input<'py> {
         self.data.addr() as u64
     }
 
-    /// What keeps the elements in memory.
+    /// Returns the objects that keep the elements in memory.
     pub fn into_objects(self) -> Vec<Py<PyAny>> {
         // The tensor of an object without a view of its own is a view of the object's memory.
         let keep = match self.owner {
@@ -231,7 +231,7 @@ impl<'py> Input<'py> {
         keep.into_iter().chain([self.object.unbind()]).collect()
     }
 
-    /// Whether the elements are without gaps, the last dimension first.
+    /// Returns true if the elements are without gaps, the last dimension first.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = self.dtype.size() as isize;
         let dimensions = self.shape.iter().zip(&self.strides).rev();
@@ -308,7 +308,7 @@ impl<'py> Input<'py> {
 }
 
 impl<'py> Kind<'py> {
-    /// That of an object without a table of functions.
+    /// Finds `from_dlpack` for an object that has no table of functions.
     fn of_namespace(object: &Bound<'py, PyAny>) -> Self {
         let of_protocol =
             || object.call_method0("__array_namespace__").ok()?.getattr("from_dlpack").ok();

@@ -167,7 +167,7 @@ pub fn new<'py>(
     }))
 }
 
-/// Whether NumPy has been imported.
+/// Returns true if NumPy has been imported.
 pub fn is_imported(py: Python<'_>) -> bool {
     table(py).is_some()
 }

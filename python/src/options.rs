@@ -225,12 +225,12 @@ fn other_type(expected: &str, value: &Bound<'_, PyAny>) -> Error {
     Error::Type(format!("{expected}, got {}", text(value)))
 }
 
-/// As `repr` writes it.
+/// Returns the text of `repr`.
 fn text(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| type_name(value), |text| text.to_string())
 }
 
-/// What quantized elements stand for, by the names of outputs; without a name, for each output.
+/// Scale and zero point by the names of outputs; without a name, for each output.
 pub type Quantizations = Vec<(Option<String>, Quantization)>;
 
 /// A pair of scale and zero point, or a dictionary of pairs.

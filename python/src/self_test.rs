@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `python -m nmsfilter` needs of the engines.
+//! The engines' part of `python -m nmsfilter`.
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::nms::{Backend, BoxNms};
