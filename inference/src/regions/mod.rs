@@ -37,7 +37,7 @@ pub struct RegionSettings {
     pub tile_size: [u32; 2],
     /// The overlap of two tiles as a fraction of their side, 0 to [`MAX_OVERLAP`].
     pub tile_overlap: f64,
-    /// Whether the whole frame follows the tiles, if there are several.
+    /// True if the whole frame follows the tiles, if there are several.
     pub full_frame: bool,
     /// The list of regions as text.
     pub list: Option<String>,

@@ -25,7 +25,7 @@ pub(super) struct Latency {
     longest: [Duration; 2],
     /// The number of frames in this window.
     frames: u32,
-    /// Whether the source was live when the latency was last queried. Other streams do not need a latency.
+    /// True if the source was live when the latency was last queried. Other streams do not need a latency.
     pub is_live: bool,
 }
 

@@ -77,7 +77,7 @@ pub struct Model {
     pub labels: Vec<String>,
     /// The task that the model was trained for, such as `detect`.
     pub task: Option<String>,
-    /// Whether the model selects the detections itself.
+    /// True if the model selects the detections itself.
     pub end2end: bool,
     /// The number of keypoints per detection, and of components per keypoint.
     pub keypoints: Option<[u32; 2]>,
@@ -116,7 +116,7 @@ pub enum ModelError {
         name: String,
         /// The dimensions of the input.
         dims: String,
-        /// What to do.
+        /// The remedy.
         advice: &'static str,
     },
     /// A side of the input is dynamic, and no source provides its size.
