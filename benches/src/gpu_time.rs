@@ -42,7 +42,7 @@ impl Repeats {
 /// If the GPU fails, or its driver does not measure.
 ///
 /// # Safety
-/// As for [`NodeSequence::launch`].
+/// See [`NodeSequence::launch`].
 pub unsafe fn gpu_time(stream: &Stream, graph: &NodeSequence, repeats: Repeats) -> Result<f64> {
     let device = stream.device();
     let launch = || -> Result<()> {
@@ -72,7 +72,7 @@ pub unsafe fn gpu_time(stream: &Stream, graph: &NodeSequence, repeats: Repeats) 
 /// The time of all kernels of a run.
 ///
 /// # Errors
-/// As of [`gpu_time`].
+/// The errors of [`gpu_time`].
 pub fn time_of_all(kernels: &RunKernels<'_>, repeats: Repeats) -> Result<f64> {
     let graph = kernels.repeated(kernels.names().len(), repeats.times, false)?;
     // SAFETY: `kernels` has the memory of the run, and `gpu_time` waits for its launches.
@@ -95,7 +95,7 @@ impl KernelTimes {
 /// The time of each kernel of a run.
 ///
 /// # Errors
-/// As of [`gpu_time`].
+/// The errors of [`gpu_time`].
 pub fn times_of_each(kernels: &RunKernels<'_>, repeats: Repeats) -> Result<KernelTimes> {
     let until = |count| {
         let graph = kernels.repeated(count, repeats.times, true)?;
@@ -115,7 +115,7 @@ pub fn times_of_each(kernels: &RunKernels<'_>, repeats: Repeats) -> Result<Kerne
 /// The number of candidates and the survivors of each image.
 pub type Counts = Vec<(usize, Vec<Detection>)>;
 
-/// What the CPU engine finds: the kernels must find it, too.
+/// Returns the CPU engine's result, which the kernels must also find.
 ///
 /// # Errors
 /// If the engine fails.

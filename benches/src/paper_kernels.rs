@@ -27,7 +27,7 @@ pub struct PaperKernels {
 /// Microseconds of GPU time.
 #[derive(Clone, Debug)]
 pub struct PaperTimes {
-    /// Whether each window survives.
+    /// True if each window survives.
     pub survives: Vec<bool>,
     /// The memset of the matrix, map, reduce.
     pub separate: [f64; 3],

@@ -29,7 +29,7 @@ pub struct Workload {
     box_format: BoxFormat,
     /// Decoder, unless the tensors' ids select it.
     decoder: Option<&'static str>,
-    /// Whether the first dimension is the number of images.
+    /// True if the first dimension is the number of images.
     batch: bool,
 }
 

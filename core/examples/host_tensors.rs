@@ -29,7 +29,7 @@ const OUTPUT: [[f32; 4]; 6] = [
 pub fn detect(nms: &mut Nms, output: &[f32]) -> Result<Vec<Detection>, Box<dyn Error>> {
     // The elements are not copied.
     let tensors = [TensorView::from_slice("output0", &[1, 6, 4], output)];
-    // What is found is valid until the next run.
+    // The result is borrowed from `nms` until its next run, so the survivors are copied.
     Ok(nms.run(&tensors)?.group(0).survivors.to_vec())
 }
 

@@ -206,7 +206,7 @@ impl Plan {
         let params = Params { class_rules, ..params(settings, thresholds) };
         let plan = plan::Plan::new(tensors, choice, params);
         let (layout, params) = (&plan.choice().layout, plan.params());
-        // As every engine.
+        // Every engine rejects what the reference engine rejects.
         Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
         if known.backend == "cuda" {
             let supports = |cuda: &mut Cuda| cuda.supports(layout, params);

@@ -19,7 +19,7 @@ use crate::support::scene::{Scene, any_params, has_class_limits};
 
 /// The tensors of a run.
 enum Tensors {
-    /// Of a layout with decode kernels of its own.
+    /// A scene whose layout has special decode kernels.
     Plain(Box<Scene>),
     Any(Box<RandomLayout>),
 }
@@ -246,7 +246,7 @@ fn random_groups_equal_the_reference_engine() {
     assert!(in_several > scenes as usize / 5 && with_masks > scenes as usize / 30);
 }
 
-/// What work that is enqueued on `stream` after the run finds in device memory.
+/// Returns device memory as work that is enqueued on `stream` after the run reads it.
 fn downloaded<T: bytemuck::Pod>(stream: &Stream, address: u64, count: usize) -> Vec<T> {
     let mut found = vec![T::zeroed(); count];
     if count > 0 {

@@ -269,7 +269,7 @@ impl Scene {
         self.place.repeated(self.images)
     }
 
-    /// The same anchors in another order, and for each new index the old one.
+    /// Returns the anchors in another order, and for each new index the old one.
     pub fn permuted(&self, seed: u64) -> (Self, Vec<usize>) {
         let mut order: Vec<usize> = (0..self.anchors.len()).collect();
         Rng::with_seed(seed ^ 0x5eed).shuffle(&mut order);
@@ -584,7 +584,7 @@ pub fn any_place(rng: &mut Rng) -> ImagePlace {
     ImagePlace { visible, ..ImagePlace::in_model([1.0; 2]) }
 }
 
-/// Whether survivors are removed by the greatest numbers of classes: on the host, after they were copied.
+/// Returns true if survivors are removed by the greatest numbers of classes: on the host, after they were copied.
 pub fn has_class_limits(params: &Params) -> bool {
     params.class_rules.iter().any(|rule| rule.max_detections != 0)
 }

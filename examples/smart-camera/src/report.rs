@@ -82,7 +82,7 @@ struct Line<'a> {
 /// The part of `detectionjson`'s line that is counted.
 #[derive(Deserialize)]
 struct Found {
-    /// Whether a model ran on the frame; `None` if the detections come from another source.
+    /// True if a model ran on the frame; `None` if the detections come from another source.
     inferred: Option<bool>,
     objects: Vec<Object>,
 }
