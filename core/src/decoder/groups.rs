@@ -50,7 +50,7 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
             let last = decoder.forms().last().expect("a decoder has a form");
             let tensor = |role: &Role| {
                 let id = role.ids.first().expect("a tensor of a group has an id");
-                // The first dimension is that of the images.
+                // The first dimension counts the images.
                 let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
                 GroupTensor { id, dims }
             };

@@ -95,7 +95,7 @@ pub(super) fn check_element_type(tensor: &TensorView<'_>) -> Result<(), LayoutEr
     }
 }
 
-/// Checks that both tensors have the same number of boxes.
+/// Checks that both tensors have equally many boxes.
 pub(super) fn check_lengths(
     (boxes, box_count): (&TensorView<'_>, usize),
     (scores, score_count): (&TensorView<'_>, usize),
@@ -107,7 +107,7 @@ pub(super) fn check_lengths(
     Err(LayoutError::Lengths { boxes, box_count, scores, score_count })
 }
 
-/// Checks that both tensors have the same number of images.
+/// Checks that both tensors have equally many images.
 pub(super) fn check_images(
     (boxes, box_images): (&TensorView<'_>, usize),
     (scores, score_images): (&TensorView<'_>, usize),

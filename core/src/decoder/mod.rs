@@ -131,7 +131,7 @@ pub struct ModelTask {
 pub enum Scores {
     /// From 0 to 1. The greatest class score exceeds 1 only if the tensor is of another model family.
     Probabilities,
-    /// Probabilities or logits: models of the same layout differ.
+    /// Probabilities or logits: models with equal layouts differ.
     OfTheModel,
     /// Any number.
     Unbounded,
@@ -149,7 +149,7 @@ pub struct Role {
     /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
     /// determine the tensor.
     pub index: Option<usize>,
-    /// The dimensions after that of the images; `None` for any number.
+    /// The dimensions without the batch dimension; `None` for any number.
     pub dims: &'static [Option<usize>],
 }
 

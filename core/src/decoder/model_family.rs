@@ -10,7 +10,7 @@ use std::fmt;
 
 use super::{Decoder, ModelTask, by_name, decoders};
 
-/// A model family other than that of plain detectors.
+/// A model family other than plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFamily {
     /// The name in messages.

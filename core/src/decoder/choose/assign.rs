@@ -59,7 +59,7 @@ impl Readings {
     }
 }
 
-/// The search for the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
+/// Searches the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
 /// each only if the tensors so far fit each other.
 struct Search<'s, 't> {
     tensors: &'s [TensorView<'t>],
@@ -110,7 +110,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Keeps an error. With many tensors, that one of them is not the first role's is no reason.
+    /// Remembers the error, except when a single tensor of many does not match the first role.
     fn add_error(&mut self, error: LayoutError) {
         use LayoutError::{Batch, ModelSize, NoImages};
         let is_of_all = matches!(error, Batch { .. } | NoImages { .. } | ModelSize { .. });
@@ -120,7 +120,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// The assignment of tensors to roles by id; `None` if there is no tensor for a role.
+/// Assigns tensors to roles by id; `None` if a role has no tensor.
 pub(super) fn assignment_by_id(
     tensors: &[TensorView<'_>],
     form: &dyn Form,
@@ -139,8 +139,8 @@ pub(super) fn assignment_by_id(
     Ok(Some(assignment))
 }
 
-/// The assignment of tensors to roles by names: for each role the first of its names that a tensor has. `None` if
-/// there is no tensor for a role, or two.
+/// Assigns tensors to roles by name: for each role, the first of its names that a tensor has. `None` if
+/// a role has no tensor, or two.
 pub(super) fn assignment_by_name(
     tensors: &[TensorView<'_>],
     form: &dyn Form,
@@ -151,7 +151,7 @@ pub(super) fn assignment_by_name(
             let id = tensors[*index].id;
             id == name || id.strip_prefix(ONNX_PREFIX).is_some_and(|rest| rest == name)
         };
-        // A number that is the name of one output of a model can be that of another output of another model.
+        // Numbers as names mean different outputs in different models.
         let of_name = |name: &&str| -> Option<[Option<usize>; 2]> {
             let mut named =
                 (0..tensors.len()).filter(|index| has(index, name) && !assignment.contains(index));
@@ -164,7 +164,7 @@ pub(super) fn assignment_by_name(
     Some(assignment)
 }
 
-/// The assignment of tensors to roles by the positions that the form has.
+/// Assigns tensors to roles by the positions that the form has.
 pub(super) fn assignment_by_index(
     tensors: &[TensorView<'_>],
     form: &dyn Form,
@@ -184,7 +184,7 @@ fn chosen<'s, 't>(
     assignment.iter().map(|&index| &tensors[index]).collect()
 }
 
-/// The layout of the tensors of an assignment, with the settings that hold for every decoder: the activation of scores
+/// Makes the layout of an assignment, with the settings that hold for every decoder: the activation of scores
 /// and the number of classes.
 pub(super) fn layout(
     tensors: &[TensorView<'_>],

@@ -8,7 +8,7 @@ use crate::names::{Interface, Name};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {
-    /// The decoder was determined by id or set, but the tensors do not fit it.
+    /// The tensors do not fit the decoder, which was set or determined by ids.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// No tensor fits.
@@ -28,7 +28,7 @@ pub enum ChoiceError {
         /// The tensors, as displayed.
         tensors: String,
     },
-    /// The tensors fit several decoders, or one whose shapes other model families have too.
+    /// The tensors fit several decoders, or a decoder whose shapes other model families have, too.
     #[error("{}", self.text(Interface::Element))]
     Ambiguous {
         /// The tensors, as displayed.
@@ -40,7 +40,7 @@ pub enum ChoiceError {
         /// How to select one of them.
         advice: Advice,
     },
-    /// A tensor has an id of a decoder with several roles, and there is no tensor for another role.
+    /// A tensor has an id of a decoder with several roles, and another role has no tensor.
     #[error("{}", self.text(Interface::Element))]
     Incomplete {
         /// The tensor with the id.
@@ -52,7 +52,7 @@ pub enum ChoiceError {
         /// The tensors, as displayed.
         tensors: String,
     },
-    /// Two tensors have ids of the same role.
+    /// Two tensors have ids of one role.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
     Duplicate {
         /// The id.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Choices that are probably wrong.
 //!
-//! In: a [`Choice`]. Out: what contradicts it.
+//! In: a [`Choice`]. Out: a fact that contradicts it.
 
 use super::{Choice, choose, has_id};
 use crate::decoder::layout::Group;
 use crate::decoder::{BoxFormat, Decoder, Layout, Options, decoders};
 use crate::tensor::TensorView;
 
-/// A tensor that `choice` reads although its id is that of another decoder, with that decoder; `None` also if
-/// that decoder reads the tensors in the same way, as `yolov5` does for `yolox`. The decoder was set then, since
+/// Returns a tensor that `choice` reads although its id belongs to another decoder, with that decoder; `None` also if
+/// that decoder reads the tensors alike, as `yolov5` and `yolox` do. The decoder was set then, since
 /// a choice by id has no such tensor.
 ///
-/// Ids that outputs of many families have do not count ([`Decoder::has_usual_ids`]).
+/// Ids that outputs of many families have are ignored ([`Decoder::has_usual_ids`]).
 pub fn contradicting_id<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     choice: &Choice,

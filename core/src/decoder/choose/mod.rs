@@ -4,7 +4,7 @@
 //! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
 //! [`Choice`], or an error with what to set.
 //!
-//! 1. *By id.* The first decoder for all of whose roles there is a tensor with a known id. If
+//! 1. *By id.* The first decoder whose roles all have a tensor with a known id. If
 //!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`
 //!    does not select `boxes`.
 //! 2. *By decoder*, if `decoder` is set and the ids are unknown, in this order: the tensors with names that outputs of
@@ -14,13 +14,13 @@
 //!    other model family has such an output ([`Form::is_unambiguous`]): a YOLOv8 output as
 //!    exported, `[1,4+C,N]`, whose `C` is the known number of classes, or, if that is unknown, 1 or
 //!    80 (COCO). It must be the only such tensor, and no two tensors may fit another decoder.
-//!    Everything else that some decoder could read is an error that lists the
+//!    All other tensors that some decoder could read are an error that lists the
 //!    decoders. Tensors of one row each are named as a classifier's, and two tensors of which one has boxes and the
 //!    other has scores of another number are named as these. Therefore:
 //!    - `[1,N,4]` alone is not read as `windows`;
 //!    - `[1,N,4]` with `[1,N,C]` is not read: normalized center boxes with logits of DETR, corners
 //!      of YOLO-NAS, offsets of SSD and RetinaFace, and the outputs of UltraFace have these shapes;
-//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the outputs of both before their decode step have the same
+//!    - `[1,N,5+C]` is not read as `yolov5` or `yolox`: the outputs of both before their decode step have this
 //!      shape and another formula;
 //!    - `[1,N,4+C]` is not read as a transposed `yolov8`: RT-DETR (`[1,300,84]`, normalized),
 //!      MMDetection (`[1,N,5]` of corners and score) and end-to-end models (`[1,300,6]`) have that
@@ -111,7 +111,7 @@ pub fn choose(
     }
 }
 
-/// Chooses the first form of `decoder` for all of whose roles there is a tensor with a known id.
+/// Chooses the first form of `decoder` whose roles all have a tensor with a known id.
 fn by_id(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
@@ -122,7 +122,7 @@ fn by_id(
         let Some(assignment) = assignment_by_id(tensors, form)? else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
-            // Another form can have the same ids.
+            // Another form can have these ids, too.
             Err(error @ LayoutError::Shape { .. }) => {
                 other_shape.get_or_insert(error);
             }
@@ -142,7 +142,7 @@ fn by_decoder(
         let Some(assignment) = assignment_by_name(tensors, form) else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
-            // Names such as `output` are those of many models.
+            // Many models have names such as `output`.
             Err(error @ LayoutError::Shape { .. }) => {
                 misnamed.get_or_insert(error);
             }
@@ -154,7 +154,7 @@ fn by_decoder(
     for &form in decoder.forms() {
         let mut readings = Readings::default();
         readings.add(tensors, (decoder, form), &all, options);
-        // Such tensors are those of this form. One of them must not be read as another form.
+        // These errors mean that the tensors are of this form. One of them must not be read as another form.
         let is_of_form = |error: &&LayoutError| {
             use LayoutError::{Anchors, Images, ModelSize};
             matches!(error, Anchors { .. } | Images { .. } | ModelSize { .. })
@@ -221,7 +221,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     if !unknown.is_empty() && unknown.iter().all(is_row) {
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
-    // One of two tensors has boxes.
+    // Two tensors of which one has boxes are boxes and scores of different lengths.
     let lengths = errors.iter().find(|error| matches!(error, LayoutError::Lengths { .. }));
     match lengths.filter(|_| unknown.len() == 2 && !pair) {
         Some(error) => Err(error.clone().into()),
@@ -230,7 +230,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     }
 }
 
-/// A box, a score, a class and an angle are fewer numbers.
+/// A box, a score, a class and an angle together are 7 numbers.
 const MIN_CLASSIFIER: usize = 8;
 
 /// Returns true if the tensor has one row of many numbers: a box for each class would be another row.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The errors of tensors for which no decoder is chosen.
+//! The errors for tensors without a decoder.
 //!
-//! In: the tensors, and the readings of them that fit and that do not. Out: the [`ChoiceError`].
+//! In: the tensors, their readings that fit, and the errors of the others. Out: the [`ChoiceError`].
 
 use super::Choice;
 use super::assign::MAX_FITS;
@@ -96,7 +96,7 @@ fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
     });
 }
 
-/// The error for shapes that several model families have. `errors` are those of readings that do not fit.
+/// The error for shapes that several model families have. `errors` are the errors of readings that do not fit.
 pub(super) fn ambiguous(
     tensors: &[TensorView<'_>],
     fits: &[(Choice, &'static dyn Form)],

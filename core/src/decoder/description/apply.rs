@@ -212,7 +212,7 @@ impl Description<'static> {
         self.tensors[..section].iter().map(|tensor| tensor.names.len()).sum()
     }
 
-    /// The field of a level, whose first anchor is `first` among those of all levels; `None` if it is not within
+    /// The field of a level, whose first anchor is `first` among all levels' anchors; `None` if it is not within
     /// the tensor's numbers.
     fn field(
         &self,

@@ -105,7 +105,7 @@ impl Description<'static> {
         for (&(section, level), &tensor) in self.sources().iter().zip(tensors) {
             let rule = &self.tensors[section];
             if self.prototypes() == Some(section) {
-                // Their shape is read with that of the coefficients.
+                // Their shape is read together with the shape of the coefficients.
                 fitted.placed.push(Placed::default());
                 continue;
             }
@@ -266,7 +266,7 @@ fn first_fit(
     let dimensions: &[usize] = &tensor.shape;
     let mut misfit = Misfit::Shape;
     for shape in &rule.shapes {
-        // With a dimension more than the shape has, the first one is the batch; if that does not fit, there is none.
+        // A dimension more than the shape has can be the batch; if this does not fit, there is no batch dimension.
         let batch = match dimensions.split_first() {
             Some((&batch, rest)) if dimensions.len() > shape.len() => Some((batch, rest)),
             _ => None,

@@ -30,7 +30,7 @@
 //! ```
 //!
 //! A field is the name of a tensor and its first column: a number, `C`, or a sum such as `C+32`; 0 if it is left
-//! out. How many columns it has follows from what it is.
+//! out. The number of its columns follows from its use.
 //!
 //! | section | key | value |
 //! | --- | --- | --- |
@@ -40,7 +40,7 @@
 //! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
 //! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number. In one tensor a number can also have `M`, for the coefficients of a mask, or `3K` or `2K`, for K keypoints of three or two numbers: `4+C+M`. Prototypes of masks are `M,H,W` or `H,W,M` |
 //! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
-//! | | `names` | other names, by which tensors are found if the decoder is set; the same with `onnx/` before them |
+//! | | `names` | other names, by which tensors are found if the decoder is set, also with `onnx/` before them |
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
 //! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
 //! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
@@ -59,7 +59,7 @@
 //! | | `objectness` | field |
 //! | | `combine` | `product` (the default) or `square-root` of objectness and score |
 //! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
-//! | | `background` | `yes` if the first of the scores is that of the background |
+//! | | `background` | `yes` if the first score is the background's |
 //! | | `first-class` | the class of the first score that is not the background's; with `class`: the number with which classes begin, whose name is the first label; 0 by default |
 //! | `[box]` | `box` | required; field |
 //! | | `format` | `corners` (the default), `center`, `square`, `distances` |
@@ -78,7 +78,7 @@
 //! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`, `boxes` (the unit of the boxes); relative points have the unit of the boxes |
 //! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
 //!
-//! `C` follows from the shape. Where `M` or `K` is in the same sum, `M` follows from the prototypes, and either `C` or `K`
+//! `C` follows from the shape. In a sum with `M` or `K`, `M` follows from the prototypes, and either `C` or `K`
 //! from the model (`num-classes`, labels, the number of keypoints); if neither is known, `C` is 1. If prototypes can be
 //! `M,H,W` and `H,W,M`, the number of coefficients and the size of the model's input decide.
 //!
@@ -281,7 +281,7 @@ impl<'a> Description<'a> {
         self.values
     }
 
-    /// Returns true if a shape leaves another number open than that of the classes.
+    /// Returns true if a shape leaves a number open other than the number of classes.
     fn has_open_number(&self) -> bool {
         self.tensors.iter().any(TensorRule::has_open_number)
     }
@@ -327,7 +327,7 @@ impl Description<'_> {
 }
 
 impl TensorRule<'_> {
-    /// Returns true if the shapes leave another number of an anchor open than that of the classes.
+    /// Returns true if the shapes leave a number of an anchor open other than the number of classes.
     fn has_open_number(&self) -> bool {
         let is_open = |shape: &Pattern| shape.numbers().open.is_some() && !shape.is_images();
         self.shapes.iter().any(is_open)
@@ -337,7 +337,7 @@ impl TensorRule<'_> {
         format!("{} {}", self.name, self.shapes_text())
     }
 
-    /// The dimensions, as far as all shapes have the same constants.
+    /// The dimensions that are constants, equal in all shapes.
     fn dims(&self) -> Vec<Option<usize>> {
         let mut shapes = self.shapes.iter().map(Pattern::dims);
         let first = shapes.next().unwrap_or_default();

@@ -68,7 +68,7 @@ pub(super) fn divide(
 
 /// The numbers of keypoints with `components` each among `after` numbers, of which `scores` are scores.
 ///
-/// If neither the number of keypoints nor that of classes is known, there is one class, as in models for people.
+/// If the numbers of keypoints and classes are both unknown, there is one class, as in models for people.
 fn keypoints(
     components: usize,
     after: usize,

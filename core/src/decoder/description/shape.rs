@@ -203,13 +203,13 @@ impl Pattern {
         })
     }
 
-    /// Returns true if it is `M,H,W` or `H,W,M`: that of images.
+    /// Returns true if it is `M,H,W` or `H,W,M`, the shapes of images.
     pub fn is_images(&self) -> bool {
         let images = Count { open: Some(Open::Coefficients), ..Count::default() };
         self.numbers() == images && self.len() == 3 && self.axes.contains(&Axis::Rows)
     }
 
-    /// Returns true if the last dimension is that of an anchor's numbers.
+    /// Returns true if the last dimension counts an anchor's numbers.
     pub fn has_numbers_last(&self) -> bool {
         matches!(self.axes.last(), Some(Axis::Numbers(_)))
     }
@@ -233,7 +233,7 @@ impl Pattern {
         self.axes.len()
     }
 
-    /// How `dimensions`, without that of the batch, fit. Dimensions of 1 that the shape does not have are skipped,
+    /// Fits `dimensions`, without the batch dimension. Dimensions of 1 that the shape does not have are skipped,
     /// the first ones before others: `[1,6400,1]` is 6400 rows of one number.
     pub fn fit(&self, dimensions: &[usize], known: Known) -> Option<Placed> {
         let mut positions = ArrayVec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decoders that are [described](crate::decoder::description) as text: those of the list, and those of users' layout
+//! The decoders that are [described](crate::decoder::description) as text: the built-in ones, and users' layout
 //! files.
 
 use std::collections::HashMap;

@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    /// An id that two families have cannot choose between them. GStreamer gives the boxes of UltraFace the id of
-    /// those of SSD; the ids of their scores differ.
+    /// An id that two families have cannot choose between them. GStreamer gives the boxes of UltraFace the id of SSD's
+    /// boxes; the ids of their scores differ.
     #[test]
     fn ids_are_those_of_one_family() {
         let mut found: HashMap<&str, &str> = HashMap::new();

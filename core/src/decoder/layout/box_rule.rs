@@ -70,7 +70,7 @@ pub enum BoxTransform {
     /// YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
     Sigmoid = 2,
     /// Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
-    /// tensor's numbers: [`BoxRule::bins`] for the first component, then those of the second, and so on
+    /// tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
     /// (Generalized Focal Loss, Li et al. 2020).
     Expectation = 3,
 }
@@ -155,6 +155,6 @@ pub struct Grid {
     pub stride: [f32; 2],
     /// The point of a cell from its upper left corner, in cells: 0, or 0.5 for the center.
     pub offset: f32,
-    /// The size of each anchor of a cell; empty if it is that of the cell.
+    /// The size of each anchor of a cell; empty if anchors have the size of the cell.
     pub sizes: ArrayVec<[f32; 2], MAX_SIZES>,
 }

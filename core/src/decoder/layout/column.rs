@@ -2,7 +2,7 @@
 //! Parts of a detection besides its box: columns, and the prototypes of masks.
 //!
 //! Engines read the columns of survivors only, and change them for quantization only. What they stand for is
-//! computed from them afterwards, with the same operations for every engine.
+//! computed from them afterwards, with equal operations for every engine.
 
 use super::Field;
 

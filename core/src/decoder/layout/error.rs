@@ -19,7 +19,7 @@ pub enum LayoutError {
         /// The expected shapes.
         expected: String,
     },
-    /// The number of anchors is not that of the grids of the model's input.
+    /// The number of anchors does not match the grids of the model's input.
     #[error("{}", self.text(Interface::Element))]
     Grid {
         /// The tensor, as displayed.
@@ -87,7 +87,7 @@ pub enum LayoutError {
         /// The first dimension.
         batch: usize,
     },
-    /// The number of components of a box is not that of `box-format`.
+    /// The number of components of a box does not match `box-format`.
     #[error("{}", self.text(Interface::Element))]
     BoxFormat {
         /// The tensor, as displayed.
@@ -141,7 +141,7 @@ pub enum LayoutError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The number of classes is not that of `num-classes`.
+    /// The number of classes differs from `num-classes`.
     #[error("{}", self.text(Interface::Element))]
     NumClasses {
         /// The tensor with the scores, as displayed.
@@ -252,7 +252,7 @@ impl LayoutError {
         }
     }
 
-    /// How specific the error is among those of several decoders: the least is the most specific. `None` if the
+    /// The rank of the error among the errors of several decoders: the least is the most specific. `None` if the
     /// tensor is probably the output of another model family.
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {

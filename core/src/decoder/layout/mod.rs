@@ -78,7 +78,7 @@ pub struct Layout {
     pub normalized: bool,
 }
 
-/// Anchors whose numbers are in the same fields, such as those of one level of a feature pyramid.
+/// Anchors whose numbers share fields, such as the anchors of one level of a feature pyramid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The number of anchors of an image.
@@ -146,7 +146,7 @@ impl Layout {
         self.groups.iter().all(is_row)
     }
 
-    /// Returns true if parameters and labels are the same for both layouts.
+    /// Returns true if parameters and labels of one layout also fit the other.
     pub fn has_same_params(&self, other: &Self) -> bool {
         (self.decoder, self.classes, self.normalized)
             == (other.decoder, other.classes, other.normalized)
@@ -202,7 +202,7 @@ impl Layout {
         self
     }
 
-    /// Makes the layout of one image that of the images of `tensors`, which are in separate allocations, each as the layout
+    /// Turns one image's layout into one for the images of `tensors`, which are in separate allocations, each as the layout
     /// has it. Does not allocate.
     pub fn set_separate_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
         self.images = images;

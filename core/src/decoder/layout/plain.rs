@@ -35,7 +35,7 @@ pub struct PlainLayout {
 }
 
 impl PlainLayout {
-    /// The layout of image `image`, as a batch of one image: of the memory of that image in those of `tensors`
+    /// The layout of image `image` as a batch of one image: of this image's memory in each of `tensors`
     /// whose images are in separate allocations, of the memory of all images in the others.
     pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {
         let of = |field: Field| match tensors[field.tensor].has_separate_images() {

@@ -8,9 +8,9 @@ pub enum Activation {
     /// None: they are probabilities, or have no unit.
     #[default]
     None = 0,
-    /// The logistic function, of each score by itself, and of objectness.
+    /// The logistic function of each score and of objectness.
     Sigmoid = 1,
-    /// Softmax over all scores of an anchor, that of the background included. Objectness is not changed.
+    /// Softmax over all scores of an anchor, including the background's. Objectness is not changed.
     Softmax = 2,
 }
 
@@ -44,7 +44,7 @@ pub struct ScoreRule {
     pub components: usize,
     /// The class of the first score. If the class has a field, engines do not read it: classes begin with it.
     pub first_class: u32,
-    /// True if the field has one more score before those of classes: that of the background, which is never the
+    /// True if the background's score precedes the scores of classes; it is never the
     /// best.
     pub background: bool,
     /// The function that turns scores into probabilities.

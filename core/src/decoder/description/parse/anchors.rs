@@ -138,7 +138,7 @@ fn sizes(entry: Entry<'_>, of: &Levels) -> Parsed<ArrayVec<Sizes, MAX_GROUPS>> {
     Ok(levels)
 }
 
-/// Returns true if the anchors of the first level are smaller than those of the last, although its cells are larger, or
+/// Returns true if the first level's anchors are smaller than the last level's, although its cells are larger, or
 /// the other way round.
 fn is_reversed(levels: &Levels, sizes: &[Sizes]) -> bool {
     let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else { return false };

@@ -94,7 +94,7 @@ impl<'a> Description<'a> {
     }
 }
 
-/// Returns true if boxes are relative to anchors. `lines` are those of the sections `anchors` and `box`.
+/// Returns true if boxes are relative to anchors. `lines` are the lines of the sections `anchors` and `box`.
 ///
 /// # Errors
 /// If anchors are stated in several ways, or missing although boxes need them.

@@ -104,7 +104,7 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
     Ok(TensorRule { name, shapes, per_level, is_exact, fewer_anchors, names })
 }
 
-/// Names separated by commas, for each of `count` tensors. Those of several tensors contain `{stride}`, or are
+/// Names separated by commas, for each of `count` tensors. The names of several tensors contain `{stride}`, or are
 /// lists.
 fn name_list<'a>(
     entry: Entry<'a>,
