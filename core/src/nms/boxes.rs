@@ -2,7 +2,7 @@
 //! Suppression of boxes alone, without decoding.
 //!
 //! In: boxes, scores and, optionally, groups, in host or device memory. Out: the indices of the boxes that are kept, best
-//! first. The result is that of `torchvision.ops.nms`, and with groups that of `torchvision.ops.batched_nms`, but for
+//! first. The result equals `torchvision.ops.nms`, and with groups `torchvision.ops.batched_nms`, except for
 //! pairs whose overlap differs from the threshold by a rounding error: engines compare the intersection with the product of
 //! threshold and union, without a division.
 //!
@@ -83,7 +83,7 @@ pub struct BoxNms {
     pub score_threshold: f32,
 }
 
-/// The engine, which has no [`Debug`](std::fmt::Debug) of its own.
+/// The engine, which does not implement [`Debug`](std::fmt::Debug).
 pub(super) struct EngineOf(pub(super) Box<dyn Engine>);
 
 impl std::fmt::Debug for EngineOf {
@@ -174,7 +174,7 @@ impl BoxNms {
     ///
     /// If [`DeviceCounts::candidates`](super::DeviceCounts::candidates) is not the number of boxes, some boxes were left out
     /// that [`run`](Self::run) keeps (without area, or not finite), or groups are not from 0 to 65,535: the result is not
-    /// that of `run`.
+    /// the result of `run`.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run) that are known without reading the memory, and the errors of
@@ -295,7 +295,7 @@ fn layout() -> Layout {
     }
 }
 
-/// Sets the layout to that of `count` boxes.
+/// Sets the layout for `count` boxes.
 fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     let group = &mut layout.groups[0];
     group.anchors = count;

@@ -70,7 +70,7 @@ impl MergedBoxes {
 impl BoxNms {
     /// Suppresses, merges or rescores upright boxes, by [`method`](Self::method).
     ///
-    /// The tensors are those of [`run`](Self::run), with boxes `[N,4]` and with the classes as
+    /// The tensors are as for [`run`](Self::run), with boxes `[N,4]` and with the classes as
     /// groups. Boxes below [`score_threshold`](Self::score_threshold) are left out. Boxes without
     /// area, or with a coordinate that is not finite, remain unchanged. Scores are limited to
     /// finite numbers.

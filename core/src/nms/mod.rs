@@ -19,7 +19,7 @@
 //! # Ok::<(), nmsfilter_core::nms::NmsError>(())
 //! ```
 //!
-//! A tensor can hold several images. They are decoded and suppressed in one call, each by itself:
+//! A tensor can hold several images. They are decoded and suppressed in one call, each separately:
 //!
 //! ```
 //! # use nmsfilter_core::nms::{Backend, Nms};
@@ -90,7 +90,7 @@ pub struct Nms {
     pub frame: Option<FrameMap>,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
-    /// times the size of the prototypes, as that of models of YOLO is.
+    /// times the size of the prototypes, as in YOLO models.
     pub model_size: [f32; 2],
 }
 
@@ -285,7 +285,7 @@ impl Nms {
         Ok(self.run_detailed(tensors)?.outcome)
     }
 
-    /// The same, with the keypoints and the oriented boxes of survivors.
+    /// Runs like [`run`](Self::run), and also returns the keypoints and the oriented boxes of survivors.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run).
@@ -309,7 +309,7 @@ impl Nms {
     /// A tensor in host memory is copied when this is called, once the run before has completed.
     ///
     /// Into a stream that is being captured, no other run may be enqueued between the capture and the last launch of
-    /// the graph; a run with tensors of the same shapes and the same parameters must have been made before.
+    /// the graph; a run with tensors of these shapes and these parameters must have been made before.
     ///
     /// # Errors
     /// The errors of [`run`](Self::run), and if the engine does not use a GPU, if the model gives masks and
