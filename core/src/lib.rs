@@ -8,7 +8,7 @@
 //! - [`tensor`] describes tensors in host or device memory.
 //! - [`cuda`] has what producers of tensors in device memory need of the CUDA driver.
 //!
-//! The other modules are public for the GStreamer plugins, tests and benchmarks of the same project. They may change
+//! The other modules are public for the GStreamer plugins, tests and benchmarks of this project. They may change
 //! with any version, without notice:
 //!
 //! ```text

@@ -233,7 +233,7 @@ optional {
         memory: *const sys::CUDA_MEMSET_NODE_PARAMS,
         context: sys::CUcontext
     );
-    // CUDA 12.3 and later; cudarc's types are those of CUDA 11.4.
+    // Requires CUDA 12.3; cudarc has the types of CUDA 11.4.
     cuGraphAddDependencies_v2(
         graph: sys::CUgraph,
         from: *const sys::CUgraphNode,

@@ -53,7 +53,7 @@ fn test_name() -> String {
     std::thread::current().name().unwrap_or("main").to_owned()
 }
 
-/// Runs the compiler. Returns false if there is none.
+/// Runs the compiler. Returns false if it is missing.
 fn compiler(command: &mut Command) -> bool {
     let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels");
     match command.args(["-std=c++17", "-I", kernels]).output() {

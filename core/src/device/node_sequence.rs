@@ -69,7 +69,7 @@ impl NodeSequence {
         }
         if let Some(before) = self.last.get().filter(|_| start == Start::Programmatic) {
             let edge = EdgeData::PROGRAMMATIC;
-            // SAFETY: both are nodes of the graph, and each address is that of one element.
+            // SAFETY: both are nodes of the graph, and each address points to one element.
             let added =
                 unsafe { driver.cuGraphAddDependencies_v2(self.graph, &before, &node, &edge, 1) };
             added.expect("programmatic launch is used only where the driver has this function")?;

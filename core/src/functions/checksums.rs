@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checksums of the functions over many numbers, which tests compare with those of the kernels' headers.
+//! Checksums of the functions over many numbers, which tests compare with the checksums of the kernels' headers.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mathematical functions with the same bits on every platform.
+//! Mathematical functions with equal bits on every platform.
 //!
 //! Mathematical libraries and GPUs have functions whose results differ in the last bits. The functions of this
 //! module consist of additions, subtractions, multiplications and divisions of IEEE 754 single precision, each
@@ -23,8 +23,8 @@
 //! computed anew.
 //!
 //! # Tests
-//! Tests with the name `all_numbers` measure errors over all f32. The exact values are those of f64 functions of the
-//! platform's library. `checksums_of_all_numbers` compares the bits with those of `kernels/functions.cuh` on
+//! Tests with the name `all_numbers` measure errors over all f32. The exact values come from f64 functions of the
+//! platform's library. `checksums_of_all_numbers` compares the bits with the results of `kernels/functions.cuh` on
 //! the host, and `tests/gpu/run.sh` with those on a GPU.
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! Sine and cosine.
 //!
 //! With n the integer nearest to x / (pi / 2), and r = x - n pi / 2, which is at most about pi / 4 in magnitude, sine and
-//! cosine of x are those of r, exchanged if n is odd, with signs that depend on n modulo 4.
+//! cosine of x are the sine and cosine of r, exchanged if n is odd, with signs that depend on n modulo 4.
 //!
 //! ```text
 //! sin(r) = r + r^3 S(r^2),    cos(r) = (1 - r^2 / 2) + r^4 C(r^2)

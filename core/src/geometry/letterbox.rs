@@ -3,7 +3,7 @@
 //!
 //! In: the sizes of the frame and of the model's input, and the [`FitRule`]. Out: a [`Fit`] in whole pixels:
 //! which part of the frame is scaled, to which size, and its position in the model's input. Elements that
-//! scale frames and elements that map boxes back to the frame use the same numbers.
+//! scale frames and elements that map boxes back to the frame use equal numbers.
 //!
 //! Programs round differently where sides do not divide. A scaled side or a border that is one pixel off moves
 //! every box, so the rule has the [`Rounding`] of the program that scaled the frame.
@@ -15,9 +15,9 @@ pub enum Letterbox {
     /// Each axis by its own ratio, without borders.
     #[default]
     None,
-    /// Both axes by the same ratio, with borders on both sides.
+    /// Both axes by one ratio, with borders on both sides.
     Center,
-    /// Both axes by the same ratio, with a border on the right or at the bottom.
+    /// Both axes by one ratio, with a border on the right or at the bottom.
     TopLeft,
 }
 

@@ -45,7 +45,7 @@ impl Mapping {
     /// The mapping for a frame of `frame` pixels (width, height) that was scaled to `model` pixels;
     /// a model size of 0, 0 is the size of the frame.
     ///
-    /// The numbers are those of [`FitRule::fit`].
+    /// [`FitRule::fit`] computes the numbers.
     ///
     /// # Errors
     /// If a side of the frame is 0, if only one side of the model's input is 0, or if the frame is
@@ -305,7 +305,7 @@ mod tests {
         })
     }
 
-    /// The middles of the sides of the image of a rectangle under different ratios are those of the image of its sides.
+    /// Stretching maps the middles of a rectangle's sides to the middles of the parallelogram's sides.
     #[test]
     fn an_oriented_box_in_a_stretched_frame_keeps_the_images_of_its_axes() {
         let mapping = Mapping::new([1280, 240], [640, 480], Letterbox::None).unwrap();

@@ -52,7 +52,7 @@ impl Plan {
         &self.details
     }
 
-    /// Returns true if the plan was made for parameters with the same [`Params::masks`], on which the layout depends.
+    /// Returns true if the plan was made for parameters with an equal [`Params::masks`], on which the layout depends.
     pub fn has_masks(&self, params: &Params) -> bool {
         self.params.masks == params.masks
     }
@@ -71,7 +71,7 @@ impl Plan {
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame. `choose`
     /// chooses the decoder for them, if they differ. Returns false if its layout needs other parameters, and
-    /// so a new plan. Does not allocate if the tensors' ids are the same, unless `choose` does.
+    /// so a new plan. Does not allocate if the tensors' ids are equal, unless `choose` does.
     ///
     /// # Errors
     /// The errors of `choose`.

@@ -148,7 +148,7 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// Returns true if the elements, or those of an image, are in device memory.
+    /// Returns true if the elements, or the elements of an image, are in device memory.
     pub fn is_on_device(&self) -> bool {
         self.storage.is_on_device()
     }

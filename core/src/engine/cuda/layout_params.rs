@@ -260,7 +260,7 @@ impl LayoutParams {
         made
     }
 
-    /// Blocks of decode per image: those of all groups.
+    /// Blocks of decode per image, for all groups.
     pub fn blocks(&self) -> u32 {
         let groups = &self.groups[..self.group_count as usize];
         groups.iter().map(LayoutGroup::blocks).sum::<u32>().max(1)

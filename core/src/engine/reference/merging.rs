@@ -174,7 +174,7 @@ fn soft(ranked: &[Candidate], params: &Params) -> Vec<Survivor> {
                 best = index;
             }
         }
-        // The order is kept, so that of equal scores the first has the highest rank.
+        // The order is kept: among equal scores, the first has the highest rank.
         let (keeper, survivor) = remaining.remove(best);
         if is_below_threshold(&survivor.detection, params) {
             continue;

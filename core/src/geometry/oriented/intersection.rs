@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The area of the intersection of two rectangles.
 //!
-//! The coordinate system is that of the smaller rectangle, the *frame*: its center is the origin, and it is
+//! The smaller rectangle, the *frame*, defines the coordinate system: its center is the origin, and it is
 //! -a <= x <= a, -b <= y <= b. So coordinates are small, far from the origin of the picture, too. Quarter turns and a
 //! reflection, which do not change the area, bring the angle of the other rectangle between 0 and pi / 4.
 //!

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random pairs of boxes of ten kinds, for tests. tests/gpu/oriented.cu makes the same pairs.
+//! Random pairs of boxes of ten kinds, for tests. tests/gpu/oriented.cu makes equal pairs.
 
 use std::fmt::Write;
 
@@ -120,7 +120,7 @@ fn kernels_compute_the_same_bits() {
     }
 }
 
-/// All kinds of pairs, and each kind's boxes beside those of another kind.
+/// All kinds of pairs, and each kind's boxes beside boxes of another kind.
 fn all_pairs() -> impl Iterator<Item = [OrientedBox; 2]> {
     let of_kinds = (0..KINDS).flat_map(|kind| (0..20_000).map(move |index| pair(kind, index)));
     let mixed = (0..KINDS * KINDS).flat_map(|kinds| {

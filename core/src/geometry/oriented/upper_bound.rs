@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An upper bound of the intersection of two oriented boxes, by which engines skip pairs.
 //!
-//! The intersection is no greater than that of the bounds. [`intersection_area`](super::intersection_area) and the
-//! bounds have rounding errors: those of coordinates are proportional to the coordinates, and those of sums to the
+//! The intersection is no greater than the bounds' intersection. [`intersection_area`](super::intersection_area) and the
+//! bounds have rounding errors: errors of coordinates are proportional to the coordinates, and errors of sums to the
 //! smaller area. So the sides of the bounds' intersection are extended by [`MARGIN`] times the magnitudes of the edges of
 //! both bounds, and `MARGIN` times the smaller area is added.
 
