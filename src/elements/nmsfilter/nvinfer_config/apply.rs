@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a configuration of nvinfer to settings.
+//! Applies a configuration of nvinfer to the element's settings.
 //!
 //! In: the values of the element's properties, the names of those that were set, and a configuration. Out: the settings.
-//! A property that was set counts, else the configuration, else the property's default.
+//! A value comes from the property if it was set, else from the configuration, else from the property's default.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl NvinferConfig {
         ClassColors { all: of(self.all), classes }
     }
 
-    /// The properties' values with those of the configuration.
+    /// Returns the properties' values combined with the configuration's values.
     pub fn apply(self: &Arc<Self>, properties: &Settings) -> Settings {
         let mut settings = Settings { nvinfer: Some(self.clone()), ..properties.clone() };
         let is_set = |name| properties.was_set.contains(name);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The groups `[class-attrs-all]` and `[class-attrs-N]`.
 //!
-//! In: the keys of a group. Out: what it sets for its classes. Keys of clustering methods that nvinfer has besides
-//! suppression are not read.
+//! In: the keys of a group. Out: the values for its classes. Keys of nvinfer's other clustering methods
+//! are not read.
 
 use super::keys::{KeyError, Keys};
 
 /// The values of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in crate::elements::nmsfilter) struct Attributes {
-    /// `pre-cluster-threshold`, and its name in old files: candidates with a lower score are dropped.
+    /// `pre-cluster-threshold` (in old files `threshold`): candidates with a lower score are dropped.
     pub before: Option<f32>,
-    /// `post-cluster-threshold`: survivors must have a higher score.
+    /// `post-cluster-threshold`: survivors have a higher score.
     pub after: Option<f32>,
     pub iou_threshold: Option<f32>,
-    /// The greatest number of survivors; 0 for none.
+    /// `topk`: the greatest number of survivors; 0 excludes the class.
     pub topk: Option<u32>,
-    /// Pixels of the frame: `detected-min-w` and `-h`.
+    /// `detected-min-w` and `-h`, in pixels of the frame.
     pub min: [Option<u32>; 2],
-    /// `detected-max-w` and `-h`; 0 for no limit.
+    /// `detected-max-w` and `-h`, in pixels of the frame; 0 is no limit.
     pub max: [Option<u32>; 2],
     /// `roi-top-offset` and `roi-bottom-offset`.
     pub roi: [Option<u32>; 2],
@@ -43,7 +43,7 @@ impl Attributes {
     /// Reads the values of a group. The last of equal keys counts.
     ///
     /// # Errors
-    /// If a value is not valid.
+    /// If a value is invalid.
     pub fn read(keys: &Keys, group: &str) -> Result<Self, KeyError> {
         let mut made = Self::default();
         for key in &keys.of(group) {
@@ -74,7 +74,7 @@ impl Attributes {
         Ok(made)
     }
 
-    /// These, and where a value is missing, that of `all`.
+    /// Fills missing values in from `all`.
     pub fn or(self, all: Self) -> Self {
         let or = |own: [Option<u32>; 2], of: [Option<u32>; 2]| [own[0].or(of[0]), own[1].or(of[1])];
         Self {
@@ -90,7 +90,7 @@ impl Attributes {
         }
     }
 
-    /// The limits of sizes between which there is no size.
+    /// Returns the pairs of limits that exclude every size.
     pub fn empty_ranges(&self) -> Vec<String> {
         let mut ranges = Vec::new();
         for (axis, name) in ["w", "h"].into_iter().enumerate() {
@@ -103,8 +103,8 @@ impl Attributes {
         ranges
     }
 
-    /// The least score that passes both thresholds: the one before suppression is inclusive, the one after is not.
-    /// Survivors of a class are suppressed by those of higher score only, so that both can be applied before.
+    /// The least score that passes both thresholds. The threshold before suppression is inclusive, the one after it is not.
+    /// Only boxes of higher score suppress a box, so both thresholds can be applied before suppression.
     pub fn score_threshold(&self) -> Option<f32> {
         let after = self.after.map(f32::next_up);
         self.before.map(|before| before.max(after.unwrap_or(f32::MIN))).or(after)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The keys of a configuration of nvinfer.
 //!
-//! In: its text, in the format of GLib's key files or in YAML. Out: numbers and texts by group and key, or an error with
-//! the line, what was expected there and what came.
+//! In: the text of a file, in the format of GLib's key files or in YAML. Out: values by group and key, or an error with
+//! the line, the expected value and the actual one.
 
 use gst::glib;
 
@@ -27,13 +27,13 @@ pub(in crate::elements::nmsfilter) enum KeyError {
     Class { line: usize, group: String, classes: usize },
 }
 
-/// The longest part of a text that a message has.
+/// The number of characters after which a text is cut in messages.
 const MAX_QUOTED: usize = 80;
 
 /// The groups and keys.
 pub(in crate::elements::nmsfilter) struct Keys {
     file: glib::KeyFile,
-    /// The text in the format of key files, to find lines.
+    /// The text in the format of key files, in which lines are looked up.
     text: String,
 }
 
@@ -57,13 +57,13 @@ impl Keys {
         self.file.groups().iter().map(|group| group.to_string()).collect()
     }
 
-    /// The keys of a group, in their order; none if there is no such group.
+    /// The keys of a group, in their order; empty if the group is missing.
     pub fn of(&self, group: &str) -> Vec<String> {
         let keys = self.file.keys(group);
         keys.map(|keys| keys.iter().map(|key| key.to_string()).collect()).unwrap_or_default()
     }
 
-    /// The line of the last group of this name, or of the last such key in it.
+    /// Returns the line of the last group with this name, or of the last such key in it.
     pub fn line(&self, group: &str, key: Option<&str>) -> usize {
         let (mut of, mut found) = ("", 0);
         for (line, text) in (1..).zip(self.text.lines().map(str::trim)) {
@@ -81,7 +81,7 @@ impl Keys {
         found
     }
 
-    /// The error that `expected` was expected as the value of a key.
+    /// Returns the error for a key's value, with the text `expected`.
     pub fn error(&self, group: &str, key: &str, expected: &str) -> KeyError {
         KeyError::Value {
             line: self.line(group, Some(key)),
@@ -92,7 +92,7 @@ impl Keys {
         }
     }
 
-    /// A number that `is_valid`. nvinfer has it in single precision.
+    /// Reads a number for which `is_valid` is true. nvinfer stores it in single precision.
     pub fn number(
         &self,
         group: &str,
@@ -106,7 +106,7 @@ impl Keys {
             .ok_or_else(|| self.error(group, key, expected))
     }
 
-    /// A whole number of these.
+    /// Reads a whole number in this range.
     pub fn integer(
         &self,
         group: &str,
@@ -132,7 +132,7 @@ impl Keys {
         Ok(text.to_string())
     }
 
-    /// Numbers of classes that are below `most`.
+    /// Reads a list of class numbers below `most`.
     pub fn classes(&self, group: &str, key: &str, most: usize) -> Result<Vec<usize>, KeyError> {
         let numbers = self.file.integer_list(group, key).ok();
         let classes = numbers.and_then(|numbers| {
@@ -145,7 +145,7 @@ impl Keys {
         })
     }
 
-    /// Red, green, blue and alpha.
+    /// Reads red, green, blue and alpha.
     pub fn color(&self, group: &str, key: &str) -> Result<[f64; 4], KeyError> {
         let numbers = self.file.double_list(group, key).unwrap_or_default();
         let color = <[f64; 4]>::try_from(numbers).ok();
@@ -155,7 +155,7 @@ impl Keys {
     }
 }
 
-/// The first line that cannot be one of a key file, and its number.
+/// Returns the first line that a key file cannot have, and its number.
 fn malformed(text: &str) -> Option<(usize, &str)> {
     let mut has_group = false;
     (1..).zip(text.lines()).find(|(_, line)| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of nvinfer's keys and groups.
 //!
-//! In: the groups and keys of a configuration. Out: a warning for each that nvinfer ignores, with the name that was
-//! probably meant. The names are those of DeepStream 9.1, which has all of earlier versions.
+//! In: the groups and keys of a configuration. Out: a warning for each one that nvinfer ignores, with the name that was
+//! probably meant. The names are from DeepStream 9.1, which includes all earlier names.
 
 use super::PROPERTIES;
 use super::keys::Keys;
 
-/// The groups of all classes, and of single classes with this and a number.
+/// The group of all classes, and the prefix of the groups of single classes, before a number.
 const ALL_CLASSES: &str = "class-attrs-all";
 const CLASS_PREFIX: &str = "class-attrs-";
 
@@ -157,21 +157,21 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
     warnings
 }
 
-/// The name that `text` was probably meant to be: the one with the fewest edits, if those are a third of it at most.
+/// Returns the name that was probably meant: the one with the fewest edits, if they are at most a third of its letters.
 fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
     let distances = names.iter().map(|name| (distance(text, name), *name));
     let (edits, name) = distances.min_by_key(|&(edits, _)| edits)?;
     (edits <= name.len().div_ceil(3)).then_some(name)
 }
 
-/// The number of characters to insert, remove or replace (Levenshtein); `-`, `_` and the case make no difference.
+/// The number of characters to insert, remove or replace (Levenshtein), ignoring case, `-` and `_`.
 fn distance(a: &str, b: &str) -> usize {
     let letters = |text: &str| -> Vec<char> {
         let letters = text.chars().take(MAX_LETTERS);
         letters.map(|c| if c == '_' { '-' } else { c.to_ascii_lowercase() }).collect()
     };
     let (a, b) = (letters(a), letters(b));
-    // The distances of the letters of `a` so far to each beginning of `b`.
+    // The distance between the letters of `a` so far and each prefix of `b`.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, letter) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
@@ -184,7 +184,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// More letters than a name has. A longer text is none of them.
+/// More letters than any name has. Longer texts are not compared.
 const MAX_LETTERS: usize = 80;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The property `nvinfer-config`: nvinfer's own configuration.
 //!
-//! In: the path of the file. Out: [`NvinferConfig`], which sets the properties that are not set otherwise, the rules of
-//! classes, and what survivors must have to be attached; and warnings about what is not followed. Semantics are those of
+//! In: the path of the file. Out: [`NvinferConfig`] with values for properties that are not set, the rules of
+//! classes, conditions for attaching survivors, and warnings about ignored keys. The semantics follow
 //! DeepStream 9.1: suppression by class (`cluster-mode=2`), then `topk` by class, then the limits of sizes and of the
 //! region of interest, in pixels of the frame, which remove survivors after they have suppressed others.
 
@@ -27,11 +27,11 @@ const MAX_LENGTH: u64 = 1 << 20;
 
 const PROPERTIES: &str = "property";
 
-/// Our function that finds nothing (`pipelines/deepstream/no_objects.c`): nvinfer clusters nothing then, and its
-/// `cluster-mode` is not that of the objects.
+/// This project's function that finds nothing (`pipelines/deepstream/no_objects.c`). With it nvinfer clusters nothing,
+/// and `cluster-mode` does not apply to the objects.
 const NO_OBJECTS: &str = "NvDsInferParseNoObjects";
 
-/// Functions for outputs `[N,6]`: those of DeepStream-Yolo.
+/// DeepStream-Yolo's functions, for outputs `[N,6]`.
 const END_TO_END: [&str; 2] = ["NvDsInferParseYolo", "NvDsInferParseYoloCuda"];
 
 /// Why a configuration cannot be used.
@@ -48,31 +48,31 @@ pub(super) enum NvinferConfigError {
 /// The settings in a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NvinferConfig {
-    /// For classes without a group, and for keys that a class's group does not have.
+    /// The values for classes without a group, and for keys that a class's group does not have.
     pub all: Attributes,
-    /// By class, what its group sets.
+    /// The values of each class's group.
     pub classes: BTreeMap<usize, Attributes>,
     /// The classes whose objects are not attached.
     pub excluded: BTreeSet<usize>,
-    /// True if nothing is suppressed: `cluster-mode=4`.
+    /// True with `cluster-mode=4`: nothing is suppressed.
     pub suppresses_nothing: bool,
     pub label_file: Option<String>,
     pub num_classes: Option<u32>,
     /// `maintain-aspect-ratio` and `symmetric-padding`.
     pub keeps_aspect: Option<[bool; 2]>,
     pub unique_id: Option<u32>,
-    /// True if outputs are `[N,6]`, by the name of the function that parses them.
+    /// True if the name of the parsing function says that outputs are `[N,6]`.
     pub is_end_to_end: bool,
-    /// The function that parses the outputs, if its decoder is not known.
+    /// The function that parses the outputs, if its decoder is unknown.
     pub unknown_parser: Option<String>,
-    /// True if nvinfer attaches objects of its own.
+    /// True if nvinfer itself attaches objects.
     pub attaches_objects: bool,
     /// Warnings for keys that are ignored with any values of the properties.
     warnings: Vec<String>,
 }
 
 impl NvinferConfig {
-    /// The configuration in the file at `path`.
+    /// Reads the configuration in the file at `path`.
     ///
     /// # Errors
     /// If the file cannot be read, is larger than 1 MiB, or is not a configuration of nvinfer.
@@ -180,7 +180,7 @@ impl NvinferConfig {
         })
     }
 
-    /// Follows `cluster-mode`, after the groups of classes are known.
+    /// Applies `cluster-mode`, after the groups of classes are known.
     fn set_clustering(&mut self, Clustering { mode, is_nvinfers, crops }: Clustering) {
         match mode {
             Some(4) => self.suppresses_nothing = true,
@@ -201,7 +201,7 @@ impl NvinferConfig {
         }
     }
 
-    /// Sets what nvinfer does without OpenCV, as NVIDIA builds it, in place of its first clustering.
+    /// Sets the method that replaces `cluster-mode=0` in nvinfer without OpenCV, as NVIDIA builds it.
     fn group_as_nvinfer(&mut self) {
         let replace = |attributes: &mut Attributes| {
             (attributes.iou_threshold, attributes.topk) = (Some(0.5), Some(20));
@@ -255,7 +255,7 @@ impl NvinferConfig {
 /// How nvinfer clusters.
 struct Clustering {
     mode: Option<u32>,
-    /// True if nvinfer itself clusters, so that it has a mode without the key, too.
+    /// True if nvinfer itself clusters. Without the key `cluster-mode` it then has a default mode.
     is_nvinfers: bool,
     /// `crop-objects-to-roi-boundary`.
     crops: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configurations as users of nvinfer have them, and what is wrong with others.
+//! Configurations of nvinfer's users, and the errors of invalid ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ fn parse(text: &str) -> NvinferConfig {
     NvinferConfig::parse(text, false).unwrap()
 }
 
-/// The values of properties, of which these were set.
+/// The values of properties, with the names of the ones that were set.
 fn settings(config: NvinferConfig, set: &[&'static str]) -> Settings {
     let properties = Settings { was_set: set.iter().copied().collect(), ..Settings::default() };
     Arc::new(config).apply(&properties)
 }
 
-/// With the keys of DeepStream-Yolo's configuration for YOLOv8.
+/// A configuration with the keys of DeepStream-Yolo's file for YOLOv8.
 const YOLOV8: &str = "[property]
 gpu-id=0
 net-scale-factor=0.0039215697906911373
@@ -175,7 +175,7 @@ fn without_opencv_nvinfer_replaces_its_first_clustering_by_suppression() {
         let of = config.of(class);
         assert_eq!((of.iou_threshold, of.topk), (Some(0.5), Some(20)));
     }
-    // Where nvinfer parses nothing, the groups apply.
+    // The groups apply if nvinfer parses nothing.
     let other = text.replace("cluster-mode=0", "network-type=100");
     assert_eq!(parse(&other).of(1).topk, Some(7));
     // nmsfilter also replaces the work of nvinfer's parser.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Configurations of nvinfer in YAML.
 //!
-//! In: text in the part of YAML that they consist of: groups, and below each, indented, its keys with plain or quoted
-//! values. Out: the same as a key file, line by line, or the first line that is something else.
+//! In: text in a subset of YAML: groups, and below each, indented, its keys with plain or quoted
+//! values. Out: an equivalent key file, line by line, or the first line that is not in the subset.
 
 use super::keys::{KeyError, quoted};
 
@@ -32,7 +32,7 @@ pub(super) fn to_key_file(text: &str) -> Result<String, KeyError> {
     Ok(made)
 }
 
-/// The line before a comment, which begins with a `#` after white space.
+/// Returns the part of a line before a comment, which begins with a `#` after white space.
 fn without_comment(line: &str) -> &str {
     let begins = |&(at, _): &(usize, &str)| at == 0 || line[..at].ends_with([' ', '\t']);
     line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at])
@@ -43,7 +43,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// The value without quotes; `None` if it is of another kind than a plain or quoted text of one line.
+/// Returns the value without quotes; `None` if it is not a plain or quoted text of one line.
 fn plain(value: &str) -> Option<&str> {
     for quote in ['"', '\''] {
         if let Some(rest) = value.strip_prefix(quote) {
