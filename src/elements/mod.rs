@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements and what they share.
 //!
-//! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` is the same for GStreamer's autoplugging.
+//! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` does this for GStreamer's autoplugging.
 //! `detectionjson` makes JSON of the result. The element `ortinference`, which runs a detector, is in inference/; elements
 //! to test and demonstrate them are in demo/.
 
@@ -39,7 +39,7 @@ pub fn is_nvmm(caps: &gst::CapsRef) -> bool {
     caps.features(0).is_some_and(|features| features.contains(NVMM))
 }
 
-/// Templates of an always sink pad and an always source pad with the same caps.
+/// Templates of an always sink pad and an always source pad with equal caps.
 pub fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
     [("sink", gst::PadDirection::Sink), ("src", gst::PadDirection::Src)]
         .map(|(name, direction)| {

@@ -3,7 +3,7 @@
 //! lists of classes by number or by label.
 //!
 //! In: the texts of the properties, the labels, the decoder, and a configuration of nvinfer. Out: the score threshold and
-//! the rules of each class. A name that consists of digits is always the number of a class, even if a label is the same.
+//! the rules of each class. A name that consists of digits is always the number of a class, even if a label has this name.
 //! A property's value for the class applies, else the configuration's group of the class, else the value for all classes.
 
 use super::list::entries;

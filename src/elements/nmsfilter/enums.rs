@@ -11,7 +11,7 @@ use crate::output::Kinds;
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::{decoder, engine, geometry};
 
-/// Declares the enumeration of a property that has the same values as an enumeration of the core:
+/// Declares the enumeration of a property with the values of an enumeration of the core:
 /// `Value = number, "nick", "description"`.
 macro_rules! property_enum {
     (
@@ -352,7 +352,7 @@ impl ScoreActivation {
 }
 
 impl Decoder {
-    /// The decoder of that name; `None` for `auto` and for `layout`, whose decoder is that of a file.
+    /// The decoder of that name; `None` for `auto` and for `layout`, whose decoder a file describes.
     pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
         decoder::by_name(class.value(self.into_glib())?.nick())

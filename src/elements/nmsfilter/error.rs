@@ -35,7 +35,7 @@ pub(super) enum FrameError {
     Output(#[from] OutputError),
     #[error("a buffer came before caps; expected video caps with width and height first")]
     NoCaps,
-    /// The layout of the plan is for a model's input of another size: each frame needs a run of its own.
+    /// The layout of the plan is for a model's input of another size: each frame needs a separate run.
     #[error("the frames of a run have models with inputs of different sizes")]
     OtherInput,
     /// The tensors of two regions of a frame differ.

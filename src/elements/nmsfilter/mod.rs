@@ -55,7 +55,7 @@ pub(super) trait NmsFilterImpl:
 {
 }
 
-// SAFETY: the class has no fields and no methods of its own.
+// SAFETY: the class adds no fields and no methods.
 #[cfg(feature = "v1_26")]
 unsafe impl<T: NmsFilterImpl> IsSubclassable<T> for NmsFilter {}
 

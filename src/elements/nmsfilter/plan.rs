@@ -46,7 +46,7 @@ pub(super) struct PlanInput<'t> {
     pub frame: Option<[u32; 2]>,
     /// The model's input, from the tensors' model description.
     pub model: ModelInput,
-    /// The family of the model, if it is known and not that of plain detectors.
+    /// The family of the model, if it is known and not a plain detector.
     pub family: Option<ModelFamily>,
     /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
     pub batch: Option<usize>,

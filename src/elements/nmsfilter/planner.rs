@@ -25,7 +25,7 @@ use nmsfilter_core::engine::{Engine, ImagePlace};
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::tensor::TensorView;
 
-/// The plan, and what it is made of.
+/// The plan, with its inputs.
 pub(super) struct Planner {
     pub labels: Labels,
     model: TensorModel,
@@ -61,7 +61,7 @@ impl Planner {
         }
     }
 
-    /// A planner for another model of the same element.
+    /// A planner for another model of this element.
     #[cfg(feature = "v1_28")]
     pub fn for_other_model(&self) -> Self {
         let (properties, nvinfer) = (self.properties.clone(), self.nvinfer.clone());
@@ -106,7 +106,7 @@ impl Planner {
         Ok(self.model.info().input())
     }
 
-    /// The family of the tensors' model, if it is known and not that of plain detectors.
+    /// The family of the tensors' model, if it is known and not a plain detector.
     pub fn family(&self) -> Option<ModelFamily> {
         let info = self.model.info();
         ModelFamily::for_task(info.task.as_deref()?, info.end2end)
@@ -132,7 +132,7 @@ impl Planner {
         (plan, &mut self.contradictions)
     }
 
-    /// The mapping and the place of an image for each of these frames. Each frame is a group by itself; the regions of a
+    /// The mapping and the place of an image for each of these frames. Each frame is a separate group; the regions of a
     /// frame are one group.
     ///
     /// # Errors

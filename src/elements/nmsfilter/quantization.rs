@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The property `quantization`: the scale and the zero point of tensors by id.
 //!
-//! In: the text of the property, and tensors. Out: the same tensors with their quantization, which replaces that of
+//! In: the text of the property, and tensors. Out: the tensors with this quantization, which replaces the quantization of
 //! the metadata.
 
 use arrayvec::ArrayVec;

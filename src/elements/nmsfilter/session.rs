@@ -315,7 +315,7 @@ impl Session {
             let tensors = match set {
                 SetTensors::Frame(tensors) => tensors,
                 SetTensors::Regions(regions) => {
-                    // A frame with regions is decoded in a run of its own.
+                    // A frame with regions is decoded in a separate run.
                     let images =
                         region_images(frame, regions).map_err(|error| error.in_stream(stream))?;
                     let planner = &mut models.planners[selected];

@@ -237,7 +237,7 @@ impl Settings {
     /// The decoder that is set; `None` for `auto`.
     ///
     /// # Errors
-    /// If it is that of a file which cannot be used.
+    /// If the decoder is described by a file that cannot be used.
     pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
         match self.decoder {
             Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
@@ -246,7 +246,7 @@ impl Settings {
     }
 
     /// Options that tensors do not contain; `labels` is the number of labels, `batch` whether the tensors'
-    /// first dimension is that of a batch, `model` what is known of the model's input, and `frame` the size of the
+    /// first dimension is a batch dimension, `model` the known facts about the model's input, and `frame` the size of the
     /// frame.
     pub fn decoder_options(
         &self,
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(settings.params(rules), expected);
     }
 
-    /// The core's check is the same for all interfaces. The element checks its properties with errors that name them.
+    /// The core checks for all interfaces. The element checks its properties with errors that name them.
     #[test]
     fn settings_that_pass_the_check_give_parameters_that_pass_the_check_of_the_core() {
         let mut accepted = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tensors that caps of GStreamer 1.28 have.
+//! Checks the tensors in the caps of GStreamer 1.28 at negotiation.
 //!
-//! In: caps. Out: an error if a decoder reads tensors of these ids, and not these shapes or element types: the same as that
-//! of the first frame, but at negotiation. Caps do not have all that decoders need (labels, the size of the model's
-//! input), and dimensions can be unknown; what they do not have is no error.
+//! In: caps. Out: an error if a decoder reads tensors of these ids, but not these shapes or element types. The first
+//! frame would have this error, too. Caps do not have all that decoders need (labels, the size of the model's
+//! input), and dimensions can be unknown. Missing fields are accepted.
 
 use super::error::FrameError;
 use super::settings::Settings;

@@ -151,7 +151,7 @@ impl BaseTransformImpl for NmsFilter {
                 #[cfg(feature = "v1_26")]
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
-                    // An error is that of the copy, too, and is reported when that is read.
+                    // A copy has this error, too, and reports it when it is read.
                     let _ = session.complete_copy(shared, copy.make_mut());
                 }
                 Ok(PrepareOutputBufferSuccess::Buffer(copy))

@@ -162,7 +162,7 @@ impl Warnings {
         gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
     }
 
-    /// Warns if tensors are not those of frames.
+    /// Warns if tensors do not belong to frames.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
         if !self.posted.insert(Warning::TensorsElsewhere) {
@@ -251,7 +251,7 @@ impl Warnings {
         );
     }
 
-    /// Warns if a frame of a batch of several has no size but that of the caps, which is that of one source.
+    /// Warns if a batch of several frames has frames whose only known size is in the caps, which describe one source.
     fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some([width, height]) = batch.found.size_of_caps else { return };
         if batch.found.all_frames < 2 || !self.posted.insert(Warning::SizeOfCaps) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Posts warnings of tensors that are misread.
+//! Posts warnings about tensors that are probably misread.
 //!
 //! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
 //! (`core/src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
@@ -27,7 +27,7 @@ use nmsfilter_core::names::Interface;
 
 use settings::SettingContradiction;
 
-/// How long nothing is found before a warning is posted. Seconds rather than frames, since streams have from one to a hundred
+/// The time without detections after which a warning is posted. It is in seconds, since streams have one to a hundred
 /// frames a second, and objects stay in view for seconds.
 const QUIET: gst::ClockTime = gst::ClockTime::from_seconds(10);
 
@@ -35,10 +35,10 @@ const QUIET: gst::ClockTime = gst::ClockTime::from_seconds(10);
 #[derive(Default)]
 pub(super) struct Contradictions {
     numbers: Numbers,
-    /// Started with the first frame that has candidates or rejected anchors.
+    /// Starts with the first frame that has candidates or rejected anchors.
     started: Option<Timeout>,
     quiet: Quiet,
-    /// Started with the first frame without any.
+    /// Starts with the first frame without any.
     quiet_since: Option<Timeout>,
     posted: Arc<Mutex<Posted>>,
 }
@@ -51,13 +51,13 @@ struct Posted {
 }
 
 impl Contradictions {
-    /// For another model of the same element.
+    /// Makes the state for another model, without posting a warning twice.
     #[cfg(feature = "v1_28")]
     pub fn of_other_model(&self) -> Self {
         Self { posted: self.posted.clone(), ..Self::default() }
     }
 
-    /// Begins anew, with other tensors or settings.
+    /// Restarts with other tensors or settings.
     pub fn begin(
         &mut self,
         element: &NmsFilter,
@@ -106,7 +106,7 @@ impl Contradictions {
         }
     }
 
-    /// Returns true if frames are looked at.
+    /// Returns true if frames are still examined.
     pub fn are_open(&self) -> bool {
         self.numbers.are_open()
     }
@@ -146,7 +146,7 @@ impl Contradictions {
         }
     }
 
-    /// Judges a stream that ends.
+    /// Judges the numbers at the end of the stream.
     pub fn judge(&mut self, element: &NmsFilter) {
         self.judge_numbers(element);
         self.end_quiet(element, None);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings that contradict the tensors, or what is known of their model.
+//! Settings that contradict the tensors, or known facts about their model.
 //!
-//! In: what a plan was made of. Out: a [`SettingContradiction`] for each setting that is in force, although
-//! something else is known. No number of a tensor is needed.
+//! In: the inputs of a plan. Out: a [`SettingContradiction`] for each setting in force that
+//! contradicts a known fact. No number of a tensor is read.
 
 use super::super::enums::Decoder;
 use super::super::plan::{FramePlan, PlanInput};
@@ -13,7 +13,7 @@ use nmsfilter_core::decoder::{Choice, MAX_CLASSES};
 use nmsfilter_core::engine::ClassThresholds;
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 
-/// A setting, and what it contradicts.
+/// A setting, and the fact that it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum SettingContradiction {
     #[error(
@@ -51,8 +51,8 @@ pub(super) enum SettingContradiction {
     NothingAttached,
 }
 
-/// The contradictions of `settings`, with which `plan` was made for `input`, whose frames have this `mapping`, besides
-/// those of the plan itself. `is_decoder_wrong` tells whether the decoder is.
+/// Finds the contradictions of `settings`, with which `plan` was made for `input` and frames with this `mapping`, besides
+/// the plan's own. `is_decoder_wrong` says if the decoder is probably wrong.
 pub(super) fn of_settings(
     plan: &FramePlan,
     input: PlanInput<'_>,
@@ -77,7 +77,7 @@ pub(super) fn of_settings(
     .flatten()
 }
 
-/// Fewer labels than classes are right if the classes without one are excluded.
+/// Fewer labels than classes are correct if the classes without a label are excluded.
 fn of_labels(
     plan: &FramePlan,
     thresholds: &ClassThresholds,
@@ -94,7 +94,7 @@ fn of_labels(
             first,
         });
     }
-    // A class that is a number in a tensor can be any, if the number of classes is not set.
+    // A class that is a number in a tensor has any value, unless the number of classes is set.
     if layout.has_class_field() && classes == MAX_CLASSES {
         return None;
     }
@@ -108,8 +108,8 @@ fn of_labels(
     Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
 }
 
-/// A letterbox that is only assumed, because the tensors do not have all of it, contradicts nothing. Nor does one
-/// with which this frame has the same place in the model's input.
+/// A letterbox contradicts nothing if it is only assumed, because the tensors do not describe it completely, or if
+/// this frame has an equal place in the model's input with it.
 fn of_letterbox(
     settings: &Settings,
     model: ModelInput,
@@ -124,7 +124,7 @@ fn of_letterbox(
         .then(|| SettingContradiction::Letterbox { set: set.name(), known: known.name() })
 }
 
-/// Normalized coordinates of frames without a letterbox do not depend on the size of the model's input.
+/// Without a letterbox, normalized coordinates do not depend on the size of the model's input.
 fn of_model_size(
     settings: &Settings,
     model: ModelInput,
@@ -144,7 +144,7 @@ fn of_layout_file(plan: &FramePlan, settings: &Settings) -> Option<SettingContra
         .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
 }
 
-/// A configuration of nvinfer has the id, too.
+/// The id can also come from a configuration of nvinfer.
 fn of_unique_id(input: PlanInput<'_>, settings: &Settings) -> Option<SettingContradiction> {
     let id = settings.unique_id;
     let is_set = id != 0 && settings.was_set.contains("unique-id");
