@@ -11,7 +11,7 @@
 //! - [`tensor`] and [`cuda`] have the types that describe tensors. They are modules of `nmsfilter_core`, which decodes
 //!   and suppresses without GStreamer.
 //!
-//! The other modules are public for the other plugins, tests and benchmarks of the same project. They may change with
+//! The other modules are public for the other plugins, tests and benchmarks of this project. They may change with
 //! any version, without notice.
 //!
 //! Data flows through the folders of the source in this order:

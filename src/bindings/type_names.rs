@@ -7,7 +7,7 @@
 /// `format!` for modules that derive [`glib::Enum`](gst::glib::Enum) or use `glib::flags` with
 /// `allow_name_conflict`: those macros (glib-macros 0.22) expand to `if i == 0 { "Name" } else {
 /// format!("{}-{}", "Name", i) }`, whose branches differ in type. For that call, this macro returns
-/// a `&'static str` (a few bytes per type are leaked); all other calls are those of the standard
+/// a `&'static str` (a few bytes per type are leaked); all other calls go to the standard
 /// library.
 #[doc(hidden)]
 #[macro_export]

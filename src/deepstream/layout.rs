@@ -66,7 +66,7 @@ macro_rules! fields {
             $($(#[$field_doc])* #[doc = concat!("`", $name, "`")] pub const $constant: usize = $offset;)+
         })+
 
-        /// The fields that are at the same offset in all versions.
+        /// The fields that have one offset in all versions.
         pub const FIELDS: &[StructureField] = &[
             $($(StructureField { structure: $structure, name: $name, offset: $offset },)+)+
         ];
@@ -427,7 +427,7 @@ impl StructureLayout {
         Version::range(self.first, self.last)
     }
 
-    /// All fields that this layout has, those of [`FIELDS`] included.
+    /// All fields that this layout has, including [`FIELDS`].
     pub fn fields(&self) -> impl Iterator<Item = StructureField> {
         let field = |structure, name, offset: Option<usize>| {
             offset.map(|offset| StructureField { structure, name, offset })

@@ -6,7 +6,7 @@
 //! `nvdsmeta.h` and `nvds_version.h`; they are equal in all versions from 6.0 to 9.1.
 //!
 //! A library is opened by its name first. If DeepStream's elements are loaded, this finds the library that they
-//! use, and otherwise a library in `LD_LIBRARY_PATH`. If there is none, the library in DeepStream's folder is
+//! use, and otherwise a library in `LD_LIBRARY_PATH`, and otherwise the library in DeepStream's folder is
 //! opened.
 
 use std::error::Error;

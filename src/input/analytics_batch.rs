@@ -11,7 +11,7 @@
 
 use gst_analytics::{AnalyticsBatchMeta, CAPS_FEATURE_META_ANALYTICS_BATCH_META};
 
-/// The media type of buffers whose frames are those of a batch.
+/// The media type of buffers that hold a batch of frames.
 const MEDIA_TYPE: &str = "multistream/x-analytics-batch";
 
 /// The caps of batches of any streams.

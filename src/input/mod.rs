@@ -170,7 +170,7 @@ impl<'a> Tensors<'a> {
         self.read.is_empty()
     }
 
-    /// The number of tensors that were not read: those after [`MAX_TENSORS`], and those of more than
+    /// The number of tensors that were not read: tensors after [`MAX_TENSORS`], and tensors of more than
     /// [`MAX_DIMENSIONS`](nmsfilter_core::tensor::MAX_DIMENSIONS) dimensions.
     pub fn unread(&self) -> usize {
         self.unread

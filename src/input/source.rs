@@ -52,7 +52,7 @@ pub(crate) struct ImageFrame {
 /// The images of a buffer, or some of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Images<'i, 'a> {
-    /// Frames, or the regions of one frame, with as many tensors, of the same ids, element types and shapes.
+    /// Frames, or the regions of one frame, with equally many tensors of equal ids, element types and shapes.
     Frames(&'i [FrameTensors<'a>]),
     /// A batch of DeepStream, of which at least one frame has tensors.
     Batch(&'i Batch<'a>),
@@ -63,7 +63,7 @@ pub(crate) enum Images<'i, 'a> {
 pub(crate) enum ImageTensors<'i, 'a> {
     /// Tensors as they are attached to one frame.
     Attached(&'i Tensors<'a>),
-    /// Tensors of several frames, each in a memory of its own.
+    /// Tensors of several frames, each in separate memory.
     Separate(ArrayVec<SeparateImages<'i, 'a>, MAX_TENSORS>),
     /// Layers of DeepStream, whose first dimension is the number of frames.
     Layers(BatchTensors<'i>),
@@ -77,7 +77,7 @@ impl ImageFrame {
 }
 
 impl FrameTensors<'_> {
-    /// Returns true if the tensors of both frames have the same ids, element types and shapes.
+    /// Returns true if the tensors of both frames have equal ids, element types and shapes.
     pub fn are_like(&self, other: &FrameTensors<'_>) -> bool {
         let (views, others) = (self.tensors.views(), other.tensors.views());
         views.iter().map(TensorView::signature).eq(others.iter().map(TensorView::signature))
@@ -93,7 +93,7 @@ impl<'i, 'a> Images<'i, 'a> {
         }
     }
 
-    /// The images that can be decoded in one run, as ranges: all images of a range have the same model.
+    /// The images that can be decoded in one run, as ranges: all images of a range have one model.
     pub fn runs(self) -> impl Iterator<Item = Range<usize>> + use<'i, 'a> {
         let (frames, batch) = match self {
             Self::Frames(frames) => (Some(0..frames.len()), None),
@@ -158,7 +158,7 @@ impl ImageTensors<'_, '_> {
         }
     }
 
-    /// Returns true if each image is in a memory of its own, and the plan is made for one image.
+    /// Returns true if each image is in separate memory, and the plan is made for one image.
     pub fn are_separate(&self) -> bool {
         matches!(self, Self::Separate(_))
     }
@@ -167,7 +167,7 @@ impl ImageTensors<'_, '_> {
 /// A tensor of several frames, an image each.
 pub(crate) struct SeparateImages<'i, 'a> {
     frames: &'i [FrameTensors<'a>],
-    /// The index of the tensor among those of a frame.
+    /// The index of the tensor in its frame.
     index: usize,
 }
 

@@ -83,7 +83,7 @@ pub(super) fn attach(
 }
 
 /// For each region that was found in an object of the buffer: its index, and the id of the object. A region of interest
-/// with an object's id stands for this object only if both have the same pixels.
+/// with an object's id stands for this object only if both have equal pixels.
 fn parents(buffer: &gst::BufferRef, found: DetailedRegions<'_>) -> Vec<(usize, u32)> {
     if found.regions.iter().all(|region| region.parent.is_none()) {
         return Vec::new();

@@ -201,7 +201,7 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The frames with tensors. Those of one run follow each other.
+    /// The frames with tensors. Frames of one run follow each other.
     pub fn frames(&self) -> &'a [Frame] {
         self.frames
     }
