@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface of tensors and regions on GStreamer's buffers.
 //!
-//! In: calls of a C program. Out: those of `gstnmsfilter::input` and `gstnmsfilter::regions`. The header
+//! In: calls of a C program. Out: calls of `gstnmsfilter::input` and `gstnmsfilter::regions`. The header
 //! `include/nmsfilter/gst.h` has the documentation, and is made of the comments in these files.
 #![allow(clippy::missing_safety_doc, reason = "the header has the conditions of each function")]
 
-// The core's interface has the same border.
+// The core's C interface uses this border, too.
 #[path = "../../c/src/border.rs"]
 mod border;
 mod gstreamer;

@@ -35,7 +35,7 @@ pub struct Model {
     pub size: usize,
     /// The width of the model's input in pixels; 0 if it is unknown.
     pub width: u32,
-    /// Its height.
+    /// The height of the model's input.
     pub height: u32,
     /// An NmsfilterGstLetterbox.
     pub letterbox: u32,

@@ -11,14 +11,14 @@ use crate::border::{self, Failure, check_pointer};
 use crate::gstreamer::{buffer, init};
 use crate::status::run;
 
-/// A region of interest of a buffer: a detection, or what another element has attached.
+/// A region of interest of a buffer: a detection, or a region of another element.
 ///
 /// Pointers are valid for as long as the region is on the buffer, and the buffer exists.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Region {
-    /// The left edge, normalized to the frame (0 to 1) and clipped to it; NaN of regions without a detection. Of an oriented
-    /// box the edges are those of its bounds.
+    /// The left edge, normalized to the frame (0 to 1) and clipped to it; NaN for regions without a detection. Edges of an
+    /// oriented box are the edges of its bounds.
     pub x_min: f64,
     /// The upper edge.
     pub y_min: f64,
@@ -26,13 +26,13 @@ pub struct Region {
     pub x_max: f64,
     /// The lower edge.
     pub y_max: f64,
-    /// The score; NaN of regions without a detection.
+    /// The score; NaN for regions without a detection.
     pub score: f64,
-    /// The index of the class, from 0; -1 of regions without a detection.
+    /// The index of the class, from 0; -1 for regions without a detection.
     pub class_id: i32,
-    /// The number of the region on the buffer; 0 of elements that set none.
+    /// The number of the region on the buffer; 0 if the element that attached it sets none.
     pub id: i32,
-    /// The number of the region that it belongs to, or -1.
+    /// The number of the region of which it is a part, or -1.
     pub parent_id: i32,
     /// The left edge in pixels of the frame.
     pub left: u32,
@@ -47,7 +47,7 @@ pub struct Region {
     pub rotation: f32,
     /// The center of the oriented box in pixels of the frame; NaN if the box is upright.
     pub center_x: f32,
-    /// Its y coordinate.
+    /// The y coordinate of the center.
     pub center_y: f32,
     /// The sides of the oriented box in pixels of the frame; NaN if the box is upright.
     pub oriented_width: f32,
@@ -57,7 +57,7 @@ pub struct Region {
     pub keypoint_count: u32,
     /// The number of components of a keypoint: 2 for x and y, 3 with a visibility.
     pub keypoint_components: u32,
-    /// The number of pixels of a row of the mask; 0 if there is none.
+    /// The number of pixels of a row of the mask; 0 without a mask.
     pub mask_width: u32,
     /// The number of rows of the mask.
     pub mask_height: u32,
@@ -75,10 +75,10 @@ pub struct Region {
     /// `keypoint_count` x `keypoint_components` numbers: x and y in pixels of the frame, and the visibility; NULL if there
     /// are none. A point can be outside of the frame, NaN, or infinite.
     pub keypoints: *const f32,
-    /// Which points they are: "coco-17", "face-5" or "points"; NULL if there are none.
+    /// The meaning of the points: "coco-17", "face-5" or "points"; NULL without keypoints.
     pub keypoint_layout: *const c_char,
     /// `mask_height` rows of `mask_width` bits, each row padded to whole bytes, the most significant bit first; NULL if
-    /// there is none.
+    /// there is no mask.
     pub mask: *const u8,
 }
 
@@ -86,7 +86,7 @@ pub struct Region {
 const FIRST_SIZE: usize = std::mem::offset_of!(Region, mask) + size_of::<*const u8>();
 
 /// Reads the regions of interest of a buffer into an array of the caller's, in the order in which they were attached:
-/// those of nmsfilter best first.
+/// the regions of nmsfilter best first.
 ///
 /// `regions` has room for `capacity` records of `region_size` bytes, which is sizeof(NmsfilterGstRegion); more bytes are
 /// set to 0. `count` becomes the number of regions of the buffer, also if there are more than `capacity`, of which the

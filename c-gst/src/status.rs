@@ -10,7 +10,7 @@ use crate::border::{self, Failure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
-    /// The function has done what it was called for.
+    /// Success.
     Ok = 0,
     /// An argument is NULL, or a field of a structure has no valid value.
     InvalidArgument = 1,

@@ -49,7 +49,7 @@ pub enum Memory {
     Device = 2,
 }
 
-/// A tensor to attach: one output of a model. Set all bytes to 0, then `size` and what is needed.
+/// A tensor to attach: one output of a model. Set all bytes to 0, then `size` and the needed fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Tensor {
@@ -65,10 +65,10 @@ pub struct Tensor {
     pub shape: [u64; 8],
     /// An NmsfilterGstMemory.
     pub memory: u32,
-    /// The number of the GPU, as of cuDeviceGet, of NMSFILTER_GST_MEMORY_DEVICE. Its primary context owns the memory, as of
+    /// The number of the GPU (cuDeviceGet) with NMSFILTER_GST_MEMORY_DEVICE. Its primary context owns the memory, as with
     /// the CUDA runtime.
     pub cuda_device: u32,
-    /// The first element; of NMSFILTER_GST_MEMORY_DEVICE its device address.
+    /// The first element, or its device address with NMSFILTER_GST_MEMORY_DEVICE.
     pub data: *const c_void,
     /// The number of bytes at `data`, at least as many as the shape requires.
     pub bytes: usize,
@@ -92,14 +92,14 @@ pub struct Tensor {
     /// The model description, from nmsfilter_gst_model_caps, or NULL. A reference is added. One tensor of a
     /// buffer is enough.
     pub model: *mut gst::ffi::GstCaps,
-    /// The name of the element, or of what attaches the tensor, by which nmsfilter selects the tensors of one of several
+    /// The name of the element or program that attaches the tensor, by which nmsfilter selects one of several
     /// models (its property `tensors-from`); UTF-8, or NULL. It is copied.
     pub source: *const c_char,
     /// Left, top, width and height of the part of the frame on which the model ran, in pixels of the frame; a width of 0
     /// for the whole frame. The tensors of a part are attached one after the other. Either all tensors of a source have
     /// a region, or none.
     pub region: [u32; 4],
-    /// True if `parent` is set; needs a region.
+    /// 1 if `parent` is set, which needs a region; else 0.
     pub has_parent: u32,
     /// The id of the region of interest with the pixels of `region`; detections in it get it as parent_id.
     pub parent: i32,

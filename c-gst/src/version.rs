@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The version of the library.
 
-/// The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_GST_VERSION.
+/// The version of the library: major x 10000 + minor x 100 + patch. The header's version is NMSFILTER_GST_VERSION.
 #[unsafe(no_mangle)]
 pub extern "C" fn nmsfilter_gst_version() -> u32 {
     number(env!("CARGO_PKG_VERSION_MAJOR")) * 10_000

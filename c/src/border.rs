@@ -24,7 +24,7 @@ impl Failure {
         Self { status, text: text.to_string() }
     }
 
-    /// An argument is none.
+    /// An argument is invalid.
     pub fn argument(text: impl Display) -> Self {
         Self::new(Status::InvalidArgument, text)
     }
@@ -82,10 +82,10 @@ macro_rules! sized_struct {
 }
 pub(crate) use sized_struct;
 
-/// The structure at `from`. What a shorter one of an older header lacks is zero.
+/// Reads the structure at `from`. Fields that an older header does not have are zero.
 ///
 /// # Errors
-/// If the pointer is NULL, if the size is less than that of any header, or if a longer one of a newer header has other
+/// If the pointer is NULL, if the size is less than in any header, or if a structure of a newer header has other
 /// bytes than zero where this library knows no fields.
 ///
 /// # Safety
@@ -100,7 +100,7 @@ pub unsafe fn read<T: SizedStruct>(from: *const T, argument: &str) -> Result<T, 
 /// The size of the structure at `from`.
 ///
 /// # Errors
-/// If the pointer is NULL, or the size is less than that of any header.
+/// If the pointer is NULL, or the size is less than in any header.
 ///
 /// # Safety
 /// `from` is NULL or valid for reads of a `usize`.
@@ -113,7 +113,7 @@ pub unsafe fn size_at<T: SizedStruct>(from: *const T, argument: &str) -> Result<
 }
 
 /// # Errors
-/// If the size is less than that of any header, or more than [`MAX_SIZE`].
+/// If the size is less than in any header, or more than [`MAX_SIZE`].
 pub fn check_size<T: SizedStruct>(size: usize, argument: &str) -> Result<(), Failure> {
     if (T::FIRST_SIZE..=MAX_SIZE).contains(&size) {
         return Ok(());

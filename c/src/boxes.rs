@@ -83,7 +83,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_params_init(
     })
 }
 
-/// Makes a handle at `boxes`, with the default parameters. The arguments are those of nmsfilter_new. If it fails, NULL is
+/// Makes a handle at `boxes`, with the default parameters; nmsfilter_new explains the arguments. If it fails, NULL is
 /// stored, and nmsfilter_boxes_error_text(NULL) has the text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_boxes_new(
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_free(boxes: *mut Boxes) {
     unsafe { status::free(boxes) }
 }
 
-/// The text of the error of the last function of the handle that failed, or with NULL of the thread, as of
+/// The text of the error of the last function of the handle that failed, or with NULL of the thread; see
 /// nmsfilter_error_text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_boxes_error_text(boxes: *const Boxes) -> *const c_char {
@@ -202,7 +202,7 @@ sized_struct!(MergedBoxes, "NmsfilterMergedBoxes", merged_ends: *const usize);
 /// Suppresses, merges or rescores boxes on the CPU, by `method` of NmsfilterBoxesParams. `merged` is written; its `size` must
 /// be set.
 ///
-/// The tensors are those of nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
+/// The tensors are as for nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
 /// groups. Boxes without area, or with a number that is not finite, remain unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_boxes_merge(
@@ -238,8 +238,8 @@ pub unsafe extern "C" fn nmsfilter_boxes_merge(
 /// Suppresses on a GPU in the order of a stream, and does not wait for it, as nmsfilter_enqueue does. The index of a box that
 /// is kept is `anchor` of its NmsfilterDetection.
 ///
-/// If `candidates` of NmsfilterDeviceCounts is not the number of boxes, boxes were left out that nmsfilter_boxes_run keeps:
-/// those without area or with a number that is not finite, and those of groups other than 0 to 65535.
+/// If `candidates` of NmsfilterDeviceCounts is less than the number of boxes, boxes are missing that nmsfilter_boxes_run keeps:
+/// boxes without area or with a number that is not finite, and boxes of groups other than 0 to 65535.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_boxes_enqueue(
     boxes: *mut Boxes,

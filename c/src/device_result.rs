@@ -45,21 +45,21 @@ pub struct DeviceResult {
     pub size: usize,
     /// The number of the GPU.
     pub cuda_device: u32,
-    /// The number of bytes from the NmsfilterDeviceCounts of an image to those of the next.
+    /// The number of bytes from the NmsfilterDeviceCounts of an image to the next.
     pub count_size: u32,
     /// The number of images.
     pub image_count: usize,
-    /// The number of detections of an image that there is memory for.
+    /// The number of detections per image for which there is memory.
     pub capacity: usize,
     /// The device address of `image_count` x NmsfilterDeviceCounts.
     pub counts: u64,
-    /// The device address of `image_count` x `capacity` x NmsfilterDetection. Those of an image are best first, and
+    /// The device address of `image_count` x `capacity` x NmsfilterDetection. Each image's detections are best first, and
     /// followed by zeros.
     pub detections: u64,
     /// The device address of `image_count` x `capacity` x `columns_per_detection` numbers of type float that detections
     /// carry along; 0 if there are none.
     pub columns: u64,
-    /// The number of these of each detection.
+    /// The number of these numbers per detection.
     pub columns_per_detection: usize,
 }
 

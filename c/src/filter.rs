@@ -145,7 +145,7 @@ pub unsafe extern "C" fn nmsfilter_set_decoder(filter: *mut Filter, name: *const
     }
 }
 
-/// Reads tensors by a layout, whatever their ids. `text` is what a layout file has. A copy of it remains until the process
+/// Reads tensors by a layout, whatever their ids. `text` is the content of a layout file. A copy remains until the process
 /// ends, once for each text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_set_layout(filter: *mut Filter, text: *const c_char) -> Status {
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn nmsfilter_set_layout(filter: *mut Filter, text: *const 
     }
 }
 
-/// Sets what tensors do not contain.
+/// Sets the facts about the model that its tensors do not contain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_set_options(
     filter: *mut Filter,
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn nmsfilter_set_options(
     }
 }
 
-/// Sets what detections are made of, and how they are suppressed.
+/// Sets the parameters of decoding and suppression.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_set_params(
     filter: *mut Filter,
@@ -198,10 +198,10 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     }
 }
 
-/// Decodes tensors and suppresses duplicate detections, of each image by itself. Waits until that is done.
+/// Decodes tensors and suppresses duplicate detections, for each image separately. Waits for the result.
 ///
 /// `tensors` is an array of structures that all have the size of the first. The memory of the tensors is read during the
-/// call only. `result` can be NULL. The results before it are not valid any more, also if the function fails.
+/// call only. `result` can be NULL. Earlier results are not valid any more, also if the function fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_run(
     filter: *mut Filter,
@@ -244,11 +244,11 @@ pub unsafe extern "C" fn nmsfilter_image(
     }
 }
 
-/// Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: tensors in device memory have what
-/// work submitted to `cuda_stream` before writes, and work submitted to it later reads the results in device memory.
+/// Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: the run reads tensors that earlier
+/// work in `cuda_stream` writes to device memory, and later work in it reads the results in device memory.
 ///
 /// `cuda_stream` is a CUstream; NULL is the default stream. The memory of tensors must exist until the run has completed on
-/// the GPU; that of tensors in host memory is copied during the call. Masks and the greatest number of detections of a class
+/// the GPU; tensors in host memory are copied during the call. Masks and the greatest number of detections of a class
 /// need the host: they are errors. Results of nmsfilter_run are not valid any more, also if the function fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_enqueue(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The C interface of decoding and suppression, without GStreamer.
 //!
-//! In: calls of a C program. Out: those of `nmsfilter_core::nms`. The header `include/nmsfilter/nmsfilter.h` has the
+//! In: calls of a C program. Out: calls of `nmsfilter_core::nms`. The header `include/nmsfilter/nmsfilter.h` has the
 //! documentation, and is made of the comments in these files.
 #![allow(clippy::missing_safety_doc, reason = "the header has the conditions of each function")]
 

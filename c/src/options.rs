@@ -5,7 +5,7 @@ use nmsfilter_core::nms::{self, Activation, KeypointShape};
 
 use crate::border::{Failure, sized_struct};
 
-/// The form of the boxes of the decoder `boxes`. Other decoders have a form of their own.
+/// The form of the boxes that the decoder `boxes` reads. Other decoders define their form.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum BoxFormat {

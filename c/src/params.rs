@@ -10,7 +10,7 @@ use crate::border::{self, Failure, sized_struct};
 use crate::options::flag;
 use crate::status::run;
 
-/// Which candidates survive.
+/// The rule by which candidates survive.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Method {
@@ -29,11 +29,11 @@ pub enum Method {
     /// Survivors of NMSFILTER_METHOD_GREEDY, each with the mean of its box and of the boxes that it suppresses, weighted by
     /// score.
     WeightedAverage = 6,
-    /// All whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
+    /// Candidates survive whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
     SoftLinear = 7,
     /// Soft-NMS, Gaussian.
     SoftGaussian = 8,
-    /// All whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
+    /// Candidates survive whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
     MatrixLinear = 9,
     /// Matrix NMS, Gaussian.
     MatrixGaussian = 10,
@@ -70,7 +70,7 @@ pub enum MaskSize {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ClassRule {
-    /// sizeof(NmsfilterClassRule), the same in all elements of an array.
+    /// sizeof(NmsfilterClassRule), equal in all elements of an array.
     pub size: usize,
     /// 1 if `iou_threshold` applies; else 0.
     pub has_iou_threshold: u32,
@@ -103,11 +103,11 @@ pub struct Params {
     /// The scores that detections of the first classes must reach, in place of `score_threshold`; infinity excludes a class.
     /// They are copied.
     pub class_score_thresholds: *const f32,
-    /// The number of these classes.
+    /// The length of `class_score_thresholds`.
     pub class_score_threshold_count: usize,
     /// The rules of the first classes. They are copied.
     pub class_rules: *const ClassRule,
-    /// The number of these rules.
+    /// The length of `class_rules`.
     pub class_rule_count: usize,
     /// An NmsfilterMethod.
     pub method: u32,
@@ -460,7 +460,7 @@ mod tests {
             masks: false,
             mask_size: nms::MaskSize::Frame,
         };
-        // SAFETY: the pointers are those of the arrays above.
+        // SAFETY: the pointers are to the arrays above.
         assert_eq!(unsafe { params.to_nms() }.unwrap(), expected);
         let visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
         assert_eq!(params.visible(), visible);

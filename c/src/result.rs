@@ -49,7 +49,7 @@ pub struct OrientedBox {
     pub center_x: f32,
     /// The y coordinate of the center.
     pub center_y: f32,
-    /// The side that the angle is of.
+    /// The side to which the angle belongs.
     pub width: f32,
     /// The other side.
     pub height: f32,
@@ -61,11 +61,11 @@ pub struct OrientedBox {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Point {
-    /// The x coordinate. NaN or infinite if the model gives it so.
+    /// The x coordinate, as the model gives it: it can be NaN or infinite.
     pub x: f32,
     /// The y coordinate.
     pub y: f32,
-    /// The visibility, as the model gives it; 1 of models that have none.
+    /// The visibility, as the model gives it; 1 if the model gives none.
     pub visibility: f32,
 }
 
@@ -73,7 +73,7 @@ pub struct Point {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Mask {
-    /// The column of the first pixel of a row, among those of the prototypes or of the frame.
+    /// The column of the first pixel of a row, in pixels of the prototypes or of the frame.
     pub left: u32,
     /// The first row.
     pub top: u32,
@@ -100,7 +100,7 @@ pub struct Result {
     pub bytes_uploaded: u64,
     /// The bytes that were copied from the GPU.
     pub bytes_downloaded: u64,
-    /// The time from the start of the first kernel to the end of the last kernel; 0 of a run on the CPU.
+    /// The time from the start of the first kernel to the end of the last kernel; 0 for a run on the CPU.
     pub device_nanoseconds: u64,
 }
 
@@ -118,17 +118,17 @@ pub struct Image {
     pub detections: *const Detection,
     /// The oriented box of each detection; NULL if boxes are upright.
     pub oriented_boxes: *const OrientedBox,
-    /// The keypoints of each detection, `points_per_detection` of the first detection, then those of the second; NULL if the
+    /// The keypoints, `points_per_detection` for the first detection, then for the second, and so on; NULL if the
     /// model gives none.
     pub points: *const Point,
     /// The number of keypoints of each detection.
     pub points_per_detection: usize,
     /// The mask of each detection; NULL if no detection of the run has one.
     pub masks: *const Mask,
-    /// Numbers of the tensor that detections carry along, as the layout names them: `columns_per_detection` of the first
-    /// detection, then those of the second; NULL if there are none.
+    /// Numbers of the tensor that detections carry along, as the layout names them: `columns_per_detection` for the first
+    /// detection, then for the second, and so on; NULL if the layout names none.
     pub columns: *const f32,
-    /// The number of these of each detection.
+    /// The number of these numbers per detection.
     pub columns_per_detection: usize,
     /// The number of anchors (with `multi_label`, of anchors with a class) that reached the threshold.
     pub candidates: usize,

@@ -12,16 +12,16 @@ use crate::border::{self, Failure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
-    /// The function has done what it was called for.
+    /// Success.
     Ok = 0,
     /// An argument is NULL, or a field of a structure has no valid value.
     InvalidArgument = 1,
-    /// There is no such decoder, none reads the tensors, or the text is no layout.
+    /// The decoder is unknown, no decoder reads the tensors, or the text is not a layout.
     Decoder = 2,
     /// The memory of a tensor cannot be read: it is smaller than its shape requires, not aligned for its elements, or not in
     /// the memory that the structure names.
     Tensor = 3,
-    /// The backend cannot do what was asked for. The text names one that can.
+    /// The backend cannot do this. The text names a backend that can.
     Unsupported = 4,
     /// The GPU cannot be used, or a call of its driver failed.
     Device = 5,
@@ -115,7 +115,7 @@ pub trait Handle: Sized {
             return run(|| Err(Failure::argument("the handle: expected a pointer, got NULL")));
         };
         if handle.errors().is_broken {
-            // The text remains that of the defect.
+            // The text of the defect remains.
             return Status::Internal;
         }
         match border::guard(|| function(handle)) {

@@ -36,7 +36,7 @@ pub enum ElementType {
 pub enum Memory {
     /// In host memory.
     Host = 0,
-    /// In device memory of the primary context of a GPU, as of the CUDA runtime.
+    /// In device memory of a GPU's primary context, which the CUDA runtime uses.
     Device = 1,
 }
 
@@ -53,7 +53,7 @@ pub enum Ready {
     AfterStream = 2,
 }
 
-/// A tensor: one output of a model. Set all bytes to 0, then `size` and what is needed.
+/// A tensor: one output of a model. Set all bytes to 0, then `size` and the needed fields.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Tensor {
@@ -73,12 +73,12 @@ pub struct Tensor {
     pub ready: u32,
     /// The CUevent or CUstream of `ready`.
     pub ready_after: *mut c_void,
-    /// The first element; of device memory its device address. NULL with `images`.
+    /// The first element, or its device address. NULL with `images`.
     pub data: *const c_void,
     /// In place of `data`, where the images of a batch are in separate allocations: an array with the address of the first
-    /// element of each image. There are as many as the first dimension of the shape is.
+    /// element of each image, one for each index of the shape's first dimension.
     pub images: *const *const c_void,
-    /// The number of bytes at `data`, or at the address of each image: at least as many as the shape, or that of an image,
+    /// The number of bytes at `data`, or at the address of each image: at least as many as the shape (of an image)
     /// requires.
     pub bytes: usize,
     /// The step of quantized elements of type i8 or u8, which stand for (element - zero_point) * scale; 0 if elements are

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device memory, with a driver: that of a GPU, or the one that emulates a GPU (tests/run.sh).
+//! Device memory, with the driver of a GPU, or the one that emulates a GPU (tests/run.sh).
 
 #[allow(dead_code, reason = "other programs use the rest")]
 mod support;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of the header: their results are those of the Rust interface, and what is wrong is an error.
+//! The functions of the header give the results of the Rust interface, and invalid arguments are errors.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "the calls pass what the header requires, or what it refuses"
@@ -677,7 +677,7 @@ fn settings_that_are_none_are_errors() {
         ),
         (|params| params.pixel_offset = f32::NAN, "params: pixel_offset: expected 0 or 1, got NaN"),
         (
-            // All bytes are zero but those of the size.
+            // All bytes except the size are zero.
             |params| *params = Params { size: params.size, ..unsafe { zeroed() } },
             "params: max_size: expected numbers above 0, infinity for no limit, got [0.0, 0.0]; \
              nmsfilter_params_init sets the defaults",

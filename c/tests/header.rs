@@ -61,7 +61,7 @@ impl Interface {
         String::from_utf8(text).unwrap()
     }
 
-    /// The macros of the version, which is that of the packages.
+    /// The macros of the packages' version.
     fn version(&self) -> String {
         let numbers = [
             ("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),

@@ -30,7 +30,7 @@
  */
 typedef enum NmsfilterGstStatus {
     /**
-     * The function has done what it was called for.
+     * Success.
      */
     NMSFILTER_GST_STATUS_OK = 0,
     /**
@@ -141,7 +141,7 @@ typedef struct NmsfilterGstModel {
      */
     uint32_t width;
     /**
-     * Its height.
+     * The height of the model's input.
      */
     uint32_t height;
     /**
@@ -175,7 +175,7 @@ typedef struct NmsfilterGstModel {
 } NmsfilterGstModel;
 
 /**
- * A tensor to attach: one output of a model. Set all bytes to 0, then `size` and what is needed.
+ * A tensor to attach: one output of a model. Set all bytes to 0, then `size` and the needed fields.
  */
 typedef struct NmsfilterGstTensor {
     /**
@@ -203,12 +203,12 @@ typedef struct NmsfilterGstTensor {
      */
     uint32_t memory;
     /**
-     * The number of the GPU, as of cuDeviceGet, of NMSFILTER_GST_MEMORY_DEVICE. Its primary context owns the memory, as of
+     * The number of the GPU (cuDeviceGet) with NMSFILTER_GST_MEMORY_DEVICE. Its primary context owns the memory, as with
      * the CUDA runtime.
      */
     uint32_t cuda_device;
     /**
-     * The first element; of NMSFILTER_GST_MEMORY_DEVICE its device address.
+     * The first element, or its device address with NMSFILTER_GST_MEMORY_DEVICE.
      */
     const void *data;
     /**
@@ -250,7 +250,7 @@ typedef struct NmsfilterGstTensor {
      */
     GstCaps *model;
     /**
-     * The name of the element, or of what attaches the tensor, by which nmsfilter selects the tensors of one of several
+     * The name of the element or program that attaches the tensor, by which nmsfilter selects one of several
      * models (its property `tensors-from`); UTF-8, or NULL. It is copied.
      */
     const char *source;
@@ -271,14 +271,14 @@ typedef struct NmsfilterGstTensor {
 } NmsfilterGstTensor;
 
 /**
- * A region of interest of a buffer: a detection, or what another element has attached.
+ * A region of interest of a buffer: a detection, or a region of another element.
  *
  * Pointers are valid for as long as the region is on the buffer, and the buffer exists.
  */
 typedef struct NmsfilterGstRegion {
     /**
-     * The left edge, normalized to the frame (0 to 1) and clipped to it; NaN of regions without a detection. Of an oriented
-     * box the edges are those of its bounds.
+     * The left edge, normalized to the frame (0 to 1) and clipped to it; NaN for regions without a detection. Edges of an
+     * oriented box are the edges of its bounds.
      */
     double x_min;
     /**
@@ -294,19 +294,19 @@ typedef struct NmsfilterGstRegion {
      */
     double y_max;
     /**
-     * The score; NaN of regions without a detection.
+     * The score; NaN for regions without a detection.
      */
     double score;
     /**
-     * The index of the class, from 0; -1 of regions without a detection.
+     * The index of the class, from 0; -1 for regions without a detection.
      */
     int32_t class_id;
     /**
-     * The number of the region on the buffer; 0 of elements that set none.
+     * The number of the region on the buffer; 0 if the element that attached it sets none.
      */
     int32_t id;
     /**
-     * The number of the region that it belongs to, or -1.
+     * The number of the region of which it is a part, or -1.
      */
     int32_t parent_id;
     /**
@@ -335,7 +335,7 @@ typedef struct NmsfilterGstRegion {
      */
     float center_x;
     /**
-     * Its y coordinate.
+     * The y coordinate of the center.
      */
     float center_y;
     /**
@@ -355,7 +355,7 @@ typedef struct NmsfilterGstRegion {
      */
     uint32_t keypoint_components;
     /**
-     * The number of pixels of a row of the mask; 0 if there is none.
+     * The number of pixels of a row of the mask; 0 without a mask.
      */
     uint32_t mask_width;
     /**
@@ -389,12 +389,12 @@ typedef struct NmsfilterGstRegion {
      */
     const float *keypoints;
     /**
-     * Which points they are: "coco-17", "face-5" or "points"; NULL if there are none.
+     * The meaning of the points: "coco-17", "face-5" or "points"; NULL without keypoints.
      */
     const char *keypoint_layout;
     /**
      * `mask_height` rows of `mask_width` bits, each row padded to whole bytes, the most significant bit first; NULL if
-     * there is none.
+     * there is no mask.
      */
     const uint8_t *mask;
 } NmsfilterGstRegion;
@@ -404,7 +404,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_GST_VERSION.
+ * The version of the library: major x 10000 + minor x 100 + patch. The header's version is NMSFILTER_GST_VERSION.
  */
 uint32_t nmsfilter_gst_version(void);
 
@@ -438,7 +438,7 @@ enum NmsfilterGstStatus nmsfilter_gst_attach_tensor(GstBuffer *buffer,
 
 /**
  * Reads the regions of interest of a buffer into an array of the caller's, in the order in which they were attached:
- * those of nmsfilter best first.
+ * the regions of nmsfilter best first.
  *
  * `regions` has room for `capacity` records of `region_size` bytes, which is sizeof(NmsfilterGstRegion); more bytes are
  * set to 0. `count` becomes the number of regions of the buffer, also if there are more than `capacity`, of which the

@@ -31,7 +31,7 @@
  */
 typedef enum NmsfilterStatus {
     /**
-     * The function has done what it was called for.
+     * Success.
      */
     NMSFILTER_STATUS_OK = 0,
     /**
@@ -39,7 +39,7 @@ typedef enum NmsfilterStatus {
      */
     NMSFILTER_STATUS_INVALID_ARGUMENT = 1,
     /**
-     * There is no such decoder, none reads the tensors, or the text is no layout.
+     * The decoder is unknown, no decoder reads the tensors, or the text is not a layout.
      */
     NMSFILTER_STATUS_DECODER = 2,
     /**
@@ -48,7 +48,7 @@ typedef enum NmsfilterStatus {
      */
     NMSFILTER_STATUS_TENSOR = 3,
     /**
-     * The backend cannot do what was asked for. The text names one that can.
+     * The backend cannot do this. The text names a backend that can.
      */
     NMSFILTER_STATUS_UNSUPPORTED = 4,
     /**
@@ -81,7 +81,7 @@ typedef enum NmsfilterBackend {
 } NmsfilterBackend;
 
 /**
- * The form of the boxes of the decoder `boxes`. Other decoders have a form of their own.
+ * The form of the boxes that the decoder `boxes` reads. Other decoders define their form.
  */
 typedef enum NmsfilterBoxFormat {
     /**
@@ -173,13 +173,13 @@ typedef enum NmsfilterMemory {
      */
     NMSFILTER_MEMORY_HOST = 0,
     /**
-     * In device memory of the primary context of a GPU, as of the CUDA runtime.
+     * In device memory of a GPU's primary context, which the CUDA runtime uses.
      */
     NMSFILTER_MEMORY_DEVICE = 1,
 } NmsfilterMemory;
 
 /**
- * Which candidates survive.
+ * The rule by which candidates survive.
  */
 typedef enum NmsfilterMethod {
     /**
@@ -212,7 +212,7 @@ typedef enum NmsfilterMethod {
      */
     NMSFILTER_METHOD_WEIGHTED_AVERAGE = 6,
     /**
-     * All whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
+     * Candidates survive whose score reaches the threshold after conflicts have lowered it: Soft-NMS, linear.
      */
     NMSFILTER_METHOD_SOFT_LINEAR = 7,
     /**
@@ -220,7 +220,7 @@ typedef enum NmsfilterMethod {
      */
     NMSFILTER_METHOD_SOFT_GAUSSIAN = 8,
     /**
-     * All whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
+     * Candidates survive whose score reaches the threshold after one pass has lowered it: Matrix NMS, linear.
      */
     NMSFILTER_METHOD_MATRIX_LINEAR = 9,
     /**
@@ -363,7 +363,7 @@ typedef struct NmsfilterOptions {
  */
 typedef struct NmsfilterClassRule {
     /**
-     * sizeof(NmsfilterClassRule), the same in all elements of an array.
+     * sizeof(NmsfilterClassRule), equal in all elements of an array.
      */
     size_t size;
     /**
@@ -416,7 +416,7 @@ typedef struct NmsfilterParams {
      */
     const float *class_score_thresholds;
     /**
-     * The number of these classes.
+     * The length of `class_score_thresholds`.
      */
     size_t class_score_threshold_count;
     /**
@@ -424,7 +424,7 @@ typedef struct NmsfilterParams {
      */
     const struct NmsfilterClassRule *class_rules;
     /**
-     * The number of these rules.
+     * The length of `class_rules`.
      */
     size_t class_rule_count;
     /**
@@ -508,7 +508,7 @@ typedef struct NmsfilterParams {
 } NmsfilterParams;
 
 /**
- * A tensor: one output of a model. Set all bytes to 0, then `size` and what is needed.
+ * A tensor: one output of a model. Set all bytes to 0, then `size` and the needed fields.
  */
 typedef struct NmsfilterTensor {
     /**
@@ -544,16 +544,16 @@ typedef struct NmsfilterTensor {
      */
     void *ready_after;
     /**
-     * The first element; of device memory its device address. NULL with `images`.
+     * The first element, or its device address. NULL with `images`.
      */
     const void *data;
     /**
      * In place of `data`, where the images of a batch are in separate allocations: an array with the address of the first
-     * element of each image. There are as many as the first dimension of the shape is.
+     * element of each image, one for each index of the shape's first dimension.
      */
     const void *const *images;
     /**
-     * The number of bytes at `data`, or at the address of each image: at least as many as the shape, or that of an image,
+     * The number of bytes at `data`, or at the address of each image: at least as many as the shape (of an image)
      * requires.
      */
     size_t bytes;
@@ -593,7 +593,7 @@ typedef struct NmsfilterResult {
      */
     uint64_t bytes_downloaded;
     /**
-     * The time from the start of the first kernel to the end of the last kernel; 0 of a run on the CPU.
+     * The time from the start of the first kernel to the end of the last kernel; 0 for a run on the CPU.
      */
     uint64_t device_nanoseconds;
 } NmsfilterResult;
@@ -645,7 +645,7 @@ typedef struct NmsfilterOrientedBox {
      */
     float center_y;
     /**
-     * The side that the angle is of.
+     * The side to which the angle belongs.
      */
     float width;
     /**
@@ -663,7 +663,7 @@ typedef struct NmsfilterOrientedBox {
  */
 typedef struct NmsfilterPoint {
     /**
-     * The x coordinate. NaN or infinite if the model gives it so.
+     * The x coordinate, as the model gives it: it can be NaN or infinite.
      */
     float x;
     /**
@@ -671,7 +671,7 @@ typedef struct NmsfilterPoint {
      */
     float y;
     /**
-     * The visibility, as the model gives it; 1 of models that have none.
+     * The visibility, as the model gives it; 1 if the model gives none.
      */
     float visibility;
 } NmsfilterPoint;
@@ -681,7 +681,7 @@ typedef struct NmsfilterPoint {
  */
 typedef struct NmsfilterMask {
     /**
-     * The column of the first pixel of a row, among those of the prototypes or of the frame.
+     * The column of the first pixel of a row, in pixels of the prototypes or of the frame.
      */
     uint32_t left;
     /**
@@ -724,7 +724,7 @@ typedef struct NmsfilterImage {
      */
     const struct NmsfilterOrientedBox *oriented_boxes;
     /**
-     * The keypoints of each detection, `points_per_detection` of the first detection, then those of the second; NULL if the
+     * The keypoints, `points_per_detection` for the first detection, then for the second, and so on; NULL if the
      * model gives none.
      */
     const struct NmsfilterPoint *points;
@@ -737,12 +737,12 @@ typedef struct NmsfilterImage {
      */
     const struct NmsfilterMask *masks;
     /**
-     * Numbers of the tensor that detections carry along, as the layout names them: `columns_per_detection` of the first
-     * detection, then those of the second; NULL if there are none.
+     * Numbers of the tensor that detections carry along, as the layout names them: `columns_per_detection` for the first
+     * detection, then for the second, and so on; NULL if the layout names none.
      */
     const float *columns;
     /**
-     * The number of these of each detection.
+     * The number of these numbers per detection.
      */
     size_t columns_per_detection;
     /**
@@ -770,7 +770,7 @@ typedef struct NmsfilterDeviceResult {
      */
     uint32_t cuda_device;
     /**
-     * The number of bytes from the NmsfilterDeviceCounts of an image to those of the next.
+     * The number of bytes from the NmsfilterDeviceCounts of an image to the next.
      */
     uint32_t count_size;
     /**
@@ -778,7 +778,7 @@ typedef struct NmsfilterDeviceResult {
      */
     size_t image_count;
     /**
-     * The number of detections of an image that there is memory for.
+     * The number of detections per image for which there is memory.
      */
     size_t capacity;
     /**
@@ -786,7 +786,7 @@ typedef struct NmsfilterDeviceResult {
      */
     uint64_t counts;
     /**
-     * The device address of `image_count` x `capacity` x NmsfilterDetection. Those of an image are best first, and
+     * The device address of `image_count` x `capacity` x NmsfilterDetection. Each image's detections are best first, and
      * followed by zeros.
      */
     uint64_t detections;
@@ -796,7 +796,7 @@ typedef struct NmsfilterDeviceResult {
      */
     uint64_t columns;
     /**
-     * The number of these of each detection.
+     * The number of these numbers per detection.
      */
     size_t columns_per_detection;
 } NmsfilterDeviceResult;
@@ -925,7 +925,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of the library: major x 10000 + minor x 100 + patch. That of the header is NMSFILTER_VERSION.
+ * The version of the library: major x 10000 + minor x 100 + patch. The header's version is NMSFILTER_VERSION.
  */
 uint32_t nmsfilter_version(void);
 
@@ -965,27 +965,27 @@ enum NmsfilterStatus nmsfilter_set_decoder(struct Nmsfilter *filter,
                                            const char *name);
 
 /**
- * Reads tensors by a layout, whatever their ids. `text` is what a layout file has. A copy of it remains until the process
+ * Reads tensors by a layout, whatever their ids. `text` is the content of a layout file. A copy remains until the process
  * ends, once for each text.
  */
 enum NmsfilterStatus nmsfilter_set_layout(struct Nmsfilter *filter,
                                           const char *text);
 
 /**
- * Sets what tensors do not contain.
+ * Sets the facts about the model that its tensors do not contain.
  */
 enum NmsfilterStatus nmsfilter_set_options(struct Nmsfilter *filter, const struct NmsfilterOptions *options);
 
 /**
- * Sets what detections are made of, and how they are suppressed.
+ * Sets the parameters of decoding and suppression.
  */
 enum NmsfilterStatus nmsfilter_set_params(struct Nmsfilter *filter, const struct NmsfilterParams *params);
 
 /**
- * Decodes tensors and suppresses duplicate detections, of each image by itself. Waits until that is done.
+ * Decodes tensors and suppresses duplicate detections, for each image separately. Waits for the result.
  *
  * `tensors` is an array of structures that all have the size of the first. The memory of the tensors is read during the
- * call only. `result` can be NULL. The results before it are not valid any more, also if the function fails.
+ * call only. `result` can be NULL. Earlier results are not valid any more, also if the function fails.
  */
 enum NmsfilterStatus nmsfilter_run(struct Nmsfilter *filter,
                                    const struct NmsfilterTensor *tensors,
@@ -998,11 +998,11 @@ enum NmsfilterStatus nmsfilter_run(struct Nmsfilter *filter,
 enum NmsfilterStatus nmsfilter_image(struct Nmsfilter *filter, size_t index, struct NmsfilterImage *image);
 
 /**
- * Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: tensors in device memory have what
- * work submitted to `cuda_stream` before writes, and work submitted to it later reads the results in device memory.
+ * Decodes and suppresses on a GPU in the order of a stream, and does not wait for it: the run reads tensors that earlier
+ * work in `cuda_stream` writes to device memory, and later work in it reads the results in device memory.
  *
  * `cuda_stream` is a CUstream; NULL is the default stream. The memory of tensors must exist until the run has completed on
- * the GPU; that of tensors in host memory is copied during the call. Masks and the greatest number of detections of a class
+ * the GPU; tensors in host memory are copied during the call. Masks and the greatest number of detections of a class
  * need the host: they are errors. Results of nmsfilter_run are not valid any more, also if the function fails.
  */
 enum NmsfilterStatus nmsfilter_enqueue(struct Nmsfilter *filter,
@@ -1032,7 +1032,7 @@ enum NmsfilterStatus nmsfilter_params_init(struct NmsfilterParams *params, size_
 enum NmsfilterStatus nmsfilter_boxes_params_init(struct NmsfilterBoxesParams *params, size_t size);
 
 /**
- * Makes a handle at `boxes`, with the default parameters. The arguments are those of nmsfilter_new. If it fails, NULL is
+ * Makes a handle at `boxes`, with the default parameters; nmsfilter_new explains the arguments. If it fails, NULL is
  * stored, and nmsfilter_boxes_error_text(NULL) has the text.
  */
 enum NmsfilterStatus nmsfilter_boxes_new(uint32_t backend,
@@ -1045,7 +1045,7 @@ enum NmsfilterStatus nmsfilter_boxes_new(uint32_t backend,
 void nmsfilter_boxes_free(struct NmsfilterBoxes *boxes);
 
 /**
- * The text of the error of the last function of the handle that failed, or with NULL of the thread, as of
+ * The text of the error of the last function of the handle that failed, or with NULL of the thread; see
  * nmsfilter_error_text.
  */
 const char *nmsfilter_boxes_error_text(const struct NmsfilterBoxes *boxes);
@@ -1075,7 +1075,7 @@ enum NmsfilterStatus nmsfilter_boxes_run(struct NmsfilterBoxes *boxes,
  * Suppresses, merges or rescores boxes on the CPU, by `method` of NmsfilterBoxesParams. `merged` is written; its `size` must
  * be set.
  *
- * The tensors are those of nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
+ * The tensors are as for nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
  * groups. Boxes without area, or with a number that is not finite, remain unchanged.
  */
 enum NmsfilterStatus nmsfilter_boxes_merge(struct NmsfilterBoxes *boxes,
@@ -1088,8 +1088,8 @@ enum NmsfilterStatus nmsfilter_boxes_merge(struct NmsfilterBoxes *boxes,
  * Suppresses on a GPU in the order of a stream, and does not wait for it, as nmsfilter_enqueue does. The index of a box that
  * is kept is `anchor` of its NmsfilterDetection.
  *
- * If `candidates` of NmsfilterDeviceCounts is not the number of boxes, boxes were left out that nmsfilter_boxes_run keeps:
- * those without area or with a number that is not finite, and those of groups other than 0 to 65535.
+ * If `candidates` of NmsfilterDeviceCounts is less than the number of boxes, boxes are missing that nmsfilter_boxes_run keeps:
+ * boxes without area or with a number that is not finite, and boxes of groups other than 0 to 65535.
  */
 enum NmsfilterStatus nmsfilter_boxes_enqueue(struct NmsfilterBoxes *boxes,
                                              const struct NmsfilterTensor *corners,

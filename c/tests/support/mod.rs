@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A library and the headers that programs are compiled with.
 pub struct Library {
-    /// The folder of the package, below that of the project.
+    /// The folder of the package in the project.
     pub package: &'static str,
     /// The file that cargo makes.
     pub file: &'static str,
@@ -48,7 +48,7 @@ impl Compiler {
     }
 }
 
-/// A program that was compiled, in a folder of its own that is removed when this is dropped.
+/// A compiled program in a folder that is removed when this is dropped.
 pub struct Program {
     folder: Folder,
     check: Check,
