@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arrays that are returned.
 //!
-//! In: elements, and the [`Kind`] of the arrays that were passed in. Out: an array of the same library. [`Array`] is
-//! what libraries import from, and what is returned where the library of the inputs has no function for that.
+//! In: elements, and the [`Kind`] of the arrays that were passed in. Out: an array of that library. [`Array`] is
+//! the object that libraries import from; it is returned itself if the inputs' library has no import function.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -40,19 +40,19 @@ pub struct Elements {
     pub offset: usize,
     pub dtype: Dtype,
     pub shape: Vec<i64>,
-    /// In elements.
+    /// Strides in elements.
     pub strides: Vec<i64>,
     /// The stream that writes the elements, of device memory.
     pub stream: usize,
 }
 
-/// The bytes of as many elements; `None` if no memory holds them.
+/// The number of bytes of an array; `None` if it does not fit into the address space.
 pub fn byte_len(shape: &[usize], dtype: Dtype) -> Option<usize> {
     let len = shape.iter().try_fold(dtype.size(), |len, &side| len.checked_mul(side))?;
     isize::try_from(len).is_ok().then_some(len)
 }
 
-/// Memory for `len` bytes, of zeros; `None` if there is none.
+/// Allocates `len` bytes of zeros; `None` if there is not enough memory.
 pub fn zeros(len: usize) -> Option<Vec<u64>> {
     let (mut words, count) = (Vec::new(), len.div_ceil(size_of::<u64>()));
     words.try_reserve_exact(count).ok()?;

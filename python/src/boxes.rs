@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `nms`, `batched_nms` and those of oriented boxes.
+//! `nms`, `batched_nms`, and both for oriented boxes.
 //!
 //! In: boxes, scores and, optionally, groups. Out: the indices of the boxes that are kept, best first, as int64, in an
-//! array of the same library, in the same memory.
+//! array of the boxes' library, in the boxes' memory.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::options;
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
 
-/// With fewer boxes on the CPU, other threads of Python wait: detaching takes longer.
+/// With fewer boxes on the CPU, other threads of Python wait, since detaching takes longer than the work.
 const DETACH_FROM: usize = 500;
 
 /// The engines of a thread.
 #[derive(Default)]
 struct Engines {
     cpu: Option<BoxNms>,
-    /// With the number of the GPU.
+    /// One per GPU, with its number.
     cuda: Vec<(u32, BoxNms)>,
 }
 
 thread_local! {
-    /// Taken out during a call: a finalizer of Python that calls a function of this module gets one of its own.
+    /// Taken out during a call: if a finalizer of Python then calls this module, it gets another engine.
     static ENGINES: RefCell<Engines> = RefCell::default();
 }
 
@@ -199,7 +199,7 @@ fn place(place: Place) -> String {
     }
 }
 
-/// No index, where `boxes` are.
+/// An empty array of indices, in the memory of `boxes`.
 fn empty<'py>(py: Python<'py>, boxes: &Input<'py>, stream: usize) -> Result<Bound<'py, PyAny>> {
     if let Place::Device { ordinal, .. } = boxes.place {
         let device = Device::open(ordinal.unwrap_or(0) as u32)?;
@@ -228,7 +228,7 @@ fn indices_on<'py>(
     if !kept.is_empty() {
         let indices: Vec<i64> = kept.iter().map(|&index| i64::from(index)).collect();
         let stream = Stream::of_other_code(device, foreign(stream));
-        // SAFETY: the memory was allocated for as many indices, and those of a vector are pageable.
+        // SAFETY: the memory was allocated for as many indices, and the vector's memory is pageable.
         unsafe { stream.write(bytemuck::cast_slice(&indices), elements.address() as u64) }?;
     }
     kind.array(py, elements)
@@ -314,12 +314,12 @@ function! {
 
 function! {
     /// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
-    /// y axis (clockwise on the screen, where y is down), as of Ultralytics' and MMCV's oriented boxes. overlap: "iou" (the
+    /// y axis (clockwise on the screen, where y is down), as in Ultralytics and MMCV. overlap: "iou" (the
     /// default) or "prob-iou".
     nms_rotated(), 5
 }
 
 function! {
-    /// `batched_nms` of oriented boxes, which are those of `nms_rotated`.
+    /// `batched_nms` of oriented boxes in the form of `nms_rotated`.
     batched_nms_rotated(idxs), 5
 }

@@ -24,7 +24,7 @@ use crate::source::{Order, Source};
 use crate::stream::from_argument;
 
 /// Decodes the outputs of a model for a batch of images and suppresses duplicates: decoder(outputs). A decoder keeps its
-/// plan for outputs of the same shapes, and its memory. Calls from several threads take turns. Arguments that are out of
+/// plan for outputs of equal shapes, and its memory. Calls from several threads take turns. Arguments that are out of
 /// range raise InputError, and arguments of another type TypeError.
 ///
 /// Decoder:
@@ -326,7 +326,7 @@ impl Decoder {
         self.engines.lock_py_attached(py).unwrap_or_else(|error| error.into_inner())
     }
 
-    /// Issues the last warnings of the engine with this number. Where filters make exceptions of them, each call raises
+    /// Issues the last warnings of the engine with this number. If filters turn them into exceptions, each call raises
     /// them.
     fn warn(&self, py: Python<'_>, ordinal: Option<u32>, texts: &[String]) -> Result<()> {
         for (issued, text) in texts.iter().enumerate() {
@@ -346,7 +346,7 @@ fn views<'s>(sources: &'s [(&'s str, Source<'_>)]) -> Vec<TensorView<'s>> {
     sources.iter().map(|(name, source)| source.view(name)).collect()
 }
 
-/// The arrays with their names. Those of a list are `output0` and so on, as exporters name outputs.
+/// The arrays with their names. Arrays of a list are named `output0` and so on, as exporters do.
 fn named<'py>(outputs: &Bound<'py, PyAny>) -> Result<Vec<(String, Bound<'py, PyAny>)>> {
     let name = |index: usize| format!("output{index}");
     if let Ok(mapping) = outputs.cast::<PyMapping>() {

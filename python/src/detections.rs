@@ -18,7 +18,7 @@ use crate::input::Kind;
 use crate::options;
 
 /// The detections of a batch of B images: arrays with room for M detections of each image, the best first, filled up with
-/// zeros. Those of image i are the first counts[i].
+/// zeros. The detections of image i are the first counts[i].
 #[pyclass(frozen, module = "nmsfilter")]
 pub struct Detections {
     /// [B, M, 4] float32: x1, y1, x2, y2.
@@ -262,7 +262,7 @@ impl Detections {
 
     /// Returns the detections of an outcome in device memory, with room for `room` of each image; 0 for as many as the engine
     /// has memory for. They are copied in the order of `stream` to memory of the library of the arrays that were passed
-    /// in, since the engine's is that of its next run.
+    /// in, since the engine's next run overwrites the engine's memory.
     ///
     /// An image has a row: its detections, its counts, its columns. The arrays are views of the rows.
     pub fn on_device<'py>(

@@ -136,7 +136,7 @@ impl ExchangeApi {
             return Err(PyErr::fetch(class.py()));
         }
         let mut header: *const ExchangeHeader = pointer.cast_const().cast();
-        // SAFETY: DLPack defines that a capsule of this name has such a header, which may link to that of an older
+        // SAFETY: DLPack defines that a capsule of this name has such a header, which may link to one of an older
         // table, and that the tables exist until the process ends.
         unsafe {
             while !header.is_null() && (*header).version.major != VERSION.major {

@@ -146,7 +146,7 @@ impl<'py> Input<'py> {
         )))
     }
 
-    /// The same. Elements in device memory with gaps are copied by their library, which enqueues that to its current
+    /// Reads `object` like [`new`](Self::new). Elements with gaps are copied by their library, in the order of its current
     /// stream.
     pub fn contiguous_on_device(
         object: &Bound<'py, PyAny>,
@@ -223,7 +223,7 @@ impl<'py> Input<'py> {
 
     /// Returns the objects that keep the elements in memory.
     pub fn into_objects(self) -> Vec<Py<PyAny>> {
-        // The tensor of an object without a view of its own is a view of the object's memory.
+        // An object without a separate view is read in place.
         let keep = match self.owner {
             Some(Keep::Object(object)) => Some(object.unbind()),
             Some(Keep::Tensor(_)) | None => None,
@@ -283,7 +283,7 @@ impl<'py> Input<'py> {
             (shape.split_first(), strides.split_first())
         else {
             let to = to.next().expect("there is a place for each element");
-            // SAFETY: as in `host_bytes`; the offset is that of an element.
+            // SAFETY: as in `host_bytes`; the offset is an element's.
             unsafe { data.copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) };
             return;
         };
