@@ -115,7 +115,7 @@ pub struct Run {
     pub pictures: usize,
     /// The time that an earlier run took on the GPU, if it is known.
     pub gpu_time: Option<Duration>,
-    /// The number of output sets, that is, of runs whose outputs are in memory at the same time.
+    /// The number of output sets, that is, of runs whose outputs are in memory together.
     pub sets: usize,
 }
 

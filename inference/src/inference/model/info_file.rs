@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the file with the description of a model beside it, which GStreamer 1.28's inference elements also read:
-//! `model.onnx.modelinfo`, or if there is none `model.modelinfo`.
+//! `model.onnx.modelinfo`, or else `model.modelinfo`.
 //!
 //! In: the path of a model. Out: for each input, the range of its numbers; for each output, the id of its tensor.
 //! The file is a GLib key file with one group per input and output:

@@ -11,7 +11,7 @@ pub const POSITION_BITS: u32 = 8;
 
 /// Returns the sampling positions for a side of `side` pixels, of which the first is the frame's pixel `origin`. The side
 /// is scaled to `pixels` pixels. The positions are among the samples of a component with the subsampling `shift`. All
-/// samples are those of the side: a region is scaled as if it had been cut out of the frame.
+/// samples are the side's: a region is scaled as if it had been cut out of the frame.
 pub fn positions(origin: u32, side: u32, shift: u32, pixels: u32) -> Vec<u32> {
     let one = 1u64 << POSITION_BITS;
     let [origin, side, pixels] = [origin, side, pixels].map(u64::from);
