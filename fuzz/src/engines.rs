@@ -422,7 +422,7 @@ fn place(bytes: &mut Bytes<'_>) -> ImagePlace {
     ImagePlace { visible, ..ImagePlace::in_model(model_size) }
 }
 
-/// The places of images: mostly `place` for each, which is a group by itself; else random groups, some in pixels of a
+/// The places of images: mostly `place` for each, in a group alone; else random groups, some in pixels of a
 /// frame, and now and then groups that are invalid.
 fn any_places(bytes: &mut Bytes<'_>, place: ImagePlace, images: usize) -> Vec<ImagePlace> {
     // The number of images can be any number.

@@ -194,7 +194,7 @@ fn random_groups_equal_the_reference_engine() {
         let GroupScene { layout, params, images: places, .. } = &scene;
         let whole = scene.views();
         let rng = &mut Rng::with_seed(!seed);
-        // Each image in an allocation of its own.
+        // Each image is in a separate allocation.
         let storages: Vec<Vec<Storage<'_>>> = match &scene.tensors {
             Tensors::Any(random) => random.tensors.iter().map(|t| t.image_storages()).collect(),
             Tensors::Plain(_) => Vec::new(),

@@ -14,7 +14,7 @@ use crate::support::pipeline;
 const ELEMENTS: [&str; 5] =
     ["crowdtestsrc", "detectionjson", "nmsfilter", "roioverlay", "tensorreplay"];
 
-/// Makes an element that posts to a bus of its own.
+/// Makes an element with a separate bus.
 fn element(factory: &str) -> (gst::Element, gst::Bus) {
     pipeline::init();
     let element = gst::ElementFactory::make(factory).build().unwrap();

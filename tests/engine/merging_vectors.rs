@@ -70,7 +70,7 @@ impl Boxes {
         self.indices.push(index);
     }
 
-    /// Runs `BoxNms::merge`, whose survivors must be those of both engines.
+    /// Runs `BoxNms::merge`, whose survivors must equal both engines'.
     fn merge(&self, set: impl FnOnce(&mut BoxNms)) -> MergedBoxes {
         let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
         set(&mut nms);

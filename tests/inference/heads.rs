@@ -6,7 +6,7 @@ use crate::support::data;
 use crate::support::onnx::with_outputs;
 use crate::support::pipeline::{Region, parse, regions, run, watch};
 
-/// The regions that the decoder `yolov8` finds in the model's own output, and `yolov8-heads` in its heads, are the same
+/// The regions that the decoder `yolov8` finds in the model's own output, and `yolov8-heads` in its heads, are equal
 /// up to the rounding of the model's quantized decode step, which the heads do not pass.
 #[test]
 fn the_heads_of_yolov8_have_its_detections() {

@@ -100,7 +100,7 @@ fn one_model_behind_a_combiner_infers_all_streams() {
     }
 }
 
-/// Tiles of one stream are not compared with those of another, whether they were inferred before the combiner or behind.
+/// Tiles of different streams are not compared, whether they were inferred before the combiner or behind it.
 #[test]
 fn tiles_of_combined_streams_are_suppressed_per_stream() {
     let Some(objects) = inference(OBJECTS) else { return };

@@ -29,7 +29,7 @@ pub fn fast() -> Box<dyn Engine> {
     }
 }
 
-/// The place of each image of a layout: in no frame, in a group by itself. A layout can have any number of images.
+/// The place of each image of a layout: in no frame, in a separate group. A layout can have any number of images.
 pub fn places(layout: &Layout) -> Vec<ImagePlace> {
     ImagePlace::in_model([1.0; 2]).repeated(layout.images.min(MAX_IMAGES + 1))
 }

@@ -239,7 +239,7 @@ impl RandomLayout {
         )
     }
 
-    /// Adds tensors for fields that describe the same anchors: either one tensor for all of them,
+    /// Adds tensors for fields that describe common anchors: either one tensor for all of them,
     /// in which anchors are rows or columns, or one tensor per field.
     fn add(&mut self, rng: &mut Rng, wanted: &[NewField]) -> Vec<Field> {
         let together = rng.bool() && wanted.len() > 1;

@@ -264,7 +264,7 @@ impl Scene {
         joined
     }
 
-    /// The place of each image, which is a group by itself.
+    /// The place of each image, each in a separate group.
     pub fn places(&self) -> Vec<ImagePlace> {
         self.place.repeated(self.images)
     }

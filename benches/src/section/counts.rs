@@ -16,7 +16,7 @@ pub const SECTION: Section = Section {
     run,
 };
 
-/// Sizes of the first chunk of sorted candidates. The times of each kernel are those of the default.
+/// Sizes of the first chunk of sorted candidates. The times of each kernel are for the default size.
 const FIRST_CHUNKS: [u32; 5] = [4_096, 8_192, 16_384, 32_768, 65_536];
 const DEFAULT_CHUNK: u32 = 32_768;
 

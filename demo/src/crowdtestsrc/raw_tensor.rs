@@ -29,7 +29,7 @@ pub(super) struct RawTensor {
     pool: Vec<PooledBuffer>,
 }
 
-/// A buffer that was returned before, and those of its anchors that contain windows.
+/// A buffer that was returned before, and its anchors that contain windows.
 struct PooledBuffer {
     buffer: gst::Buffer,
     written: Vec<usize>,

@@ -24,7 +24,7 @@ use gstnmsfilter::output::roi_type;
 /// A region with its caption, shapes and color.
 pub(super) struct StyledRegion {
     pub caption: Caption,
-    /// Confidence, or infinity if there is none.
+    /// Confidence, or infinity if it is missing.
     pub confidence: f64,
     /// Index of the region in the frame.
     pub order: usize,

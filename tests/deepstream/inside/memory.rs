@@ -39,7 +39,7 @@ fn host_pointers_beside_device_pointers_are_read_by_the_cpu_until_6_3() {
         let ran = ran.well();
         assert!(assert_objects(&ran.seen[0], &scene, Letterbox::None) > 40);
     } else {
-        // The tensors cannot be copied from a GPU, because there is none.
+        // The tensors cannot be copied from a GPU, because the machine has none.
         let error = ran.ended.error();
         assert!(error.contains("output0") && error.contains("NVIDIA driver"), "{error}");
         assert!(ran.seen.is_empty());
