@@ -261,7 +261,7 @@ typedef struct NmsfilterGstTensor {
      */
     uint32_t region[4];
     /**
-     * Whether `parent` is set; needs a region.
+     * 1 if `parent` is set, which needs a region; else 0.
      */
     uint32_t has_parent;
     /**
