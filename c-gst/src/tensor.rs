@@ -55,7 +55,7 @@ pub enum Memory {
 pub struct Tensor {
     /// sizeof(NmsfilterGstTensor).
     pub size: usize,
-    /// The name of the model's output, by which the element chooses a decoder; UTF-8. It is copied.
+    /// The tensor's id or the name of the model's output, by which the element chooses a decoder; UTF-8. It is copied.
     pub id: *const c_char,
     /// An NmsfilterGstElementType.
     pub element_type: u32,

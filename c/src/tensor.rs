@@ -59,7 +59,7 @@ pub enum Ready {
 pub struct Tensor {
     /// sizeof(NmsfilterTensor).
     pub size: usize,
-    /// The name of the model's output, by which a decoder is chosen unless one is set; UTF-8. NULL is no name.
+    /// The tensor's id or the name of the model's output, by which a decoder is chosen unless one is set; UTF-8 or NULL.
     pub id: *const c_char,
     /// An NmsfilterElementType.
     pub element_type: u32,

@@ -9,7 +9,7 @@
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | `id` | string | the name of the model's output |
+//! | `id` | string | the tensor's id, such as `yolo-v8-out`, or the name of the model's output |
 //! | `type` | string | `f32`, `f16`, `i8`, `u8`, `i32` or `i64` |
 //! | `dims` | array of uint64 | the dimensions, slowest first |
 //! | `data` | buffer | the elements, contiguous, in row-major order |

@@ -183,7 +183,7 @@ typedef struct NmsfilterGstTensor {
      */
     size_t size;
     /**
-     * The name of the model's output, by which the element chooses a decoder; UTF-8. It is copied.
+     * The tensor's id or the name of the model's output, by which the element chooses a decoder; UTF-8. It is copied.
      */
     const char *id;
     /**

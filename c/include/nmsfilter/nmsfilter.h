@@ -516,7 +516,7 @@ typedef struct NmsfilterTensor {
      */
     size_t size;
     /**
-     * The name of the model's output, by which a decoder is chosen unless one is set; UTF-8. NULL is no name.
+     * The tensor's id or the name of the model's output, by which a decoder is chosen unless one is set; UTF-8 or NULL.
      */
     const char *id;
     /**
