@@ -1,15 +1,15 @@
 /*
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * nmsfilter with GStreamer: tensors attached to buffers for the element nmsfilter, and the regions that it attaches read
- * back. Made of the sources by cbindgen: do not edit.
+ * nmsfilter with GStreamer: attaches tensors to buffers for the element nmsfilter, and reads the regions that it attached.
+ * cbindgen makes this file from the sources: do not edit it.
  *
  * Link with `pkg-config --cflags --libs nmsfilter-gst`.
  *
- * Functions return a status; nmsfilter_gst_error_text has the text of the error. A structure that is passed begins with its
- * size, which the caller sets, so that it can grow: set all of its bytes to 0 first. Every thread can call every function; as
- * everywhere in GStreamer, a buffer is written by one thread at a time, and not read meanwhile. Strings are UTF-8 and end
- * with a zero byte. Pointers must be valid, or NULL where that is stated.
+ * Functions return a status; nmsfilter_gst_error_text has the text of the error. Structures begin with their size, so that
+ * later versions can add fields: set all bytes to 0, then `size` and the fields. Functions can be called from any thread, but
+ * while a thread writes a buffer, no other thread may use it. Strings are UTF-8 and end with a zero byte. Pointers must be
+ * valid, or NULL where that is stated.
  */
 
 #ifndef NMSFILTER_GST_H

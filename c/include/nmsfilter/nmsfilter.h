@@ -1,17 +1,17 @@
 /*
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * nmsfilter without GStreamer: decoding of detector tensors, and suppression of duplicate detections (non-maximum
- * suppression), on the CPU and on NVIDIA GPUs. Made of the sources by cbindgen: do not edit.
+ * nmsfilter without GStreamer: decodes detector tensors and suppresses duplicate detections (non-maximum suppression), on
+ * the CPU and on NVIDIA GPUs. cbindgen makes this file from the sources: do not edit it.
  *
  * Link with `pkg-config --cflags --libs nmsfilter`. The CUDA driver is loaded when a GPU is used, and is not needed otherwise.
  *
- * Functions return a status; nmsfilter_error_text has the text of the error. A structure that is passed begins with its size,
- * which the caller sets, so that it can grow: set all of its bytes to 0 first, or call the function that sets defaults where
- * there is one. Strings are UTF-8 and end with a zero byte. Pointers must be valid, or NULL where that is stated.
+ * Functions return a status; nmsfilter_error_text has the text of the error. Structures begin with their size, so that later
+ * versions can add fields: set all bytes to 0, or call the function that sets defaults if there is one, then set `size` and
+ * the fields. Strings are UTF-8 and end with a zero byte. Pointers must be valid, or NULL where that is stated.
  *
  * A handle is used by one thread at a time; different threads can use different handles at the same time. Functions without a
- * handle can be called by every thread.
+ * handle can be called from any thread.
  */
 
 #ifndef NMSFILTER_NMSFILTER_H
