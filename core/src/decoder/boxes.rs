@@ -55,7 +55,7 @@ impl Form for Boxes {
         check_element_type(scores)?;
         let (score_images, rows, columns) = match *scores.shape {
             [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
-            // One row of scores for one box, or a score for each box.
+            // This shape is one row of scores for one box, or a score for each box.
             [1, n] if n == anchors || anchors != 1 => (1, n, 1),
             [n] => (1, n, 1),
             [n, classes] => (1, n, classes),
@@ -116,7 +116,7 @@ impl Form for LabeledBoxes {
         };
         check_images((tensors[0], layout.images), (labels, images))?;
         check_lengths((tensors[0], layout.anchors()), (labels, rows))?;
-        // Any class that a model can have: labels are checked one by one.
+        // The limit is the most classes of any model, since labels are checked one by one.
         layout.classes = if options.num_classes > 0 { options.num_classes } else { MAX_CLASSES };
         for group in &mut layout.groups {
             group.class = Some(Matrix { images, rows, columns: 1 }.anchors_in_rows(2, 0));

@@ -33,7 +33,7 @@ pub struct TensorGroup {
 pub struct GroupTensor {
     /// The id.
     pub id: &'static str,
-    /// The dimensions; `None` for any number, also one that is not known before the first frame.
+    /// The dimensions; `None` for any number, and for numbers that are unknown before the first frame.
     pub dims: Vec<Option<usize>>,
 }
 
@@ -59,7 +59,7 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
     }
 }
 
-/// The groups of a form with one tensor. Dimensions are any, so that a tensor of another shape is an error of the decoder,
+/// The groups of a form with one tensor. Dimensions are not fixed, so that another shape is an error of the decoder,
 /// which says what it expects.
 fn single_groups(form: &dyn Form) -> Vec<TensorGroup> {
     let [role] = form.roles() else { return Vec::new() };

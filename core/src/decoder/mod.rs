@@ -79,7 +79,7 @@ pub trait Decoder: Send + Sync {
         None
     }
 
-    /// The name of a class, if it is known without labels.
+    /// The name of a class that is known without labels.
     fn label(&self, _class: u32) -> Option<&'static str> {
         None
     }
@@ -90,13 +90,13 @@ pub trait Form: Send + Sync {
     /// The tensors that are read, in the order in which [`layout`](Self::layout) takes them.
     fn roles(&self) -> &[Role];
 
-    /// The layout of `tensors`, of which there is one per role.
+    /// Makes the layout of `tensors`, one per role.
     ///
     /// # Errors
     /// If a shape or an element type does not fit.
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError>;
 
-    /// Checks `tensors`, of which there is one for each of the first roles, as far as that is possible without the
+    /// Checks `tensors`, one for each of the first roles, as far as this is possible without the
     /// others.
     ///
     /// # Errors
@@ -144,9 +144,9 @@ pub struct Role {
     pub name: &'static str,
     /// The tensor ids that producers use for it.
     pub ids: &'static [&'static str],
-    /// Names of outputs that models of other families have, too. They count only if the decoder is set.
+    /// Names of outputs that models of other families also have. They are used only if the decoder is set.
     pub names: &'static [&'static str],
-    /// The position among the buffer's tensors, which counts only if the decoder is set and neither names nor shapes
+    /// The position among the buffer's tensors, which is used only if the decoder is set and neither names nor shapes
     /// determine the tensor.
     pub index: Option<usize>,
     /// The dimensions without the batch dimension; `None` for any number.
@@ -171,7 +171,7 @@ pub struct Options {
     pub num_classes: usize,
     /// The number of labels of the label file or the tensors' model; 0 if there are none. If
     /// [`num_classes`](Self::num_classes) is 0, it replaces it when a decoder is chosen by shape; tensors with
-    /// another number of classes are no error.
+    /// another number of classes are accepted.
     pub labels: usize,
     /// True if the first of three dimensions can be other than 1, for a batch of images. If not,
     /// such a shape is an error.

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Model families by what tensors have of their model.
+//! Model families, by the facts about the model that tensors carry.
 //!
 //! In: the task of the model, and whether it selects the detections itself. Out: the [`ModelFamily`], which has the
-//! decoders of such models. Its text is
-//! part of errors and warnings. Outputs of these families have shapes that other decoders accept, with numbers of
-//! another meaning.
+//! decoders of such models. Its text is part of errors and warnings. Outputs of these families have shapes that other
+//! decoders accept, with numbers of another meaning.
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub struct ModelFamily {
     task: ModelTask,
 }
 
-/// The tasks other than `detect`, with what models of the task are.
+/// The tasks other than `detect`, with a description of the task's models.
 const TASKS: [(&str, &str); 4] = [
     ("segment", "a segmentation model (task segment)"),
     ("pose", "a pose model (task pose)"),
@@ -32,7 +31,7 @@ fn decoders_for(task: ModelTask) -> impl Iterator<Item = &'static str> {
     decoders().iter().filter(is_for_task).map(|decoder| decoder.name())
 }
 
-/// The decoder of end-to-end models for the task for which `decoder` reads other models.
+/// The decoder of end-to-end models for the task of `decoder`.
 pub(crate) fn end_to_end(decoder: &str) -> Option<&'static str> {
     let task = by_name(decoder)?.task().filter(|task| !task.is_end2end)?;
     decoders_for(ModelTask { is_end2end: true, ..task }).next()
@@ -45,7 +44,7 @@ impl ModelFamily {
         Some(Self { name, task: ModelTask { name: task, is_end2end } })
     }
 
-    /// Returns true if a decoder reads models of the family, as far as is known: users' layouts may.
+    /// Returns true if a built-in decoder reads models of the family. Users' layouts may read others.
     pub fn has_decoder(&self, name: &str) -> bool {
         decoders_for(self.task).any(|decoder| decoder == name)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a description and the shapes of tensors to a [`Layout`].
+//! Makes a [`Layout`] from a description and the shapes of tensors.
 
 use arrayvec::ArrayVec;
 
@@ -27,8 +27,8 @@ pub(super) struct Level {
 const MAX_CELLS: f32 = 65_535.0;
 
 impl Description<'_> {
-    /// The grids; `None` if they depend on the size of the model's input and that is not known, and if there is
-    /// none.
+    /// The grids; `None` if they depend on the size of the model's input, which is unknown, and if the description
+    /// has no grids.
     pub(super) fn grids(&self, options: Options) -> Option<ArrayVec<Level, MAX_GROUPS>> {
         let level = |index: usize, [columns, rows]: [f32; 2], stride| {
             let (columns, rows) = (columns as usize, rows as usize);
@@ -63,7 +63,7 @@ impl Description<'_> {
 }
 
 impl Description<'static> {
-    /// The layout of `tensors`, of which there is one for each of [`roles`](Self::roles). `expects` is the text of
+    /// Makes the layout of `tensors`, one for each of [`roles`](Self::roles). `expects` is the text of
     /// errors.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Description<'static> {
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;
         let scores_tensor = self.input(self.score.scores, 0);
         let (classes, classes_of) = match self.score.class {
-            // Any class that a model can have: the tensor's classes are checked one by one.
+            // The limit is the most classes of any model, since the tensor's classes are checked one by one.
             Some(field) if options.num_classes == 0 => (MAX_CLASSES, self.input(field, 0)),
             Some(field) => {
                 let classes = options.num_classes.saturating_add(score.first_class as usize);
@@ -172,7 +172,7 @@ impl Description<'static> {
     /// The prototypes of masks.
     ///
     /// # Errors
-    /// If they are of another number of images than the coefficients.
+    /// If prototypes and coefficients have different numbers of images.
     fn prototypes_of(
         &self,
         tensors: &[&TensorView<'_>],
@@ -265,7 +265,7 @@ impl Description<'static> {
     fn is_normalized(&self, tensor: &TensorView<'_>, options: Options) -> bool {
         match self.anchors.levels {
             Levels::None => options.coordinates.normalized_or(self.boxes.normalized, tensor),
-            // Boxes have the unit of the grid.
+            // With a grid, boxes have the grid's unit.
             Levels::Strides(_) | Levels::Cells(_) => self.boxes.normalized,
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How tensors fit the shapes of a description.
+//! Fits tensors to the shapes of a description.
 //!
-//! In: the shapes of tensors, of which there is one for each section and level. Out: where the anchors and numbers of each
+//! In: the shapes of tensors, one for each section and level. Out: where the anchors and numbers of each
 //! are, or the error of the first that does not fit.
 
 use std::ops::Range;
@@ -34,7 +34,7 @@ struct Found<'t, 'v> {
 }
 
 impl Description<'static> {
-    /// Checks the first tensors of those that [`layout`](Self::layout) takes.
+    /// Checks the first tensors of the list that [`layout`](Self::layout) takes.
     ///
     /// # Errors
     /// If a shape or an element type does not fit.
@@ -47,7 +47,7 @@ impl Description<'static> {
         self.fit(tensors, expects, options).map(|_| ())
     }
 
-    /// How the first tensors fit their shapes.
+    /// Fits the first tensors to their shapes.
     ///
     /// # Errors
     /// If a shape or an element type does not fit.
@@ -64,7 +64,7 @@ impl Description<'static> {
         }
         let fitted = self.fit_with(tensors, None, expects, options)?;
         match fitted.classes {
-            // Another number of labels is no error.
+            // Another number of labels is accepted.
             Some(classes) if options.num_classes > 0 => Err(LayoutError::NumClasses {
                 tensor: tensors[self.input(self.score.scores, 0)].to_string(),
                 decoder: self.name,
@@ -75,7 +75,7 @@ impl Description<'static> {
         }
     }
 
-    /// How the first tensors fit their shapes if the number of classes is `known`, or any.
+    /// Fits the first tensors to their shapes, with the number of classes in `known`, or any number.
     fn fit_with(
         &self,
         tensors: &[&TensorView<'_>],
@@ -221,7 +221,7 @@ impl Description<'static> {
     }
 }
 
-/// Why a tensor does not fit.
+/// The reason why a tensor does not fit.
 enum Misfit {
     /// Prototypes that can be read in two ways.
     Prototypes(Ambiguity),
@@ -275,7 +275,7 @@ fn first_fit(
         for (count, dimensions) in batch.into_iter().chain([(1, dimensions)]) {
             let is_batch = count == 1 || (model.options.batch && count > 0);
             if rule.is_exact && !(is_batch && is_exact(dimensions)) {
-                // Where no dimension can be skipped, the first one is the batch whatever the others are.
+                // If no dimension can be skipped, the first one is the batch, whatever the others are.
                 if is_exact(dimensions) {
                     misfit = Misfit::Batch(count);
                 }

@@ -2,7 +2,7 @@
 //! Shapes that leave a number open: how many of an anchor's numbers are scores, and how many are the components of
 //! keypoints or the coefficients of a mask.
 //!
-//! In: the number of an anchor's numbers, and what is known of the model. Out: both numbers, if they fit.
+//! In: the number of an anchor's numbers, and known facts about the model. Out: both numbers, if they fit.
 
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
@@ -14,7 +14,7 @@ use crate::tensor::TensorView;
 pub(super) struct KnownModel<'t> {
     /// The number of classes; `None` if any number fits.
     pub classes: Option<usize>,
-    /// The tensor of the prototypes and its shapes; `None` if there are none, or they come later.
+    /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
     pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
     pub options: Options,
 }
@@ -26,7 +26,7 @@ pub(super) struct Ambiguity {
     pub has_classes: bool,
 }
 
-/// Divides the numbers of an anchor of `shape`, of which there are `placed.numbers`; `None` if they do not fit.
+/// Divides the `placed.numbers` numbers of an anchor of `shape`; `None` if they do not fit.
 ///
 /// # Errors
 /// If the prototypes can be read in two ways.
@@ -38,7 +38,7 @@ pub(super) fn divide(
     let count = shape.numbers();
     let Some(kind) = count.open else { return Ok(Some(placed)) };
     let Some(after) = placed.numbers.checked_sub(count.constant) else { return Ok(None) };
-    // How many of those after the constant ones are scores, if that is known.
+    // The number of scores among the numbers after the constant ones, if it is known.
     let scores = if count.has_classes { model.classes } else { Some(0) };
     let mut prototypes = None;
     let number = match (kind, model.prototypes) {

@@ -33,10 +33,10 @@ impl PrototypeImages {
     /// `is_possible` tells whether the other tensor can have as many coefficients.
     ///
     /// If both orders are possible, the size of the model's input decides, else the number of prototypes: at most 32, of
-    /// images with larger sides. A cube has equal readings in both orders, of which the first one is used.
+    /// images with larger sides. A cube has equal readings in both orders, and the first order is used.
     ///
     /// # Errors
-    /// Both readings, if nothing decides.
+    /// If both readings are possible: an error with both.
     pub fn find(
         tensor: &TensorView<'_>,
         shapes: &[Pattern],
@@ -58,7 +58,7 @@ impl PrototypeImages {
             false => Self { images, channels: a, height: b, width: c, is_channels_last: false },
             true => Self { images, channels: c, height: a, width: b, is_channels_last: true },
         };
-        // Vectors are no images.
+        // Vectors are not images.
         let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of.channels);
         let mut readings = shapes.iter().map(reading).filter(fits);
         let (first, last) = match (readings.next(), readings.next()) {
@@ -80,7 +80,7 @@ impl PrototypeImages {
         only(&is_of_input).or_else(|| only(&is_usual)).map(Some).ok_or([first, last])
     }
 
-    /// The prototypes in tensor number `tensor`, whose coefficients are column number `column`.
+    /// The prototypes in the tensor with index `tensor`, whose coefficients are the column with index `column`.
     pub fn prototypes(self, tensor: usize, column: usize) -> Prototypes {
         let Self { channels, height, width, is_channels_last, .. } = self;
         let pixels = width.saturating_mul(height);

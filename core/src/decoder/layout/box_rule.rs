@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the components of a box to its corners.
+//! Computes the corners of a box from its components.
 //!
 //! With the components `t`, and the point `p` and the size `s` of the anchor's [`Reference`], a box is, along
 //! each axis:
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! With [`BoxTransform::Sigmoid`], positions are relative to the size of the grid's cell in place of `s`, as in
-//! YOLOv5, whose anchors have sizes of their own. Without a reference, `p` is 0 and `s` is 1. These formulas, with one order of operations for all engines, are
-//! stated in the documentation of the [engines](crate::engine).
+//! YOLOv5, whose anchors have separate sizes. Without a reference, `p` is 0 and `s` is 1. The documentation of the
+//! [engines](crate::engine) states these formulas with the order of operations.
 
 use arrayvec::ArrayVec;
 
@@ -99,7 +99,7 @@ pub struct BoxRule {
     pub bins: usize,
     /// The factors of positions (or distances) and of sizes, before the transform.
     pub variances: [f32; 2],
-    /// The factor that turns the angle, if boxes have one, into radians clockwise: 1 where it is that, -1 for
+    /// The factor that converts the angle, if boxes have one, to radians clockwise: 1 for radians clockwise, -1 for
     /// radians counterclockwise. The side `width` lies along (cos, sin) of the angle, with y downwards.
     pub angle_factor: f32,
 }
@@ -123,7 +123,7 @@ impl BoxRule {
     }
 }
 
-/// The greatest number of anchors of a grid cell that have sizes of their own.
+/// The greatest number of anchors per grid cell with listed sizes.
 pub const MAX_SIZES: usize = 6;
 
 /// The points and sizes that the boxes of a group's anchors are relative to.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parts of a detection besides its box: columns, and the prototypes of masks.
 //!
-//! Engines read the columns of survivors only, and change them for quantization only. What they stand for is
+//! Engines read the columns of survivors only, and change them for quantization only. Points and angles are
 //! computed from them afterwards, with equal operations for every engine.
 
 use super::Field;
@@ -18,7 +18,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// A column of numbers without a meaning of their own.
+    /// Creates a column of numbers without a meaning.
     pub fn of_numbers(name: &'static str, components: usize) -> Self {
         Self { name, components, kind: ColumnKind::Numbers }
     }

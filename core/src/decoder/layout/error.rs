@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why tensors do not fit a decoder.
+//! The reason why tensors do not fit a decoder.
 
 use super::BoxFormat;
 use crate::decoder::MAX_CLASSES;
 use crate::names::{Interface, Name};
 
-/// Why tensors do not fit a decoder.
+/// The reason why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -35,7 +35,7 @@ pub enum LayoutError {
         /// The size of the model's input, as displayed.
         model: String,
     },
-    /// The decoder needs the size of the model's input, which is not known.
+    /// The decoder needs the size of the model's input, which is unknown.
     #[error("{}", self.text(Interface::Element))]
     ModelSize {
         /// A tensor, as displayed.
@@ -109,7 +109,7 @@ pub enum LayoutError {
         box_count: usize,
         /// The tensor with the scores, as displayed.
         scores: String,
-        /// The number of boxes that there are scores for.
+        /// The number of boxes for which the tensor has scores.
         score_count: usize,
     },
     /// The batch sizes of boxes and scores differ.
@@ -127,7 +127,7 @@ pub enum LayoutError {
         /// The number of images of the scores.
         score_images: usize,
     },
-    /// The element type is not one that boxes and scores can have.
+    /// Boxes and scores cannot have this element type.
     #[error(
         "tensor {tensor}: expected elements of type f32 or f16, or i8 or u8 with a scale; convert it upstream"
     )]
@@ -135,7 +135,7 @@ pub enum LayoutError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// The elements are quantized numbers, but their scale is not known.
+    /// The elements are quantized numbers, but their scale is unknown.
     #[error("{}", self.text(Interface::Element))]
     NotQuantized {
         /// The tensor, as displayed.
@@ -165,7 +165,7 @@ pub enum LayoutError {
         /// True if the number of classes is known.
         has_num_classes: bool,
     },
-    /// An anchor has one score, of which softmax is always 1.
+    /// An anchor has only one score, so its softmax is always 1.
     #[error("{}", self.text(Interface::Element))]
     SingleSoftmax {
         /// The tensor with the scores, as displayed.
@@ -173,7 +173,7 @@ pub enum LayoutError {
         /// The decoder's name.
         decoder: &'static str,
     },
-    /// There are more classes than 65536.
+    /// There are more than 65536 classes.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
         /// The tensor, as displayed.

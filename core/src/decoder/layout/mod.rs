@@ -65,7 +65,7 @@ pub struct Layout {
     pub score: ScoreRule,
     /// How boxes are computed.
     pub boxes: BoxRule,
-    /// The number of valid anchors of an image, one component of anchor 0: anchors from there on are not read.
+    /// The number of valid anchors of an image, one component of anchor 0; further anchors are not read.
     /// `None` if all are valid.
     pub count: Option<Field>,
     /// Numbers that survivors carry along.
@@ -230,7 +230,7 @@ impl Layout {
     }
 }
 
-/// A field of a layout, with what is known of it.
+/// A field of a layout, with its name and size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedField<'a> {
     pub name: &'static str,

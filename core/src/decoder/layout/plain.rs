@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plain layouts, which engines decode with code of their own because it is faster.
+//! Plain layouts, for which engines have faster code.
 
 use arrayvec::ArrayVec;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the scores in tensors to the score of a candidate.
+//! Computes the score of a candidate from the scores in tensors.
 
 /// The function that turns a tensor's scores into probabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {
-    /// None: they are probabilities, or have no unit.
+    /// None: scores are probabilities, or have no unit.
     #[default]
     None = 0,
     /// The logistic function of each score and of objectness.
@@ -39,10 +39,10 @@ pub enum Combination {
 /// How the score of a candidate is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreRule {
-    /// The number of scores of an anchor that are of classes, at least one. It is one if the class has a field of
-    /// its own ([`Group::class`](super::Group::class)).
+    /// The number of class scores of an anchor, at least one. It is one if the class has a separate field
+    /// ([`Group::class`](super::Group::class)).
     pub components: usize,
-    /// The class of the first score. If the class has a field, engines do not read it: classes begin with it.
+    /// The class of the first score. If the class has a field, it is the least class, and engines do not read it.
     pub first_class: u32,
     /// True if the background's score precedes the scores of classes; it is never the
     /// best.
