@@ -31,7 +31,7 @@ pub(super) enum ClassRuleError {
     Percentage { class: usize, threshold: String, decoder: &'static str },
 }
 
-/// From this threshold on, no decoder of probabilities means it: a little more than 1 excludes a class, percentages are
+/// Thresholds from here on are a mistake with decoders of probabilities. A little more than 1 excludes a class; percentages are
 /// greater.
 const MIN_PERCENTAGE: f32 = 2.0;
 
@@ -39,7 +39,7 @@ const MIN_PERCENTAGE: f32 = 2.0;
 struct List<T> {
     property: &'static str,
     expected: &'static str,
-    /// The value of a text, if it is one.
+    /// Parses a value; `None` if the text is invalid.
     parse: fn(&str) -> Option<T>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct ClassRules {
 }
 
 impl ClassRules {
-    /// The rules of all properties. If `classes` is not empty, the threshold of classes that it does not list is
+    /// Combines the rules of all properties. If `classes` is not empty, the threshold of classes that it does not list is
     /// infinite.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl ClassRules {
         let Some(config) = &settings.nvinfer else { return thresholds };
         for (&class, own) in &config.classes {
             if own.score_threshold().is_some() {
-                // A group that has one of both thresholds has the other of all classes.
+                // A group with only one of the two thresholds takes the other from the values for all classes.
                 let threshold = config.of(class).score_threshold();
                 set_threshold(
                     &mut thresholds,
@@ -154,8 +154,8 @@ impl ClassRules {
         thresholds
     }
 
-    /// The rules of the configuration for so many classes; the greatest number of survivors except of classes that
-    /// have one of their own.
+    /// Sets the configuration's rules for this number of classes; the greatest number of survivors only for classes for
+    /// which `has_own` is false.
     fn set_rules_of_file(
         &mut self,
         settings: &Settings,
@@ -163,7 +163,7 @@ impl ClassRules {
         has_own: impl Fn(usize) -> bool,
     ) {
         let Some(config) = &settings.nvinfer else { return };
-        // A limit for all classes is one of each.
+        // A limit for all classes applies to each of them.
         let end = match config.all.topk {
             Some(_) => classes,
             None => config.classes.keys().next_back().map_or(0, |last| last + 1),
@@ -226,7 +226,7 @@ impl Classes<'_> {
     }
 }
 
-/// The limits that `WIDTHxHEIGHT..WIDTHxHEIGHT` stands for.
+/// Parses limits of the form `WIDTHxHEIGHT..WIDTHxHEIGHT`.
 fn sizes(text: &str) -> Option<SizeLimits> {
     let (min, max) = text.split_once("..")?;
     let sides = |text: &str, otherwise: f32| match text.trim() {

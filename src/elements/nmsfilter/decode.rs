@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the images of a buffer to regions.
+//! Decodes the images of a buffer to regions.
 //!
-//! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and what contradicts the tensors. Images of one
+//! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and contradictions. Images of one
 //! model are decoded in one run of the engine, each at its place in its frame. A frame, or the regions of a frame, are a
 //! group of images: their boxes are compared.
 
@@ -22,7 +22,7 @@ use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::tensor::TensorError;
 
-/// Decodes images, and keeps the memory that one buffer after the other needs.
+/// Decodes images, and keeps memory for the next buffer.
 pub(super) struct FrameDecoder {
     pub engine: Box<dyn Engine>,
     pub regions: FrameRegions,

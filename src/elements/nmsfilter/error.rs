@@ -12,7 +12,7 @@ use nmsfilter_core::decoder::ChoiceError;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::EngineError;
 
-/// Why a frame cannot be processed.
+/// The reason why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
     #[error(transparent)]

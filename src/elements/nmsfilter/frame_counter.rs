@@ -11,7 +11,7 @@ use gst::glib;
 use super::stats::{FrameCounts, Stats};
 use super::timeout::Timeout;
 
-/// The counts since the element started, and what has been posted of them.
+/// The counts since the element started, and the state of their messages.
 #[derive(Default)]
 pub(super) struct FrameCounter {
     stats: Stats,
@@ -32,7 +32,7 @@ enum TensorWatch {
 }
 
 impl FrameCounter {
-    /// All counts 0, for an engine of this name.
+    /// Creates counts of 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
         Self { stats: Stats::new(engine), ..Self::default() }
     }
@@ -68,7 +68,7 @@ impl FrameCounter {
         self.tensors = TensorWatch::Done;
     }
 
-    /// Returns true if the stream, which ends, is shorter than a second and had no tensors. Returns true once.
+    /// Returns true once, at the end of a stream that is shorter than a second and had no tensors.
     pub fn take_without_tensors(&mut self) -> bool {
         let is_missing = matches!(self.tensors, TensorWatch::Missing(_));
         if is_missing {

@@ -9,7 +9,7 @@ use crate::file::{self, FileError, TextError};
 use nmsfilter_core::decoder::description::MAX_LENGTH;
 use nmsfilter_core::decoder::{self, Decoder, DescriptionError};
 
-/// Why a layout file cannot be used.
+/// The reason why a layout file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LayoutFileError {
     #[error("decoder=layout needs a description of the tensors; set layout-file to its path")]

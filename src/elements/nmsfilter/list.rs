@@ -4,7 +4,7 @@
 //! In: the text of a property. Out: its entries. Commas separate them; `\,` is a comma of an entry, and `\\` a
 //! backslash.
 
-/// The entries of a list, without white space around them; empty ones are left out.
+/// Returns the entries of a list, without white space around them and without empty ones.
 pub(super) fn entries(list: Option<&str>) -> impl Iterator<Item = String> {
     let mut entries = vec![String::new()];
     let mut characters = list.unwrap_or_default().chars().peekable();

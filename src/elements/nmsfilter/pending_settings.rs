@@ -17,16 +17,16 @@ use crate::elements::property;
 /// after the other, so settings that are invalid in between are tolerated for a second.
 pub(super) struct PendingSettings {
     pub settings: Settings,
-    /// Why no plan can be made with them; `None` before the first attempt.
+    /// The reason why no plan can be made with them; `None` before the first attempt.
     error: Option<FrameError>,
-    /// Started when the pending settings were first invalid, and after each warning.
+    /// Starts when the pending settings are first invalid, and after each warning.
     rejected_since: Option<Timeout>,
     /// The text of the last warning.
     last_warning: Option<String>,
 }
 
 impl PendingSettings {
-    /// New settings; `previous` are pending ones that they replace.
+    /// Creates pending settings, which replace `previous`.
     pub fn new(settings: Settings, previous: Option<Self>) -> Self {
         let (rejected_since, last_warning) =
             previous.map_or((None, None), |p| (p.rejected_since, p.last_warning));
@@ -38,7 +38,7 @@ impl PendingSettings {
         self.error.is_some()
     }
 
-    /// Stores why no plan can be made with them for the buffer with this timestamp.
+    /// Stores the reason why no plan can be made with them for the buffer with this timestamp.
     pub fn reject(&mut self, element: &NmsFilter, error: FrameError, pts: Option<gst::ClockTime>) {
         if self.error.is_none() {
             gst::info!(CAT, obj = element, "new settings cannot be used yet: {error}");
@@ -47,7 +47,7 @@ impl PendingSettings {
         self.rejected_since.get_or_insert_with(|| Timeout::start(pts));
     }
 
-    /// Posts a warning if they have been invalid for a second, once per text.
+    /// Posts a warning after they have been invalid for a second, once per text.
     pub fn warn_if_unusable(&mut self, element: &NmsFilter, pts: Option<gst::ClockTime>) {
         let (Some(error), Some(rejected_since)) = (&self.error, self.rejected_since) else {
             return;
@@ -68,7 +68,7 @@ impl PendingSettings {
         }
     }
 
-    /// Why no plan can be made with them, if that was attempted.
+    /// Returns the reason why no plan can be made with them, if an attempt was made.
     pub fn into_error(self) -> Option<FrameError> {
         self.error
     }

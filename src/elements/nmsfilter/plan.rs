@@ -32,7 +32,7 @@ pub(super) struct FramePlan {
     wanted: Option<&'static dyn Decoder>,
     /// The size of the model's input for which the layout was made.
     input_size: [f32; 2],
-    /// Which regions are attached.
+    /// The rules by which regions are attached.
     region_rules: RegionRules,
     /// The layout of several images in separate allocations; `None` until it is needed.
     separate_images: Option<Layout>,
@@ -42,13 +42,13 @@ pub(super) struct FramePlan {
 #[derive(Clone, Copy)]
 pub(super) struct PlanInput<'t> {
     pub tensors: &'t [TensorView<'t>],
-    /// Width and height of the frames that they are of; `None` before caps.
+    /// Width and height of the tensors' frames; `None` before caps.
     pub frame: Option<[u32; 2]>,
     /// The model's input, from the tensors' model description.
     pub model: ModelInput,
     /// The family of the model, if it is known and not a plain detector.
     pub family: Option<ModelFamily>,
-    /// The number of frames of the batch of DeepStream that the tensors are of, also of frames without tensors.
+    /// The number of frames in DeepStream's batch, including frames without tensors.
     pub batch: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ impl PlanInput<'_> {
     /// The mapping from the model's input to the frames.
     ///
     /// # Errors
-    /// If the size of the frames or of the model's input is not known, or a frame has no pixels.
+    /// If the size of the frames or of the model's input is unknown, or a frame has no pixels.
     pub fn mapping(&self, settings: &Settings) -> Result<Mapping, FrameError> {
         let frame = self.frame.ok_or(FrameError::NoCaps)?;
         Ok(settings.mapping(frame, self.model)?)
@@ -72,7 +72,7 @@ impl PlanInput<'_> {
         settings.decoder_options(labels.count(), self.batch.is_some(), self.model, self.frame)
     }
 
-    /// Chooses the decoder. A shape alone is not enough for one if the model is of a family that no decoder reads.
+    /// Chooses the decoder. If no decoder reads the model's family, a shape alone is not enough to choose one.
     fn choose(
         &self,
         wanted: Option<&'static dyn Decoder>,
@@ -130,8 +130,9 @@ impl FramePlan {
         })
     }
 
-    /// Adapts the plan to tensors of other shapes, and to a model with an input of another size. Returns false if they need a new plan. `settings` and `labels` must be those with which the plan was
-    /// made. Does not allocate if the tensors' ids are known.
+    /// Adapts the plan to tensors of other shapes, and to a model with an input of another size. Returns false if they
+    /// need a new plan. `settings` and `labels` must be equal to the ones with which the plan was made. Does not allocate
+    /// if the tensors' ids are known.
     ///
     /// # Errors
     /// If no decoder reads the tensors, or the frame has no pixels.
@@ -155,7 +156,7 @@ impl FramePlan {
         Ok(true)
     }
 
-    /// Returns true if the plan was made for such tensors: their ids, element types and shapes, and the size of the
+    /// Returns true if the plan was made for tensors with these ids, element types and shapes, and for the size of the
     /// model's input if the layout depends on it. `settings` must be those with which the plan was made.
     pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
         self.batch == input.has_more_frames()
@@ -210,7 +211,7 @@ impl FramePlan {
         self.plan.details()
     }
 
-    /// Which regions are attached.
+    /// The rules by which regions are attached.
     pub fn region_rules(&self) -> &RegionRules {
         &self.region_rules
     }
@@ -225,7 +226,7 @@ impl FramePlan {
         Reading::new(self.choice(), self.params(), Some(mapping.model()), true)
     }
 
-    /// The number of anchors of a frame, or with multi-label, of pairs of anchor and class.
+    /// The number of anchors of a frame, or with `multi-label`, the number of pairs of anchor and class.
     pub fn anchors(&self) -> usize {
         self.plan.anchors()
     }

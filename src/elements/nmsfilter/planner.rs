@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From settings to the plan in force, for the tensors of one model.
+//! Makes the plan for the tensors of one model, and keeps the settings in force.
 //!
 //! In: the properties, the tensors of each run, and their model description. Out: the plan for them, and the places of
-//! images in their frames. Changed settings
-//! are pending until a plan can be made with them. What contradicts the plan is reported as a warning.
+//! images in their frames. Changed settings are pending until a plan can be made with them. Contradictions of the plan are reported as warnings.
 
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ pub(super) struct Planner {
     model: TensorModel,
     /// The properties' values that were stored last.
     properties: Settings,
-    /// The configuration of nvinfer that counts where a property was not set.
+    /// The configuration of nvinfer, which applies where a property was not set.
     nvinfer: Option<Arc<NvinferConfig>>,
     /// The settings in force. Once a frame is decoded, they are always valid for the stream.
     settings: Settings,
@@ -123,7 +122,7 @@ impl Planner {
         self.plan.is_some()
     }
 
-    /// The plan that [`update`](Self::update) has made, and what contradicts it.
+    /// Returns the plan that [`update`](Self::update) made, and its contradictions.
     ///
     /// # Panics
     /// If there is no plan.
@@ -172,8 +171,8 @@ impl Planner {
     }
 
     /// Makes the plan, with the pending settings if they are valid for these tensors; they are in
-    /// force then. If they are not valid: before the first frame is decoded, that is an error.
-    /// Afterwards the previous settings stay in force, and a warning is posted if the pending
+    /// force then. Before the first frame is decoded, invalid settings are an error.
+    /// Afterwards, the previous settings stay in force, and a warning is posted if the pending
     /// settings stay invalid for a second.
     ///
     /// # Errors

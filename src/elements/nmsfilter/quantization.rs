@@ -68,10 +68,10 @@ impl QuantizationRules {
         Ok(Self(rules))
     }
 
-    /// Checks that there is a tensor for each rule, whose type has the zero point.
+    /// Checks that each rule has a tensor, whose type contains the zero point.
     ///
     /// # Errors
-    /// If one has none, or another type.
+    /// If a rule has no tensor, or the tensor has another type.
     pub fn check(&self, tensors: &[TensorView<'_>]) -> Result<(), QuantizationError> {
         for (id, quantization) in &self.0 {
             let zero_point = quantization.zero_point();

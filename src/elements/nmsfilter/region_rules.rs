@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which survivors are attached, by a configuration of nvinfer.
+//! Selects the survivors that are attached, by a configuration of nvinfer.
 //!
 //! In: the configuration, and regions in pixels of the frame. Out: whether a region is within the limits of its class.
-//! nvinfer applies them to the survivors, so that a box outside of them suppresses others all the same; the properties
-//! `min-size`, `max-size` and `class-sizes` exclude boxes before.
+//! nvinfer applies the limits after suppression, so boxes outside of them still suppress others. The properties
+//! `min-size`, `max-size` and `class-sizes` exclude boxes before suppression.
 
 use super::nvinfer_config::NvinferConfig;
 use super::settings::Settings;
@@ -14,7 +14,7 @@ use nmsfilter_core::engine::ClassRule;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RegionRules {
     all: RegionLimits,
-    /// Classes beyond the end have the limits of all.
+    /// Classes beyond the end have the limits for all classes.
     classes: Vec<RegionLimits>,
 }
 
@@ -54,8 +54,8 @@ impl RegionLimits {
 }
 
 impl RegionRules {
-    /// The rules of the configuration. Where `min-size` or `max-size` is set, or the class has sizes in `class_rules`,
-    /// those count.
+    /// Makes the rules of the configuration. If `min-size` or `max-size` is set, or the class has sizes in `class_rules`,
+    /// these replace the configuration's sizes.
     pub fn new(settings: &Settings, class_rules: &[ClassRule]) -> Self {
         let Some(config) = &settings.nvinfer else { return Self::default() };
         let all = RegionLimits::of(config, None, settings);

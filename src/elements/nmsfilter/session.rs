@@ -177,7 +177,7 @@ impl Session {
         self.has_streams = true;
     }
 
-    /// Adds to `copy` what DeepStream does not copy from `original`.
+    /// Adds to `copy` the metadata that DeepStream does not copy from `original`.
     ///
     /// # Errors
     /// If DeepStream's libraries cannot be used, or the metadata is damaged.
@@ -390,7 +390,7 @@ fn region_images<'a>(
     }
 }
 
-/// The width and height of a frame of a batch: by the caps of its stream, or without caps by its own metadata.
+/// Returns the size of a frame of a batch, from the caps of its stream, or else from its metadata.
 #[cfg(feature = "v1_28")]
 fn stream_size(frame: &FrameToRead<'_>) -> Option<[u32; 2]> {
     let caps = frame.caps.as_deref();

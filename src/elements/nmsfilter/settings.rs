@@ -167,12 +167,12 @@ impl From<MappingError> for SettingsError {
     }
 }
 
-/// Where a value is from, in the log.
+/// The origin of a value, for the log.
 const FROM_PROPERTIES: &str = "from the properties";
 const FROM_TENSORS: &str = "from the tensors";
 
 impl Settings {
-    /// Checks the settings, except for what depends on tensors, labels or the frame's size.
+    /// Checks the settings, as far as the checks do not depend on tensors, labels or the frame's size.
     ///
     /// # Errors
     /// If a number is NaN, the size limits contradict each other, or the metadata is not supported.
@@ -202,16 +202,16 @@ impl Settings {
         Ok(())
     }
 
-    /// The version of DeepStream whose layout is to be used; `None` for the one that is installed.
+    /// The version of DeepStream whose layout is used; `None` for the installed version.
     ///
     /// # Errors
-    /// If it is not a version, or its layout is not known.
+    /// If it is not a version, or its layout is unknown.
     pub fn deepstream_version(&self) -> Result<Option<Version>, SettingsError> {
         Ok(self.deepstream_version.as_deref().map(StructureLayout::parse_version).transpose()?)
     }
 
-    /// Checks that regions are attached to a buffer: one with a batch of DeepStream that has this many frames,
-    /// or one without a batch.
+    /// Checks that regions can be attached to a buffer with a batch of this many frames (DeepStream),
+    /// or without a batch.
     ///
     /// # Errors
     /// If none of the metadata in `attach` can be attached to such a buffer.
@@ -276,8 +276,8 @@ impl Settings {
         }
     }
 
-    /// The size of the model's input, and where it is from: the properties, else the tensors, else, as 0x0,
-    /// the frame. If only one of the properties is set, they do not go together, which is an error of
+    /// The size of the model's input, with its origin: the properties, else the tensors, else, as 0x0,
+    /// the frame. If only one of the properties is set, the result is invalid, which is an error of
     /// [`mapping`](Self::mapping).
     pub fn model_size(&self, model: ModelInput) -> ([u32; 2], &'static str) {
         match ([self.model_width, self.model_height], model.size) {
@@ -287,7 +287,7 @@ impl Settings {
         }
     }
 
-    /// How the frame was fitted into the model's input, and where that is from: the property, else the
+    /// How the frame was fitted into the model's input, with the origin of this fact: the property, else the
     /// tensors, else none.
     pub fn letterbox(&self, model: ModelInput) -> (geometry::Letterbox, &'static str) {
         match (self.letterbox.letterbox(), model.letterbox) {

@@ -38,7 +38,7 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// All counts 0, for an engine of this name.
+    /// Creates counts of 0, for an engine of this name.
     pub fn new(engine: &'static str) -> Self {
         const MINUTE: u64 = 60_000_000_000;
         Self {
@@ -61,7 +61,7 @@ impl Stats {
         self.frames_without_tensors += frames as u64;
     }
 
-    /// Counts the frames of a buffer of which at least one had tensors, which took `time` in the element. The time counts
+    /// Counts the frames of a buffer with tensors that took `time` in the element. The time counts
     /// if a frame was decoded.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
         self.count_without_tensors(outcome.frames_without_tensors);
@@ -134,7 +134,7 @@ impl Stats {
     }
 }
 
-/// The counts of the frames of a buffer; their survivors are not part of it.
+/// The counts of the frames of a buffer, without survivors.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FrameCounts {
     pub frames: usize,

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition lasts before a warning is posted.
+/// The time for which a condition lasts before a warning is posted.
 const DURATION: gst::ClockTime = gst::ClockTime::SECOND;
 
 /// A timeout in stream time, or of the system clock if buffers have no timestamps.
@@ -15,17 +15,17 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    /// Starts one of a second at the buffer with this timestamp.
+    /// Starts a timeout of a second at the buffer with this timestamp.
     pub fn start(pts: Option<gst::ClockTime>) -> Self {
         Self::start_of(DURATION, pts)
     }
 
-    /// Starts one of `duration` at the buffer with this timestamp.
+    /// Starts a timeout of `duration` at the buffer with this timestamp.
     pub fn start_of(duration: gst::ClockTime, pts: Option<gst::ClockTime>) -> Self {
         Self { pts, started: Instant::now(), duration }
     }
 
-    /// Returns true if it has expired at the buffer with this timestamp.
+    /// Returns true if the timeout has expired at the buffer with this timestamp.
     pub fn has_expired(&self, pts: Option<gst::ClockTime>) -> bool {
         match (self.pts, pts) {
             (Some(first), Some(pts)) => pts.saturating_sub(first) >= self.duration,

@@ -138,7 +138,7 @@ impl BaseTransformImpl for NmsFilter {
         Ok(())
     }
 
-    /// Copies a shared buffer (after a tee, for example) with the metadata that the copy does not have otherwise:
+    /// Copies a shared buffer (after a tee, for example) with the metadata that GStreamer would not copy:
     /// `GstTensorMeta` of GStreamer 1.26, and the sizes of DeepStream's frames.
     fn prepare_output_buffer(
         &self,
@@ -187,7 +187,7 @@ impl BaseTransformImpl for NmsFilter {
             Ok(FrameCounts {
                 frames: 0, frames_lost: 0, frames_without_tensors: frames, ..
             }) => {
-                // There are no frames at all in a batch of which no stream has one.
+                // A batch whose streams all have no frame has nothing to count.
                 if frames > 0 {
                     self.count_without_tensors(frames, buffer);
                 }

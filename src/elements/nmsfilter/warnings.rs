@@ -32,18 +32,18 @@ enum Warning {
     ObjectsOfNvinfer,
 }
 
-/// Which warnings have been posted since the element started.
+/// The warnings that were posted since the element started.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     posted: HashSet<Warning>,
-    /// The sets of tensors that are there instead of the selected one, as part of a message.
+    /// Tensor sets that are present when the selected one is missing, as part of a message.
     missing_set: Option<String>,
-    /// The value of `max-detections` for which was reported that it is reached.
+    /// The value of `max-detections` for which the report was made.
     max_detections: Option<u32>,
 }
 
 impl Warnings {
-    /// Warns of what is unusual in a batch of DeepStream.
+    /// Warns of unusual facts about a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
         self.unknown_version(element, batch);
         self.unread_tensors(element, (batch.layers(), batch.found.unread));
@@ -97,8 +97,8 @@ impl Warnings {
         );
     }
 
-    /// Warns if no set of tensors is selected and the buffer has several. If the one that is selected is
-    /// missing, that is part of the warning [`no_tensors`](Self::no_tensors).
+    /// Warns if no set of tensors is selected and the buffer has several. If the selected set is
+    /// missing, the warning [`no_tensors`](Self::no_tensors) says so.
     pub fn other_sets(&mut self, element: &NmsFilter, selection: &Selection, sets: &Sets<'_>) {
         let is_first = *selection == Selection::First;
         let is_as_expected =
@@ -124,7 +124,7 @@ impl Warnings {
         );
     }
 
-    /// The warning that no buffer of a period had tensors that are decoded; `None` if a warning about
+    /// The warning that no buffer of a period had tensors to decode; `None` if a warning about
     /// DeepStream's tensors has explained it.
     pub fn no_tensors(&self, period: &str) -> Option<String> {
         let explained = [Warning::OtherInference, Warning::TensorsElsewhere];
