@@ -36,21 +36,21 @@ pub struct Detections {
     /// [B] int32.
     #[pyo3(get)]
     counts: Py<PyAny>,
-    /// [B, M, K, 3] float32: x, y and visibility; None of models without keypoints, and in device memory.
+    /// [B, M, K, 3] float32: x, y and visibility; None for models without keypoints, and in device memory.
     #[pyo3(get)]
     keypoints: Option<Py<PyAny>>,
-    /// [B, M, 5] float32: center x, center y, width, height, angle; None of upright boxes, and in device memory.
+    /// [B, M, 5] float32: center x, center y, width, height, angle; None for upright boxes, and in device memory.
     #[pyo3(get)]
     oriented_boxes: Option<Py<PyAny>>,
     /// [B, M, 4] int32: left, top, width and height of the pixels that mask() returns, in pixels of the prototypes or, with
     /// mask_size="frame", of the frame; None for models without masks.
     #[pyo3(get)]
     mask_areas: Option<Py<PyAny>>,
-    /// [B, M, C] float32: the numbers of keypoints, masks and angles as the model gives them; None of models without.
+    /// [B, M, C] float32: the numbers of keypoints, masks and angles as the model gives them; None for models without.
     #[pyo3(get)]
     columns: Option<Py<PyAny>>,
-    /// Bytes of tensors that were copied to the GPU; None of a run that was not waited for, in which only tables of
-    /// thresholds are, when they change.
+    /// Bytes of tensors that were copied to the GPU; None if the call did not wait for the run, in which only tables of
+    /// thresholds are copied, when they change.
     #[pyo3(get)]
     bytes_uploaded: Option<u64>,
     /// "cpu" or "cuda".

@@ -44,7 +44,7 @@ pub struct Tensor {
     pub ndim: i32,
     pub dtype: DataType,
     pub shape: *mut i64,
-    /// In elements; null of contiguous tensors before version 1.2.
+    /// Strides in elements; before version 1.2 null for contiguous tensors.
     pub strides: *mut i64,
     pub byte_offset: u64,
 }
@@ -167,7 +167,7 @@ impl ExchangeApi {
         }
     }
 
-    /// The library's object for a tensor, which becomes its own.
+    /// Returns the library's object for a tensor, which it then owns.
     ///
     /// # Safety
     /// `managed` must be a valid tensor that nothing else owns.
@@ -197,7 +197,7 @@ impl ExchangeApi {
         }
     }
 
-    /// A tensor of the library's own memory, of the element type, shape and device of `prototype`.
+    /// Allocates a tensor in the library's memory, with the element type, shape and device of `prototype`.
     pub fn allocate(&self, py: Python<'_>, prototype: &Tensor) -> PyResult<Owner> {
         unsafe extern "C" fn set_error(_: *mut c_void, _: *const c_char, message: *const c_char) {
             // SAFETY: the functions of this table are called with the interpreter attached, and the message is a

@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub enum Error {
     /// An argument has a wrong value or shape: `InputError`.
     Input(String),
     /// An argument has a wrong type: `TypeError`.
     Type(String),
-    /// There is not as much memory: `MemoryError`.
+    /// Memory cannot be allocated: `MemoryError`.
     Memory(String),
     /// The GPU cannot be used, or failed: `RuntimeError`.
     Device(String),
@@ -73,7 +73,7 @@ impl From<ParamError> for Error {
             (Parameter::Visible, _) => "visible",
             (Parameter::FrameSize, _) => "frame_size",
             (Parameter::ModelSize, _) => "model_size",
-            // No argument sets the other parameters.
+            // Errors about the other parameters cannot occur, since no argument sets them.
             _ => return Self::Input(error.to_string()),
         };
         let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::stream::from_argument;
 /// The objects that keep an array in memory.
 struct Held {
     _objects: Vec<Py<PyAny>>,
-    /// Recorded after the work that writes the array.
+    /// The event that was recorded after the work that writes the array.
     event: Option<OwnedEvent>,
 }
 
@@ -99,7 +99,7 @@ pub fn release_held(argument: usize) {
 
 /// The bytes at these addresses, one after the other.
 ///
-/// The addresses are those that C code has returned, of memory that exists during the call.
+/// C code returned the addresses; the memory must exist during the call.
 #[pyfunction]
 pub fn gather<'py>(
     py: Python<'py>,

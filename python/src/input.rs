@@ -40,9 +40,9 @@ pub enum Kind<'py> {
 pub enum Place {
     Host,
     Device {
-        /// The number of the GPU, where the object has it.
+        /// The number of the GPU, if the object has it.
         ordinal: Option<i32>,
-        /// The stream that may still write the elements; `None` if none does, or the caller's alone.
+        /// The stream that may still write the elements; `None` if no stream or only the caller's does.
         writer: Option<usize>,
     },
 }
@@ -53,7 +53,7 @@ pub struct Input<'py> {
     pub place: Place,
     pub dtype: Dtype,
     pub shape: ArrayVec<usize, MAX_DIMENSIONS>,
-    /// In bytes.
+    /// Strides in bytes.
     strides: ArrayVec<isize, MAX_DIMENSIONS>,
     data: *const u8,
     object: Bound<'py, PyAny>,
@@ -70,7 +70,7 @@ enum Keep<'py> {
 /// Elements in host memory, without gaps, aligned for their type.
 pub enum HostBytes<'a> {
     Borrowed(&'a [u8]),
-    /// With their number.
+    /// A copy, with its number of bytes.
     Copied(Vec<u64>, usize),
 }
 
@@ -82,7 +82,7 @@ impl HostBytes<'_> {
         }
     }
 
-    /// A copy of numbers; `None` if there is no memory for it.
+    /// Copies numbers; `None` if there is not enough memory.
     pub fn of<T: bytemuck::Pod>(numbers: impl ExactSizeIterator<Item = T>) -> Option<Self> {
         let len = numbers.len() * size_of::<T>();
         let mut words = zeros(len)?;
@@ -104,8 +104,8 @@ struct Parts {
 }
 
 impl<'py> Input<'py> {
-    /// The array of `object`, an argument of this name. `stream` is the stream on which the caller wants the work, if
-    /// that is known.
+    /// Reads the array of `object`, an argument of this name. `stream` is the stream on which the caller wants the work, if
+    /// it is known.
     pub fn new(object: &Bound<'py, PyAny>, name: &str, stream: Option<usize>) -> Result<Self> {
         if let Some(view) = numpy::view(object) {
             let parts = Parts {

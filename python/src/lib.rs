@@ -2,7 +2,7 @@
 //! The extension module `nmsfilter._core`.
 //!
 //! In: arrays of Python's libraries, in host or device memory (`input`). Out: the core's results as arrays of the same
-//! library (`array`). What has no need of speed is Python, in the folder nmsfilter.
+//! library (`array`). Code that need not be fast is written in Python, in the folder nmsfilter.
 
 mod array;
 mod boxes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The part of NumPy's C interface that reads and makes arrays, which NumPy 1 and 2 share. It takes a tenth of the time
-//! of the attributes that Python code reads. NumPy is not imported: without it, no object is an array of it.
+//! of reading attributes. The module never imports NumPy: before the program does, no object is one of its arrays.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -35,7 +35,7 @@ struct ArrayObject {
     data: *mut u8,
     dimensions: c_int,
     shape: *const isize,
-    /// In bytes.
+    /// Strides in bytes.
     strides: *const isize,
     owner: *mut ffi::PyObject,
     descriptor: *const Descriptor,
@@ -57,7 +57,7 @@ struct Descriptor {
 pub struct View<'a> {
     pub data: *mut u8,
     pub shape: &'a [isize],
-    /// In bytes.
+    /// Strides in bytes.
     pub strides: &'a [isize],
     /// `None` for types that are not among [`Dtype`]'s.
     pub dtype: Option<Dtype>,
