@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why no decoder was chosen, and what to do.
+//! The reason why no decoder was chosen, and the remedy.
 
 use crate::decoder::LayoutError;
 use crate::names::{Interface, Name};
 
-/// Why no decoder was chosen.
+/// The reason why no decoder was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChoiceError {

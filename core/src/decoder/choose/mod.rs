@@ -2,7 +2,7 @@
 //! The choice of a decoder.
 //!
 //! In: the tensors of a buffer, the property `decoder` if it is set, and [`Options`]. Out: a
-//! [`Choice`], or an error with what to set.
+//! [`Choice`], or an error that names the setting.
 //!
 //! 1. *By id.* The first decoder whose roles all have a tensor with a known id. If
 //!    `decoder` is set, only that decoder is considered. A tensor `boxes` without a tensor `scores`

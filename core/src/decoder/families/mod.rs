@@ -93,7 +93,7 @@ enum Entry {
     InRust(&'static dyn Decoder),
 }
 
-/// A model family that is described as text, and what the project states about it besides.
+/// A model family that is described as text, with further facts about it.
 #[derive(Clone, Copy)]
 struct Family {
     texts: &'static [&'static str],
