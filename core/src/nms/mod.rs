@@ -94,7 +94,7 @@ pub struct Nms {
     pub model_size: [f32; 2],
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NmsError {
@@ -121,7 +121,7 @@ pub enum NmsError {
         /// The greatest number of the type.
         greatest: i32,
     },
-    /// A tensor of [`BoxNms`] is not what it reads.
+    /// A tensor cannot be read by [`BoxNms`].
     #[error("expected {expected}, got {got}")]
     BoxInput {
         /// The expected value.
@@ -148,7 +148,7 @@ impl NmsError {
     }
 }
 
-/// An outcome with what belongs to survivors besides their upright boxes and their masks.
+/// An outcome with the keypoints and oriented boxes of survivors.
 #[derive(Clone, Copy)]
 pub struct DetailedOutcome<'a> {
     /// The outcome.

@@ -14,7 +14,7 @@ use crate::tensor::TensorView;
 /// which nothing is found. One image can be an exception, and a program may have only a few.
 const IMAGES: usize = 10;
 
-/// The warnings so far, and what later ones depend on.
+/// The warnings so far, and the facts on which later ones depend.
 #[derive(Default)]
 pub(super) struct Watch {
     warnings: Vec<Warning>,
