@@ -6,7 +6,7 @@
 //!
 //! - [`nms`] decodes and suppresses.
 //! - [`tensor`] describes tensors in host or device memory.
-//! - [`cuda`] has what producers of tensors in device memory need of the CUDA driver.
+//! - [`cuda`] has the parts of the CUDA driver that producers of tensors in device memory need.
 //!
 //! The other modules are public for the GStreamer plugins, tests and benchmarks of this project. They may change
 //! with any version, without notice:
@@ -17,10 +17,10 @@
 //!           means              suppress
 //! ```
 //!
-//! `plan` has what is computed once for many runs: the decoder, its layout, and the engine's parameters for each
-//! place of images. `device` is the CUDA driver, `geometry` what boxes and overlaps are, and the mapping of boxes to a
-//! frame, `functions` the mathematical functions whose results have the same bits everywhere. `contradictions` finds
-//! tensors that are misread, `names` has the names that settings have in each interface.
+//! `plan` has the results that are computed once for many runs: the decoder, its layout, and the engine's parameters.
+//! `device` is the CUDA driver, `geometry` has boxes, overlaps, and the mapping of boxes to a frame, `functions` the
+//! mathematical functions whose results have equal bits everywhere. `contradictions` finds tensors that are misread,
+//! `names` has the names of settings in each interface.
 #![warn(missing_docs)]
 
 pub mod contradictions;

@@ -162,7 +162,7 @@ impl NodeSequence {
     ///
     /// # Safety
     /// Until the launch has completed, `self` and the memory that the nodes access must exist, and no other code or work
-    /// may access what they write, or write what they read.
+    /// may access memory that the nodes write, or write memory that they read.
     ///
     /// # Panics
     /// If the graph is not instantiated.

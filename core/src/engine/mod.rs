@@ -612,7 +612,7 @@ pub enum EngineError {
         /// The tensor, as displayed.
         tensor: String,
     },
-    /// A run without the host ([`Nms::enqueue`](crate::nms::Nms::enqueue)) cannot do what the layout or the parameters need.
+    /// The layout or the parameters need the host, but the run is without it ([`Nms::enqueue`](crate::nms::Nms::enqueue)).
     #[error("results in device memory: {what}; {instead}")]
     NeedsHost {
         /// The unsupported operation.

@@ -27,7 +27,7 @@ pub enum Method {
     /// A survivor of [`Greedy`](Self::Greedy) gets the union of its box and of the boxes that it
     /// suppresses: SAHI's greedy merging (`GREEDYNMM`).
     Merge = 3,
-    /// Like [`Merge`](Self::Merge), but a box also merges with what its suppressed boxes suppress:
+    /// Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
     /// SAHI's transitive merging (`NMM`).
     MergeTransitive = 4,
     /// Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
