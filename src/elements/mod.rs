@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements and what they share.
+//! The elements, and the code that they share.
 //!
 //! `nmsfilter` connects input, decoder, engine and output; `nmstensordec` does this for GStreamer's autoplugging.
 //! `detectionjson` makes JSON of the result. The element `ortinference`, which runs a detector, is in inference/; elements
@@ -24,7 +24,7 @@ pub fn any_video() -> gst::Caps {
 /// formats nor every memory feature.
 ///
 /// # Errors
-/// If the caps have none.
+/// If the caps have no size.
 pub fn frame_size(caps: &gst::CapsRef) -> Result<[u32; 2], String> {
     let side = |name: &str| {
         let side = caps.structure(0).and_then(|s| s.get::<i32>(name).ok());

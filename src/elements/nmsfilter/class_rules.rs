@@ -31,8 +31,8 @@ pub(super) enum ClassRuleError {
     Percentage { class: usize, threshold: String, decoder: &'static str },
 }
 
-/// Thresholds from here on are a mistake with decoders of probabilities. A little more than 1 excludes a class; percentages are
-/// greater.
+/// Thresholds from here on are a mistake with decoders of probabilities. A little more than 1 excludes a class, but
+/// percentages are greater.
 const MIN_PERCENTAGE: f32 = 2.0;
 
 /// A property with a value for each class that it lists.

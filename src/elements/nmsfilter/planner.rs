@@ -2,7 +2,8 @@
 //! Makes the plan for the tensors of one model, and keeps the settings in force.
 //!
 //! In: the properties, the tensors of each run, and their model description. Out: the plan for them, and the places of
-//! images in their frames. Changed settings are pending until a plan can be made with them. Contradictions of the plan are reported as warnings.
+//! images in their frames. Changed settings are pending until a plan can be made with them. Contradictions of the plan
+//! are reported as warnings.
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns true if the error is about what caps have.
+/// Returns true if the error is about facts that caps contain.
 fn contradicts(error: &ChoiceError) -> bool {
     match error {
         ChoiceError::NoFit { .. } | ChoiceError::Incomplete { .. } => true,
