@@ -110,7 +110,7 @@ pub struct FrameRegions {
     frames: Vec<Frame>,
 }
 
-/// A frame of a buffer, and the ranges of what it has.
+/// A frame of a buffer, with the ranges of its regions and details.
 #[derive(Clone, Debug)]
 struct Frame {
     id: FrameId,
