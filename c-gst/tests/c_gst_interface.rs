@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The functions of the header: what they attach is read by the Rust interface, they read what that attaches, and what is
-//! wrong is an error.
+//! The functions of the header: the Rust interface reads the tensors that they attach, they read the regions that it
+//! attaches, and wrong arguments are errors.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "the calls pass what the header requires, or what it refuses"

@@ -2,7 +2,7 @@
 //! Checks and conversions for all functions that C calls.
 //!
 //! In: pointers of the caller, which may be NULL, structures of another version of the header, and text that may not be
-//! UTF-8. Out: a [`Failure`], which becomes a status and a text, or what was read. No panic leaves [`guard`].
+//! UTF-8. Out: a [`Failure`], which becomes a status and a text, or the value. No panic leaves [`guard`].
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char};
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Status;
 
-/// Why a function has not done what it was called for.
+/// The reason why a function failed.
 #[derive(Debug)]
 pub struct Failure {
     pub status: Status,

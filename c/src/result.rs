@@ -174,7 +174,7 @@ impl Results {
         self.columns_per_detection = 0;
     }
 
-    /// Copies an outcome, in place of what was copied before.
+    /// Copies an outcome, in place of the earlier one.
     pub fn set(&mut self, detailed: &DetailedOutcome<'_>) -> Result {
         self.clear();
         let outcome = &detailed.outcome;
@@ -276,7 +276,7 @@ impl Results {
     }
 }
 
-/// The elements of a detection and those after it; NULL if detections have none.
+/// Returns the address of a detection's elements; NULL if detections have none.
 fn part<T>(elements: &[T], first: usize, per_detection: usize) -> *const T {
     match elements.get(first * per_detection..) {
         Some(rest) if !elements.is_empty() => rest.as_ptr(),

@@ -98,7 +98,7 @@ impl Errors {
     }
 }
 
-/// A handle: what a function of it can fail with is kept in it.
+/// A handle, which keeps the error of its last function that failed.
 pub trait Handle: Sized {
     fn errors(&mut self) -> &mut Errors;
 

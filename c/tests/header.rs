@@ -11,7 +11,7 @@ struct Interface {
     header: &'static str,
     /// The prefix of macros.
     prefix: &'static str,
-    /// The sources with what the header declares, in the order in which it does.
+    /// The sources of the header, in the order of its declarations.
     sources: &'static [&'static str],
     /// The comment at the top of the header.
     about: &'static str,

@@ -17,7 +17,7 @@ pub struct Library {
     pub pkg_config: &'static [&'static str],
 }
 
-/// A compiler, with what makes it strict.
+/// A compiler, with the flags that make it strict.
 #[derive(Clone, Copy)]
 pub enum Compiler {
     C99,
