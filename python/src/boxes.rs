@@ -261,7 +261,7 @@ fn put_back(device: Option<&Device>, engine: BoxNms) {
     });
 }
 
-/// Defines a function of Python: boxes, scores, perhaps idxs, the threshold, and what all of them take.
+/// Defines a function of Python, with the arguments boxes, scores, perhaps idxs, the threshold, and the common ones.
 macro_rules! function {
     ($(#[$doc:meta])* $name:ident($($groups:ident)?), $numbers:literal) => {
         $(#[$doc])*

@@ -260,7 +260,7 @@ impl Detections {
         })
     }
 
-    /// Returns the detections of an outcome in device memory, with room for `room` of each image; 0 for as many as the engine
+    /// Returns an outcome in device memory, with room for `room` detections of each image; 0 for as many as the engine
     /// has memory for. They are copied in the order of `stream` to memory of the library of the arrays that were passed
     /// in, since the engine's next run overwrites the engine's memory.
     ///

@@ -322,7 +322,7 @@ impl<'py> Kind<'py> {
     }
 }
 
-/// The attribute, or `None` if the object has none of this name.
+/// The attribute, or `None` if it is missing.
 fn optional<'py>(object: &Bound<'py, PyAny>, name: &str) -> Result<Option<Bound<'py, PyAny>>> {
     Ok(object.getattr_opt(name)?)
 }

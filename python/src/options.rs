@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of arguments.
 //!
-//! In: objects of Python, or names. Out: what the core takes, or an error with the argument's name.
+//! In: objects of Python, or names. Out: values of the core, or an error with the argument's name.
 
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
