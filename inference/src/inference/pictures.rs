@@ -167,8 +167,8 @@ impl Pictures {
     }
 
     /// Makes the pictures of `regions` of a frame, one after the other, the first of them with number `first` of the
-    /// input `input`. `slot` is the number of the first of these regions among all regions of the frame: what is computed
-    /// for a region is kept for the region with the same number in the next frame. On a GPU, the work is only submitted;
+    /// input `input`. `slot` is the number of the first of these regions among all regions of the frame: the scaling of a
+    /// region is kept for the region with this number in the next frame. On a GPU, the work is only submitted;
     /// the returned event marks its completion, and exists as long as `self`.
     ///
     /// # Errors
