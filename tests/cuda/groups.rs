@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groups of images with places on the CUDA engine: equal to the reference engine, what is uploaded for them, and
-//! results in device memory.
+//! Groups of images with places on the CUDA engine: results equal the reference engine's, on the host and in device
+//! memory; uploads of the places.
 
 use fastrand::Rng;
 use gstnmsfilter::cuda::{ForeignStream, Stream};
