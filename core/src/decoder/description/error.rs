@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a text is no description of a layout.
+//! The reason why a text is not a description of a layout.
 
-/// Why a text is no description of a layout.
+/// The reason why a text is not a description of a layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct DescriptionError {

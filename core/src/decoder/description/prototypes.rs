@@ -92,7 +92,7 @@ impl PrototypeImages {
     }
 }
 
-/// Such as `32 prototypes of 160x96`.
+/// Writes a text such as `32 prototypes of 160x96`.
 impl fmt::Display for PrototypeImages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { channels, width, height, .. } = self;

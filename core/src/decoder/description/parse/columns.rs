@@ -38,7 +38,7 @@ pub(super) fn read<'a>(
 }
 
 impl ColumnNumbers {
-    /// How many numbers there are, as far as the text has it.
+    /// The number of numbers, as far as the text has it.
     fn fixed(self) -> usize {
         match self {
             Self::Plain(components) => components,
