@@ -163,7 +163,7 @@ impl Quiet {
     }
 }
 
-/// Why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
+/// Returns the reason why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
 fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
     let mut engine = Cpu::default();
     let images: Vec<ImagePlace> =

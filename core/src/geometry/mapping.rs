@@ -6,7 +6,7 @@
 
 use super::{Bounds, Corners, FitRule, FrameMap, FrameRegion, Letterbox, OrientedBox};
 
-/// Why there is no mapping from the model's input to the frame.
+/// The reason why there is no mapping from the model's input to the frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// Only one of the width and the height of the model's input is known.

@@ -3,7 +3,7 @@
 
 use super::MAX_DIMENSIONS;
 
-/// Why a tensor cannot be read.
+/// The reason why a tensor cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TensorError {

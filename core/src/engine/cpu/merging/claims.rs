@@ -11,7 +11,7 @@ use super::box_grid::BoxGrid;
 use super::{Merged, Part};
 use crate::geometry::overlap::Measured;
 
-/// Which candidate belongs to which keeper; buffers are reused.
+/// The keeper to which each candidate belongs; buffers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     /// For each candidate, its keeper.
