@@ -34,7 +34,7 @@ const NO_OBJECTS: &str = "NvDsInferParseNoObjects";
 /// DeepStream-Yolo's functions, for outputs `[N,6]`.
 const END_TO_END: [&str; 2] = ["NvDsInferParseYolo", "NvDsInferParseYoloCuda"];
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NvinferConfigError {
     #[error("nvinfer-config: the file {path:?} {cause}")]
