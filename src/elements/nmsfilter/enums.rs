@@ -39,7 +39,7 @@ macro_rules! property_enum {
 }
 
 property_enum! {
-    /// Which candidates survive.
+    /// The rule by which candidates survive.
     Method as "GstNmsFilterMethod" for engine::Method {
         /// Exact greedy suppression.
         #[default]

@@ -27,7 +27,7 @@ pub(super) fn check(
     settings: &Settings,
     frame: [u32; 2],
 ) -> Result<(), FrameError> {
-    // Which tensors of several elements are decoded is known with the first frame.
+    // With tensors of several elements, only the first frame shows which ones are decoded.
     if settings.tensors_from.is_some() {
         return Ok(());
     }
