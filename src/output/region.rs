@@ -114,7 +114,7 @@ pub struct FrameRegions {
 #[derive(Clone, Debug)]
 struct Frame {
     id: FrameId,
-    /// Which of the regions are its regions.
+    /// The range of its regions.
     regions: Range<usize>,
     /// The range of these regions' details: one per region, or none.
     details: Range<usize>,

@@ -101,7 +101,7 @@ pub(crate) struct Found {
     pub unique_id: u32,
     /// The id of another inference element, if the batch has tensors of it, too.
     pub other_id: Option<u32>,
-    /// Where there are tensors, if no frame has any.
+    /// The place of tensors, if no frame has any.
     pub elsewhere: Option<Elsewhere>,
     /// The number of layers that are not read: the layers after [`MAX_TENSORS`], and layers with too many
     /// dimensions.
