@@ -37,7 +37,7 @@ pub struct PaperTimes {
     pub all: f64,
 }
 
-/// Which of the three a graph has: the memset, map, reduce.
+/// The parts of a graph: the memset, map, reduce.
 type Parts = [bool; 3];
 
 impl PaperKernels {

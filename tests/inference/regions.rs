@@ -281,7 +281,7 @@ fn a_list_that_cannot_be_used_is_an_error_at_the_start() {
     }
 }
 
-/// Nothing is wrong with a second model that has no object to run on for a while.
+/// A second model that has no object to run on for a while causes no warning.
 #[test]
 fn frames_without_regions_give_no_warning_of_missing_tensors() {
     if !has_onnx_runtime() {
