@@ -197,7 +197,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
         }
     }
     const uint32_t method = header->params.method, limit = ranked_count(header);
-    if (method == NONE) {
+    if (method == METHOD_NONE) {
         return;
     }
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -250,7 +250,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
         if (warp == 0) {
             const bool is_suppressed = exists && (shared.suppressed >> lane & 1);
             const bool is_left = exists && !is_suppressed;
-            const bool is_member = method == MAP_REDUCE ? exists : is_left;
+            const bool is_member = method == METHOD_MAP_REDUCE ? exists : is_left;
             const uint64_t at = uint64_t(leaf) * LEAF_CANDIDATES + lane;
             workspace.leaf_box[at] = box;
             workspace.leaf_rank[at] = rank;
@@ -267,7 +267,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_filter(void *workspaces, uint64_t st
                 workspace.leaf_bounds[leaf] = bounds;
                 workspace.leaf_classes[leaf] = of_members;
                 workspace.leaf_candidates[leaf] = of_left;
-                workspace.leaf_suppressors[leaf] = method == MAP_REDUCE ? candidates : 0;
+                workspace.leaf_suppressors[leaf] = method == METHOD_MAP_REDUCE ? candidates : 0;
             }
         }
         __syncthreads();
@@ -284,7 +284,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
-    if (!is_sorted(header) || method == NONE) {
+    if (!is_sorted(header) || method == METHOD_NONE) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);
@@ -292,7 +292,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
     const uint32_t lane = lane_index(), warp = warp_index();
     const uint32_t leaf_first = sort.leaf_first[chunk], leaf_end = sort.leaf_first[chunk + 1];
     const uint32_t *const masks =
-        method == MAP_REDUCE ? workspace.leaf_suppressors : workspace.leaf_candidates;
+        method == METHOD_MAP_REDUCE ? workspace.leaf_suppressors : workspace.leaf_candidates;
     for (uint32_t leaf = leaf_first + blockIdx.x; leaf < leaf_end; leaf += gridDim.x) {
         const uint32_t queries = workspace.leaf_candidates[leaf];
         if (queries == 0) {
@@ -325,19 +325,19 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
                              }
                          }
                          // One conflict is enough to suppress a candidate.
-                         left &= method == MAP_REDUCE ? ~warp_or(found) : ~0u;
+                         left &= method == METHOD_MAP_REDUCE ? ~warp_or(found) : ~0u;
                          return left != 0;
                      });
         __syncthreads();
         if (warp == 0) {
             const bool is_candidate = queries >> lane & 1;
             const bool survives = is_candidate && shared.conflicts[lane].count == 0;
-            if (survives || (is_candidate && method == MAP_REDUCE)) {
+            if (survives || (is_candidate && method == METHOD_MAP_REDUCE)) {
                 const uint32_t kind = survives ? Decision::SURVIVES : Decision::SUPPRESSED;
                 workspace.decision_by_rank[shared.leaf.rank[lane]] = Decision::encode(kind, 1).bits;
             }
             const uint32_t survivors = __ballot_sync(ALL_LANES, survives);
-            if (lane == 0 && method != MAP_REDUCE) {
+            if (lane == 0 && method != METHOD_MAP_REDUCE) {
                 workspace.leaf_suppressors[leaf] = survivors;
             }
         }
@@ -345,7 +345,7 @@ KERNEL(CHUNK_THREADS, CHUNK_RESIDENT) chunk_map(void *workspaces, uint64_t strid
         const uint32_t query = threadIdx.x / CHUNK_WARPS;
         const uint32_t count = shared.conflicts[query].count;
         const uint32_t rank = shared.leaf.rank[query];
-        if ((queries >> query & 1) != 0 && count != 0 && method != MAP_REDUCE) {
+        if ((queries >> query & 1) != 0 && count != 0 && method != METHOD_MAP_REDUCE) {
             const uint32_t words = min(count, CONFLICT_LIST_CAPACITY);
             ConflictList &to = workspace.conflicts[rank];
             for (uint32_t i = threadIdx.x % CHUNK_WARPS; i < words; i += CHUNK_WARPS) {

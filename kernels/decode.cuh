@@ -121,7 +121,7 @@ DEVICE float4 load_box(const Numbers<Element> &boxes, uint32_t box_format, uint3
     numbers.x = boxes.load(anchor, 0);
     numbers.y = boxes.load(anchor, 1);
     numbers.z = boxes.load(anchor, 2);
-    numbers.w = box_format == SQUARE ? 0.0f : boxes.load(anchor, 3);
+    numbers.w = box_format == BOX_FORMAT_SQUARE ? 0.0f : boxes.load(anchor, 3);
     return numbers;
 }
 
@@ -173,7 +173,7 @@ template <typename Box> DEVICE Verdict check_box(const Box &of) {
         return REJECTED;
     }
     const float width = of.width(), height = of.height();
-    if (width < 0.0f || height < 0.0f || width > MAX_BOX_SIDE || height > MAX_BOX_SIDE) {
+    if (width < 0.0f || height < 0.0f || width > float(MAX_BOX_SIDE) || height > float(MAX_BOX_SIDE)) {
         return REJECTED;
     }
     return of.is_empty() || width == 0.0f || height == 0.0f ? DROPPED : CANDIDATE;
@@ -221,14 +221,14 @@ DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_
     const float sx = scale.scale[0], sy = scale.scale[1];
     box.x = mul_rn(box.x, sx);
     box.y = mul_rn(box.y, sy);
-    if (params.box_format == SQUARE) {
+    if (params.box_format == BOX_FORMAT_SQUARE) {
         const float side = box.z;
         box.z = add_rn(box.x, mul_rn(side, sx));
         box.w = add_rn(box.y, mul_rn(side, sy));
     } else {
         box.z = mul_rn(box.z, sx);
         box.w = mul_rn(box.w, sy);
-        if (params.box_format == CENTER) {
+        if (params.box_format == BOX_FORMAT_CENTER) {
             const float x = box.x, y = box.y;
             const float half_width = mul_rn(box.z, 0.5f), half_height = mul_rn(box.w, 0.5f);
             box.x = sub_rn(x, half_width);

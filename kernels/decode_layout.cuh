@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Decode for layouts (layout_params.cuh). In: the tensors of an image, the layout and the
+// Decode for layouts (layout.cuh). In: the tensors of an image, the layout and the
 // parameters. Out: see decode.cuh. Each number is read only if the anchor can still become a
 // candidate after the numbers read before it. Few anchors therefore pay for the general box
 // formulas.

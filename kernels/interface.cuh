@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The interface of the kernels: arguments that the host passes, results that it receives, and how
-// much memory it provides. core/src/engine/cuda/interface.rs repeats these definitions in Rust; a
-// test there compares every offset and constant.
+// much memory it provides. Structures and constants are in interface_generated.cuh, which is made of
+// core/src/engine/cuda. The functions at the end are also in interface.rs there; a test compares them.
 //
 // Four kernels, launched once each in one stream, process a batch of images. The images are divided
 // into groups (core/src/engine/mod.rs), and a candidate only suppresses candidates of its own
@@ -35,7 +35,7 @@
 //
 // `chunk` is a uint32_t. For oriented boxes, sort_limit is the greatest uint32_t.
 //
-// layout_params.cuh has the interface of the kernels for general layouts and for oriented boxes.
+// layout.cuh has the interface of the kernels for general layouts and for oriented boxes.
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value; `workspace` is a void
 // *; `stride` is a uint64_t; `results` is a ResultHeader *; and `detections` is a Detection *. The
@@ -78,158 +78,15 @@
 // Survivors, their order and their bits depend only on the tensors and the parameters.
 #pragma once
 
-#include "integers.cuh"
-
 #if defined(__CUDACC__) || defined(__CUDA__)
 #define NMSFILTER_HOST_DEVICE __host__ __device__
 #else
 #define NMSFILTER_HOST_DEVICE
 #endif
 
-// Threads per block.
-#define DECODE_THREADS 256
-#define MAP_THREADS 512
-#define REDUCE_THREADS 512
-#define PUBLISH_THREADS 1024
-#define SORT_THREADS 1024
-#define CHUNK_THREADS 256
+#include "interface_generated.cuh"
 
-// The first chunk has about KernelParams::first_chunk candidates. Each further chunk multiplies the
-// total number of candidates so far by about CHUNK_GROWTH.
-#define CHUNK_GROWTH 8
-#define MAX_CHUNKS 8
-
-// The greatest length of a box's side, in pixels (core/src/engine/mod.rs).
-#define MAX_BOX_SIDE 1.0e9f
-
-// KernelParams::box_format: the numbers of a box.
-enum : uint32_t { CORNERS = 0, CENTER = 1, SQUARE = 2 };
-// KernelParams::method: which candidates survive (core/src/engine/params.rs).
-enum : uint32_t { GREEDY = 0, MAP_REDUCE = 1, NONE = 2 };
-// KernelParams::overlap: the intersection of two boxes is divided by the area of the union, by the
-// area of the candidate that outranks the other, or by the area of the smaller box. The last value
-// selects the probabilistic IoU of two oriented boxes.
-enum : uint32_t { IOU = 0, REPRESENTATIVE = 1, SMALLER = 2, PROB_IOU = 4 };
-
-// Number c of anchor a of image i is the element at i * image_stride + a * anchor_stride + c *
-// component_stride from the address. If the tensor has a table of images (KernelParams), it is the
-// element at a * anchor_stride + c * component_stride from the sum of the address and entry i of
-// the table, and image_stride is 0.
-struct FieldParams {
-    uint64_t address;       // device address of number 0 of anchor 0 of image 0; with a table, bytes
-    uint64_t image_stride;  // in elements
-    uint64_t anchor_stride; // in elements
-    uint64_t component_stride; // in elements
-};
-
-// How the boxes of an image are decoded (core/src/engine/place.rs). Aligned to 16 bytes in a table.
-struct PlaceParams {
-    float scale[2];    // pixels of boxes per unit of the tensor
-    float offset[2];   // added to corners, or to the center of an oriented box, unless it is zero
-    float visible[4];  // left, top, right, bottom: boxes that do not intersect it are rejected
-    float min_size[2]; // of classes without rules
-    float max_size[2];
-    double limit_ratio[2]; // what the sizes of a ClassRule are multiplied by
-};
-
-// One image of a group, an entry of the table KernelParams::placed_images. Images of one group are
-// consecutive, and groups follow one another in order.
-struct PlacedImage {
-    PlaceParams place;
-    uint32_t group;
-    uint32_t first_image; // of the group
-    uint32_t reserved[2];
-};
-
-// The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
-struct KernelParams {
-    FieldParams boxes;
-    FieldParams scores;
-    FieldParams objectness;    // of the scores' element type; read with has_objectness
-    uint64_t class_thresholds; // device address of class_threshold_count floats, by class; or 0
-    uint32_t class_threshold_count; // classes with a threshold of their own
-    float threshold;                // of all other classes
-    float lowest_threshold;         // the minimum over all classes of the layout
-    uint32_t images;
-    uint32_t anchors; // of each image
-    uint32_t classes;
-    uint32_t lanes_per_anchor; // threads that share an anchor's classes: 1 or 8
-    uint32_t box_format;
-    uint32_t method;
-    uint32_t overlap;
-    float iou_threshold;
-    float pixel_offset;
-    uint32_t threshold_inclusive; // 0 or 1
-    uint32_t class_agnostic;      // 0 or 1
-    uint32_t max_candidates;      // of a group; 0: no limit
-    uint32_t max_detections;      // of a group; 0: no limit
-    uint32_t sequence;            // not 0; the value of ResultHeader::sequence
-    uint32_t multi_label;         // 0 or 1
-    uint32_t capacity;            // candidates of a group that there is memory for
-    uint32_t has_objectness;      // 0 or 1
-    // For tensors whose images have no constant stride: the device address of a table with each
-    // image's device address, `images` entries of type uint64_t. 0: no table.
-    uint64_t box_images;
-    uint64_t score_images; // also of the objectness
-    // Rules for single classes: the device address of class_rule_count entries of type ClassRule,
-    // by class; or 0. iou_threshold and the sizes in PlaceParams apply to all other classes.
-    uint64_t class_rules;
-    uint32_t class_rule_count;
-    float lowest_iou_threshold; // of all classes
-    uint32_t sort_limit;        // candidates of a group, above which they are sorted
-    uint32_t first_chunk;       // not 0; candidates of the first chunk, about
-    PlaceParams place;          // of every image, if there is no table
-    // The device address of a table with a PlacedImage for each image. 0: no table; image i is then
-    // the only image of group i.
-    uint64_t placed_images;
-};
-
-// The rules of a class.
-struct ClassRule {
-    float iou_threshold; // of the candidate of lower rank
-    float min_size[2];   // in the pixels in which sizes are set: PlaceParams::limit_ratio
-    float max_size[2];
-};
-
-// core/src/engine/mod.rs: Detection
-struct Detection {
-    float x1, y1, x2, y2;
-    float score;
-    uint32_t class_index;
-    uint32_t anchor;
-};
-
-// The counts of a group of images.
-struct ResultHeader {
-    uint32_t sequence;    // KernelParams::sequence, stored last
-    uint32_t candidates;  // before max_candidates
-    uint32_t rejected;    // anchors with invalid numbers
-    uint32_t survivors;   // detections of the group
-    uint32_t rounds;      // the greatest dependency depth observed; may differ from run to run
-    uint32_t nanoseconds; // from the start of decode, by the GPU's clock, whose resolution is a
-                          // microsecond on some GPUs
-    uint32_t reserved[2];
-};
-
-static_assert(sizeof(FieldParams) == 32 && sizeof(KernelParams) == 296 &&
-                  sizeof(PlacedImage) == 80 && sizeof(ClassRule) == 20,
-              "core/src/engine/cuda/interface.rs");
-static_assert(sizeof(Detection) == 28 && sizeof(ResultHeader) == 32,
-              "core/src/engine/cuda/interface.rs");
-
-// A group's workspace: a header, and arrays with this many bytes per candidate (workspace.cuh) for
-// the capacity rounded up to a multiple of 64, so that every array is aligned to 256 bytes.
-#define HEADER_BYTES 512
-#define BYTES_PER_CANDIDATE 324
-// Kernels for oriented boxes use one more array, with this many bytes per candidate.
-#define RECTANGLE_BYTES 32
-// Kernels that sort use a SortState, arrays with this many bytes per candidate, and arrays with
-// this many bytes per leaf of up to LEAF_CANDIDATES candidates.
-#define SORT_STATE_BYTES 16896
-#define SORT_BYTES_PER_CANDIDATE 8
-#define LEAF_CANDIDATES 32
-#define LEAF_BYTES (28 + LEAF_CANDIDATES * 24)
-
+// The capacity of a group's arrays.
 NMSFILTER_HOST_DEVICE constexpr uint64_t padded(uint32_t capacity) {
     return (uint64_t(capacity) + 63) / 64 * 64;
 }

@@ -2,11 +2,39 @@
 // The numbers of a layout, and the formulas that turn them into a score and corners. The formulas
 // follow core/src/engine/formula.rs, operation by operation; the rules are in
 // core/src/engine/mod.rs.
+//
+// The interface of the kernels for layouts and for oriented boxes:
+//
+//   kernel                                  blocks               parameters
+//   decode_layout, decode_layout_multi      those of all groups  params, workspace, stride, layout
+//   decode_oriented, decode_oriented_multi  those of all groups  the same
+//   map_oriented, reduce_oriented           any number           workspace, stride
+//   publish_columns, publish_columns_batch  1                    workspace, stride, results,
+//                                                                detections, columns, rows
+//
+// A group of the layout has a thread per anchor and lane, in blocks from LayoutGroup::first_block on.
+// A block has anchors of one group.
+//
+// `layout` is a LayoutParams and `columns` a ColumnParams, both by value; `rows` is a float *.
+// interface.cuh describes all other parameters, threads and memory. decode_layout replaces
+// decode_<B>_<S>, and decode_layout_multi replaces decode_multi_<B>_<S>. These kernels ignore
+// KernelParams' fields, box format and objectness. KernelParams::anchors is the number of anchors
+// in all groups of the layout, and `classes` is LayoutParams::components.
+//
+// The kernels for oriented boxes take the places of decode_layout, decode_layout_multi, map_batch and
+// reduce_batch where groups have angles. They are for any number of groups of images, and need a
+// workspace with rectangles (workspace.cuh). The box format is BOX_FORMAT_CENTER, and
+// KernelParams::pixel_offset is not read.
+//
+// publish_columns replaces publish if survivors carry columns along. Row i of an image group
+// belongs to its survivor i. The rows of group n begin at rows[n * capacity * components].
 #pragma once
 
 #include "decode.cuh"
 #include "functions.cuh"
-#include "layout_params.cuh"
+
+static_assert(sizeof(KernelParams) + 16 + sizeof(LayoutParams) <= 4096,
+              "the parameters of a kernel before CUDA 12.1");
 
 struct I8 {
     typedef uint8_t Stored;
@@ -169,7 +197,7 @@ DEVICE float combined_score(const LayoutParams &layout, float objectness, float 
 // The reference that an anchor's box is relative to.
 struct Prior {
     float point[2], size[2];
-    float cell[2]; // with TRANSFORM_SIGMOID, the factor for positions: the size of the cell
+    float cell[2]; // with BOX_TRANSFORM_SIGMOID, the factor for positions: the size of the cell
 };
 
 DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
@@ -197,7 +225,7 @@ DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
 DEVICE Prior prior_of_numbers(const LayoutGroup &group, uint32_t axes, uint32_t anchor) {
     float numbers[4];
     LayoutNumbers(group.priors).load_some(anchor, 0, 1, 4, numbers);
-    if (group.reference == REFERENCE_PRIORS && axes == AXES_YX) {
+    if (group.reference == REFERENCE_KIND_PRIORS && axes == AXES_YX) {
         return {{numbers[1], numbers[0]}, {numbers[3], numbers[2]}, {numbers[3], numbers[2]}};
     }
     return {{numbers[0], numbers[1]}, {numbers[2], numbers[3]}, {numbers[2], numbers[3]}};
@@ -207,8 +235,8 @@ DEVICE Prior prior_of_numbers(const LayoutGroup &group, uint32_t axes, uint32_t 
 DEVICE float4 box_components(const LayoutParams &layout, const LayoutGroup &group,
                              uint32_t anchor) {
     const LayoutNumbers numbers(group.boxes);
-    const uint32_t count = layout.box_format == SQUARE ? 3 : 4;
-    if (layout.transform != TRANSFORM_EXPECTATION) {
+    const uint32_t count = layout.box_format == BOX_FORMAT_SQUARE ? 3 : 4;
+    if (layout.transform != BOX_TRANSFORM_EXPECTATION) {
         float box[4];
         numbers.load_some(anchor, 0, 1, count, box);
         return {box[0], box[1], box[2], box[3]};
@@ -233,7 +261,7 @@ struct BoxAxis {
 
     DEVICE float position(float component) const {
         float value = mul_rn(component, layout.variances[0]);
-        if (layout.transform == TRANSFORM_SIGMOID) {
+        if (layout.transform == BOX_TRANSFORM_SIGMOID) {
             value = sub_rn(mul_rn(2.0f, sigmoid(value)), 0.5f);
         }
         return has_prior ? add_rn(point, mul_rn(value, unit)) : value;
@@ -241,9 +269,9 @@ struct BoxAxis {
 
     DEVICE float length(float component) const {
         float value = mul_rn(component, layout.variances[1]);
-        if (layout.transform == TRANSFORM_EXP) {
+        if (layout.transform == BOX_TRANSFORM_EXP) {
             value = exponential(value);
-        } else if (layout.transform == TRANSFORM_SIGMOID) {
+        } else if (layout.transform == BOX_TRANSFORM_SIGMOID) {
             const float twice = mul_rn(2.0f, sigmoid(value));
             value = mul_rn(twice, twice);
         }
@@ -253,18 +281,18 @@ struct BoxAxis {
     // In: two components. Out: the lower and the higher corner.
     DEVICE void corners(float scale, float &low, float &high) const {
         switch (layout.box_format) {
-        case CORNERS:
+        case BOX_FORMAT_CORNERS:
             low = mul_rn(position(low), scale);
             high = mul_rn(position(high), scale);
             break;
-        case CENTER: {
+        case BOX_FORMAT_CENTER: {
             const float center = mul_rn(position(low), scale);
             const float half = mul_rn(mul_rn(length(high), scale), 0.5f);
             low = sub_rn(center, half);
             high = add_rn(center, half);
             break;
         }
-        case SQUARE:
+        case BOX_FORMAT_SQUARE:
             low = mul_rn(position(low), scale);
             high = add_rn(low, mul_rn(length(high), scale));
             break;
@@ -287,8 +315,8 @@ struct AnchorBox {
 // `anchor` is the anchor's number within its group.
 DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group, uint32_t anchor) {
     Prior prior = {{0.0f, 0.0f}, {1.0f, 1.0f}, {1.0f, 1.0f}};
-    const bool has_prior = group.reference != REFERENCE_NONE;
-    if (group.reference == REFERENCE_GRID) {
+    const bool has_prior = group.reference != REFERENCE_KIND_NONE;
+    if (group.reference == REFERENCE_KIND_GRID) {
         prior = prior_of_cell(group, anchor);
     } else if (has_prior) {
         prior = prior_of_numbers(group, layout.axes, anchor);
@@ -296,14 +324,14 @@ DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group
     float4 box = box_components(layout, group, anchor);
     if (layout.axes == AXES_YX) {
         box = {box.y, box.x, box.w, box.z};
-        if (layout.box_format == SQUARE) {
+        if (layout.box_format == BOX_FORMAT_SQUARE) {
             box.z = box.w;
         }
     }
-    if (layout.box_format == SQUARE) {
+    if (layout.box_format == BOX_FORMAT_SQUARE) {
         box.w = box.z;
     }
-    const bool is_of_cell = layout.transform == TRANSFORM_SIGMOID;
+    const bool is_of_cell = layout.transform == BOX_TRANSFORM_SIGMOID;
     const float unit_x = is_of_cell ? prior.cell[0] : prior.size[0];
     const float unit_y = is_of_cell ? prior.cell[1] : prior.size[1];
     return {box,

@@ -199,9 +199,9 @@ struct PairQueue {
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             rule.set_class(workspace.header->params, tile.class_index[q]);
-            // With method NONE, coordinates that are infinite in half precision let pairs reach
+            // With METHOD_NONE, coordinates that are infinite in half precision let pairs reach
             // this test.
-            if (workspace.header->params.method != NONE && boxes_conflict(box, tile.box[q], rule) &&
+            if (workspace.header->params.method != METHOD_NONE && boxes_conflict(box, tile.box[q], rule) &&
                 classes_conflict(class_index, tile.class_index[q], rule)) {
                 add_conflict(tile, q, slot);
             }
@@ -263,7 +263,7 @@ DEVICE void compare_tile(typename Map::Tile &tile, const Workspace &workspace, c
         key[k] = exists ? workspace.candidate_key[slot] : RankKey::lowest();
     }
     const OverlapRule rule(workspace.header->params);
-    const bool needs_conflicts = workspace.header->params.method != NONE;
+    const bool needs_conflicts = workspace.header->params.method != METHOD_NONE;
     compiler_barrier();
     if (from == 0) {
         load_tile<Map>(tile, workspace, range, rule, needs_conflicts);

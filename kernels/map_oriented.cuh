@@ -49,10 +49,10 @@ struct OrientedQueue : PairQueue {
             const uint32_t class_index = rule.class_agnostic ? 0 : workspace.candidate_class[slot];
             const float4 box = workspace.candidate_box[slot];
             rule.set_class(workspace.header->params, tile.class_index[q]);
-            // With method NONE, coordinates that are infinite in half precision let pairs reach
+            // With METHOD_NONE, coordinates that are infinite in half precision let pairs reach
             // this test.
             is_selected =
-                workspace.header->params.method != NONE &&
+                workspace.header->params.method != METHOD_NONE &&
                 classes_conflict(class_index, tile.class_index[q], rule) &&
                 may_conflict(box, tile.box[q], workspace.rectangle[slot].shape.z,
                              workspace.rectangle[own_slot].shape.z, rule);

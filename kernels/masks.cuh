@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Masks: coefficients x prototypes > 0 (mask_params.cuh). In: the candidates and their decisions by
+// Masks: coefficients x prototypes > 0. In: the candidates and their decisions by
 // rank, and the tensors of coefficients and prototypes. Out: the bits of the survivors' masks, in
 // memory that the host reads. The rules are in core/src/engine/mod.rs; core/src/engine/masks
 // computes identical areas.
@@ -8,10 +8,26 @@
 // each survivor's words with a prefix sum. The words of all survivors are then shared among the
 // warps of all blocks. Each lane computes the logit of one pixel, and a ballot of the warp gives a
 // word.
+//
+// The interface of the kernels:
+//
+//   kernel              blocks per group  parameters
+//   masks, frame_masks  any number        workspace, stride, masks, words
+//
+// `masks` is a MaskParams, by value, and `words` a uint32_t *; interface.cuh describes the other
+// parameters. Blocks have MASK_THREADS threads. The kernel is launched between reduce and publish.
+// Publish begins after the kernel has ended, so it stores its sequence number after all masks are
+// visible to the host. `masks` computes masks in pixels of the prototypes, and `frame_masks` in
+// pixels of the frame; both handle any number of groups.
+//
+// The words of group i begin at words[i * capacity], and contain the masks of its survivors in the
+// order of ranks. A mask consists of rows of bits, most significant bit first. Each row is padded
+// to whole bytes, and each mask to whole words. Words beyond `capacity` are not written, nor are
+// masks with a word beyond `limit`. The host computes the number of words from the survivors, and
+// runs the images again with a greater capacity if needed.
 #pragma once
 
 #include "layout.cuh"
-#include "mask_params.cuh"
 #include "workspace.cuh"
 
 #define MASK_WARPS (MASK_THREADS / WARP)

@@ -40,8 +40,8 @@ DEVICE bool boxes_conflict(const float4 &higher, const float4 &lower, const Over
     const float intersection = mul_rn(width, height);
     const float higher_area = area(higher, rule), lower_area = area(lower, rule);
     float whole = sub_rn(add_rn(higher_area, lower_area), intersection);
-    if (rule.overlap != IOU) {
-        whole = rule.overlap == SMALLER ? fminf(higher_area, lower_area) : higher_area;
+    if (rule.overlap != OVERLAP_IOU) {
+        whole = rule.overlap == OVERLAP_SMALLER ? fminf(higher_area, lower_area) : higher_area;
     }
     const float limit = mul_rn(rule.threshold, whole);
     const bool exceeds = rule.inclusive ? intersection >= limit : intersection > limit;

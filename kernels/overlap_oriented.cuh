@@ -23,8 +23,8 @@ DEVICE bool bounds_intersect(const float4 &a, const float4 &b) {
 DEVICE bool areas_conflict(float higher_area, float lower_area, float intersection,
                            const OverlapRule &rule) {
     float whole = sub_rn(add_rn(higher_area, lower_area), intersection);
-    if (rule.overlap != IOU) {
-        whole = rule.overlap == SMALLER ? lesser(higher_area, lower_area) : higher_area;
+    if (rule.overlap != OVERLAP_IOU) {
+        whole = rule.overlap == OVERLAP_SMALLER ? lesser(higher_area, lower_area) : higher_area;
     }
     const float limit = mul_rn(rule.threshold, whole);
     return intersection > 0.0f &&
@@ -40,13 +40,13 @@ DEVICE bool may_conflict(const float4 &higher, const float4 &lower, float higher
     }
     const float greatest =
         greatest_intersection(higher, lower, lesser(higher_area, lower_area));
-    return rule.overlap == PROB_IOU || areas_conflict(higher_area, lower_area, greatest, rule);
+    return rule.overlap == OVERLAP_PROB_IOU || areas_conflict(higher_area, lower_area, greatest, rule);
 }
 
 // True if the boxes conflict. Their bounds intersect, and `higher` outranks `lower`.
 DEVICE bool rectangles_conflict(const Rectangle &higher, const Rectangle &lower,
                                 const OverlapRule &rule) {
-    if (rule.overlap == PROB_IOU) {
+    if (rule.overlap == OVERLAP_PROB_IOU) {
         const float measure = prob_iou(higher, lower);
         return rule.inclusive ? measure >= rule.threshold : measure > rule.threshold;
     }

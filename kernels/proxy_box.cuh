@@ -22,7 +22,7 @@ struct ProxyBox {
 DEVICE float4 shrunk_box(const float4 &box, const OverlapRule &rule) {
     const float width = sub_rn(box.z, box.x), height = sub_rn(box.w, box.y);
     const bool can_shrink =
-        rule.overlap == IOU && rule.threshold >= 0x1p-10f && mul_rn(width, height) >= 0x1p-80f;
+        rule.overlap == OVERLAP_IOU && rule.threshold >= 0x1p-10f && mul_rn(width, height) >= 0x1p-80f;
     const float share = can_shrink ? mul_rn(rule.threshold, 0.495f) : 0.0f, margin = 0x1p-20f;
     const float x = sub_rn(mul_rn(share, width),
                            add_rn(rule.offset, mul_rn(margin, add_rn(fabsf(box.x), fabsf(box.z)))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Publish for layouts with columns (layout_params.cuh). In and out: see publish.cuh. The tensors of
+// Publish for layouts with columns (layout.cuh). In and out: see publish.cuh. The tensors of
 // the columns are a further input, and the output includes the numbers of each survivor's columns,
 // in single precision.
 #pragma once

@@ -158,7 +158,7 @@ DEVICE bool resolve(const Workspace &workspace, uint32_t method, uint32_t rank) 
     if (count == 0) {
         return true; // undominated: map has stored that it survives
     }
-    if (method == MAP_REDUCE) {
+    if (method == METHOD_MAP_REDUCE) {
         store_decision<Conflicts>(workspace, rank, own, Decision::SUPPRESSED, 1);
         return true;
     }
@@ -222,7 +222,7 @@ DEVICE void reduce_candidates(void *workspaces, uint64_t stride) {
     Header *const header = group_header<IsBatch>(workspaces, stride);
     const uint32_t count = ranked_count(header), method = header->params.method;
     // Tested in one condition, so that all words are loaded before the branch.
-    if ((count == 0) | (method == NONE) | is_sorted(header)) {
+    if ((count == 0) | (method == METHOD_NONE) | is_sorted(header)) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);

@@ -70,7 +70,7 @@ KERNEL(REDUCE_THREADS, CHUNK_REDUCE_RESIDENT) chunk_reduce(void *workspaces, uin
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t method = header->params.method;
-    if (!is_sorted(header) || method != GREEDY) {
+    if (!is_sorted(header) || method != METHOD_GREEDY) {
         return;
     }
     const Workspace workspace(header, header->params.capacity);

@@ -21,14 +21,22 @@
 //
 // One thread handles one pixel. Consecutive threads handle consecutive pixels of a row, so stores
 // of planes coalesce, and most loads of samples do. The tables (at most 3 KiB, and 4 bytes per row
-// and column) stay in the caches. resample.cuh has the parameters.
+// and column) stay in the caches.
+//
+//   kernel        elements  blocks                                      parameters
+//   resample_32   32 bits   (ceil(width / RESAMPLE_THREADS), height)    a ResampleParams, by value
+//   resample_16   16 bits   the same                                    the same
+//   resample_8    8 bits    the same                                    the same
+//
+// Blocks have RESAMPLE_THREADS threads and no dynamic shared memory. The height is at most 65535, the
+// greatest second dimension of a grid.
 #include "portable.cuh"
 
-#include "resample.cuh"
+#include "resample_generated.cuh"
 
 // Bilinear interpolation of a component at a pixel of the region, rounded to the nearest value.
 DEVICE int32_t interpolate(const ResampleComponent &component, uint32_t x, uint32_t y) {
-    const uint32_t one = 1 << RESAMPLE_POSITION_BITS;
+    const uint32_t one = 1 << POSITION_BITS;
     const uint32_t column = ((const uint32_t *)component.columns)[x];
     const uint32_t row = ((const uint32_t *)component.rows)[y];
     const uint32_t fx = column % one, fy = row % one;
@@ -41,7 +49,7 @@ DEVICE int32_t interpolate(const ResampleComponent &component, uint32_t x, uint3
     const uint32_t next = fx ? component.pixel_stride : 0;
     const uint32_t left = above[0] * (one - fy) + below[0] * fy;
     const uint32_t right = above[next] * (one - fy) + below[next] * fy;
-    const uint32_t bits = 2 * RESAMPLE_POSITION_BITS;
+    const uint32_t bits = 2 * POSITION_BITS;
     return int32_t((left * (one - fx) + right * fx + (1u << (bits - 1))) >> bits);
 }
 
@@ -52,10 +60,10 @@ template <typename Element> DEVICE void resample(const ResampleParams &params) {
     }
     const bool inside =
         x >= params.left && x < params.right && y >= params.top && y < params.bottom;
-    int32_t samples[RESAMPLE_CHANNELS] = {0, 0, 0};
+    int32_t samples[CHANNELS] = {0, 0, 0};
     if (inside) {
 #pragma unroll
-        for (uint32_t k = 0; k < RESAMPLE_CHANNELS; k++) {
+        for (uint32_t k = 0; k < CHANNELS; k++) {
             if (k < params.component_count) {
                 samples[k] =
                     interpolate(params.components[k], x - params.left, y - params.top);
@@ -66,15 +74,15 @@ template <typename Element> DEVICE void resample(const ResampleParams &params) {
     Element *const elements = (Element *)params.output + uint64_t(y) * params.output_row_stride +
                               uint64_t(x) * params.output_pixel_stride;
 #pragma unroll
-    for (uint32_t c = 0; c < RESAMPLE_CHANNELS; c++) {
+    for (uint32_t c = 0; c < CHANNELS; c++) {
         if (c < params.channels) {
             const int32_t sum = params.matrix[c][0] * samples[0] + params.matrix[c][1] * samples[1] +
                                 params.matrix[c][2] * samples[2] + params.bias[c];
-            const int32_t value = sum >> RESAMPLE_MATRIX_BITS;
+            const int32_t value = sum >> MATRIX_BITS;
             const int32_t clamped = value < 0 ? 0 : value > 255 ? 255 : value;
             const uint32_t entry = inside ? uint32_t(clamped) : params.border;
             elements[uint64_t(c) * params.output_channel_stride] =
-                table[c * RESAMPLE_VALUES + entry];
+                table[c * VALUES + entry];
         }
     }
 }

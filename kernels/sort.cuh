@@ -321,7 +321,7 @@ KERNEL(CHUNK_THREADS, 4) sort_rank(void *workspaces, uint64_t stride) {
     const uint32_t lane = lane_index(), warps = gridDim.x * (CHUNK_THREADS / WARP);
     const uint32_t steps = (candidates + SORT_ITEMS * WARP - 1) / (SORT_ITEMS * WARP);
     // The decision that methods without suppression start with.
-    const Decision initial = header->params.method == NONE
+    const Decision initial = header->params.method == METHOD_NONE
                                  ? Decision::encode(Decision::SURVIVES, 1)
                                  : Decision::encode(Decision::UNDECIDED, 0);
     for (uint64_t step = blockIdx.x * (CHUNK_THREADS / WARP) + warp_index(); step < 2ull * steps;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every message that `docs/messages.md` quotes exists in the source.
+//! Every message that `docs/messages.md` quotes exists in the source, and README.md has the known versions of DeepStream.
 
 use std::path::{Path, PathBuf};
 
@@ -68,4 +68,10 @@ fn every_message_in_the_document_is_in_the_source() {
         "docs/messages.md explains messages that are not in the sources, in these words: {unknown:#?}; \
          correct the document"
     );
+}
+
+#[test]
+fn the_readme_names_the_known_versions_of_deepstream() {
+    let known = gstnmsfilter::deepstream::layout::known_versions();
+    assert!(include_str!("../README.md").contains(&format!("({known})")), "{known}");
 }

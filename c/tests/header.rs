@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The headers are those that cbindgen makes of the sources.
+//! The headers of the C interfaces and of the kernels are those that cbindgen makes of the sources.
 //!
 //! `NMSFILTER_WRITE_HEADERS=1 cargo test -p nmsfilter-c --test header` writes them.
 
 use std::path::{Path, PathBuf};
+
+use cbindgen::{Builder, Config};
 
 /// A package with a header.
 struct Interface {
@@ -49,16 +51,11 @@ impl Interface {
     }
 
     fn generate(&self) -> String {
-        let mut config = cbindgen::Config::from_file(self.path().join("cbindgen.toml")).unwrap();
+        let mut config = Config::from_file(self.path().join("cbindgen.toml")).unwrap();
         config.header = Some(comment(self.about));
         config.after_includes = Some(self.version());
-        let mut builder = cbindgen::Builder::new().with_config(config);
-        for source in self.sources {
-            builder = builder.with_src(self.path().join(format!("src/{source}.rs")));
-        }
-        let mut text = Vec::new();
-        builder.generate().unwrap().write(&mut text);
-        String::from_utf8(text).unwrap()
+        let sources = self.sources.iter();
+        generate(config, sources.map(|source| self.path().join(format!("src/{source}.rs"))))
     }
 
     /// The macros of the packages' version.
@@ -77,19 +74,118 @@ impl Interface {
     }
 
     fn check(&self) {
-        let file = self.path().join("include").join(self.header);
-        let expected = self.generate();
-        if std::env::var_os("NMSFILTER_WRITE_HEADERS").is_some() {
-            std::fs::write(&file, &expected).unwrap();
-        }
-        let found = std::fs::read_to_string(&file).unwrap();
-        assert!(
-            found == expected,
-            "{} is not what the sources give: run \
-             NMSFILTER_WRITE_HEADERS=1 cargo test -p nmsfilter-c --test header",
-            self.header
-        );
+        check(&self.path().join("include").join(self.header), &self.generate());
     }
+}
+
+/// A header of the kernels: structures, enumerations and `pub` constants that Rust and CUDA C++ share.
+struct Kernels {
+    header: &'static str,
+    /// The sources, in this repository. Modules that they declare belong to them.
+    sources: &'static [&'static str],
+    /// Types that kernels have as parameters, as fields or as numbers.
+    types: &'static [&'static str],
+    /// Types with another name in the kernels.
+    renamed: &'static [(&'static str, &'static str)],
+    /// `pub` constants of the sources that kernels do not use.
+    excluded: &'static [&'static str],
+}
+
+const ENGINE: Kernels = Kernels {
+    header: "interface_generated.cuh",
+    sources: &[
+        "core/src/geometry/overlap/mod.rs",
+        "core/src/decoder/layout/mod.rs",
+        "core/src/engine/mod.rs",
+    ],
+    types: &[
+        "Activation",
+        "Axes",
+        "BoxFormat",
+        "BoxTransform",
+        "ClassRule",
+        "ColumnParams",
+        "Combination",
+        "Detection",
+        "DeviceCounts",
+        "Element",
+        "KernelParams",
+        "LayoutParams",
+        "MaskParams",
+        "Method",
+        "Overlap",
+        "PlacedImage",
+        "ReferenceKind",
+    ],
+    renamed: &[("DeviceCounts", "ResultHeader")],
+    excluded: &["MAX_BINS", "MAX_COLUMN_COMPONENTS", "MAX_IMAGES", "MAX_MASK_BYTES"],
+};
+
+const RESAMPLE: Kernels = Kernels {
+    header: "resample_generated.cuh",
+    sources: &[
+        "src/frame/component.rs",
+        "inference/src/inference/picture/frame_format.rs",
+        "inference/src/inference/picture/positions.rs",
+        "inference/src/inference/picture/resample_params.rs",
+    ],
+    types: &["ResampleParams"],
+    renamed: &[],
+    excluded: &[],
+};
+
+impl Kernels {
+    fn check(&self) {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut config = Config {
+            language: cbindgen::Language::Cxx,
+            documentation_style: cbindgen::DocumentationStyle::C99,
+            header: Some(format!(
+                "// SPDX-License-Identifier: MIT OR Apache-2.0\n\
+                 // Written by NMSFILTER_WRITE_HEADERS=1 cargo test -p nmsfilter-c --test header. Sources:\n{}",
+                self.sources.iter().map(|source| format!("//   {source}\n")).collect::<String>()
+            )),
+            pragma_once: true,
+            no_includes: true,
+            includes: vec!["integers.cuh".to_owned()],
+            tab_width: 4,
+            ..Config::default()
+        };
+        // Macros, whose types are those of the numbers, since C++ has no usize.
+        config.constant.allow_static_const = false;
+        config.constant.allow_constexpr = false;
+        config.enumeration.enum_class = false;
+        config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        config.export.include = owned(self.types);
+        config.export.exclude = owned(self.excluded);
+        config.export.rename =
+            self.renamed.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect();
+        let text = generate(config, self.sources.iter().map(|source| repository.join(source)));
+        check(&repository.join("kernels").join(self.header), &text);
+    }
+}
+
+fn generate(config: Config, sources: impl Iterator<Item = PathBuf>) -> String {
+    let builder = Builder::new().with_config(config);
+    let mut text = Vec::new();
+    let builder = sources.fold(builder, |builder, source| builder.with_src(source));
+    builder.generate().unwrap().write(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
+/// Compares the file with `expected`, or writes it.
+fn check(file: &Path, expected: &str) {
+    if std::env::var_os("NMSFILTER_WRITE_HEADERS").is_some() {
+        std::fs::write(file, expected).unwrap();
+    }
+    let found = std::fs::read_to_string(file).unwrap();
+    assert!(
+        found == expected,
+        "{} is not what the sources give: run \
+         NMSFILTER_WRITE_HEADERS=1 cargo test -p nmsfilter-c --test header",
+        file.display()
+    );
 }
 
 fn comment(text: &str) -> String {
@@ -105,6 +201,16 @@ fn the_header_of_the_core_is_made_of_its_sources() {
 #[test]
 fn the_header_for_gstreamer_is_made_of_its_sources() {
     GST.check();
+}
+
+#[test]
+fn the_header_of_the_engines_kernels_is_made_of_its_sources() {
+    ENGINE.check();
+}
+
+#[test]
+fn the_header_of_the_kernels_that_resample_is_made_of_its_sources() {
+    RESAMPLE.check();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use gstnmsfilter::output::{HAS_ANALYTICS, Region};
 use nmsfilter_core::decoder::{self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores};
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
-    SizeLimits,
+    Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::plan;
@@ -22,13 +22,12 @@ use nmsfilter_core::tensor::TensorView;
 use crate::engines;
 use crate::snapshot::Snapshot;
 
-/// Properties whose effect is predicted. After any other property was changed, no frame is
-/// predicted.
-const PREDICTED: [&str; 33] = [
+/// Properties whose effect is predicted, beside those in the core's table. After any other property
+/// was changed, no frame is predicted.
+const PREDICTED: [&str; 24] = [
     "attach",
     "backend",
     "box-format",
-    "class-agnostic",
     "class-iou-thresholds",
     "class-max-detections",
     "class-sizes",
@@ -38,25 +37,17 @@ const PREDICTED: [&str; 33] = [
     "cuda-device-id",
     "decoder",
     "deepstream-version",
-    "iou-threshold",
     "keep-tensors",
     "label-file",
     "letterbox",
-    "lose-released",
-    "max-candidates",
-    "max-detections",
     "max-size",
     "method",
     "min-size",
     "model-height",
     "model-width",
-    "multi-label",
     "num-classes",
     "overlap",
     "pixel-offset",
-    "score-threshold",
-    "sigma",
-    "threshold-inclusive",
     "unique-id",
 ];
 
@@ -105,9 +96,19 @@ pub struct Known {
 impl Known {
     pub fn new(settings: &Snapshot, labels: Vec<String>) -> Self {
         // Some of these properties are read only at the start.
-        let is_unpredictable = settings.changed().any(|name| !PREDICTED.contains(&name));
+        let is_unpredictable = has_unpredicted(settings);
         Self { labels, backend: settings.nick("backend"), is_unpredictable, ..Self::default() }
     }
+}
+
+fn has_unpredicted(settings: &Snapshot) -> bool {
+    let is_scalar = |name: &str| Params::SCALARS.iter().any(|scalar| property(scalar) == name);
+    settings.changed().any(|name| !PREDICTED.contains(&name) && !is_scalar(name))
+}
+
+/// Returns the name of the property.
+fn property(scalar: &Scalar) -> String {
+    scalar.name.replace('_', "-")
 }
 
 /// Returns the frame size in caps.
@@ -131,7 +132,7 @@ pub fn labels(file: &[u8]) -> Option<Vec<String>> {
 
 /// Predicts the result of pushing `buffer` next. The push can bring settings into force.
 pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) -> Expected {
-    known.is_unpredictable |= settings.changed().any(|name| !PREDICTED.contains(&name));
+    known.is_unpredictable |= has_unpredicted(settings);
     // Tensors in `GstTensorMeta` and tensors in the plugin's own metadata belong to two inference
     // elements. The element reads only one of them.
     known.is_unpredictable |= has_both_kinds(buffer);
@@ -245,9 +246,12 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     if cannot_attach(settings) {
         return Err("NoAnalytics".into());
     }
-    let number = |name| settings.get::<f32>(name);
-    let numbers = ["iou-threshold", "score-threshold", "min-size", "max-size"];
-    if numbers.into_iter().any(|name| number(name).is_nan()) {
+    let number = |name: &str| settings.get::<f32>(name);
+    let is_nan = |scalar: &Scalar| {
+        matches!(scalar.kind, ScalarKind::Number { .. }) && number(&property(scalar)).is_nan()
+    };
+    let is_size_nan = ["min-size", "max-size"].into_iter().any(|name| number(name).is_nan());
+    if is_size_nan || Params::SCALARS.iter().any(is_nan) {
         return Err("NotANumber".into());
     }
     if number("max-size") > 0.0 && number("max-size") < 1.0 {
@@ -333,26 +337,28 @@ fn overlap(settings: &Snapshot) -> Overlap {
 
 /// Returns the parameters. Lengths are in pixels of the frame.
 fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
-    let cap = |name| settings.get::<u32>(name) as usize;
+    let mut params = Params::default();
+    for scalar in Params::SCALARS {
+        let name = &property(scalar);
+        match scalar.kind {
+            ScalarKind::Flag(flag) => (flag.set)(&mut params, settings.get(name)),
+            ScalarKind::Count(count) => {
+                (count.set)(&mut params, settings.get::<u32>(name) as usize);
+            }
+            ScalarKind::Number { field, .. } => (field.set)(&mut params, settings.get(name)),
+        }
+    }
     let max = settings.get::<f32>("max-size");
     Params {
         method: method(settings),
         overlap: overlap(settings),
-        iou_threshold: settings.get("iou-threshold"),
-        threshold_inclusive: settings.get("threshold-inclusive"),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,
-        class_agnostic: settings.get("class-agnostic"),
-        sigma: settings.get("sigma"),
-        lose_released: settings.get("lose-released"),
-        multi_label: settings.get("multi-label"),
         thresholds,
         sizes: SizeLimits {
             min: [settings.get("min-size"); 2],
             max: [if max == 0.0 { f32::INFINITY } else { max }; 2],
         },
-        max_candidates: cap("max-candidates"),
-        max_detections: cap("max-detections"),
-        ..Params::default()
+        ..params
     }
 }
 

@@ -61,7 +61,7 @@ static void run_resample(const Node &node, uint64_t seed) {
     const ResampleParams params = parameter<ResampleParams>(node, 0);
     if (node.grid.x != (params.width + RESAMPLE_THREADS - 1) / RESAMPLE_THREADS ||
         node.grid.y != params.height) {
-        cuda_on_host::fail("resample is not launched as resample.cuh describes");
+        cuda_on_host::fail("resample is not launched as resample.cu describes");
     }
     const std::string name = node.function->name;
     cuda_on_host::launch(node.grid, Index{RESAMPLE_THREADS}, 3, seed, [=] {
@@ -98,7 +98,7 @@ static bool is_accessible(const ResampleParams &params, uint32_t element_bytes) 
         }
     }
     return (params.table | params.output) % element_bytes == 0 &&
-           is_allocated(params.table, uint64_t(params.channels) * RESAMPLE_VALUES * element_bytes) &&
+           is_allocated(params.table, uint64_t(params.channels) * VALUES * element_bytes) &&
            is_allocated(params.output, elements * element_bytes);
 }
 
@@ -124,7 +124,7 @@ static void run_decode(void (*const (&kernels)[2])(KernelParams, void *, uint64_
     const std::string name = node.function->name;
     const bool is_multi = name.size() > 6 && name.compare(name.size() - 6, 6, "_multi") == 0;
     if (node.grid.y != params.images || params.multi_label != is_multi || params.classes != layout.components) {
-        cuda_on_host::fail("decode is not launched as layout_params.cuh describes");
+        cuda_on_host::fail("decode is not launched as layout.cuh describes");
     }
     cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed,
                          [&] { kernels[is_multi](params, workspace, stride, layout); });

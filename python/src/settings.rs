@@ -6,8 +6,8 @@
 
 use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
 use nmsfilter_core::nms::{
-    Activation, Backend, Bounds, BoxFormat, ClassRule, ClassThresholds, Coordinates, ImagePlace,
-    KeypointShape, Nms, Params, SizeLimits, check_model_size,
+    Activation, Backend, Bounds, BoxFormat, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
+    Params, ScalarKind, SizeLimits, check_model_size,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::IntoPyObjectExt;
@@ -135,52 +135,31 @@ impl Settings {
 
     /// The arguments of the constructor that make an equal decoder.
     pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // All fields: the code does not compile if the core has a parameter that Python lacks.
         let Self { decoder, layout, params, place, .. } = self;
-        let Params {
-            method,
-            overlap,
-            iou_threshold,
-            threshold_inclusive,
-            pixel_offset,
-            class_agnostic,
-            sigma,
-            lose_released,
-            thresholds: ClassThresholds { default, per_class },
-            sizes: SizeLimits { min, max },
-            class_rules,
-            multi_label,
-            max_candidates,
-            max_detections,
-            masks,
-            mask_size,
-        } = params;
+        let SizeLimits { min, max } = params.sizes;
         let arguments = PyDict::new(py);
         let set = |name: &str, value: Bound<'py, PyAny>| arguments.set_item(name, value);
         set("decoder", decoder.as_deref().into_bound_py_any(py)?)?;
         set("layout", layout.as_deref().into_bound_py_any(py)?)?;
-        let threshold = if per_class.is_empty() {
-            default.into_bound_py_any(py)?
-        } else {
-            per_class.into_bound_py_any(py)?
-        };
-        set("score_threshold", threshold)?;
-        set("iou_threshold", iou_threshold.into_bound_py_any(py)?)?;
-        set("threshold_inclusive", threshold_inclusive.into_bound_py_any(py)?)?;
-        set("pixel_offset", pixel_offset.into_bound_py_any(py)?)?;
-        set("max_detections", max_detections.into_bound_py_any(py)?)?;
-        set("max_candidates", max_candidates.into_bound_py_any(py)?)?;
+        for scalar in Params::SCALARS {
+            let value = match scalar.kind {
+                ScalarKind::Flag(flag) => (flag.get)(params).into_bound_py_any(py)?,
+                ScalarKind::Count(count) => (count.get)(params).into_bound_py_any(py)?,
+                ScalarKind::Number { field, .. } => (field.get)(params).into_bound_py_any(py)?,
+            };
+            set(scalar.name, value)?;
+        }
+        let thresholds = &params.thresholds.per_class;
+        if !thresholds.is_empty() {
+            set("score_threshold", thresholds.into_bound_py_any(py)?)?;
+        }
+        set("pixel_offset", params.pixel_offset.into_bound_py_any(py)?)?;
         set("min_size", min.into_bound_py_any(py)?)?;
         set("max_size", max.into_bound_py_any(py)?)?;
-        add_class_rules(&arguments, class_rules)?;
-        set("method", method.name().into_bound_py_any(py)?)?;
-        set("overlap", overlap.name().into_bound_py_any(py)?)?;
-        set("class_agnostic", class_agnostic.into_bound_py_any(py)?)?;
-        set("sigma", sigma.into_bound_py_any(py)?)?;
-        set("lose_released", lose_released.into_bound_py_any(py)?)?;
-        set("multi_label", multi_label.into_bound_py_any(py)?)?;
-        set("masks", masks.into_bound_py_any(py)?)?;
-        set("mask_size", mask_size.name().into_bound_py_any(py)?)?;
+        add_class_rules(&arguments, &params.class_rules)?;
+        set("method", params.method.name().into_bound_py_any(py)?)?;
+        set("overlap", params.overlap.name().into_bound_py_any(py)?)?;
+        set("mask_size", params.mask_size.name().into_bound_py_any(py)?)?;
         let PlaceSettings { model_size, visible, frame_size, letterbox } = place;
         set("model_size", model_size.into_bound_py_any(py)?)?;
         set("visible", visible.into_bound_py_any(py)?)?;

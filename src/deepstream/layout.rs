@@ -400,6 +400,11 @@ pub const LAYOUTS: [StructureLayout; 5] = [
     },
 ];
 
+/// Returns the range of known versions as text, as in "6.0 to 9.1".
+pub fn known_versions() -> String {
+    Version::range(LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last)
+}
+
 impl StructureLayout {
     /// Returns the layout of `version`.
     ///
@@ -483,10 +488,11 @@ mod tests {
 
     #[test]
     fn the_error_of_another_version_names_the_range() {
+        let known = known_versions();
         for version in [Version::new(5, 1), Version::new(9, 2), Version::new(10, 0)] {
             let error = StructureLayout::for_version(version).unwrap_err().to_string();
             let expected = format!(
-                "deepstream-version: this plugin knows the structures of versions 6.0 to 9.1, not of {version};"
+                "deepstream-version: this plugin knows the structures of versions {known}, not of {version};"
             );
             assert!(error.starts_with(&expected), "{error}");
         }

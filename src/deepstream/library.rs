@@ -3,7 +3,7 @@
 //!
 //! In: nothing. Out: the functions that this crate calls, from DeepStream's libraries, and the version that the
 //! libraries report. The libraries are opened at run time. The functions' signatures come from `gstnvdsmeta.h`,
-//! `nvdsmeta.h` and `nvds_version.h`; they are equal in all versions from 6.0 to 9.1.
+//! `nvdsmeta.h` and `nvds_version.h`; they are equal in all known versions.
 //!
 //! A library is opened by its name first. If DeepStream's elements are loaded, this finds the library that they
 //! use, and otherwise a library in `LD_LIBRARY_PATH`, and otherwise the library in DeepStream's folder is
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use libloading::Library as SharedLibrary;
 
-use super::layout::Version;
+use super::layout::{Version, known_versions};
 
 /// The library folder of an installed DeepStream.
 pub const FOLDER: &str = "/opt/nvidia/deepstream/deepstream/lib";
@@ -42,7 +42,10 @@ pub enum DeepStreamLibraryError {
         problem: String,
     },
     /// A library lacks a function.
-    #[error("DeepStream's library {name} has no function {function}; use DeepStream 6.0 to 9.1")]
+    #[error(
+        "DeepStream's library {name} has no function {function}; use DeepStream {}",
+        known_versions()
+    )]
     NoFunction {
         /// The name of the library.
         name: &'static str,

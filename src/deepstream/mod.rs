@@ -54,7 +54,8 @@ pub enum DeepStreamError {
     Layout(#[from] StructureLayoutError),
     #[error(
         "DeepStream's batch has no {name}, so the sizes of its structures are unknown; the metadata is damaged, or \
-         comes from a version with other structures: use DeepStream 6.0 to 9.1, or correct the element upstream"
+         comes from a version with other structures: use DeepStream {}, or correct the element upstream",
+        layout::known_versions()
     )]
     Pool { name: &'static str },
     #[error(

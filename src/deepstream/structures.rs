@@ -15,7 +15,8 @@ use std::ptr::NonNull;
 
 use super::DeepStreamError;
 use super::layout::{
-    FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META, Version, batch, pool,
+    FRAME_META, LAYOUTS, OBJECT_META, StructureLayout, USER_META, Version, batch, known_versions,
+    pool,
 };
 use super::library::DeepStreamLibraryError;
 use super::record::Record;
@@ -72,9 +73,9 @@ impl StructureSizes {
 pub enum StructureLayoutError {
     /// The layout of this version is unknown.
     #[error(
-        "deepstream-version: this plugin knows the structures of versions {} to {}, not of {version}; set it to a \
+        "deepstream-version: this plugin knows the structures of versions {}, not of {version}; set it to a \
          known version with equal structures, or unset it to recognize the structures by their sizes",
-        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
+        known_versions()
     )]
     Unknown {
         /// The version.
@@ -95,9 +96,9 @@ pub enum StructureLayoutError {
     },
     /// The version is unknown, and no known layout has these sizes.
     #[error(
-        "DeepStream {version} is unknown, and no known version ({} to {}) has structures of these sizes: {found} \
+        "DeepStream {version} is unknown, and no known version ({}) has structures of these sizes: {found} \
          bytes; use one of the known versions",
-        LAYOUTS[0].first, LAYOUTS[LAYOUTS.len() - 1].last
+        known_versions()
     )]
     UnknownSizes {
         /// The version.

@@ -216,6 +216,7 @@ mod param_check;
 mod params;
 mod place;
 mod reference;
+mod scalar;
 mod select;
 mod validate;
 
@@ -233,6 +234,7 @@ pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimit
 pub(crate) use place::DecodePlace;
 pub use place::{BoxPixels, ImagePlace, image_groups};
 pub use reference::Reference;
+pub use scalar::{Scalar, ScalarField, ScalarKind};
 pub use select::Selection;
 pub use select::{Backend, select};
 pub(crate) use validate::{check_method, check_overlap};

@@ -5,6 +5,7 @@
 //! Lengths are in pixels of the frame, or in pixels of the model's input if images are not in a
 //! frame.
 
+use super::scalar::{Scalar, ScalarField, ScalarKind, scalar_field};
 use crate::geometry::Overlap;
 
 /// The method of suppression, merging or rescoring, which decides which candidates survive.
@@ -170,8 +171,8 @@ impl MaskSize {
 /// Parameters of decoding and suppression. The rules of the engines say where each parameter
 /// applies.
 ///
-/// Every interface has every parameter: the element and the interfaces for C and Python write this
-/// structure with all fields, so that they fail to compile until they have a new one.
+/// Every interface has every parameter. Parameters with a single value are in the table
+/// [`SCALARS`](Self::SCALARS). `tests/parameters.rs` compares all parameters with the interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
     /// The method of suppression, merging or rescoring.
@@ -239,6 +240,91 @@ impl Default for Params {
 }
 
 impl Params {
+    /// The parameters with a single value. [`score_threshold`](ClassThresholds::default) is the
+    /// threshold of classes that have no other one.
+    pub const SCALARS: &[Scalar] = &[
+        Scalar {
+            name: "iou_threshold",
+            title: "IoU threshold",
+            text: "Overlap above which two boxes conflict, so that the higher-ranked can \
+                   suppress the other",
+            kind: ScalarKind::Number {
+                minimum: 0.0,
+                maximum: 1.0,
+                field: scalar_field!(iou_threshold),
+            },
+        },
+        Scalar {
+            name: "score_threshold",
+            title: "Score threshold",
+            text: "Minimum score of a candidate; any number, since scores of some \
+                   detectors exceed 1",
+            kind: ScalarKind::Number {
+                minimum: f32::MIN,
+                maximum: f32::MAX,
+                field: scalar_field!(thresholds.default),
+            },
+        },
+        Scalar {
+            name: "threshold_inclusive",
+            title: "Threshold inclusive",
+            text: "Whether two boxes also conflict at an overlap equal to the threshold \
+                   (>= instead of >)",
+            kind: ScalarKind::Flag(scalar_field!(threshold_inclusive)),
+        },
+        Scalar {
+            name: "class_agnostic",
+            title: "Class agnostic",
+            text: "Whether boxes of different classes suppress each other",
+            kind: ScalarKind::Flag(scalar_field!(class_agnostic)),
+        },
+        Scalar {
+            name: "sigma",
+            title: "Sigma",
+            text: "Width of the Gaussian function of the methods soft-gaussian and \
+                   matrix-gaussian",
+            kind: ScalarKind::Number {
+                minimum: f32::MIN_POSITIVE,
+                maximum: f32::MAX,
+                field: scalar_field!(sigma),
+            },
+        },
+        Scalar {
+            name: "lose_released",
+            title: "Lose released",
+            text: "Whether the methods merge and merge-transitive lose boxes that do not \
+                   overlap the grown box, as SAHI does, instead of keeping them",
+            kind: ScalarKind::Flag(scalar_field!(lose_released)),
+        },
+        Scalar {
+            name: "multi_label",
+            title: "Multi-label",
+            text: "Whether every class of an anchor that reaches its score threshold \
+                   gives a candidate, instead of the best class only",
+            kind: ScalarKind::Flag(scalar_field!(multi_label)),
+        },
+        Scalar {
+            name: "max_candidates",
+            title: "Max candidates",
+            text: "Maximum number of candidates that enter suppression, the \
+                   highest-ranked (0: no limit)",
+            kind: ScalarKind::Count(scalar_field!(max_candidates)),
+        },
+        Scalar {
+            name: "max_detections",
+            title: "Max detections",
+            text: "Maximum number of survivors, the highest-ranked (0: no limit)",
+            kind: ScalarKind::Count(scalar_field!(max_detections)),
+        },
+        Scalar {
+            name: "masks",
+            title: "Masks",
+            text: "Whether survivors of a segmentation model have masks. If not, its \
+                   prototypes are not read",
+            kind: ScalarKind::Flag(scalar_field!(masks)),
+        },
+    ];
+
     /// The overlap threshold above which a candidate of `class` is suppressed.
     #[inline]
     pub fn iou_threshold_of(&self, class: u32) -> f32 {
@@ -279,4 +365,59 @@ impl Params {
 /// Converts `cap` to a number of items, where 0 means no limit.
 pub(super) fn cap(cap: usize) -> usize {
     if cap == 0 { usize::MAX } else { cap }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fields with more than one value, or with an enumeration's value. Interfaces offer them
+    /// in their own ways.
+    const OTHERS: [&str; 7] =
+        ["method", "overlap", "pixel_offset", "thresholds", "sizes", "class_rules", "mask_size"];
+
+    #[test]
+    fn each_field_is_a_scalar_or_has_a_form_of_its_own() {
+        let text = format!("{:#?}", Params::default());
+        let fields = text.lines().filter_map(|line| {
+            let field =
+                line.strip_prefix("    ").filter(|line| line.starts_with(char::is_alphabetic));
+            Some(field?.split_once(':')?.0)
+        });
+        let mut fields: Vec<&str> = fields.collect();
+        let scalars = Params::SCALARS.iter().map(|scalar| scalar.name);
+        let mut known: Vec<&str> =
+            scalars.filter(|name| *name != "score_threshold").chain(OTHERS).collect();
+        fields.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(fields, known);
+    }
+
+    /// A field that two entries share would be found here.
+    #[test]
+    fn each_scalar_reads_what_it_writes_and_changes_nothing_else() {
+        for (index, scalar) in Params::SCALARS.iter().enumerate() {
+            let defaults = Params::default();
+            let mut params = defaults.clone();
+            match scalar.kind {
+                ScalarKind::Flag(flag) => (flag.set)(&mut params, !(flag.get)(&defaults)),
+                ScalarKind::Count(count) => (count.set)(&mut params, (count.get)(&defaults) + 1),
+                ScalarKind::Number { minimum, maximum, field } => {
+                    let default = (field.get)(&defaults);
+                    assert!((minimum..=maximum).contains(&default), "{}", scalar.name);
+                    (field.set)(&mut params, default / 2.0);
+                }
+            }
+            for (other, scalar) in Params::SCALARS.iter().enumerate() {
+                let is_equal = match scalar.kind {
+                    ScalarKind::Flag(flag) => (flag.get)(&params) == (flag.get)(&defaults),
+                    ScalarKind::Count(count) => (count.get)(&params) == (count.get)(&defaults),
+                    ScalarKind::Number { field, .. } => {
+                        (field.get)(&params) == (field.get)(&defaults)
+                    }
+                };
+                assert_eq!(is_equal, other != index, "{}", scalar.name);
+            }
+        }
+    }
 }

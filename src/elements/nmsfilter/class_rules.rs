@@ -138,7 +138,7 @@ impl ClassRules {
 
     /// The score thresholds of the configuration's groups, else `score-threshold`.
     fn of_file(settings: &Settings) -> ClassThresholds {
-        let mut thresholds = ClassThresholds::uniform(settings.score_threshold);
+        let mut thresholds = ClassThresholds::uniform(settings.scalars.thresholds.default);
         let Some(config) = &settings.nvinfer else { return thresholds };
         for (&class, own) in &config.classes {
             if own.score_threshold().is_some() {
@@ -147,7 +147,7 @@ impl ClassRules {
                 set_threshold(
                     &mut thresholds,
                     class,
-                    threshold.unwrap_or(settings.score_threshold),
+                    threshold.unwrap_or(settings.scalars.thresholds.default),
                 );
             }
         }

@@ -135,7 +135,7 @@ impl FrameDecoder {
         };
         planner.update(element, &**engine, input, pts)?;
         planner.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
-        let limit = planner.settings().max_detections;
+        let limit = planner.settings().scalars.max_detections;
         let (plan, contradictions) = planner.decoding();
         if tensors.are_separate() {
             plan.prepare_images(run.len(), &views);

@@ -14,6 +14,7 @@ use super::enums::{
     Overlap, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
+use super::scalars;
 use super::session::Session;
 use super::settings::Settings;
 use crate::elements::{any_video, filter_templates, lock, property};
@@ -70,77 +71,11 @@ pub struct NmsFilter {
             .mutable_playing()
     )]
     #[property(
-        name = "iou-threshold", get, set, type = f32, member = iou_threshold,
-        minimum = 0.0, maximum = 1.0, default = Settings::default().iou_threshold,
-        nick = "IoU threshold",
-        blurb = "Overlap t above which two boxes conflict, so that the higher-ranked can suppress the other",
-        mutable_playing
-    )]
-    #[property(
-        name = "score-threshold", get, set, type = f32, member = score_threshold,
-        minimum = f32::MIN, maximum = f32::MAX, default = Settings::default().score_threshold,
-        nick = "Score threshold",
-        blurb = "Minimum score of a candidate; any number, since scores of some detectors exceed 1",
-        mutable_playing
-    )]
-    #[property(
-        name = "threshold-inclusive", get, set, type = bool, member = threshold_inclusive,
-        default = Settings::default().threshold_inclusive,
-        nick = "Threshold inclusive",
-        blurb = "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of >)",
-        mutable_playing
-    )]
-    #[property(
         name = "pixel-offset", get, set, type = u32, member = pixel_offset,
         maximum = 1, default = Settings::default().pixel_offset,
         nick = "Pixel offset",
         blurb = "Pixels added to the sides of boxes and intersections when areas are computed (1: as in \
                  older programs)",
-        mutable_playing
-    )]
-    #[property(
-        name = "class-agnostic", get, set, type = bool, member = class_agnostic,
-        default = Settings::default().class_agnostic,
-        nick = "Class agnostic",
-        blurb = "Whether boxes of different classes suppress each other",
-        mutable_playing
-    )]
-    #[property(
-        name = "sigma", get, set, type = f32, member = sigma,
-        minimum = f32::MIN_POSITIVE, maximum = f32::MAX, default = Settings::default().sigma,
-        nick = "Sigma",
-        blurb = "Width of the Gaussian function of method=soft-gaussian and matrix-gaussian",
-        mutable_playing
-    )]
-    #[property(
-        name = "lose-released", get, set, type = bool, member = lose_released,
-        default = Settings::default().lose_released,
-        nick = "Lose released",
-        blurb = "Whether method=merge and merge-transitive lose boxes that do not overlap the grown \
-                 box, as SAHI does, instead of keeping them",
-        mutable_playing
-    )]
-    #[property(
-        name = "multi-label", get, set, type = bool, member = multi_label,
-        default = Settings::default().multi_label,
-        nick = "Multi-label",
-        blurb = "Whether every class of an anchor that reaches its score threshold gives a candidate, \
-                 instead of the best class only",
-        mutable_playing
-    )]
-    #[property(
-        name = "max-candidates", get, set, type = u32, member = max_candidates,
-        default = Settings::default().max_candidates,
-        nick = "Max candidates",
-        blurb = "Maximum number of candidates that enter suppression, the highest-ranked (0: no limit)",
-        mutable_playing
-    )]
-    #[property(
-        name = "max-detections", get, set, type = u32, member = max_detections,
-        default = Settings::default().max_detections,
-        nick = "Max detections",
-        blurb = "Maximum number of survivors that are attached, the highest-ranked (0: no limit). A \
-                 warning is posted once when the default is reached",
         mutable_playing
     )]
     #[property(
@@ -194,13 +129,6 @@ pub struct NmsFilter {
         minimum = 0.0, default = Settings::default().max_size,
         nick = "Max size",
         blurb = "Maximum width and height of a candidate in pixels of the frame (0: no limit)",
-        mutable_playing
-    )]
-    #[property(
-        name = "masks", get, set, type = bool, member = masks,
-        default = Settings::default().masks,
-        nick = "Masks",
-        blurb = "Whether survivors of a segmentation model have masks. If not, its prototypes are not read",
         mutable_playing
     )]
     #[property(
@@ -356,7 +284,8 @@ impl ObjectSubclass for NmsFilter {
     type ParentType = gst_base::BaseTransform;
 }
 
-/// All properties except `stats` are derived: the derive macro does not support `GstStructure`.
+/// Properties that are neither in the core's table nor `stats` are derived: the derive macro does not support
+/// `GstStructure`.
 impl ObjectImpl for NmsFilter {
     fn properties() -> &'static [glib::ParamSpec] {
         static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
@@ -378,21 +307,25 @@ impl ObjectImpl for NmsFilter {
                 .read_only()
                 .build();
             let derived = NmsFilter::derived_properties().iter().cloned();
-            derived.chain([stats]).collect()
+            derived.chain(scalars::properties()).chain([stats]).collect()
         });
         &PROPERTIES
     }
 
     fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
-        match spec.name() {
-            "stats" => lock(&self.counter).structure().to_value(),
-            _ => self.derived_property(id, spec),
+        if spec.name() == "stats" {
+            return lock(&self.counter).structure().to_value();
         }
+        let scalar = scalars::get(&lock(&self.settings).scalars, spec.name());
+        scalar.unwrap_or_else(|| self.derived_property(id, spec))
     }
 
     fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
         if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
-            self.derived_set_property(id, value, spec);
+            let is_scalar = scalars::set(&mut lock(&self.settings).scalars, spec.name(), value);
+            if !is_scalar {
+                self.derived_set_property(id, value, spec);
+            }
             lock(&self.settings).was_set.insert(spec.name());
         }
     }

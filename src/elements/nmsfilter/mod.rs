@@ -27,6 +27,7 @@ mod plan;
 mod planner;
 mod quantization;
 mod region_rules;
+mod scalars;
 mod session;
 mod settings;
 mod stats;

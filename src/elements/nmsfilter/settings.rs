@@ -14,6 +14,7 @@ use super::enums::{
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
+use super::scalars;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
 use crate::input::model::ModelInput;
@@ -30,16 +31,9 @@ pub(super) struct Settings {
     pub coordinates: Coordinates,
     pub method: Method,
     pub overlap: Overlap,
-    pub iou_threshold: f32,
-    pub score_threshold: f32,
-    pub threshold_inclusive: bool,
+    /// The parameters in the core's table. All other fields have their defaults.
+    pub scalars: Params,
     pub pixel_offset: u32,
-    pub class_agnostic: bool,
-    pub sigma: f32,
-    pub lose_released: bool,
-    pub multi_label: bool,
-    pub max_candidates: u32,
-    pub max_detections: u32,
     pub classes: Option<String>,
     pub class_thresholds: Option<String>,
     pub class_iou_thresholds: Option<String>,
@@ -47,7 +41,6 @@ pub(super) struct Settings {
     pub class_sizes: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
-    pub masks: bool,
     pub mask_size: MaskSize,
     pub score_activation: ScoreActivation,
     pub layout_file: Option<String>,
@@ -79,16 +72,9 @@ impl Default for Settings {
             coordinates: Coordinates::default(),
             method: Method::default(),
             overlap: Overlap::default(),
-            iou_threshold: 0.45,
-            score_threshold: 0.25,
-            threshold_inclusive: false,
+            // Every region costs time in every element downstream.
+            scalars: Params { max_detections: 1000, ..Params::default() },
             pixel_offset: 0,
-            class_agnostic: false,
-            sigma: 0.5,
-            lose_released: false,
-            multi_label: false,
-            max_candidates: 0,
-            max_detections: 1000,
             classes: None,
             class_thresholds: None,
             class_iou_thresholds: None,
@@ -96,7 +82,6 @@ impl Default for Settings {
             class_sizes: None,
             min_size: 0.0,
             max_size: 0.0,
-            masks: true,
             mask_size: MaskSize::default(),
             score_activation: ScoreActivation::default(),
             layout_file: None,
@@ -124,7 +109,7 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum SettingsError {
     #[error("{property}: expected a number, got NaN")]
-    NotANumber { property: &'static str },
+    NotANumber { property: String },
     #[error(
         "min-size is {min} and max-size {max}, so no box has a size between; set min-size to at \
          most max-size, or max-size to 0 for no limit"
@@ -181,16 +166,11 @@ impl Settings {
         if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
             return Err(SettingsError::NoAnalytics);
         }
-        for (property, number) in [
-            ("iou-threshold", self.iou_threshold),
-            ("score-threshold", self.score_threshold),
-            ("sigma", self.sigma),
-            ("min-size", self.min_size),
-            ("max-size", self.max_size),
-        ] {
-            if number.is_nan() {
-                return Err(SettingsError::NotANumber { property });
-            }
+        let sizes = [("min-size", self.min_size), ("max-size", self.max_size)];
+        let size = sizes.iter().find(|(_, number)| number.is_nan());
+        let size = size.map(|&(property, _)| property.to_owned());
+        if let Some(property) = scalars::not_a_number(&self.scalars).or(size) {
+            return Err(SettingsError::NotANumber { property });
         }
         let (min, max) = (self.min_size, self.max_size);
         if max > 0.0 && max < 1.0 {
@@ -333,24 +313,15 @@ impl Settings {
             0.0 => SizeLimits::ANY.max,
             limit => [limit; 2],
         };
-        // All fields, without the defaults: a new parameter of the core needs a property.
         Params {
             method: self.method.into(),
             overlap: self.overlap.into(),
-            iou_threshold: self.iou_threshold,
-            threshold_inclusive: self.threshold_inclusive,
             pixel_offset: self.pixel_offset as f32,
-            class_agnostic: self.class_agnostic,
-            sigma: self.sigma,
-            lose_released: self.lose_released,
             thresholds,
             sizes: SizeLimits { min: [self.min_size; 2], max },
             class_rules,
-            multi_label: self.multi_label,
-            max_candidates: self.max_candidates as usize,
-            max_detections: self.max_detections as usize,
-            masks: self.masks,
             mask_size: self.mask_size.into(),
+            ..self.scalars.clone()
         }
     }
 }
@@ -365,7 +336,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_engine_except_max_detections() {
         let settings = Settings::default();
-        let thresholds = ClassThresholds::uniform(settings.score_threshold);
+        let thresholds = settings.scalars.thresholds.clone();
         let expected = Params { max_detections: 1000, ..Params::default() };
         let rules = ClassRules { thresholds, rules: Vec::new() };
         assert_eq!(settings.params(rules), expected);
@@ -379,13 +350,10 @@ mod tests {
             for max_size in [0.0, 0.5, 1.0, 5.0, 10.0, f32::INFINITY, f32::NAN] {
                 for iou_threshold in [0.0, 0.45, 1.0, f32::NAN] {
                     for score_threshold in [-1.0, 0.25, f32::NAN] {
-                        let settings = Settings {
-                            min_size,
-                            max_size,
-                            iou_threshold,
-                            score_threshold,
-                            ..Settings::default()
-                        };
+                        let thresholds = ClassThresholds::uniform(score_threshold);
+                        let scalars = Params { iou_threshold, thresholds, ..Params::default() };
+                        let settings =
+                            Settings { min_size, max_size, scalars, ..Settings::default() };
                         if settings.check().is_ok() {
                             let thresholds = ClassThresholds::uniform(score_threshold);
                             let rules = ClassRules { thresholds, rules: Vec::new() };

@@ -39,7 +39,7 @@ pub(super) struct Warnings {
     /// Tensor sets that are present when the selected one is missing, as part of a message.
     missing_set: Option<String>,
     /// The value of `max-detections` for which the report was made.
-    max_detections: Option<u32>,
+    max_detections: Option<usize>,
 }
 
 impl Warnings {
@@ -269,12 +269,12 @@ impl Warnings {
 
     /// Reports that `max-detections` is reached: as a warning if it has its default value,
     /// otherwise in the log.
-    pub fn max_detections(&mut self, element: &NmsFilter, limit: u32, survivors: usize) {
-        let reached = limit > 0 && survivors >= limit as usize;
+    pub fn max_detections(&mut self, element: &NmsFilter, limit: usize, survivors: usize) {
+        let reached = limit > 0 && survivors >= limit;
         if !reached || self.max_detections.replace(limit) == Some(limit) {
             return;
         }
-        if limit != Settings::default().max_detections {
+        if limit != Settings::default().scalars.max_detections {
             gst::info!(CAT, obj = element, "max-detections={limit} is reached");
             return;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of the kernels in Rust: their parameters, their results, grids and sizes of
-//! memory. kernels/interface.cuh documents it; a test compares both.
+//! The interface of the kernels: their parameters, their results, grids and sizes of memory.
+//! kernels/interface.cuh describes the kernels. Structures and `pub` constants are also in
+//! kernels/interface_generated.cuh, which `c/tests/header.rs` writes.
 
 use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
@@ -12,12 +13,13 @@ pub(super) use crate::engine::DeviceCounts as ResultHeader;
 use crate::engine::{Detection, Params, SizeLimits};
 use crate::tensor::{ElementType, Quantization};
 
-pub(super) const DECODE_THREADS: u32 = 256;
-pub(super) const MAP_THREADS: u32 = 512;
-pub(super) const REDUCE_THREADS: u32 = 512;
-pub(super) const PUBLISH_THREADS: u32 = 1024;
-pub(super) const SORT_THREADS: u32 = 1024;
-pub(super) const CHUNK_THREADS: u32 = 256;
+/// Threads per block.
+pub const DECODE_THREADS: u32 = 256;
+pub const MAP_THREADS: u32 = 512;
+pub const REDUCE_THREADS: u32 = 512;
+pub const PUBLISH_THREADS: u32 = 1024;
+pub const SORT_THREADS: u32 = 1024;
+pub const CHUNK_THREADS: u32 = 256;
 
 /// Determines which groups of images have their candidates sorted, to avoid comparing all pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +53,20 @@ impl Precision {
     }
 }
 
+/// Number c of anchor a of image i is the element at i * image_stride + a * anchor_stride + c *
+/// component_stride from the address. If the tensor has a table of images (KernelParams), it is the
+/// element at a * anchor_stride + c * component_stride from the sum of the address and entry i of
+/// the table, and image_stride is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct FieldParams {
+    /// Device address of number 0 of anchor 0 of image 0; with a table, bytes.
     address: u64,
+    /// In elements.
     image_stride: u64,
+    /// In elements.
     anchor_stride: u64,
+    /// In elements.
     component_stride: u64,
 }
 
@@ -79,41 +89,71 @@ impl FieldParams {
     }
 }
 
+/// The parameters of a launch. Plain data, aligned to 8 bytes, without padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KernelParams {
     boxes: FieldParams,
     scores: FieldParams,
+    /// The element type is the scores' type. Read with has_objectness.
     objectness: FieldParams,
+    /// Device address of class_threshold_count floats, by class; or 0.
     class_thresholds: u64,
+    /// The number of classes with a threshold of their own.
     class_threshold_count: u32,
+    /// The threshold of all other classes.
     threshold: f32,
+    /// The minimum over all classes of the layout.
     lowest_threshold: f32,
     images: u32,
+    /// Anchors of each image.
     anchors: u32,
     classes: u32,
+    /// Threads that share an anchor's classes: 1 or 8.
     lanes_per_anchor: u32,
+    /// A BoxFormat.
     box_format: u32,
+    /// A Method.
     method: u32,
+    /// An Overlap.
     overlap: u32,
     iou_threshold: f32,
     pixel_offset: f32,
+    /// 0 or 1.
     threshold_inclusive: u32,
+    /// 0 or 1.
     class_agnostic: u32,
+    /// The greatest number of candidates of a group; 0: no limit.
     max_candidates: u32,
+    /// The greatest number of survivors of a group; 0: no limit.
     max_detections: u32,
+    /// The value of ResultHeader::sequence. Not 0.
     sequence: u32,
+    /// 0 or 1.
     multi_label: u32,
+    /// The number of candidates of a group that there is memory for.
     capacity: u32,
+    /// 0 or 1.
     has_objectness: u32,
+    /// For tensors whose images have no constant stride: the device address of a table with each
+    /// image's device address, `images` entries of type uint64_t. 0: no table.
     box_images: u64,
+    /// As box_images, for the scores and the objectness.
     score_images: u64,
+    /// Rules for single classes: the device address of class_rule_count entries of type ClassRule,
+    /// by class; or 0. iou_threshold and the sizes in PlaceParams apply to all other classes.
     class_rules: u64,
     class_rule_count: u32,
+    /// The minimum over all classes.
     lowest_iou_threshold: f32,
+    /// The number of candidates of a group above which they are sorted.
     sort_limit: u32,
+    /// The approximate number of candidates in the first chunk. Not 0.
     first_chunk: u32,
+    /// The place of every image, if there is no table.
     place: PlaceParams,
+    /// The device address of a table with a PlacedImage for each image. 0: no table; image i is then
+    /// the only image of group i.
     placed_images: u64,
 }
 
@@ -121,7 +161,9 @@ pub(super) struct KernelParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ClassRule {
+    /// The threshold of pairs whose lower-ranked candidate has this class.
     iou_threshold: f32,
+    /// In the pixels in which sizes are set: PlaceParams::limit_ratio.
     min_size: [f32; 2],
     max_size: [f32; 2],
 }
@@ -379,8 +421,11 @@ pub(super) fn chunk_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> 
     blocks_per_group(4 * multiprocessors, capacity / LEAF_CANDIDATES as u32 + 1, groups)
 }
 
-const CHUNK_GROWTH: u64 = 8;
-const MAX_CHUNKS: u32 = 8;
+/// The first chunk has about KernelParams::first_chunk candidates. Each further chunk multiplies the
+/// total number of candidates so far by about this number.
+pub const CHUNK_GROWTH: u64 = 8;
+/// The greatest number of chunks.
+pub const MAX_CHUNKS: u32 = 8;
 
 /// The number of chunks of up to `capacity` candidates: one more than the chunk of the last rank (`chunk_of`).
 pub(super) fn chunk_count(capacity: u32, first_chunk: u32) -> u32 {
@@ -388,13 +433,21 @@ pub(super) fn chunk_count(capacity: u32, first_chunk: u32) -> u32 {
     1 + ends.take_while(|&end| u64::from(capacity) > end).count() as u32
 }
 
-pub(super) const HEADER_BYTES: usize = 512;
-const BYTES_PER_CANDIDATE: usize = 324;
-const RECTANGLE_BYTES: usize = 32;
-pub(super) const SORT_STATE_BYTES: usize = 16_896;
-const SORT_BYTES_PER_CANDIDATE: usize = 8;
-const LEAF_CANDIDATES: usize = 32;
-const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
+/// A group's workspace is a header of this size, and arrays.
+pub const HEADER_BYTES: usize = 512;
+/// The size of the arrays (workspace.cuh) per candidate. Their capacity is rounded up to a multiple
+/// of 64, so that every array is aligned to 256 bytes.
+pub const BYTES_PER_CANDIDATE: usize = 324;
+/// The size of one more array, per candidate, for kernels for oriented boxes.
+pub const RECTANGLE_BYTES: usize = 32;
+/// The size of the SortState, for kernels that sort.
+pub const SORT_STATE_BYTES: usize = 16_896;
+/// The size of further arrays per candidate, for kernels that sort.
+pub const SORT_BYTES_PER_CANDIDATE: usize = 8;
+/// The greatest number of candidates of a leaf.
+pub const LEAF_CANDIDATES: usize = 32;
+/// The size of further arrays per leaf, for kernels that sort.
+pub const LEAF_BYTES: usize = 28 + LEAF_CANDIDATES * 24;
 
 /// The capacity of a group's arrays, rounded up so that each array is aligned to 256 bytes.
 fn padded(capacity: u32) -> usize {
@@ -431,104 +484,28 @@ pub(super) fn results_bytes(capacity: u32, groups: u32) -> usize {
     detections_offset(groups) + detections.next_multiple_of(16)
 }
 
-/// C++ assertions about values from Rust.
-#[cfg(test)]
-pub(super) mod compare {
-    use std::fmt::Write;
-
-    /// Asserts the offset of each field. Field names are equal on both sides, unless another name
-    /// is given.
-    macro_rules! fields {
-        ($program:ident, $type:ident: $($field:ident $(as $theirs:ident)?),+ $(,)?) => {
-            $(
-                let theirs = [stringify!($field) $(, stringify!($theirs))?];
-                let name = theirs[theirs.len() - 1];
-                let what = format!("offsetof({}, {name})", stringify!($type));
-                equal(&mut $program, &what, offset_of!($type, $field));
-            )+
-            // Equal offsets and sizes leave no room for a further field.
-            equal(&mut $program, concat!("sizeof(", stringify!($type), ")"), size_of::<$type>());
-            let $type { $($field: _),+ } = bytemuck::Zeroable::zeroed();
-        };
-    }
-
-    pub fn equal(program: &mut String, theirs: &str, ours: usize) {
-        writeln!(program, "static_assert({theirs} == {ours}, \"{theirs}: Rust has {ours}\");")
-            .unwrap();
-    }
-
-    pub(in crate::engine::cuda) use fields;
-}
-
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
+    use std::fmt::Write;
 
-    use super::compare::{equal, fields};
     use super::*;
-    use crate::decoder::BoxFormat;
     use crate::device::kernel_headers;
-    use crate::engine::{Method, Overlap};
 
     /// Compiles Rust's values into assertions in C++.
     #[test]
-    fn structures_constants_and_sizes_are_those_of_interface_cuh() {
-        let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
-        fields!(program, FieldParams: address, image_stride, anchor_stride, component_stride);
-        fields!(
-            program, KernelParams: boxes, scores, objectness, class_thresholds,
-            class_threshold_count, threshold, lowest_threshold, images, anchors, classes,
-            lanes_per_anchor, box_format, method, overlap,
-            iou_threshold, pixel_offset, threshold_inclusive, class_agnostic, max_candidates,
-            max_detections, sequence, multi_label, capacity, has_objectness,
-            box_images, score_images, class_rules, class_rule_count, lowest_iou_threshold, sort_limit, first_chunk,
-            place, placed_images,
-        );
-        fields!(program, ClassRule: iou_threshold, min_size, max_size);
-        fields!(program, Detection: x1, y1, x2, y2, score, class as class_index, anchor);
-        fields!(
-            program, ResultHeader: sequence, candidates, rejected, survivors, rounds, nanoseconds,
-            reserved,
-        );
-        for (theirs, ours) in [
-            ("DECODE_THREADS", DECODE_THREADS as usize),
-            ("MAP_THREADS", MAP_THREADS as usize),
-            ("REDUCE_THREADS", REDUCE_THREADS as usize),
-            ("PUBLISH_THREADS", PUBLISH_THREADS as usize),
-            ("SORT_THREADS", SORT_THREADS as usize),
-            ("CHUNK_THREADS", CHUNK_THREADS as usize),
-            ("CHUNK_GROWTH", CHUNK_GROWTH as usize),
-            ("MAX_CHUNKS", MAX_CHUNKS as usize),
-            ("MAX_BOX_SIDE", crate::engine::MAX_BOX_SIDE as usize),
-            ("HEADER_BYTES", HEADER_BYTES),
-            ("BYTES_PER_CANDIDATE", BYTES_PER_CANDIDATE),
-            ("RECTANGLE_BYTES", RECTANGLE_BYTES),
-            ("SORT_STATE_BYTES", SORT_STATE_BYTES),
-            ("SORT_BYTES_PER_CANDIDATE", SORT_BYTES_PER_CANDIDATE),
-            ("LEAF_CANDIDATES", LEAF_CANDIDATES),
-            ("LEAF_BYTES", LEAF_BYTES),
-            ("CORNERS", BoxFormat::Corners as usize),
-            ("CENTER", BoxFormat::Center as usize),
-            ("SQUARE", BoxFormat::Square as usize),
-            ("GREEDY", Method::Greedy as usize),
-            ("MAP_REDUCE", Method::MapReduce as usize),
-            ("NONE", Method::None as usize),
-            ("IOU", Overlap::Iou as usize),
-            ("REPRESENTATIVE", Overlap::Representative as usize),
-            ("SMALLER", Overlap::Smaller as usize),
-            ("PROB_IOU", Overlap::ProbIou as usize),
-        ] {
-            equal(&mut program, theirs, ours);
-        }
-        // Sizes that the kernels compute, too.
+    fn sizes_of_memory_are_those_of_interface_cuh() {
+        let mut program = String::from("#include \"interface.cuh\"\n");
+        let mut equal = |theirs: String, ours: usize| {
+            writeln!(program, "static_assert({theirs} == {ours}, \"{theirs}: Rust has {ours}\");")
+                .unwrap();
+        };
         for capacity in [1, 31, 33, 256, 2_048, 4_096, 4_097, 25_200, 2_016_000] {
-            let name = |function| format!("{function}({capacity})");
-            equal(&mut program, &name("sort_state_offset"), sort_state_offset(capacity));
-            equal(&mut program, &name("padded"), padded(capacity));
-            equal(&mut program, &name("leaf_capacity"), leaf_capacity(capacity));
+            equal(format!("sort_state_offset({capacity})"), sort_state_offset(capacity));
+            equal(format!("padded({capacity})"), padded(capacity));
+            equal(format!("leaf_capacity({capacity})"), leaf_capacity(capacity));
             for first in [1, 64, 4_096, 16_384, u32::MAX] {
                 let theirs = format!("chunk_of({}, {first}u) + 1", capacity - 1);
-                equal(&mut program, &theirs, chunk_count(capacity, first) as usize);
+                equal(theirs, chunk_count(capacity, first) as usize);
             }
         }
         kernel_headers::compile(&program);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters of the kernels for layouts in Rust. kernels/layout_params.cuh documents them; a test compares
-//! both.
+//! The parameters of the kernels for layouts. The structures and enumerations are also in
+//! kernels/interface_generated.cuh.
 //!
 //! In: a layout, and the tensors in device memory. Out: the parameters that kernels receive by
 //! value.
@@ -14,36 +14,78 @@ use crate::decoder::layout::{
 use crate::engine::Params;
 use crate::tensor::ElementType;
 
+/// The type of a tensor's elements.
+#[repr(u32)]
+enum Element {
+    F32 = 0,
+    F16 = 1,
+    I8 = 2,
+    U8 = 3,
+    I32 = 4,
+    I64 = 5,
+}
+
+/// The reference that boxes are relative to. The table stores x before y; priors are stored in the
+/// order of LayoutParams::axes.
+#[repr(u32)]
+enum ReferenceKind {
+    None = 0,
+    Grid = 1,
+    Priors = 2,
+    Table = 3,
+}
+
+/// Component c of anchor a of image i is the element at a * anchor_stride + c * component_stride
+/// from the image's address. The image's address is `address` + i * image_stride, or with a table of
+/// images `address` + entry i of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct LayoutField {
+    /// Device address of component 0 of anchor 0 of image 0; with a table, bytes.
     address: u64,
+    /// Device address of the table of images, of type uint64_t; 0: no table.
     images: u64,
+    /// In bytes.
     image_stride: u64,
+    /// In elements.
     anchor_stride: u64,
+    /// In elements.
     component_stride: u64,
+    /// An Element.
     element: u32,
+    /// 1: an element stands for (element - zero_point) * scale.
     is_quantized: u32,
     scale: f32,
     zero_point: f32,
 }
 
+/// A set of anchors whose numbers are in one set of fields. Fields that the layout lacks are not
+/// read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct LayoutGroup {
     boxes: LayoutField,
+    /// With the background's score first, if there is one.
     scores: LayoutField,
     objectness: LayoutField,
     class_index: LayoutField,
+    /// For REFERENCE_KIND_PRIORS and REFERENCE_KIND_TABLE.
     priors: LayoutField,
+    /// Of oriented boxes.
     angle: LayoutField,
+    /// The number of anchors in the preceding groups.
     first_anchor: u32,
     anchors: u32,
+    /// The number of blocks of the preceding groups.
     first_block: u32,
+    /// Threads that share an anchor's classes: 1 or 8.
     lanes: u32,
+    /// A ReferenceKind.
     reference: u32,
+    /// For REFERENCE_KIND_GRID, with the following fields: core/src/decoder/layout/box_rule.rs.
     columns: u32,
     per_cell: u32,
+    /// 0 or 1.
     by_cell: u32,
     stride: [f32; 2],
     offset: f32,
@@ -51,38 +93,56 @@ struct LayoutGroup {
     sizes: [[f32; 2]; MAX_SIZES],
 }
 
+/// A layout (core/src/decoder/layout).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct LayoutParams {
     groups: [LayoutGroup; MAX_GROUPS],
+    /// Read with has_count.
     count: LayoutField,
     group_count: u32,
+    /// 0 or 1.
     has_count: u32,
+    /// 0 or 1.
     has_objectness: u32,
+    /// 0 or 1: the class is read from class_index.
     has_class: u32,
+    /// The number of classes' scores.
     components: u32,
+    /// The class of the first of these scores.
     first_class: u32,
+    /// A class that is read is less.
     classes: u32,
+    /// 0 or 1: the number of scores before those of classes.
     background: u32,
+    /// An Activation.
     activation: u32,
+    /// A Combination.
     combination: u32,
+    /// A BoxFormat.
     box_format: u32,
+    /// An Axes.
     axes: u32,
+    /// A BoxTransform.
     transform: u32,
     bins: u32,
     variances: [f32; 2],
+    /// The angle of an oriented box for the number 1: radians, clockwise.
     angle_factor: f32,
     reserved: u32,
 }
 
+/// The columns of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct ColumnParams {
     fields: [[LayoutField; MAX_COLUMNS]; MAX_GROUPS],
     first_anchor: [u32; MAX_GROUPS],
+    /// The number of components of the preceding columns.
     first_component: [u32; MAX_COLUMNS],
     group_count: u32,
     column_count: u32,
+    /// The components of all columns.
     components: u32,
     reserved: u32,
 }
@@ -97,24 +157,17 @@ const _: () = assert!(
 /// The size of a float4 in the table of priors, in bytes.
 const PRIOR_BYTES: u64 = size_of::<[f32; 4]>() as u64;
 
-/// `LayoutGroup::reference`
-mod reference {
-    pub const NONE: u32 = 0;
-    pub const GRID: u32 = 1;
-    pub const PRIORS: u32 = 2;
-    pub const TABLE: u32 = 3;
-}
-
-/// `LayoutField::element`
-fn element_number(element: ElementType) -> u32 {
-    match element {
-        // Memory of any other type is never read: no tensor source exists for it.
-        ElementType::F32 | ElementType::Other(_) => 0,
-        ElementType::F16 => 1,
-        ElementType::I8 => 2,
-        ElementType::U8 => 3,
-        ElementType::I32 => 4,
-        ElementType::I64 => 5,
+impl From<ElementType> for Element {
+    fn from(element: ElementType) -> Self {
+        match element {
+            // Memory of any other type is never read: no tensor source exists for it.
+            ElementType::F32 | ElementType::Other(_) => Self::F32,
+            ElementType::F16 => Self::F16,
+            ElementType::I8 => Self::I8,
+            ElementType::U8 => Self::U8,
+            ElementType::I32 => Self::I32,
+            ElementType::I64 => Self::I64,
+        }
     }
 }
 
@@ -134,7 +187,7 @@ impl LayoutField {
             },
             anchor_stride: field.anchor_stride as u64,
             component_stride: field.component_stride as u64,
-            element: element_number(tensor.element),
+            element: Element::from(tensor.element) as u32,
             is_quantized: tensor.quantization.is_some().into(),
             scale: tensor.quantization.map_or(1.0, |quantization| quantization.scale()),
             zero_point: tensor
@@ -149,7 +202,7 @@ impl LayoutField {
             address: address.wrapping_add((first as u64).wrapping_mul(PRIOR_BYTES)),
             anchor_stride: 4,
             component_stride: 1,
-            element: element_number(ElementType::F32),
+            element: Element::F32 as u32,
             ..Self::default()
         }
     }
@@ -179,18 +232,17 @@ impl LayoutGroup {
             lanes,
             ..Self::default()
         };
-        match &group.reference {
-            Reference::None => made.reference = reference::NONE,
+        let kind = match &group.reference {
+            Reference::None => ReferenceKind::None,
             Reference::Priors(priors) => {
-                made.reference = reference::PRIORS;
                 made.priors = field(priors);
+                ReferenceKind::Priors
             }
             Reference::Table(first) => {
-                made.reference = reference::TABLE;
                 made.priors = LayoutField::of_table(source.priors, *first);
+                ReferenceKind::Table
             }
             Reference::Grid(grid) => {
-                made.reference = reference::GRID;
                 made.columns = grid.columns as u32;
                 made.per_cell = grid.per_cell as u32;
                 made.by_cell = grid.by_cell.into();
@@ -198,8 +250,10 @@ impl LayoutGroup {
                 made.offset = grid.offset;
                 made.size_count = grid.sizes.len() as u32;
                 made.sizes[..grid.sizes.len()].copy_from_slice(&grid.sizes);
+                ReferenceKind::Grid
             }
-        }
+        };
+        made.reference = kind as u32;
         made
     }
 
@@ -296,68 +350,4 @@ impl ColumnParams {
 /// The bytes of the rows of columns behind the detections.
 pub(super) fn columns_bytes(capacity: u32, groups: u32, components: u32) -> usize {
     groups as usize * capacity as usize * components as usize * size_of::<f32>()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::mem::offset_of;
-
-    use super::super::interface::compare::{equal, fields};
-    use super::*;
-    use crate::decoder::layout::{Activation, Axes, BoxFormat, BoxTransform, Combination};
-    use crate::device::kernel_headers;
-
-    #[test]
-    fn structures_and_constants_are_those_of_layout_params_cuh() {
-        let mut program = String::from("#include \"layout_params.cuh\"\n#include <stddef.h>\n");
-        fields!(
-            program, LayoutField: address, images, image_stride, anchor_stride, component_stride,
-            element, is_quantized, scale, zero_point,
-        );
-        fields!(
-            program, LayoutGroup: boxes, scores, objectness, class_index, priors, angle,
-            first_anchor, anchors, first_block, lanes, reference, columns, per_cell, by_cell, stride, offset,
-            size_count, sizes,
-        );
-        fields!(
-            program, LayoutParams: groups, count, group_count, has_count, has_objectness,
-            has_class, components, first_class, classes, background, activation, combination,
-            box_format, axes, transform, bins, variances, angle_factor, reserved,
-        );
-        fields!(
-            program, ColumnParams: fields, first_anchor, first_component, group_count,
-            column_count, components, reserved,
-        );
-        for (theirs, ours) in [
-            ("MAX_GROUPS", MAX_GROUPS),
-            ("MAX_SIZES", MAX_SIZES),
-            ("MAX_COLUMNS", MAX_COLUMNS),
-            ("CORNERS", BoxFormat::Corners as usize),
-            ("CENTER", BoxFormat::Center as usize),
-            ("SQUARE", BoxFormat::Square as usize),
-            ("DISTANCES", BoxFormat::Distances as usize),
-            ("ACTIVATION_NONE", Activation::None as usize),
-            ("ACTIVATION_SIGMOID", Activation::Sigmoid as usize),
-            ("ACTIVATION_SOFTMAX", Activation::Softmax as usize),
-            ("COMBINATION_PRODUCT", Combination::Product as usize),
-            ("COMBINATION_SQUARE_ROOT", Combination::SquareRoot as usize),
-            ("AXES_XY", Axes::Xy as usize),
-            ("AXES_YX", Axes::Yx as usize),
-            ("TRANSFORM_NONE", BoxTransform::None as usize),
-            ("TRANSFORM_EXP", BoxTransform::Exp as usize),
-            ("TRANSFORM_SIGMOID", BoxTransform::Sigmoid as usize),
-            ("TRANSFORM_EXPECTATION", BoxTransform::Expectation as usize),
-            ("REFERENCE_NONE", reference::NONE as usize),
-            ("REFERENCE_GRID", reference::GRID as usize),
-            ("REFERENCE_PRIORS", reference::PRIORS as usize),
-            ("REFERENCE_TABLE", reference::TABLE as usize),
-        ] {
-            equal(&mut program, theirs, ours);
-        }
-        for element in ElementType::READABLE {
-            let name = format!("ELEMENT_{}", element.name().to_uppercase());
-            equal(&mut program, &name, element_number(element) as usize);
-        }
-        kernel_headers::compile(&program);
-    }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters of the kernels for masks in Rust. kernels/mask_params.cuh documents them; a test compares both.
+//! The parameters of the kernels for masks. The structures and `pub` constants are also in
+//! kernels/interface_generated.cuh.
 //!
 //! In: a layout with prototypes, the tensors in device memory, and the pixels of masks. Out: the
 //! parameters that kernels receive by value.
@@ -14,7 +15,8 @@ use crate::decoder::layout::{Layout, MAX_GROUPS, Prototypes};
 use crate::device::DriverError;
 use crate::engine::masks::{MaskGrid, MaskMemory};
 
-pub(super) const MASK_THREADS: u32 = 512;
+/// Threads per block.
+pub const MASK_THREADS: u32 = 512;
 
 /// The initial capacity in words, for all groups together.
 const FIRST_WORDS: u32 = 65_536;
@@ -41,26 +43,39 @@ impl MaskKernel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct MaskPlaceParams {
+    /// Maps edges of boxes, with `offset`. For masks in pixels of the prototypes, the map leads to
+    /// the model's input: edge * ratio + offset. For masks in pixels of the frame, it leads to the
+    /// frame: (edge - offset) / ratio.
     ratio: [f64; 2],
     offset: [f64; 2],
+    /// Maps pixels of the frame to pixels of the prototypes: (pixel + 0.5) * step + origin.
     step: [f32; 2],
     origin: [f32; 2],
+    /// Pixels of the prototypes per pixel of the model's input.
     factor: [f32; 2],
+    /// Columns and rows.
     frame_size: [u32; 2],
 }
 
+/// The parameters of the kernels for masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct MaskParams {
+    /// "Anchor" row * width + column, with a component for each channel.
     prototypes: LayoutField,
     coefficients: [LayoutField; MAX_GROUPS],
+    /// The place of every image, if there is no table.
     place: MaskPlaceParams,
+    /// Device address of a table with a MaskPlaceParams for each image; 0: no table.
     places: u64,
+    /// Columns and rows.
     prototype_size: [u32; 2],
     first_anchor: [u32; MAX_GROUPS],
     group_count: u32,
     channels: u32,
+    /// The number of words of a group that there is memory for.
     capacity: u32,
+    /// The greatest number of words of a group, less than 2^26.
     limit: u32,
 }
 
@@ -145,23 +160,7 @@ pub(super) fn mask_capacity(needed: u32, groups: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
-
-    use super::super::interface::compare::{equal, fields};
     use super::*;
-    use crate::device::kernel_headers;
-
-    #[test]
-    fn structures_and_constants_are_those_of_mask_params_cuh() {
-        let mut program = String::from("#include \"mask_params.cuh\"\n#include <stddef.h>\n");
-        fields!(program, MaskPlaceParams: ratio, offset, step, origin, factor, frame_size);
-        fields!(
-            program, MaskParams: prototypes, coefficients, place, places, prototype_size, first_anchor,
-            group_count, channels, capacity, limit,
-        );
-        equal(&mut program, "MASK_THREADS", MASK_THREADS as usize);
-        kernel_headers::compile(&program);
-    }
 
     #[test]
     fn the_memory_for_masks_grows_up_to_their_limit() {

@@ -3,7 +3,7 @@
 //!
 //! In: the places of images. Out: the numbers with which boxes are decoded. They are passed by
 //! value if they are equal for all images and every image is a separate group, or else in a table
-//! in device memory. kernels/interface.cuh documents the structures; a test compares both.
+//! in device memory. The structures are also in kernels/interface_generated.cuh.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,23 +15,33 @@ use crate::engine::{DecodePlace, ImagePlace, Params};
 #[cfg(test)]
 use crate::{engine::SizeLimits, geometry::Bounds};
 
+/// The numbers with which the boxes of an image are decoded (core/src/engine/place.rs). Aligned to
+/// 16 bytes in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct PlaceParams {
+    /// Pixels of boxes per unit of the tensor.
     scale: [f32; 2],
+    /// Added to corners, or to the center of an oriented box, unless it is zero.
     offset: [f32; 2],
+    /// Left, top, right, bottom: boxes that do not intersect it are rejected.
     visible: [f32; 4],
+    /// The limit of classes without rules.
     min_size: [f32; 2],
+    /// The limit of classes without rules.
     max_size: [f32; 2],
+    /// The factor of the sizes of a ClassRule.
     limit_ratio: [f64; 2],
 }
 
-/// An image in a table of places.
+/// One image of a group, an entry of the table KernelParams::placed_images. Images of one group are
+/// consecutive, and groups follow one another in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct PlacedImage {
     place: PlaceParams,
     group: u32,
+    /// The index of the group's first image.
     first_image: u32,
     reserved: [u32; 2],
 }
@@ -103,21 +113,4 @@ impl Table<PlacedImage> {
 /// Returns true if all bits are equal.
 pub(super) fn are_equal<T: Pod>(a: &T, b: &T) -> bool {
     bytemuck::bytes_of(a) == bytemuck::bytes_of(b)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::mem::offset_of;
-
-    use super::super::interface::compare::{equal, fields};
-    use super::*;
-    use crate::device::kernel_headers;
-
-    #[test]
-    fn structures_are_those_of_interface_cuh() {
-        let mut program = String::from("#include \"interface.cuh\"\n#include <stddef.h>\n");
-        fields!(program, PlaceParams: scale, offset, visible, min_size, max_size, limit_ratio);
-        fields!(program, PlacedImage: place, group, first_image, reserved);
-        kernel_headers::compile(&program);
-    }
 }

@@ -106,7 +106,7 @@ pub(super) struct MaskMemory {
 
 impl MaskMemory {
     /// The greatest number of words.
-    pub const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
+    pub(crate) const LIMIT: u32 = (MAX_MASK_BYTES / WORD_BYTES) as u32;
 
     /// The place of the mask of the next survivor. `first` is the index of the group's first byte.
     pub fn place(&mut self, area: MaskArea, first: usize) -> MaskPlace {

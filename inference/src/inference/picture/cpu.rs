@@ -8,6 +8,7 @@
 
 use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
+use super::resample_params::VALUES;
 use super::resampler::{BORDER, Plane, Resampler};
 use super::scaling::Scaling;
 use super::table::Table;
@@ -58,7 +59,7 @@ pub fn resample(
 fn elements<T: Copy>(
     (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
-    (input, table): (&InputSpec, &[[T; 256]]),
+    (input, table): (&InputSpec, &[[T; VALUES]]),
     rows: &mut Rows,
     tensor: &mut [T],
 ) {

@@ -7,17 +7,18 @@
 
 use half::f16;
 
+use super::resample_params::VALUES;
 use crate::inference::model::{ChannelOrder, InputSpec, PixelElement};
 
 /// The element for each value of each channel, in the model's order of channels.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Table {
     /// For a picture of 32-bit floating-point numbers.
-    F32(Vec<[f32; 256]>),
+    F32(Vec<[f32; VALUES]>),
     /// For a picture of 16-bit floating-point numbers.
-    F16(Vec<[f16; 256]>),
+    F16(Vec<[f16; VALUES]>),
     /// For a picture of bytes.
-    U8(Vec<[u8; 256]>),
+    U8(Vec<[u8; VALUES]>),
 }
 
 impl Table {
@@ -37,14 +38,14 @@ impl Table {
         let numbers = channels.iter().map(all);
         match input.element {
             PixelElement::F32 => {
-                Self::F32(numbers.map(|all: [f64; 256]| all.map(|x| x as f32)).collect())
+                Self::F32(numbers.map(|all: [f64; VALUES]| all.map(|x| x as f32)).collect())
             }
             PixelElement::F16 => {
-                Self::F16(numbers.map(|all: [f64; 256]| all.map(f16::from_f64)).collect())
+                Self::F16(numbers.map(|all: [f64; VALUES]| all.map(f16::from_f64)).collect())
             }
             // The cast clamps to 0..=255.
             PixelElement::U8 => {
-                Self::U8(numbers.map(|all: [f64; 256]| all.map(|x| x.round() as u8)).collect())
+                Self::U8(numbers.map(|all: [f64; VALUES]| all.map(|x| x.round() as u8)).collect())
             }
         }
     }

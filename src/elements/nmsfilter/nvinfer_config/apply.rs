@@ -31,10 +31,10 @@ impl NvinferConfig {
         let is_set = |name| properties.was_set.contains(name);
         let all = &self.all;
         if let Some(threshold) = all.score_threshold().filter(|_| !is_set("score-threshold")) {
-            settings.score_threshold = threshold;
+            settings.scalars.thresholds.default = threshold;
         }
         if let Some(threshold) = all.iou_threshold.filter(|_| !is_set("iou-threshold")) {
-            settings.iou_threshold = threshold;
+            settings.scalars.iou_threshold = threshold;
         }
         if self.suppresses_nothing && !is_set("method") {
             settings.method = Method::None;

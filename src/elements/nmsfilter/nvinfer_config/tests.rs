@@ -56,7 +56,7 @@ fn every_key_of_deepstream_yolo_that_concerns_objects_applies() {
     assert_eq!(config.label_file.as_deref(), Some("labels.txt"));
     assert_eq!(config.all.topk, Some(300));
     let settings = settings(config, &[]);
-    assert_eq!((settings.score_threshold, settings.iou_threshold), (0.25, 0.45));
+    assert_eq!((settings.scalars.thresholds.default, settings.scalars.iou_threshold), (0.25, 0.45));
     assert_eq!((settings.num_classes, settings.unique_id), (80, 3));
     assert_eq!(settings.letterbox, NmsFilterLetterbox::Center);
     assert_eq!((settings.decoder, settings.method), (Decoder::End2end, Method::Greedy));
@@ -79,7 +79,7 @@ fn the_defaults_are_those_of_nvinfer() {
     assert_eq!(config.warnings, [""; 0]);
     assert_eq!(config.all, Attributes::DEFAULT);
     let settings = settings(config, &[]);
-    assert_eq!((settings.score_threshold, settings.iou_threshold), (0.2, 0.3));
+    assert_eq!((settings.scalars.thresholds.default, settings.scalars.iou_threshold), (0.2, 0.3));
     assert_eq!(settings.letterbox, NmsFilterLetterbox::Auto);
 }
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Suppression and merging of boxes without a decoder.
+
+use super::*;
+
+/// A handle of boxes that is freed when this is dropped.
+struct BoxHandle(*mut Boxes);
+
+impl BoxHandle {
+    fn new() -> Self {
+        let mut boxes = null_mut();
+        let status = unsafe { nmsfilter_boxes_new(Backend::Cpu as u32, -1, &mut boxes) };
+        assert_eq!(status, Status::Ok);
+        Self(boxes)
+    }
+
+    fn set_params(&self, change: impl FnOnce(&mut BoxesParams)) -> Status {
+        let mut params: BoxesParams = unsafe { zeroed() };
+        let size = size_of::<BoxesParams>();
+        assert_eq!(unsafe { nmsfilter_boxes_params_init(&mut params, size) }, Status::Ok);
+        change(&mut params);
+        unsafe { nmsfilter_boxes_set_params(self.0, &params) }
+    }
+
+    fn error(&self) -> String {
+        text(unsafe { nmsfilter_boxes_error_text(self.0) })
+    }
+
+    fn run(
+        &self,
+        corners: &Tensor,
+        scores: &Tensor,
+        groups: Option<&Tensor>,
+    ) -> std::result::Result<Vec<u32>, (Status, String)> {
+        let (mut kept, mut count) = (null(), 0);
+        let groups = groups.map_or(null(), |groups| groups);
+        let status =
+            unsafe { nmsfilter_boxes_run(self.0, corners, scores, groups, &mut kept, &mut count) };
+        match status {
+            Status::Ok => Ok(array(kept, count)),
+            status => Err((status, self.error())),
+        }
+    }
+}
+
+impl Drop for BoxHandle {
+    fn drop(&mut self) {
+        unsafe { nmsfilter_boxes_free(self.0) };
+    }
+}
+
+#[test]
+fn boxes_alone_are_suppressed_in_groups() {
+    let numbers = [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 11.0, 11.0, 20.0, 20.0, 30.0, 30.0];
+    let corners = Tensor { id: null(), ..tensor(c"", &[3, 4], &numbers) };
+    let scores = tensor(c"", &[3], &[0.8, 0.9, 0.7]);
+    let handle = BoxHandle::new();
+    assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 2]);
+    let integers = [5i32, -3, 5];
+    let mut groups = tensor(c"", &[3], &[]);
+    groups.element_type = ElementType::I32 as u32;
+    (groups.data, groups.bytes) = (integers.as_ptr().cast(), size_of_val(&integers));
+    assert_eq!(handle.run(&corners, &scores, Some(&groups)).unwrap(), [1, 0, 2]);
+
+    assert_eq!(handle.set_params(|params| params.iou_threshold = 0.7), Status::Ok);
+    assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 0, 2]);
+    assert_eq!(handle.set_params(|params| params.max_detections = 1), Status::Ok);
+    assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1]);
+    assert_eq!(handle.set_params(|params| params.method = 11), Status::InvalidArgument);
+    assert_eq!(
+        handle.set_params(|params| params.iou_threshold = f64::NAN),
+        Status::InvalidArgument
+    );
+    assert_eq!(handle.error(), "params: iou_threshold: expected a number from 0 to 1, got NaN");
+    let prob_iou = |params: &mut BoxesParams| params.overlap = Overlap::ProbIou as u32;
+    assert_eq!(handle.set_params(prob_iou), Status::Ok);
+    assert_eq!(handle.run(&corners, &scores, None).unwrap_err().0, Status::Unsupported);
+    assert_eq!(handle.set_params(|_| {}), Status::Ok);
+    // The handle works after each of these errors.
+    assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 2]);
+
+    let few = tensor(c"", &[2], &[0.8, 0.9]);
+    let expected = "expected scores [3] of type f32 or f16, got  (f32 2)";
+    assert_eq!(
+        handle.run(&corners, &few, None),
+        Err((Status::InvalidArgument, expected.to_owned()))
+    );
+    assert_eq!(handle.run(&tensor(c"", &[0, 4], &[]), &tensor(c"", &[0], &[]), None), Ok(vec![]));
+    let (mut kept, mut count) = (null(), 0);
+    let status =
+        unsafe { nmsfilter_boxes_run(handle.0, null(), &scores, null(), &mut kept, &mut count) };
+    assert_eq!(status, Status::InvalidArgument);
+    assert_eq!(handle.error(), "boxes: expected a pointer, got NULL");
+}
+
+#[test]
+fn boxes_alone_are_merged() {
+    // Two halves of an object, another object, and a box below the threshold.
+    let numbers = [
+        [0.0, 0.0, 60.0, 50.0],
+        [40.0, 0.0, 90.0, 50.0],
+        [200.0, 0.0, 250.0, 50.0],
+        [0.0, 0.0, 200.0, 50.0],
+    ]
+    .concat();
+    let corners = tensor(c"", &[4, 4], &numbers);
+    let scores = tensor(c"", &[4], &[0.8, 0.9, 0.7, 0.1]);
+    let integers = [5i64, 5, -3, 5];
+    let mut classes = tensor(c"", &[4], &[]);
+    classes.element_type = ElementType::I64 as u32;
+    (classes.data, classes.bytes) = (integers.as_ptr().cast(), size_of_val(&integers));
+
+    let handle = BoxHandle::new();
+    let merge = |params: &mut BoxesParams| {
+        (params.method, params.overlap) = (Method::Merge as u32, Overlap::Smaller as u32);
+        (params.iou_threshold, params.score_threshold) = (0.3, 0.5);
+    };
+    assert_eq!(handle.set_params(merge), Status::Ok);
+    let mut merged: MergedBoxes = unsafe { zeroed() };
+    let mut run = |classes: *const Tensor| {
+        merged.size = size_of::<MergedBoxes>();
+        let status =
+            unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, &mut merged) };
+        assert_eq!(status, Status::Ok);
+        merged
+    };
+    let found = run(&classes);
+    assert_eq!(found.count, 2);
+    assert_eq!(array(found.boxes, 8), [0.0, 0.0, 90.0, 50.0, 200.0, 0.0, 250.0, 50.0]);
+    assert_eq!(array(found.scores, 2), [0.9, 0.7]);
+    assert_eq!(array(found.classes, 2), [5, -3]);
+    assert_eq!(array(found.keepers, 2), [1, 2]);
+    assert_eq!(array(found.merged_ends, 2), [1, 1]);
+    assert_eq!(array(found.merged, 1), [0]);
+    assert!(run(null()).classes.is_null());
+
+    let wrong_sigma = |params: &mut BoxesParams| params.sigma = -1.0;
+    assert_eq!(handle.set_params(wrong_sigma), Status::InvalidArgument);
+    assert_eq!(handle.error(), "params: sigma: expected a finite number above 0, got -1");
+    merged.size = 1;
+    let status = unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), &mut merged) };
+    assert_eq!(status, Status::InvalidArgument);
+}
