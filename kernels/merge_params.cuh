@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// The interface of the kernels that merge boxes or lower scores. core/src/engine/cuda/merging.rs
+// repeats it in Rust; a test there compares every offset and constant.
+//
+// They follow the kernels that decide (interface.cuh), and precede masks and publish. The kernels
+// before them run with KernelParams::method GREEDY if keepers are the survivors of greedy
+// suppression, and with NONE otherwise. Each method has a sequence of kernels:
+//
+//   merge                 merge_claims, merge_order, merge_grow
+//   merge-transitive      merge_claims, merge_roots, merge_order, merge_grow
+//   weighted-average      merge_claims, merge_order, merge_average
+//   weighted-fusion       merge_classes, merge_order, merge_fuse, merge_rank
+//   soft-linear, -gaussian      merge_classes, merge_order, merge_soften, merge_rank
+//   matrix-linear, -gaussian    merge_compensate, merge_decay, merge_rank
+//
+// The parameters are workspace and stride; merge_grow, merge_soften and merge_decay also have a
+// MergeParams, by value. Blocks have MERGE_THREADS threads, or PART_THREADS for merge_fuse and
+// merge_soften. There can be any number of blocks per group.
+#pragma once
+
+#include "integers.cuh"
+
+#define MERGE_THREADS 256
+#define PART_THREADS 1024
+
+// The parameters of a launch.
+struct MergeParams {
+    float sigma;            // of Gaussian decay
+    uint32_t is_gaussian;   // 0 or 1: linear decay
+    uint32_t lose_released; // 0 or 1: members that do not join are lost
+};
+static_assert(sizeof(MergeParams) == 12, "core/src/engine/cuda/merging.rs");
