@@ -12,26 +12,9 @@ use nmsfilter_core::nms::{Backend, BoxNms};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
+use crate::support::methods::with_any_method;
 use crate::support::random_layout::RandomLayout;
 use crate::support::scene::Scene;
-
-/// The methods that change boxes or scores.
-fn changing() -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| !method.only_suppresses()).collect()
-}
-
-fn with_any_method(rng: &mut Rng, params: &Params) -> Params {
-    let overlaps = [Overlap::Iou, Overlap::Smaller, Overlap::Representative, Overlap::Diou];
-    // The CUDA engine has no DIoU.
-    let overlaps = if engines::on_gpu() { &overlaps[..3] } else { &overlaps };
-    Params {
-        method: *rng.choice(&changing()).unwrap(),
-        overlap: *rng.choice(overlaps).unwrap(),
-        sigma: *rng.choice(&[0.5, 0.1, 3.0]).unwrap(),
-        lose_released: rng.bool(),
-        ..params.clone()
-    }
-}
 
 /// The bits of the survivors and of their columns.
 fn all_bits(group: &GroupOutcome<'_>) -> (Vec<[u32; 7]>, Vec<u32>) {
@@ -72,7 +55,8 @@ fn engine_equals_reference_bit_for_bit_and_in_order() {
         let (tensors, layout) = scene.tensors();
         let params = with_any_method(&mut Rng::with_seed(seed), &scene.params);
         let context = format!("seed {seed}: {scene:?}");
-        let [left, all] = compare(&tensors, &layout, &params, &scene.places(), &mut *engine, &context);
+        let [left, all] =
+            compare(&tensors, &layout, &params, &scene.places(), &mut *engine, &context);
         survivors += left;
         candidates += all;
     }
