@@ -21,6 +21,12 @@
 #include "overlap.cuh"
 
 #define MERGE_WARPS (MERGE_THREADS / WARP)
+// Blocks that are resident on a multiprocessor. Older architectures need more registers.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MERGE_RESIDENT 2
+#else
+#define MERGE_RESIDENT 4
+#endif
 // Queries of a warp, which are compared with the same loaded candidates.
 #define MERGE_QUERIES 4u
 
@@ -165,16 +171,16 @@ template <bool ByClass> DEVICE void find_parts(void *workspaces, uint64_t stride
     });
 }
 
-KERNEL(MERGE_THREADS, 4) merge_claims(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_claims(void *workspaces, uint64_t stride) {
     find_parts<false>(workspaces, stride);
 }
-KERNEL(MERGE_THREADS, 4) merge_classes(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_classes(void *workspaces, uint64_t stride) {
     find_parts<true>(workspaces, stride);
 }
 
 // Follows claims to their keeper. Other threads may shorten the chain at the same time; every
 // candidate of the chain has an equal keeper.
-KERNEL(MERGE_THREADS, 4) merge_roots(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_roots(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t count = ranked_count(header);
@@ -226,7 +232,7 @@ DEVICE void for_each_place(MergeKeys &shared, uint32_t count, const Key &key_of,
     });
 }
 
-KERNEL(MERGE_THREADS, 4) merge_order(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_order(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(MergeKeys, shared);
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
@@ -276,7 +282,7 @@ DEVICE void store_survivor(const MergeArrays &arrays, const KernelParams &params
 }
 
 // Replaces the candidates by rank with the survivors in the order of their final ranks.
-KERNEL(MERGE_THREADS, 4) merge_rank(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_rank(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(MergeKeys, shared);
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);

@@ -39,7 +39,7 @@ struct BlockMaximum {
             keys[warp_index()] = key;
         }
         __syncthreads();
-        return greatest_of_warp(keys[lane_index()]);
+        return greatest_of_warp(keys[lane_index() % (PART_THREADS / WARP)]);
     }
 
     static DEVICE uint64_t greatest_of_warp(uint64_t key) {
@@ -51,4 +51,4 @@ struct BlockMaximum {
         return key;
     }
 };
-static_assert(PART_THREADS / WARP == WARP, "a lane loads the key of each warp");
+static_assert(PART_THREADS / WARP <= WARP, "the lanes load the keys of all warps");

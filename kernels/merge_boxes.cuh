@@ -54,7 +54,7 @@ DEVICE uint32_t join(float4 &grown, const float4 &member, uint32_t exist, const 
     return joined;
 }
 
-KERNEL(MERGE_THREADS, 4) merge_grow(void *workspaces, uint64_t stride, const MergeParams merge) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_grow(void *workspaces, uint64_t stride, const MergeParams merge) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t count = ranked_count(header), lane = lane_index();
@@ -118,7 +118,7 @@ struct MergeMembers {
     float numbers[MERGE_WARPS][WARP][5];
 };
 
-KERNEL(MERGE_THREADS, 4) merge_average(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_average(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(MergeMembers, shared);
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);

@@ -21,7 +21,7 @@
 #include "integers.cuh"
 
 #define MERGE_THREADS 256
-#define PART_THREADS 1024
+#define PART_THREADS 512
 
 // The parameters of a launch.
 struct MergeParams {

@@ -163,7 +163,7 @@ struct LeastDecay {
     }
 };
 
-KERNEL(MERGE_THREADS, 4) merge_compensate(void *workspaces, uint64_t stride) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_compensate(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, header->params.capacity);
@@ -172,7 +172,7 @@ KERNEL(MERGE_THREADS, 4) merge_compensate(void *workspaces, uint64_t stride) {
                      [&](uint32_t rank, float overlap) { arrays.compensation[rank] = overlap; });
 }
 
-KERNEL(MERGE_THREADS, 4) merge_decay(void *workspaces, uint64_t stride, const MergeParams merge) {
+KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_decay(void *workspaces, uint64_t stride, const MergeParams merge) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const Workspace workspace(header, header->params.capacity);

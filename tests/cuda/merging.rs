@@ -48,7 +48,7 @@ fn random_scenes_that_are_merged_after_each_other_equal_reference() {
 fn many_boxes_of_any_spread_equal_the_cpu_with_each_method() {
     engines::require_gpu();
     let mut rng = Rng::with_seed(11);
-    // Blocks have 1024 threads at most, and warps 32.
+    // Blocks have up to 512 threads.
     for (count, sort_limit) in [(1, 0), (33, 100), (700, 0), (1_500, 1 << 20)] {
         let mut cuda = sorting(sort_limit, 100);
         for (name, boxes) in kinds(count, &mut rng) {

@@ -12,7 +12,7 @@ use super::interface::blocks_per_group;
 use crate::engine::{Method, Params};
 
 const MERGE_THREADS: u32 = 256;
-const PART_THREADS: u32 = 1024;
+const PART_THREADS: u32 = 512;
 
 /// A kernel of a method that changes boxes or scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
