@@ -20,6 +20,9 @@
 // them into chunks, and compare each candidate with its neighbors (sort.cuh, chunk.cuh,
 // reduce_chunk.cuh).
 //
+// Methods that merge boxes or lower scores have further kernels before masks and publish
+// (merge_params.cuh), which replace boxes, scores and decisions by rank.
+//
 // The candidates are the vertices of the conflict graph. Two candidates are adjacent if they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
 // Candidates are totally ordered: by score, then by anchor. Greedy non-maximum suppression takes
@@ -55,3 +58,5 @@
 #include "sort.cuh"
 #include "chunk.cuh"
 #include "reduce_chunk.cuh"
+#include "merge_boxes.cuh"
+#include "rescore.cuh"

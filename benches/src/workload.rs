@@ -69,6 +69,25 @@ impl Spread {
     }
 }
 
+/// Where the boxes of a scene are that is like a scene of `merging/compare_with_sahi.py`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Centers {
+    /// Around 30 objects.
+    Crowded,
+    /// In a square that grows with the number of boxes, so that few of them overlap.
+    Scattered,
+}
+
+impl Centers {
+    /// Returns the name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crowded => "crowded",
+            Self::Scattered => "scattered",
+        }
+    }
+}
+
 impl Workload {
     /// Returns views of the tensors.
     pub fn tensors(&self) -> Vec<TensorView<'_>> {
@@ -217,6 +236,28 @@ impl Workload {
         Self::centers(name, numbers, params)
     }
 
+    /// Makes `n` boxes with sides of 20 to 60 pixels and scores of 0.1 to 1.
+    pub fn around(centers: Centers, n: usize, params: Params) -> Self {
+        let mut rng = Rng::with_seed(n as u64);
+        let objects: Vec<[f32; 2]> =
+            (0..30).map(|_| [rng.f32() * 1000.0, rng.f32() * 1000.0]).collect();
+        let side = 40.0 * (n as f32).sqrt();
+        let rows: Vec<[f32; 5]> = (0..n)
+            .map(|_| {
+                let [x, y] = match centers {
+                    Centers::Crowded => {
+                        let object = objects[rng.usize(0..objects.len())];
+                        object.map(|center| center + 30.0 * normal(&mut rng))
+                    }
+                    Centers::Scattered => [rng.f32() * side, rng.f32() * side],
+                };
+                let [w, h] = [0, 1].map(|_| 10.0 + rng.f32() * 20.0);
+                [x - w, y - h, x + w, y + h, 0.1 + rng.f32() * 0.9]
+            })
+            .collect();
+        Self::boxes(format!("{} {n}", centers.name()), &rows, params)
+    }
+
     /// Makes `n` boxes in a frame of 1920x1080 pixels. Sides are between 16 and 116 pixels.
     pub fn scene(spread: Spread, n: usize) -> Self {
         let mut rng = Rng::with_seed(n as u64);
@@ -241,6 +282,12 @@ impl Workload {
             .collect();
         Self::boxes(format!("{} {n}", spread.name()), &rows, greedy_params(0.45, 0.0))
     }
+}
+
+/// A number with a normal distribution (the method of Box and Muller).
+fn normal(rng: &mut Rng) -> f32 {
+    let radius = (-2.0 * (1.0 - rng.f32()).ln()).sqrt();
+    radius * (std::f32::consts::TAU * rng.f32()).cos()
 }
 
 /// An oriented box.

@@ -112,6 +112,7 @@ const ENGINE: Kernels = Kernels {
         "KernelParams",
         "LayoutParams",
         "MaskParams",
+        "MergeParams",
         "Method",
         "Overlap",
         "PlacedImage",

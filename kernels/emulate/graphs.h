@@ -201,6 +201,29 @@ static void run_sort(const Node &node, uint64_t seed) {
     });
 }
 
+// The kernels of merge.cuh, merge_boxes.cuh and rescore.cuh.
+static void run_merge(const Node &node, uint64_t seed) {
+    void *const workspace = parameter<void *>(node, 0);
+    const uint64_t stride = parameter<uint64_t>(node, 1);
+    const std::string name = node.function->name;
+    const std::map<std::string, void (*)(void *, uint64_t)> without_params = {
+        {"merge_claims", merge_claims}, {"merge_classes", merge_classes},
+        {"merge_roots", merge_roots},   {"merge_order", merge_order},
+        {"merge_rank", merge_rank},     {"merge_average", merge_average},
+        {"merge_fuse", merge_fuse},     {"merge_compensate", merge_compensate},
+    };
+    const std::map<std::string, void (*)(void *, uint64_t, MergeParams)> with_params = {
+        {"merge_grow", merge_grow}, {"merge_soften", merge_soften}, {"merge_decay", merge_decay}};
+    cuda_on_host::launch(node.grid, Index{node.function->threads}, 3, seed, [&] {
+        const auto kernel = without_params.find(name);
+        if (kernel != without_params.end()) {
+            kernel->second(workspace, stride);
+        } else {
+            with_params.at(name)(workspace, stride, parameter<MergeParams>(node, 2));
+        }
+    });
+}
+
 // The kernels of paper.cu.
 static void run_paper(const Node &node, uint64_t seed) {
     if (node.function->name == std::string("paper_map")) {
@@ -228,6 +251,10 @@ static void run(const Node &node, uint64_t seed) {
     const std::string of = node.function->name;
     if (of.compare(0, 6, "paper_") == 0) {
         run_paper(node, seed);
+        return;
+    }
+    if (of.compare(0, 6, "merge_") == 0) {
+        run_merge(node, seed);
         return;
     }
     if (of.compare(0, 5, "sort_") == 0 || of.compare(0, 6, "chunk_") == 0) {

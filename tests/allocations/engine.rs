@@ -26,8 +26,7 @@ fn the_engine_allocates_nothing_once_warm() {
     let mut engine = engines::fast();
     for (tensors, multi_label) in &tensors {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
-        let is_supported = |method: &Method| method.only_suppresses() || !engines::on_gpu();
-        for method in Method::ALL.into_iter().filter(is_supported) {
+        for method in Method::ALL {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
             let places = engines::places(&layout);
             let mut run = || {

@@ -15,6 +15,7 @@ mod groups;
 mod images;
 mod layouts;
 mod memory;
+mod merging;
 mod oriented;
 mod outcome;
 mod resample;

@@ -15,7 +15,7 @@ use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
 
 /// Returns an engine that sorts the candidates of images with more than `limit`.
-fn sorting(limit: u32, first_chunk: u32) -> Cuda {
+pub fn sorting(limit: u32, first_chunk: u32) -> Cuda {
     let mut cuda = Cuda::new(Some(0)).unwrap();
     cuda.sort_above(limit, first_chunk);
     cuda
@@ -49,20 +49,20 @@ fn sorted_scenes_and_batches_equal_reference() {
 
 /// Boxes and their scores.
 #[derive(Default)]
-struct Boxes {
+pub struct Boxes {
     corners: Vec<[f32; 4]>,
     scores: Vec<f32>,
 }
 
 impl Boxes {
-    fn push(&mut self, [x, y]: [f32; 2], [width, height]: [f32; 2], score: f32) {
+    pub fn push(&mut self, [x, y]: [f32; 2], [width, height]: [f32; 2], score: f32) {
         self.corners.push([x, y, x + width, y + height]);
         self.scores.push(score);
     }
 }
 
 /// Returns `count` boxes for each kind of scene that can be difficult for a sort by position.
-fn kinds(count: usize, rng: &mut Rng) -> Vec<(&'static str, Boxes)> {
+pub fn kinds(count: usize, rng: &mut Rng) -> Vec<(&'static str, Boxes)> {
     let mut all = Vec::new();
     let mut add = |name, make: &mut dyn FnMut(usize, &mut Boxes)| {
         let mut boxes = Boxes::default();
@@ -110,7 +110,7 @@ fn kinds(count: usize, rng: &mut Rng) -> Vec<(&'static str, Boxes)> {
 }
 
 /// Runs the boxes as one image, and compares the result with the CPU engine's.
-fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str) {
+pub fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str) {
     let count = boxes.scores.len();
     let classes = if params.class_agnostic { 1 } else { 3 };
     let scores: Vec<f32> = (0..count * classes)

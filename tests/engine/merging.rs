@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Methods that merge boxes or lower scores: the engines are compared on random scenes, and each
-//! rule has an example that was computed by hand. These methods run on the CPU.
+//! rule has an example that was computed by hand. The examples run on the CPU.
 
 use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cpu, Engine, GroupOutcome, ImagePlace, Method, Overlap, Params,
+    ClassRule, ClassThresholds, Engine, GroupOutcome, ImagePlace, Method, Overlap, Params,
     Reference,
 };
 use nmsfilter_core::nms::{Backend, BoxNms};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines::{self, bits};
+use crate::support::methods::with_any_method;
 use crate::support::random_layout::RandomLayout;
 use crate::support::scene::Scene;
-
-/// The methods that change boxes or scores.
-fn changing() -> Vec<Method> {
-    Method::ALL.into_iter().filter(|method| !method.only_suppresses()).collect()
-}
-
-fn with_any_method(rng: &mut Rng, params: &Params) -> Params {
-    Params {
-        method: *rng.choice(&changing()).unwrap(),
-        overlap: *rng
-            .choice(&[Overlap::Iou, Overlap::Smaller, Overlap::Representative, Overlap::Diou])
-            .unwrap(),
-        sigma: *rng.choice(&[0.5, 0.1, 3.0]).unwrap(),
-        lose_released: rng.bool(),
-        ..params.clone()
-    }
-}
 
 /// The bits of the survivors and of their columns.
 fn all_bits(group: &GroupOutcome<'_>) -> (Vec<[u32; 7]>, Vec<u32>) {
@@ -43,12 +27,12 @@ fn compare(
     layout: &decoder::Layout,
     params: &Params,
     places: &[ImagePlace],
-    cpu: &mut Cpu,
+    engine: &mut dyn Engine,
     context: &str,
 ) -> [usize; 2] {
     let mut reference = Reference::default();
     let expected = reference.run(tensors, layout, params, places).unwrap();
-    let found = cpu.run(tensors, layout, params, places).unwrap();
+    let found = engine.run(tensors, layout, params, places).unwrap();
     let mut counts = [0; 2];
     for (expected, found) in expected.groups().zip(found.groups()) {
         assert_eq!(all_bits(&expected), all_bits(&found), "{context}, {params:?}");
@@ -59,9 +43,9 @@ fn compare(
 }
 
 #[test]
-fn cpu_equals_reference_bit_for_bit_and_in_order() {
+fn engine_equals_reference_bit_for_bit_and_in_order() {
     let scenes = engines::scene_count(6_000);
-    let (mut cpu, mut survivors, mut candidates) = (Cpu::default(), 0, 0);
+    let (mut engine, mut survivors, mut candidates) = (engines::fast(), 0, 0);
     for seed in 0..scenes {
         let scene = match seed % 3 {
             // Overlaps that equal the threshold, boxes that touch, and equal scores.
@@ -71,7 +55,8 @@ fn cpu_equals_reference_bit_for_bit_and_in_order() {
         let (tensors, layout) = scene.tensors();
         let params = with_any_method(&mut Rng::with_seed(seed), &scene.params);
         let context = format!("seed {seed}: {scene:?}");
-        let [left, all] = compare(&tensors, &layout, &params, &scene.places(), &mut cpu, &context);
+        let [left, all] =
+            compare(&tensors, &layout, &params, &scene.places(), &mut *engine, &context);
         survivors += left;
         candidates += all;
     }
@@ -82,7 +67,7 @@ fn cpu_equals_reference_bit_for_bit_and_in_order() {
 
 #[test]
 fn images_of_a_group_are_merged_together_in_both_engines() {
-    let mut cpu = Cpu::default();
+    let mut engine = engines::fast();
     for seed in 0..engines::scene_count(600) {
         let batch = Scene::batch(seed, 4);
         let joined = Scene::joined(&batch);
@@ -95,13 +80,13 @@ fn images_of_a_group_are_merged_together_in_both_engines() {
             place.group = group;
         }
         let params = with_any_method(&mut rng, &joined.params);
-        compare(&tensors, &layout, &params, &places, &mut cpu, &format!("seed {seed}"));
+        compare(&tensors, &layout, &params, &places, &mut *engine, &format!("seed {seed}"));
     }
 }
 
 #[test]
 fn survivors_have_the_columns_and_masks_of_their_keepers_in_both_engines() {
-    let mut cpu = Cpu::default();
+    let mut engine = engines::fast();
     let (mut columns, mut masks) = (0, 0);
     for seed in 0..engines::scene_count(1_500) {
         let mut rng = Rng::with_seed(seed);
@@ -109,10 +94,10 @@ fn survivors_have_the_columns_and_masks_of_their_keepers_in_both_engines() {
         let (tensors, layout) = (random.views(), &random.layout);
         let params = with_any_method(&mut rng, &Params::default());
         let places = engines::places(layout);
-        compare(&tensors, layout, &params, &places, &mut cpu, &format!("seed {seed}"));
+        compare(&tensors, layout, &params, &places, &mut *engine, &format!("seed {seed}"));
         let mut reference = Reference::default();
         let expected = reference.run(&tensors, layout, &params, &places).unwrap();
-        let found = cpu.run(&tensors, layout, &params, &places).unwrap();
+        let found = engine.run(&tensors, layout, &params, &places).unwrap();
         for (expected, found) in expected.groups().zip(found.groups()) {
             columns += found.columns.len();
             for (expected, found) in engines::masks(&expected).iter().zip(engines::masks(&found)) {
@@ -133,7 +118,7 @@ fn oriented_boxes_are_an_error_of_both_engines() {
     let decoder = decoder::by_name("end2end-obb");
     let layout = decoder::choose(&tensors, decoder, Options::default()).unwrap().layout;
     let places = engines::places(&layout);
-    let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), Box::<Cpu>::default()];
+    let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
     for mut engine in engines {
         for method in Method::ALL {
             let params = Params { method, ..Params::default() };
@@ -375,7 +360,7 @@ fn limits_of_classes_apply_to_final_scores() {
         ..Params::default()
     };
     let places = engines::places(&layout);
-    let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), Box::<Cpu>::default()];
+    let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
     for mut engine in engines {
         let outcome = engine.run(&tensors, &layout, &params, &places).unwrap();
         let anchors: Vec<u32> = outcome.group(0).survivors.iter().map(|d| d.anchor).collect();

@@ -11,7 +11,7 @@
 //! A case whose rule differs is left out, and its reason is stated. The counts must add up.
 
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{ClassThresholds, Cpu, Engine, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
 use nmsfilter_core::nms::{Backend, BoxNms, MergedBoxes, Method, Overlap};
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
@@ -96,7 +96,7 @@ impl Boxes {
         };
         let options = Options { num_classes: 100, ..Options::default() };
         let layout = decoder::choose(&tensors, None, options).unwrap().layout;
-        let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), Box::<Cpu>::default()];
+        let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
         for mut engine in engines {
             let outcome =
                 engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();

@@ -19,6 +19,7 @@
 #   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
 #   batch      times of batches only
 #   counts     times of 1000 to 1,000,000 candidates
+#   merging    times of merging and rescoring, on the GPU and on one core
 #   pipelines  time per frame of the element in a pipeline, from host and device memory
 #   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
 #   load       time per frame beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
@@ -27,7 +28,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions needs nvcc, sanitize compute-sanitizer.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,28s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,29s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -208,6 +209,10 @@ batch() {
 
 counts() {
     bench counts
+}
+
+merging() {
+    bench merging
 }
 
 pipelines() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Methods that merge boxes or lower scores, with each backend. Only the CPU engine supports them.
+//! Methods that merge boxes or lower scores, with each backend.
 
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
@@ -26,7 +26,8 @@ fn rectangles(settings: &str) -> Vec<[u32; 4]> {
 #[test]
 fn boxes_are_merged_or_get_lower_scores() {
     let [first, second, union] = [[10, 10, 100, 100], [50, 10, 100, 100], [10, 10, 140, 100]];
-    for backend in ["auto", "cpu"] {
+    let backends = ["auto", "cpu", "cuda"];
+    for backend in if engines::on_gpu() { &backends[..] } else { &backends[..2] } {
         let rectangles = |settings| rectangles(&format!("backend={backend} {settings}"));
         assert_eq!(rectangles("method=greedy"), [first]);
         assert_eq!(rectangles("method=merge"), [union]);
@@ -41,19 +42,4 @@ fn boxes_are_merged_or_get_lower_scores() {
         assert_eq!(rectangles(inclusive), [union]);
         assert_eq!(rectangles(&format!("{inclusive} lose-released=true")), [first]);
     }
-}
-
-#[test]
-#[ignore = "needs a GPU"]
-fn backend_cuda_is_an_error_before_the_first_decoded_frame() {
-    engines::require_gpu();
-    let pipeline = parse(
-        "crowdtestsrc num-buffers=3 memory=cuda ! video/x-raw,width=320,height=240
-           ! nmsfilter name=nms backend=cuda method=merge ! fakesink",
-    );
-    let seen = watch(&pipeline, "nms", |_| ());
-    let ended = run(&pipeline);
-    let expected = "the engine cuda does not support the method merge; choose the backend cpu";
-    assert!(ended.error().contains(expected), "{}", ended.error());
-    assert_eq!(seen.lock().unwrap().len(), 0, "no frame was decoded");
 }

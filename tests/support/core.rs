@@ -6,6 +6,7 @@ pub mod data;
 pub mod engines;
 pub mod layout_scene;
 pub mod library;
+pub mod methods;
 pub mod oriented_scene;
 pub mod project;
 pub mod random_layout;

@@ -9,6 +9,7 @@ pub mod emulated;
 pub mod engines;
 pub mod layout_scene;
 pub mod library;
+pub mod methods;
 pub mod onnx;
 pub mod oriented_scene;
 pub mod pipeline;

@@ -13,6 +13,7 @@ mod kernels;
 mod latency;
 mod layouts;
 mod masks;
+mod merging;
 mod oriented;
 mod oscars;
 mod partitions;
@@ -67,6 +68,7 @@ pub const SECTIONS: &[Section] = &[
     layouts::SECTION,
     oriented::SECTION,
     masks::SECTION,
+    merging::SECTION,
     growth::SECTION,
     kernels::SECTION,
     batches::SECTION,

@@ -6,6 +6,7 @@ use super::graph::{GraphConfig, LaunchParams};
 use super::interface::{KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
 use super::kernels::DecodeKernel;
 use super::mask_params::{MaskParams, MaskPlaceParams};
+use super::merging::MergeKernel;
 use super::places::Placed;
 use crate::decoder::{Field, Layout, PlainLayout};
 use crate::engine::place::group_count;
@@ -69,6 +70,7 @@ impl Batch<'_> {
                 None => DecodeKernel::Layout,
             },
             multi_label: is_multi_label(self.layout, self.params),
+            merge: MergeKernel::of(self.params.method),
             column_components: self.layout.column_components() as u32,
             masks: None,
             mask_words: 0,

@@ -16,6 +16,7 @@ use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
+use super::merging::{MergeKernel, MergeParams};
 use super::results::ResultAddresses;
 use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
 
@@ -31,6 +32,8 @@ pub(super) struct GraphConfig {
     pub sort: SortLimits,
     pub decode: DecodeKernel,
     pub multi_label: bool,
+    /// The kernels that merge boxes or lower scores.
+    pub merge: &'static [MergeKernel],
     /// The number of values that survivors carry along. If it is 0, the layout has no columns.
     pub column_components: u32,
     /// The kernel for masks, or `None` if the layout has no prototypes.
@@ -49,6 +52,8 @@ pub(super) struct LaunchParams {
     pub layout: LayoutParams,
     /// For layouts with columns.
     pub columns: ColumnParams,
+    /// For methods that change boxes or scores.
+    pub merge: MergeParams,
     /// For layouts with prototypes.
     pub masks: MaskParams,
     /// The memory that the last kernels write to.
@@ -71,7 +76,9 @@ impl GraphConfig {
         let of_chunks =
             (0..chunks).flat_map(|chunk| [ChunkFilter(chunk), ChunkMap(chunk), ChunkReduce(chunk)]);
         let masks = self.masks.map(|_| Masks);
-        [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks).chain(masks).chain([Publish])
+        let merge = self.merge.iter().map(|&kernel| Merge(kernel));
+        let deciding = [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks);
+        deciding.chain(merge).chain(masks).chain([Publish])
     }
 
     /// Returns true if launches of `wanted` can run on a graph with this configuration.
@@ -80,6 +87,7 @@ impl GraphConfig {
             && self.groups >= wanted.groups
             && self.sort == wanted.sort
             && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
+            && self.merge == wanted.merge
             && self.column_components == wanted.column_components
             && self.masks == wanted.masks
             && self.mask_words >= wanted.mask_words
@@ -118,6 +126,7 @@ enum KernelNode {
     ChunkFilter(u32),
     ChunkMap(u32),
     ChunkReduce(u32),
+    Merge(MergeKernel),
     /// Runs before publish, which stores its sequence number after all masks.
     Masks,
     Publish,
@@ -136,6 +145,7 @@ impl KernelNode {
             Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
             Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
             Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
+            Self::Merge(kernel) => kernel.function().to_string_lossy().into_owned(),
             Self::Masks => "masks".to_owned(),
             Self::Publish => "publish".to_owned(),
         }
@@ -144,7 +154,11 @@ impl KernelNode {
     /// Returns true if the kernel's parameters stay constant from launch to launch. Only its grid
     /// then changes, with the number of groups.
     fn has_constant_params(self) -> bool {
-        !matches!(self, Self::Decode | Self::Masks | Self::Publish)
+        match self {
+            Self::Decode | Self::Masks | Self::Publish => false,
+            Self::Merge(kernel) => !kernel.has_params(),
+            _ => true,
+        }
     }
 }
 
@@ -281,6 +295,10 @@ impl Graph {
                 let blocks = reduce_blocks(multiprocessors, capacity, groups);
                 (kernels.sort.chunk_reduce, blocks, REDUCE_THREADS)
             }
+            KernelNode::Merge(kernel) => {
+                let blocks = kernel.blocks(multiprocessors, capacity, groups);
+                (kernels.merge(kernel), blocks, kernel.threads())
+            }
             KernelNode::Masks => {
                 let kernel = self.config.masks.expect("the graph has the node");
                 (kernels.masks(kernel), mask_blocks(multiprocessors, groups), MASK_THREADS)
@@ -315,11 +333,13 @@ impl Graph {
             | KernelNode::ChunkReduce(chunk) => chunk,
             _ => 0,
         };
+        let mut of_merge = [workspace, stride, address(&params.merge)];
         let mut of_others = [workspace, stride, address(&chunk)];
         let parameters: &mut [*mut c_void] = match kernel {
             KernelNode::Decode => &mut of_decode,
             KernelNode::Masks => &mut of_masks,
             KernelNode::Publish => &mut of_publish,
+            KernelNode::Merge(_) => &mut of_merge,
             _ => &mut of_others,
         };
         let rows = match kernel {
@@ -390,6 +410,12 @@ impl Graph {
         let has_masks = self.config.masks.is_some();
         if has_masks && (has_other_results || self.params.masks != params.masks) {
             self.update_kernel(&driver, KernelNode::Masks, params)?;
+        }
+        if has_other_groups || self.params.merge != params.merge {
+            let has_params = |kernel| matches!(kernel, KernelNode::Merge(of) if of.has_params());
+            for &(kernel, node) in self.nodes.iter().filter(|(of, _)| has_params(*of)) {
+                self.update_node(&driver, kernel, node, params)?;
+            }
         }
         // Equal parameters imply an equal number of images.
         let is_plain = matches!(self.config.decode, DecodeKernel::Plain(_));
@@ -495,6 +521,7 @@ mod tests {
                 sort: SortLimits::DEFAULT,
                 decode: DecodeKernel::Plain([Precision::F32; 2]),
                 multi_label: false,
+                merge: &[],
                 column_components: 0,
                 masks: None,
                 mask_words: 0,

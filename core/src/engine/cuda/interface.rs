@@ -6,6 +6,7 @@
 use arrayvec::ArrayVec;
 use bytemuck::{Pod, Zeroable};
 
+use super::merging::deciding_method;
 use super::places::{PlaceParams, Placed};
 use crate::decoder::{self, Layout, MAX_INPUTS, PlainLayout};
 /// The counts of a group of images.
@@ -300,7 +301,7 @@ impl KernelParams {
             threshold: thresholds.default,
             lowest_threshold: thresholds.lowest(classes),
             images: images as u32,
-            method: params.method as u32,
+            method: deciding_method(params.method) as u32,
             overlap: params.overlap as u32,
             iou_threshold: params.iou_threshold,
             pixel_offset: params.pixel_offset,

@@ -9,6 +9,7 @@ use cudarc::driver::sys;
 
 use super::interface::Precision;
 use super::mask_params::MaskKernel;
+use super::merging::MergeKernel;
 use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed_kernels};
 
 /// Kernels for GPUs with at least a certain compute capability.
@@ -118,6 +119,8 @@ pub(super) struct Kernels {
     /// Map and reduce for oriented boxes, for any number of groups.
     oriented: [sys::CUfunction; 2],
     pub sort: Sort,
+    /// Indexed by the number of the kernel.
+    merge: [sys::CUfunction; MergeKernel::COUNT],
 }
 
 // SAFETY: handles may be used from any thread in which their context is current.
@@ -189,6 +192,7 @@ impl Kernels {
                 chunk_map: null_mut(),
                 chunk_reduce: null_mut(),
             },
+            merge: [null_mut(); MergeKernel::COUNT],
         };
         let function = |name: &CStr| {
             let mut function = null_mut();
@@ -229,6 +233,9 @@ impl Kernels {
             chunk_map: function(c"chunk_map")?,
             chunk_reduce: function(c"chunk_reduce")?,
         };
+        for kernel in MergeKernel::ALL {
+            kernels.merge[kernel as usize] = function(kernel.function())?;
+        }
         Ok(kernels)
     }
 
@@ -249,6 +256,10 @@ impl Kernels {
 
     pub fn masks(&self, kernel: MaskKernel) -> sys::CUfunction {
         self.masks[kernel as usize]
+    }
+
+    pub fn merge(&self, kernel: MergeKernel) -> sys::CUfunction {
+        self.merge[kernel as usize]
     }
 
     /// The kernels after `decode` for graphs of up to `groups` groups. Kernels for batches can run

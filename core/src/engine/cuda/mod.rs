@@ -14,6 +14,9 @@
 //! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
 //! repeated, so memory for all anchors is reserved.
 //!
+//! Methods that merge boxes or lower scores have further kernels in their graph, which replace
+//! candidates and decisions before masks and survivors are written.
+//!
 //! Groups with more candidates than `SortLimits::limit` need additional kernels. A separate graph
 //! contains them. It is launched while the preceding batch had such a group, so that other groups
 //! do not take longer.
@@ -27,6 +30,7 @@ mod interface;
 mod kernels;
 mod layout_params;
 mod mask_params;
+mod merging;
 mod places;
 mod results;
 mod run_kernels;
@@ -57,6 +61,7 @@ use interface::{ClassRule, SortLimits, Source};
 use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
+use merging::MergeParams;
 use places::{Placed, PlacedImage};
 use results::{DeviceResults, ResultSize, Results};
 pub use run_kernels::RunKernels;
@@ -226,16 +231,15 @@ impl Cuda {
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
-    let (what, value) = match params.overlap {
-        Overlap::Diou => ("overlap measure", params.overlap.name()),
-        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => {
-            if params.method.only_suppresses() {
-                return Ok(());
-            }
-            ("method", params.method.name())
-        }
-    };
-    Err(EngineError::Unsupported { engine: Cuda::NAME, what, value, instead: Cpu::NAME })
+    match params.overlap {
+        Overlap::Diou => Err(EngineError::Unsupported {
+            engine: Cuda::NAME,
+            what: "overlap measure",
+            value: params.overlap.name(),
+            instead: Cpu::NAME,
+        }),
+        Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
+    }
 }
 
 impl Engine for Cuda {
@@ -368,7 +372,7 @@ impl OnDevice {
             source.priors = address;
             uploaded += bytes;
         }
-        let mut launch = LaunchParams::default();
+        let mut launch = LaunchParams { merge: MergeParams::new(params), ..Default::default() };
         if plain.is_none() {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);

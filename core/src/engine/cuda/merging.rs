@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels that merge boxes or lower scores, and their parameters. kernels/merge_params.cuh
+//! documents them; their structure and constants are also in kernels/interface_generated.cuh, which
+//! `c/tests/header.rs` writes.
+//!
+//! In: a method. Out: the kernels that follow the deciding kernels, and what these must decide.
+
+use std::ffi::CStr;
+
+use bytemuck::{Pod, Zeroable};
+
+use super::interface::blocks_per_group;
+use crate::engine::{Method, Params};
+
+/// Threads per block of most kernels that merge boxes or lower scores.
+pub const MERGE_THREADS: u32 = 256;
+/// Threads per block of merge_fuse and merge_soften.
+pub const PART_THREADS: u32 = 512;
+
+/// A kernel of a method that changes boxes or scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MergeKernel {
+    Claims,
+    Roots,
+    Classes,
+    Order,
+    Grow,
+    Average,
+    Fuse,
+    Soften,
+    Compensate,
+    Decay,
+    Rank,
+}
+
+use MergeKernel::*;
+
+impl MergeKernel {
+    pub const COUNT: usize = Self::ALL.len();
+    /// All kernels, in the order of their numbers.
+    pub const ALL: [Self; 11] =
+        [Claims, Roots, Classes, Order, Grow, Average, Fuse, Soften, Compensate, Decay, Rank];
+
+    /// The kernels of a method, in the order of their launches.
+    pub fn of(method: Method) -> &'static [Self] {
+        match method {
+            Method::Greedy | Method::MapReduce | Method::None => &[],
+            Method::Merge => &[Claims, Order, Grow],
+            Method::MergeTransitive => &[Claims, Roots, Order, Grow],
+            Method::WeightedAverage => &[Claims, Order, Average],
+            Method::WeightedFusion => &[Classes, Order, Fuse, Rank],
+            Method::SoftLinear | Method::SoftGaussian => &[Classes, Order, Soften, Rank],
+            Method::MatrixLinear | Method::MatrixGaussian => &[Compensate, Decay, Rank],
+        }
+    }
+
+    /// The kernel's function.
+    pub fn function(self) -> &'static CStr {
+        match self {
+            Claims => c"merge_claims",
+            Roots => c"merge_roots",
+            Classes => c"merge_classes",
+            Order => c"merge_order",
+            Grow => c"merge_grow",
+            Average => c"merge_average",
+            Fuse => c"merge_fuse",
+            Soften => c"merge_soften",
+            Compensate => c"merge_compensate",
+            Decay => c"merge_decay",
+            Rank => c"merge_rank",
+        }
+    }
+
+    /// The number of threads per block.
+    pub fn threads(self) -> u32 {
+        if matches!(self, Fuse | Soften) { PART_THREADS } else { MERGE_THREADS }
+    }
+
+    /// Returns true if the kernel reads [`MergeParams`].
+    pub fn has_params(self) -> bool {
+        matches!(self, Grow | Soften | Decay)
+    }
+
+    /// The number of blocks per group: no more than are resident at a time.
+    pub fn blocks(self, multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+        if self.threads() == PART_THREADS {
+            return blocks_per_group(multiprocessors, capacity, groups);
+        }
+        // A warp has a candidate, or up to 32.
+        let wanted = capacity.div_ceil(MERGE_THREADS / 32);
+        blocks_per_group(4 * multiprocessors, wanted, groups)
+    }
+}
+
+/// The method that the deciding kernels run with. Keepers are the survivors of greedy suppression,
+/// or any candidates.
+pub(super) fn deciding_method(method: Method) -> Method {
+    match method {
+        Method::Greedy | Method::MapReduce | Method::None => method,
+        Method::Merge | Method::WeightedAverage => Method::Greedy,
+        Method::MergeTransitive
+        | Method::WeightedFusion
+        | Method::SoftLinear
+        | Method::SoftGaussian
+        | Method::MatrixLinear
+        | Method::MatrixGaussian => Method::None,
+    }
+}
+
+/// The parameters of a launch of a kernel that merges boxes or lowers scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct MergeParams {
+    /// Of Gaussian decay.
+    sigma: f32,
+    /// 0 or 1: linear decay.
+    is_gaussian: u32,
+    /// 0 or 1: members that do not join are lost.
+    lose_released: u32,
+}
+
+impl MergeParams {
+    pub fn new(params: &Params) -> Self {
+        let is_gaussian = matches!(params.method, Method::SoftGaussian | Method::MatrixGaussian);
+        Self {
+            sigma: params.sigma,
+            is_gaussian: is_gaussian.into(),
+            lose_released: params.lose_released.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_methods_that_change_boxes_or_scores_have_further_kernels() {
+        for method in Method::ALL {
+            assert_eq!(MergeKernel::of(method).is_empty(), method.only_suppresses(), "{method:?}");
+            assert!(deciding_method(method).only_suppresses(), "{method:?}");
+        }
+        let numbers = MergeKernel::ALL.map(|kernel| kernel as usize);
+        assert!(numbers.iter().copied().eq(0..MergeKernel::COUNT));
+    }
+}
