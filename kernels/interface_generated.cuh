@@ -15,7 +15,7 @@
 // The greatest number of columns of a layout.
 #define MAX_COLUMNS 4
 
-// The greatest number of anchors of a grid cell that have sizes of their own.
+// The greatest number of anchors per grid cell with listed sizes.
 #define MAX_SIZES 6
 
 // The greatest length of a box's side, in pixels. Areas, and sums of two areas, do not overflow below it.
@@ -66,6 +66,12 @@
 // Threads per block.
 #define MASK_THREADS 512
 
+// Threads per block of most kernels that merge boxes or lower scores.
+#define MERGE_THREADS 256
+
+// Threads per block of merge_fuse and merge_soften.
+#define PART_THREADS 512
+
 // The method of suppression, merging or rescoring, which decides which candidates survive.
 //
 // The section "Merging and rescoring" of the [rules](super) defines the methods that change boxes
@@ -82,7 +88,7 @@ enum Method : uint32_t {
     // A survivor of [`Greedy`](Self::Greedy) gets the union of its box and of the boxes that it
     // suppresses: SAHI's greedy merging (`GREEDYNMM`).
     METHOD_MERGE = 3,
-    // Like [`Merge`](Self::Merge), but a box also merges with what its suppressed boxes suppress:
+    // Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
     // SAHI's transitive merging (`NMM`).
     METHOD_MERGE_TRANSITIVE = 4,
     // Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
@@ -105,11 +111,11 @@ enum Method : uint32_t {
 
 // The function that turns a tensor's scores into probabilities.
 enum Activation : uint32_t {
-    // None: they are probabilities, or have no unit.
+    // None: scores are probabilities, or have no unit.
     ACTIVATION_NONE = 0,
-    // The logistic function, of each score by itself, and of objectness.
+    // The logistic function of each score and of objectness.
     ACTIVATION_SIGMOID = 1,
-    // Softmax over all scores of an anchor, that of the background included. Objectness is not changed.
+    // Softmax over all scores of an anchor, including the background's. Objectness is not changed.
     ACTIVATION_SOFTMAX = 2,
 };
 
@@ -133,16 +139,16 @@ enum BoxFormat : uint32_t {
     BOX_FORMAT_DISTANCES = 3,
 };
 
-// What becomes of the components of a box before they are related to the reference.
+// The function applied to the components of a box before they are related to the reference.
 enum BoxTransform : uint32_t {
     // Nothing.
     BOX_TRANSFORM_NONE = 0,
     // Sizes are logarithms: exp. Positions are not changed.
     BOX_TRANSFORM_EXP = 1,
-    // As YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
+    // YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
     BOX_TRANSFORM_SIGMOID = 2,
     // Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
-    // tensor's numbers: [`BoxRule::bins`] for the first component, then those of the second, and so on
+    // tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
     // (Generalized Focal Loss, Li et al. 2020).
     BOX_TRANSFORM_EXPECTATION = 3,
 };
@@ -177,7 +183,7 @@ enum Overlap : uint32_t {
     // Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
     // of the enclosing box)^2 > t.
     OVERLAP_DIOU = 3,
-    // Of oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
+    // For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
     // of the boxes (Llerena et al. 2021), greater than t.
     OVERLAP_PROB_IOU = 4,
 };
@@ -190,6 +196,9 @@ enum ReferenceKind : uint32_t {
     REFERENCE_KIND_PRIORS = 2,
     REFERENCE_KIND_TABLE = 3,
 };
+
+// A kernel of a method that changes boxes or scores.
+struct MergeKernel;
 
 // Determines which groups of images have their candidates sorted, to avoid comparing all pairs.
 struct SortLimits;
@@ -477,6 +486,16 @@ struct MaskParams {
     uint32_t limit;
 };
 
+// The parameters of a launch of a kernel that merges boxes or lowers scores.
+struct MergeParams {
+    // Of Gaussian decay.
+    float sigma;
+    // 0 or 1: linear decay.
+    uint32_t is_gaussian;
+    // 0 or 1: members that do not join are lost.
+    uint32_t lose_released;
+};
+
 // One image of a group, an entry of the table KernelParams::placed_images. Images of one group are
 // consecutive, and groups follow one another in order.
 struct PlacedImage {
@@ -490,6 +509,9 @@ struct PlacedImage {
 
 
 
+
+// All kernels, in the order of their numbers.
+#define MergeKernel_ALL { Claims, Roots, Classes, Order, Grow, Average, Fuse, Soften, Compensate, Decay, Rank, }
 
 // All values.
 #define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, }

@@ -125,7 +125,7 @@ template <bool ByClass> DEVICE void find_parts(void *workspaces, uint64_t stride
     }
     const Workspace workspace(header, header->params.capacity);
     const MergeArrays arrays(workspace);
-    const bool is_greedy = header->params.method == GREEDY;
+    const bool is_greedy = header->params.method == METHOD_GREEDY;
     for_each_run<MERGE_QUERIES>(count, [&](uint32_t first) {
         OverlapRule rule(header->params);
         const MergeQueries queries(workspace, first, count);

@@ -18,8 +18,8 @@ DEVICE float overlap_of(const float4 &higher, const float4 &lower, const Overlap
     const float intersection = mul_rn(width, height);
     const float higher_area = area(higher, rule), lower_area = area(lower, rule);
     float whole = sub_rn(add_rn(higher_area, lower_area), intersection);
-    if (rule.overlap != IOU) {
-        whole = rule.overlap == SMALLER ? fminf(higher_area, lower_area) : higher_area;
+    if (rule.overlap != OVERLAP_IOU) {
+        whole = rule.overlap == OVERLAP_SMALLER ? fminf(higher_area, lower_area) : higher_area;
     }
     const float value = div_rn(intersection, whole);
     const float above = value > 0.0f ? value : 0.0f; // 0 for NaN
