@@ -21,7 +21,6 @@
 use std::ops::Range;
 
 use gst::glib;
-use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 
 use super::{DetailedRegions, Kinds, Labels, MaskBuffers, Region};

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use super::{classifier, Decoder, ModelTask, by_name, decoders};
+use super::{Decoder, ModelTask, by_name, classifier, decoders};
 
 /// A model family other than that of plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 //! crop: tensors describe the frame to which they were attached.
 
 mod class_rules;
+mod classifier;
 mod contradictions;
 mod debug_category;
 mod decode;
