@@ -280,7 +280,7 @@ fn readings_that_are_probably_wrong_are_warnings_that_come_once() {
         (
             "score-threshold=0.9",
             logits(&[1.0, 2.0, 1.5]),
-            "none of 2 images has a class: the best score is 0.50648034 (class-1), and score-threshold is 0.9",
+            "none of 2 images has a class: the best score is 0.506",
             0,
         ),
     ] {

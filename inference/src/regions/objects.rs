@@ -46,6 +46,18 @@ pub(super) fn add(
     let _ = has_regions;
 }
 
+/// The labels of the regions of a buffer, or of its objects if there are no regions.
+pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
+    let labels = regions::iter(buffer).filter_map(|region| region.label.to_str().ok());
+    #[cfg(feature = "v1_24")]
+    let labels = {
+        let objects =
+            if regions::count(buffer) == 0 { regions::objects(buffer) } else { Vec::new() };
+        labels.chain(objects.into_iter().filter_map(|object| object.label))
+    };
+    labels
+}
+
 /// Adds `margin` x width to the left and to the right, and `margin` x height above and below, and limits the result to
 /// the frame. `None` if no pixel is in the frame.
 fn with_margin(
