@@ -81,7 +81,7 @@ pub struct Region {
     /// there is none.
     pub mask: *const u8,
     /// The number of classes that classifiers have found for the region, which nmsfilter_gst_read_classes() reads.
-    pub class_count: u32,
+    pub class_count: usize,
 }
 
 /// A class that a classifier has found for a region.
@@ -182,7 +182,7 @@ fn record(region: &AttachedRegion<'_>) -> Region {
         keypoints: points.map_or(null(), |points| points.numbers().as_ptr()),
         keypoint_layout: points.map_or(null(), |points| points.layout().as_ptr()),
         mask: mask.map_or(null(), |mask| mask.bytes.as_ptr()),
-        class_count: region.classes().count() as u32,
+        class_count: region.classes().count(),
     }
 }
 

@@ -91,7 +91,7 @@ class Region(ctypes.Structure):
         ("keypoints", ctypes.c_void_p),
         ("keypoint_layout", ctypes.c_void_p),
         ("mask", ctypes.c_void_p),
-        ("class_count", ctypes.c_uint32),
+        ("class_count", ctypes.c_size_t),
     ]
 
 

@@ -228,6 +228,123 @@ fn the_classes_of_two_classifiers_follow_one_another() {
     assert_eq!(seen.lock().unwrap()[0], ["blue", "large"]);
 }
 
+/// As GStreamer's decoders and overlays have it.
+#[cfg(feature = "v1_24")]
+mod analytics {
+    use gst_analytics::{
+        AnalyticsClassificationMtd, AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
+        AnalyticsRelationMetaODExt, RelTypes,
+    };
+
+    use super::*;
+
+    /// For each `GstAnalyticsClsMtd` of a frame: its labels, and the ids of its objects.
+    type Classes = Vec<(Vec<String>, Vec<u32>)>;
+
+    fn classes(buffer: &gst::BufferRef) -> Classes {
+        let meta = buffer.meta::<AnalyticsRelationMeta>().unwrap();
+        let all = meta.iter::<AnalyticsClassificationMtd>().map(|found| {
+            let labels = found.iterate().map(|(label, _)| label.as_str().to_string()).collect();
+            let kind = RelTypes::RELATE_TO;
+            let objects = meta.iter_direct_related::<AnalyticsODMtd>(found.id(), kind);
+            let objects: Vec<u32> = objects.map(|object| object.id()).collect();
+            for object in &objects {
+                let back = meta.iter_direct_related::<AnalyticsClassificationMtd>(*object, kind);
+                assert!(back.map(|it| it.id()).any(|id| id == found.id()));
+            }
+            (labels, objects)
+        });
+        all.collect()
+    }
+
+    /// Returns the classes on a frame, and the objects of its line.
+    fn run_frame(
+        properties: &str,
+        prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+    ) -> (Classes, Value) {
+        let pipeline = parse(&format!(
+            "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+               ! nmsfilter name=nms {properties} ! detectionjson name=json ! fakesink"
+        ));
+        intercept(&pipeline, "in", prepare);
+        let seen = watch(&pipeline, "nms", classes);
+        let lines = watch(&pipeline, "json", |buffer| {
+            serde_json::from_slice::<Value>(&buffer.map_readable().unwrap()).unwrap()
+        });
+        let ended = run(&pipeline);
+        assert_eq!((ended.error, ended.warnings), (None, vec![]));
+        let line = lines.lock().unwrap().remove(0);
+        (seen.lock().unwrap().remove(0), line["objects"].clone())
+    }
+
+    fn add_object(buffer: &mut gst::BufferRef, x: i32) {
+        let person = gst::glib::Quark::from_str("person");
+        let mut meta = AnalyticsRelationMeta::add(buffer);
+        meta.add_od_mtd(person, x, 100, 50, 50, 0.5).unwrap();
+    }
+
+    fn class(label: &str, objects: &[u32]) -> (Vec<String>, Vec<u32>) {
+        (vec![label.to_owned()], objects.to_vec())
+    }
+
+    #[test]
+    fn classes_are_related_to_their_objects() {
+        for attach in ["analytics", "roi+analytics"] {
+            let (classes, objects) = run_frame(&format!("attach={attach}"), |buffer| {
+                [100, 300].map(|x| add_object(buffer, x));
+                attach_to(buffer, Some(1), [300, 100, 50, 50], 2);
+                attach_to(buffer, Some(0), [100, 100, 50, 50], 1);
+            });
+            assert_eq!(classes, [class("class-2", &[1]), class("class-1", &[0])], "{attach}");
+            let labels = |index: usize| objects[index]["classification"][0]["label"].clone();
+            assert_eq!([labels(0), labels(1)], ["class-1", "class-2"], "{attach}: {objects}");
+            assert_eq!(objects.as_array().unwrap().len(), 2, "{attach}: {objects}");
+        }
+    }
+
+    /// A detection of `nmsfilter` is a region and an object, also where their ids differ.
+    #[test]
+    fn regions_and_objects_of_one_detection_have_the_same_classes() {
+        for id in [0, 5] {
+            let (classes, objects) = run_frame("", move |buffer| {
+                add_object(buffer, 100);
+                add_roi(buffer, id, (100, 100, 50, 50));
+                attach_to(buffer, Some(id), [100, 100, 50, 50], 2);
+            });
+            assert_eq!(classes, [class("class-2", &[0])], "{id}");
+            assert_eq!(objects.as_array().unwrap().len(), 1, "{objects}");
+            assert_eq!(objects[0]["classification"].as_array().unwrap().len(), 1, "{objects}");
+            assert_eq!(objects[0]["classification"][0]["label_id"], 2);
+        }
+    }
+
+    #[test]
+    fn a_region_that_is_no_object_becomes_an_object_with_classes() {
+        let (classes, objects) = run_frame("attach=analytics", |buffer| {
+            add_object(buffer, 100);
+            attach_to(buffer, None, [320, 0, 320, 240], 1);
+        });
+        assert_eq!(classes, [class("class-1", &[1])]);
+        assert_eq!(objects[1]["roi_type"], "class-1");
+        assert_eq!(objects[1]["x"], 320);
+    }
+
+    /// As GStreamer's classifiertensordecoder attaches it.
+    #[test]
+    fn the_classes_of_a_frame_have_no_object() {
+        for attach in ["analytics", "roi+analytics"] {
+            let (classes, objects) = run_frame(&format!("attach={attach}"), |buffer| {
+                let tensor = tensor(LOGITS, &[1, 3], &[0.0, 0.0, 8.0]);
+                gstnmsfilter::input::custom_meta::attach(buffer, &tensor).unwrap();
+            });
+            assert_eq!(classes, [class("class-2", &[])], "{attach}");
+            assert_eq!(objects.as_array().unwrap().len(), 1, "{attach}: {objects}");
+            assert_eq!(objects[0]["w"], 640);
+            assert_eq!(objects[0]["classification"][0]["label"], "class-2");
+        }
+    }
+}
+
 /// Ultralytics' classifiers have their task and labels in their metadata, and end with softmax.
 #[test]
 fn a_model_with_the_task_classify_needs_no_property() {

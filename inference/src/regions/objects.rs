@@ -51,9 +51,10 @@ pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
     let labels = regions::iter(buffer).filter_map(|region| region.label.to_str().ok());
     #[cfg(feature = "v1_24")]
     let labels = {
-        let objects =
-            if regions::count(buffer) == 0 { regions::objects(buffer) } else { Vec::new() };
-        labels.chain(objects.into_iter().filter_map(|object| object.label))
+        let has_regions = regions::count(buffer) > 0;
+        let objects = move || if has_regions { Vec::new() } else { regions::objects(buffer) };
+        let objects = std::iter::once_with(objects).flatten();
+        labels.chain(objects.filter_map(|object| object.label))
     };
     labels
 }
