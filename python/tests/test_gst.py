@@ -40,7 +40,7 @@ class Structures(unittest.TestCase):
         flags = subprocess.run(["pkg-config", "--cflags", "gstreamer-1.0"], capture_output=True, text=True)
         if compiler is None or flags.returncode != 0:
             self.skipTest("there is no C compiler, or no pkg-config file of GStreamer")
-        structures = [_gst_types.Model, _gst_types.Tensor, _gst_types.Region]
+        structures = [_gst_types.Model, _gst_types.Tensor, _gst_types.Region, _gst_types.Class]
         lines, expected = [], []
         for structure in structures:
             name = f"NmsfilterGst{structure.__name__}"
