@@ -182,7 +182,7 @@ fn record(region: &AttachedRegion<'_>) -> Region {
         keypoints: points.map_or(null(), |points| points.numbers().as_ptr()),
         keypoint_layout: points.map_or(null(), |points| points.layout().as_ptr()),
         mask: mask.map_or(null(), |mask| mask.bytes.as_ptr()),
-        class_count: region.classes().count(),
+        class_count: region.class_count(),
     }
 }
 
@@ -232,7 +232,7 @@ pub unsafe extern "C" fn nmsfilter_gst_read_classes(
             unsafe { border::write(classes.byte_add(index * class_size), class_size, &record) };
         }
         // SAFETY: `count` is valid for writes.
-        unsafe { *count = attached.classes().count() };
+        unsafe { *count = attached.class_count() };
         Ok(())
     })
 }

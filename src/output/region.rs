@@ -208,6 +208,18 @@ impl FrameRegions {
         Ok(())
     }
 
+    /// Returns the number of frames that were added.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Removes the frames after the first `count` and their classified images. They must have no regions.
+    pub fn truncate_classified(&mut self, count: usize) {
+        self.frames.truncate(count);
+        self.classified.truncate(self.frames.last().map_or(0, |frame| frame.classified.end));
+        self.classes.truncate(self.classified.last().map_or(0, |image| image.classes.end));
+    }
+
     /// Sorts the frames by their index.
     pub fn sort_frames(&mut self) {
         self.frames.sort_unstable_by_key(|frame| frame.id.index);

@@ -75,6 +75,7 @@ pub struct AttachedRegion<'a> {
     /// The mask.
     pub mask: Option<AttachedMask<'a>>,
     params: Params<'a>,
+    class_count: usize,
 }
 
 /// A class that a classifier has found for a region: a structure `classification`.
@@ -124,11 +125,16 @@ impl<'a> Iterator for Metas<'a> {
 }
 
 impl<'a> AttachedRegion<'a> {
+    /// Returns the number of [`classes`](Self::classes).
+    pub fn class_count(&self) -> usize {
+        self.class_count
+    }
+
     /// Returns the classes that classifiers have found: the classes of each classifier best first, one classifier after
     /// the other.
     pub fn classes(&self) -> impl Iterator<Item = AttachedClass<'a>> + use<'a> {
         let is_class = |structure: &Structure<'a>| structure.name() == c"classification";
-        self.params.filter(is_class).map(|structure| AttachedClass {
+        self.params.filter(is_class).take(self.class_count).map(|structure| AttachedClass {
             class: structure.int(quark!("label_id")),
             label: structure.string(quark!("label")),
             confidence: structure.double(quark!("confidence")),
@@ -150,6 +156,7 @@ impl<'a> AttachedRegion<'a> {
             keypoints: None,
             mask: None,
             params: Params { list: meta.params, lifetime: PhantomData },
+            class_count: 0,
         };
         let (mut has_detection, mut has_keypoints, mut has_mask) = (false, false, false);
         let mut has_track = false;
@@ -169,6 +176,7 @@ impl<'a> AttachedRegion<'a> {
                     has_mask = true;
                     region.mask = AttachedMask::new(&structure);
                 }
+                b"classification" => region.class_count += 1,
                 b"object_id" if !has_track => {
                     has_track = true;
                     region.track_id = structure.int(quark!("id"));

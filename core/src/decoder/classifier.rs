@@ -235,7 +235,7 @@ fn activation_of(id: &str) -> Option<Activation> {
 /// The number of classes, if all dimensions but one are 1.
 fn classes(tensor: &TensorView<'_>) -> Option<usize> {
     let count = tensor.shape.elements().filter(|&count| count > 0)?;
-    tensor.shape.iter().any(|&side| side == count).then_some(count)
+    tensor.shape.contains(&count).then_some(count)
 }
 
 fn is_probability(number: f32) -> bool {

@@ -209,13 +209,32 @@ impl ClassifierPlan {
     }
 }
 
-/// Finds the classes of a range of images, with the classifier of `planner`, which has the index `model`.
+/// Finds the classes of a range of images, with the classifier of `planner`, which has the index `model`. After an error
+/// nothing of the range is left: its frames can be decoded one by one.
 ///
 /// # Errors
 /// If a tensor cannot be read, the size of a frame is not known, or a region is not inside its frame.
 pub(super) fn classify(
     decoder: &mut FrameDecoder,
     DecodeContext { element, pts }: DecodeContext<'_>,
+    images: Images<'_, '_>,
+    run: std::ops::Range<usize>,
+    (model, planner): (usize, &mut Planner),
+) -> Result<(), FrameError> {
+    let (frames, counts) = (decoder.regions.frame_count(), decoder.counts);
+    let result = classify_all(decoder, (element, pts), images, run, (model, &mut *planner));
+    if result.is_err() {
+        decoder.regions.truncate_classified(frames);
+        decoder.counts = counts;
+        return result;
+    }
+    planner.decoded = true;
+    Ok(())
+}
+
+fn classify_all(
+    decoder: &mut FrameDecoder,
+    (element, pts): (&NmsFilter, Option<gst::ClockTime>),
     images: Images<'_, '_>,
     run: std::ops::Range<usize>,
     (model, planner): (usize, &mut Planner),
@@ -255,7 +274,6 @@ pub(super) fn classify(
         warnings.classifier(element, warning);
     }
     counts.engine = "cpu";
-    planner.decoded = true;
     Ok(())
 }
 
