@@ -17,7 +17,7 @@ mod version;
 
 pub use gstreamer::nmsfilter_gst_init;
 pub use model::{Letterbox, Model, nmsfilter_gst_model_caps};
-pub use region::{Region, nmsfilter_gst_read_regions};
+pub use region::{Class, Region, nmsfilter_gst_read_classes, nmsfilter_gst_read_regions};
 pub use status::{Status, nmsfilter_gst_error_text};
 pub use tensor::{ElementType, Memory, Tensor, nmsfilter_gst_attach_tensor};
 pub use version::nmsfilter_gst_version;

@@ -80,6 +80,21 @@ pub struct Region {
     /// `mask_height` rows of `mask_width` bits, each row padded to whole bytes, the most significant bit first; NULL if
     /// there is no mask.
     pub mask: *const u8,
+    /// The number of classes that classifiers have found for the region, which nmsfilter_gst_read_classes() reads.
+    pub class_count: usize,
+}
+
+/// A class that a classifier has found for a region.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Class {
+    /// The score; NaN if it is not known.
+    pub score: f64,
+    /// The name of the class, which may not be UTF-8; NULL if it is not known. It is valid for as long as the region is on
+    /// the buffer, and the buffer exists.
+    pub label: *const c_char,
+    /// The index of the class, from 0; -1 if it is not known.
+    pub class_id: i32,
 }
 
 /// The number of bytes of the record of the first version of the header.
@@ -167,5 +182,57 @@ fn record(region: &AttachedRegion<'_>) -> Region {
         keypoints: points.map_or(null(), |points| points.numbers().as_ptr()),
         keypoint_layout: points.map_or(null(), |points| points.layout().as_ptr()),
         mask: mask.map_or(null(), |mask| mask.bytes.as_ptr()),
+        class_count: region.class_count(),
     }
+}
+
+/// Reads the classes that classifiers have found for the region with the index `region`, in the order of
+/// nmsfilter_gst_read_regions(), into an array of the caller's. The classes of a classifier are in descending order of their
+/// scores; those of the next classifier follow.
+///
+/// `classes` has room for `capacity` records of `class_size` bytes, which is sizeof(NmsfilterGstClass); more bytes are set
+/// to 0. `count` becomes the number of classes, also if there are more than `capacity`, of which the first are read then.
+/// With a `capacity` of 0, `classes` can be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_gst_read_classes(
+    buffer: *mut gst::ffi::GstBuffer,
+    region: usize,
+    classes: *mut Class,
+    capacity: usize,
+    class_size: usize,
+    count: *mut usize,
+) -> Status {
+    run(|| {
+        init()?;
+        check_pointer(count, "count")?;
+        if class_size < size_of::<Class>() {
+            return Err(Failure::argument(format!(
+                "class_size: expected at least {}, got {class_size}; pass sizeof(NmsfilterGstClass)",
+                size_of::<Class>()
+            )));
+        }
+        if capacity > 0 {
+            check_pointer(classes, "classes")?;
+        }
+        // SAFETY: the caller guarantees that the buffer exists.
+        let buffer = unsafe { self::buffer(buffer) }?;
+        let Some(attached) = regions::iter(buffer).nth(region) else {
+            return Err(Failure::argument(format!(
+                "region: expected an index below {}, the number of regions on the buffer, got {region}",
+                regions::count(buffer)
+            )));
+        };
+        for (index, class) in attached.classes().take(capacity).enumerate() {
+            let record = Class {
+                score: class.confidence.unwrap_or(f64::NAN),
+                label: class.label.map_or(null(), |label| label.as_ptr()),
+                class_id: class.class.unwrap_or(-1),
+            };
+            // SAFETY: `classes` has room for this record.
+            unsafe { border::write(classes.byte_add(index * class_size), class_size, &record) };
+        }
+        // SAFETY: `count` is valid for writes.
+        unsafe { *count = attached.class_count() };
+        Ok(())
+    })
 }

@@ -439,6 +439,49 @@ fn regions_are_read_with_all_that_they_have() {
 }
 
 #[test]
+fn the_classes_of_a_region_are_read() {
+    let mut buffer = buffer();
+    for labels in [&[][..], &[c"red", c"large"]] {
+        let mut meta =
+            VideoRegionOfInterestMeta::add(buffer.get_mut().unwrap(), "car", (1, 2, 30, 40));
+        for (class, label) in (4..).zip(labels) {
+            let classification = gst::Structure::builder("classification")
+                .field("label_id", class)
+                .field("label", label.to_str().unwrap())
+                .field("confidence", 0.75);
+            meta.add_param(classification.build());
+        }
+        meta.add_param(gst::Structure::new_empty("detection"));
+    }
+    let (bytes, _) = read(&buffer, 2, size_of::<Region>()).unwrap();
+    let counts = [0, 1].map(|index| record(&bytes, index, size_of::<Region>()).class_count);
+    assert_eq!(counts, [0, 2]);
+
+    let mut classes: [Class; 2] = unsafe { zeroed() };
+    let mut read = |region, capacity, size| {
+        let (classes, mut count) = (classes.as_mut_ptr(), 0);
+        let buffer = buffer.as_mut_ptr();
+        let status = unsafe {
+            nmsfilter_gst_read_classes(buffer, region, classes, capacity, size, &mut count)
+        };
+        if status == Status::Ok { Ok(count) } else { Err(error()) }
+    };
+    let size = size_of::<Class>();
+    assert_eq!(read(0, 2, size), Ok(0));
+    assert_eq!(read(1, 0, size), Ok(2));
+    assert_eq!(read(1, 2, size), Ok(2));
+    assert_eq!(
+        read(2, 2, size).unwrap_err(),
+        "region: expected an index below 2, the number of regions on the buffer, got 2"
+    );
+    assert!(read(1, 2, 8).unwrap_err().starts_with("class_size: expected at least 24, got 8"));
+    for (class, (label, id)) in classes.iter().zip([(c"red", 4), (c"large", 5)]) {
+        assert_eq!((unsafe { CStr::from_ptr(class.label) }, class.class_id), (label, id));
+        assert_eq!(class.score, 0.75);
+    }
+}
+
+#[test]
 fn records_have_the_size_and_the_number_of_the_caller() {
     let buffer = buffer_with_regions();
     let size = size_of::<Region>();

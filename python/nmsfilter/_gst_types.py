@@ -91,4 +91,15 @@ class Region(ctypes.Structure):
         ("keypoints", ctypes.c_void_p),
         ("keypoint_layout", ctypes.c_void_p),
         ("mask", ctypes.c_void_p),
+        ("class_count", ctypes.c_size_t),
+    ]
+
+
+class Class(ctypes.Structure):
+    """NmsfilterGstClass."""
+
+    _fields_ = [
+        ("score", ctypes.c_double),
+        ("label", ctypes.c_char_p),
+        ("class_id", ctypes.c_int32),
     ]

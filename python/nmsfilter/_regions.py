@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ._core import gather
-from ._gst_types import Region
+from ._gst_types import Class, Region
 
 #: The fields of NmsfilterGstRegion.
 RECORD = numpy.dtype(Region)
@@ -40,12 +40,15 @@ class Regions(numpy.ndarray):
     _keypoints: Any = None
     _layouts: Any = None
     _masks: Any = None
+    #: For each region that has any: its index, and its classes.
+    _classes: Any = None
 
     def __array_finalize__(self, other: Any) -> None:
         # A selection of records, whose fields have where its keypoints, layouts and masks are.
         self._keypoints = getattr(other, "_keypoints", None)
         self._layouts = getattr(other, "_layouts", None)
         self._masks = getattr(other, "_masks", None)
+        self._classes = getattr(other, "_classes", None)
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -69,6 +72,10 @@ class Regions(numpy.ndarray):
     def keypoint_layout(self, index: int) -> str:
         """Which points they are: "coco-17", "face-5" or "points"; "" if there are none."""
         return self._layouts[int(self[index]["keypoint_layout"])] if self._layouts else ""
+
+    def classes(self, index: int) -> list[tuple[str, float, int]]:
+        """The classes that classifiers have found: label, score and class id, best first; one classifier after the other."""
+        return list(self._classes[int(self[index]["class_count"])]) if self._classes else []
 
     def mask(self, index: int) -> numpy.ndarray | None:
         """[mask_height, mask_width] uint8, 1 where the object is. None if there is none."""
@@ -113,14 +120,31 @@ def copied(records: numpy.ndarray) -> Regions:
 _capacity = 256
 
 
-def read(read_regions: Any, check: Any, address: int) -> Regions:
+def _moved_classes(records: numpy.ndarray, library: Any, check: Any, address: int) -> list[list[tuple[str, float, int]]]:
+    """Copies the classes of the regions of a buffer, and replaces their numbers by indices."""
+    lists: list[list[tuple[str, float, int]]] = [[]]
+    count = ctypes.c_size_t()
+    for region, number in enumerate(records["class_count"].tolist()):
+        if number:
+            found = (Class * number)()
+            check(library.nmsfilter_gst_read_classes(address, region, found, number, ctypes.sizeof(Class), count))
+            lists.append([((it.label or b"").decode(errors="replace"), it.score, it.class_id) for it in found])
+            records["class_count"][region] = len(lists) - 1
+    return lists
+
+
+def read(library: Any, check: Any, address: int) -> Regions:
     """The regions of the buffer at this address."""
     global _capacity
     count = ctypes.c_size_t()
     while True:
         capacity = _capacity
         records = numpy.empty(capacity, RECORD)
-        check(read_regions(address, records.ctypes.data, capacity, RECORD.itemsize, count))
+        check(library.nmsfilter_gst_read_regions(address, records.ctypes.data, capacity, RECORD.itemsize, count))
         if count.value <= capacity:
-            return copied(records[: count.value])
+            records = records[: count.value]
+            classes = _moved_classes(records, library, check, address) if records["class_count"].any() else None
+            found = copied(records)
+            found._classes = classes
+            return found
         _capacity = count.value + count.value // 2

@@ -57,6 +57,7 @@ def _load() -> ctypes.CDLL:
     library.nmsfilter_gst_model_caps.argtypes = [ctypes.POINTER(Model), ctypes.POINTER(pointer)]
     library.nmsfilter_gst_attach_tensor.argtypes = [pointer, ctypes.POINTER(Tensor)]
     library.nmsfilter_gst_read_regions.argtypes = [pointer, pointer, size, size, ctypes.POINTER(size)]
+    library.nmsfilter_gst_read_classes.argtypes = [pointer, size, pointer, size, size, ctypes.POINTER(size)]
     return library
 
 
@@ -274,4 +275,4 @@ def regions(buffer: Any) -> Regions:
     """
     from ._regions import read  # NumPy, which the rest does not need.
 
-    return read(_library.nmsfilter_gst_read_regions, _check, _address(buffer))
+    return read(_library, _check, _address(buffer))

@@ -40,7 +40,7 @@ class Structures(unittest.TestCase):
         flags = subprocess.run(["pkg-config", "--cflags", "gstreamer-1.0"], capture_output=True, text=True)
         if compiler is None or flags.returncode != 0:
             self.skipTest("there is no C compiler, or no pkg-config file of GStreamer")
-        structures = [_gst_types.Model, _gst_types.Tensor, _gst_types.Region]
+        structures = [_gst_types.Model, _gst_types.Tensor, _gst_types.Region, _gst_types.Class]
         lines, expected = [], []
         for structure in structures:
             name = f"NmsfilterGst{structure.__name__}"
@@ -193,6 +193,22 @@ class Attach(unittest.TestCase):
             found = gst.regions(pipeline.run(buffer))
         self.assertEqual([int(found[side][0]) for side in ("left", "top", "width", "height")], [50, 10, 20, 20])
         self.assertEqual((len(found), int(found["parent_id"][0])), (1, 7))
+
+    def test_objects_have_the_classes_of_a_classifier(self):
+        model = gst.model(labels=["red", "green", "blue"])
+        with Pipeline(128, 64, "multi-label=true score-threshold=0.1") as pipeline:
+            buffer = pipeline.buffer()
+            for left in (0, 64):
+                meta = GstVideo.buffer_add_video_region_of_interest_meta(buffer, "car", left, 0, 64, 64)
+                meta.id = left
+            scores = {"classification-generic-softmaxed-out": numpy.float32([[0.25, 0.0, 0.75]])}
+            gst.attach(buffer, scores, model=model, region=(64, 0, 64, 64), parent=64)
+            found = gst.regions(pipeline.run(buffer))
+        self.assertEqual(found.labels, ["car", "car"])
+        expected = [("blue", 0.75, 2), ("red", 0.25, 0)]
+        self.assertEqual([found.classes(0), found.classes(1)], [[], expected])
+        self.assertEqual(found[found["left"] > 0].classes(0), expected)
+        self.assertEqual(gst.regions(Gst.Buffer.new()).labels, [])
 
     def test_a_region_that_is_not_valid_is_an_error(self):
         buffer = Gst.Buffer.new()

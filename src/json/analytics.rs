@@ -5,12 +5,12 @@
 
 use gst::glib::translate::IntoGlib;
 use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsTrackingMtd, RelTypes,
+    AnalyticsClassificationMtd, AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd,
+    AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes,
 };
 
 use super::merge::Merger;
-use super::object::{self, Number, Object, edges, normalized};
+use super::object::{self, Class, Number, Object, edges, normalized};
 #[cfg(feature = "v1_26")]
 use super::segmentation::{self, AnalyticsSegmentationMtd};
 use crate::bindings::strings;
@@ -36,6 +36,9 @@ pub(super) fn read(
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
         #[cfg(feature = "v1_26")]
         let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
+        let mut without_object: Vec<u32> =
+            meta.iter::<AnalyticsClassificationMtd>().map(|classes| classes.id()).collect();
+        let has_classes = !without_object.is_empty();
         for detection in meta.iter::<AnalyticsODMtd>() {
             let id = detection.id();
             let Some(mut object) = object(&detection, frame) else { continue };
@@ -45,15 +48,63 @@ pub(super) fn read(
                 object.track_id = track(&meta, id);
             }
             let object = merger.add(objects, object);
-            #[cfg(not(feature = "v1_26"))]
-            let _ = object;
+            if has_classes {
+                let of_object = meta.iter_direct_related::<AnalyticsClassificationMtd>(id, ANY);
+                let of_object: Vec<_> = of_object.collect();
+                without_object.retain(|id| of_object.iter().all(|classes| classes.id() != *id));
+                // A region of interest has the classes, too, with their numbers.
+                if object.classification.is_empty() {
+                    object.classification = of_object.iter().flat_map(classes).collect();
+                }
+            }
             #[cfg(feature = "v1_26")]
             if has_masks && object.mask.is_none() {
                 let mut masks = meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY);
                 object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
             }
         }
+        for found in meta.iter::<AnalyticsClassificationMtd>() {
+            if without_object.contains(&found.id()) {
+                of_frame(classes(&found).collect(), found.id(), frame, objects);
+            }
+        }
     }
+}
+
+/// The classes of the whole frame, as an object with the label of the best, unless a region of interest is this object.
+fn of_frame(
+    classification: Vec<Class>,
+    region_id: u32,
+    frame: [u32; 2],
+    objects: &mut Vec<Object>,
+) {
+    let rect = [0, 0, frame[0].into(), frame[1].into()];
+    let is_known = |object: &Object| object.rect == rect && !object.classification.is_empty();
+    if objects.iter().any(is_known) {
+        return;
+    }
+    let Some(best) = classification.first() else { return };
+    objects.push(Object {
+        rect,
+        upright: rect,
+        bounds: Some(normalized(edges(rect), frame)),
+        region_id: region_id.into(),
+        label: best.label.clone(),
+        confidence: best.confidence,
+        classification,
+        ..Object::default()
+    });
+}
+
+fn classes(
+    found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>,
+) -> impl Iterator<Item = Class> + use<> {
+    let class = |index| Class {
+        label: object::label(strings::of_quark(found.quark(index).into_glib())),
+        label_id: None,
+        confidence: Some(Number::F32(found.level(index))),
+    };
+    (0..found.len()).map(class).collect::<Vec<_>>().into_iter()
 }
 
 fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> Option<Object> {

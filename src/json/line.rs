@@ -7,7 +7,7 @@
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
-use super::object::{Keypoints, Number, Object};
+use super::object::{Class, Keypoints, Number, Object};
 use super::runs::MaskRuns;
 use super::{Detections, FrameDetections};
 
@@ -133,6 +133,8 @@ impl Serialize for Object {
             keypoints: Option<&'a Keypoints>,
             #[serde(skip_serializing_if = "Option::is_none")]
             mask: Option<&'a MaskRuns>,
+            #[serde(skip_serializing_if = "<[Class]>::is_empty")]
+            classification: &'a [Class],
         }
 
         #[derive(serde::Serialize)]
@@ -180,6 +182,7 @@ impl Serialize for Object {
             rotation: self.rotation,
             keypoints: self.keypoints.as_ref(),
             mask: self.mask.as_ref(),
+            classification: &self.classification,
         };
         text.serialize(serializer)
     }

@@ -31,6 +31,19 @@ pub(crate) struct Object {
     pub rotation: Option<f32>,
     pub keypoints: Option<Keypoints>,
     pub mask: Option<MaskRuns>,
+    /// The classes that classifiers have found.
+    pub classification: Vec<Class>,
+}
+
+/// A class that a classifier has found for an object.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub(crate) struct Class {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_id: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Number>,
 }
 
 /// A number in the precision of the metadata. Its text is the shortest that is read as this number again.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts regions of interest to objects.
 
-use super::object::{self, Keypoints, Label, Number, Object, edges, normalized};
+use super::object::{self, Class, Keypoints, Label, Number, Object, edges, normalized};
 use super::runs::{self, MaskRuns};
 use crate::output::oriented_pixels;
-use crate::regions::{self, AttachedKeypoints, AttachedMask, AttachedRegion};
+use crate::regions::{self, AttachedClass, AttachedKeypoints, AttachedMask, AttachedRegion};
 
 /// Adds an object for each region of interest of a frame of this size.
 pub(super) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
@@ -32,6 +32,15 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         rotation: rotated.map(|(_, angle)| angle),
         keypoints: region.keypoints.map(keypoints),
         mask: region.mask.and_then(mask),
+        classification: region.classes().map(class).collect(),
+    }
+}
+
+fn class(class: AttachedClass<'_>) -> Class {
+    Class {
+        label: class.label.map(|label| label.to_string_lossy().into_owned().into()),
+        label_id: class.class,
+        confidence: class.confidence.map(Number::F64),
     }
 }
 

@@ -23,13 +23,15 @@ use gst::glib::translate::IntoGlibPtr;
 use gst_analytics::AnalyticsODOrientedLocation;
 use gst_analytics::{
     AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsRelationMetaInitParams, AnalyticsRelationMetaODExt, RelTypes,
+    AnalyticsRelationMetaClassificationExt, AnalyticsRelationMetaInitParams,
+    AnalyticsRelationMetaODExt, RelTypes,
 };
 
 #[cfg(feature = "v1_26")]
 use super::oriented_pixels;
 use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers, Region};
-use crate::regions::{self, AttachedRegion};
+use crate::regions::{self, AttachedObject, AttachedRegion};
+use nmsfilter_core::decoder::classifier::ClassScore;
 
 /// The size of an object in the relation metadata, in bytes.
 const OBJECT_SIZE: usize = 56;
@@ -82,22 +84,65 @@ pub(super) fn attach(
     Ok(first_id)
 }
 
-/// For each region that was found in an object of the buffer: its index, and the id of the object. A region of interest
-/// with an object's id stands for this object only if both have equal pixels.
+/// Returns the object with this id. The region of interest with this id, if there is one, stands for the object only if
+/// both have the same pixels.
+fn with_id(
+    objects: &[AttachedObject],
+    id: i32,
+    region: Option<&AttachedRegion<'_>>,
+) -> Option<u32> {
+    let object = objects.iter().find(|object| i64::from(object.id) == i64::from(id))?;
+    let is_same = region.is_none_or(|region| region.rectangle.map(i64::from) == object.rectangle);
+    is_same.then_some(object.id)
+}
+
+/// Returns the object on the buffer that has this id, or else the pixels of the region of interest with this id.
+pub(super) fn object_of(
+    buffer: &gst::BufferRef,
+    id: i32,
+    region: Option<&AttachedRegion<'_>>,
+) -> Option<u32> {
+    let objects = regions::objects(buffer);
+    with_id(&objects, id, region).or_else(|| {
+        let rectangle = region?.rectangle.map(i64::from);
+        objects.iter().find(|object| object.rectangle == rectangle).map(|object| object.id)
+    })
+}
+
+/// Returns the id that the next object gets.
+pub(super) fn next_id(buffer: &gst::BufferRef) -> u32 {
+    buffer.meta::<AnalyticsRelationMeta>().map_or(0, |meta| meta.len() as u32)
+}
+
+/// Adds the classes of an image, which are related to its object, if there is one.
+pub(super) fn add_classes(
+    buffer: &mut gst::BufferRef,
+    object: Option<u32>,
+    classes: &[ClassScore],
+    labels: &mut Labels,
+) -> Result<(), glib::BoolError> {
+    let (scores, quarks): (Vec<f32>, Vec<glib::Quark>) =
+        classes.iter().map(|it| (it.score, labels.quark(it.class))).unzip();
+    let mut meta = AnalyticsRelationMeta::add(buffer);
+    let id = meta.add_cls_mtd(&scores, &quarks)?.id();
+    for (from, to) in object.into_iter().flat_map(|object| [(object, id), (id, object)]) {
+        meta.set_relation(RelTypes::RELATE_TO, from, to)?;
+    }
+    Ok(())
+}
+
+/// For each region that was found in an object of the buffer: its index, and the id of the object.
 fn parents(buffer: &gst::BufferRef, found: DetailedRegions<'_>) -> Vec<(usize, u32)> {
     if found.regions.iter().all(|region| region.parent.is_none()) {
         return Vec::new();
     }
     let attached: Vec<AttachedRegion<'_>> = regions::iter(buffer).collect();
     let objects = regions::objects(buffer);
-    let object_of = |parent: i32| {
-        let object = objects.iter().find(|object| i64::from(object.id) == i64::from(parent))?;
-        let region = attached.iter().find(|region| region.id == parent);
-        let is_same =
-            region.is_none_or(|region| region.rectangle.map(i64::from) == object.rectangle);
-        is_same.then_some(object.id)
+    let parent_of = |(index, region): (usize, &Region)| {
+        let parent = region.parent?;
+        let attached = attached.iter().find(|region| region.id == parent);
+        Some((index, with_id(&objects, parent, attached)?))
     };
-    let parent_of = |(index, region): (usize, &Region)| Some((index, object_of(region.parent?)?));
     found.regions.iter().enumerate().filter_map(parent_of).collect()
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Regions and their details, in the form that the writers read.
 
+use super::classification::ClassifiedImage;
 use super::region::{Region, RegionDetail, RegionMask};
+use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
 
@@ -18,6 +20,10 @@ pub struct DetailedRegions<'a> {
     pub has_visibility: bool,
     /// The bytes of masks that the details refer to.
     pub mask_bytes: &'a [u8],
+    /// The images of which a classifier has found the classes; then there are no regions.
+    pub classified: &'a [ClassifiedImage],
+    /// The classes that these images refer to.
+    pub classes: &'a [ClassScore],
 }
 
 /// A region with its details.

@@ -159,6 +159,12 @@ impl Labels {
         self.cached.clear();
     }
 
+    /// Uses no names but the labels, the first for class 0: those of a classifier.
+    pub fn set_classifier(&mut self) {
+        (self.decoder, self.first) = (None, 0);
+        self.cached.clear();
+    }
+
     /// Returns the name of `class` as a quark.
     pub fn quark(&mut self, class: u32) -> glib::Quark {
         self.label(class).quark

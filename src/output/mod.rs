@@ -4,13 +4,15 @@
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
 //! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `sink`
-//! attaches the regions of all frames of a buffer. Each kind of metadata also gets the details of a region other
+//! attaches the regions of all frames of a buffer. `classification` attaches the classes of images to the objects that they
+//! are pictures of. Each kind of metadata also gets the details of a region other
 //! than its upright box ([`RegionDetail`]), if it has fields for them.
 
 #[cfg(feature = "v1_24")]
 mod analytics;
 #[cfg(feature = "v1_30")]
 mod analytics_keypoints;
+mod classification;
 pub(crate) mod deepstream;
 mod detailed;
 mod keypoint_layout;
@@ -24,6 +26,7 @@ pub(crate) mod sink;
 
 use gst::glib;
 
+pub use classification::ClassifiedImage;
 pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
 pub use keypoint_layout::KeypointLayout;
 pub use label::LabelError;
@@ -68,6 +71,9 @@ pub fn attach(
     mask_buffers: &mut MaskBuffers,
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
+    if !regions.classified.is_empty() {
+        return classification::attach(buffer, frame, regions, labels, kinds);
+    }
     #[cfg(feature = "v1_24")]
     let first_object = if kinds.analytics {
         Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?)

@@ -6,7 +6,10 @@
 
 use std::ops::Range;
 
+use super::classification::ClassifiedImage;
 use super::detailed::{DetailedRegion, DetailedRegions};
+use crate::input::region::TensorRegion;
+use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::engine::detail::{Detail, Point};
 use nmsfilter_core::engine::{Detection, Mask};
 use nmsfilter_core::geometry::{Corners, Mapping, OrientedBox};
@@ -107,6 +110,10 @@ pub struct FrameRegions {
     points: Vec<Point>,
     /// The masks of all regions.
     mask_bytes: Vec<u8>,
+    /// The images of which a classifier has found the classes.
+    classified: Vec<ClassifiedImage>,
+    /// The classes of all images.
+    classes: Vec<ClassScore>,
     frames: Vec<Frame>,
 }
 
@@ -118,6 +125,8 @@ struct Frame {
     regions: Range<usize>,
     /// The range of these regions' details: one per region, or none.
     details: Range<usize>,
+    /// Which of the classified images are parts of it.
+    classified: Range<usize>,
     /// True if the model outputs the visibility of points.
     has_visibility: bool,
 }
@@ -129,6 +138,8 @@ impl FrameRegions {
         self.details.clear();
         self.points.clear();
         self.mask_bytes.clear();
+        self.classified.clear();
+        self.classes.clear();
         self.frames.clear();
     }
 
@@ -140,6 +151,7 @@ impl FrameRegions {
             id,
             regions: first..self.regions.len(),
             details: first_detail..first_detail,
+            classified: self.classified.len()..self.classified.len(),
             has_visibility: false,
         });
     }
@@ -176,6 +188,38 @@ impl FrameRegions {
         });
     }
 
+    /// Adds an image of the last frame, whose classes `classify` appends to its argument, the best first. `region` is the
+    /// part of the frame that is the image; `None` for the whole frame.
+    ///
+    /// # Errors
+    /// Those of `classify`.
+    ///
+    /// # Panics
+    /// If no frame was added.
+    pub fn add_classified<E>(
+        &mut self,
+        region: Option<TensorRegion>,
+        classify: impl FnOnce(&mut Vec<ClassScore>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let first = self.classes.len();
+        classify(&mut self.classes)?;
+        self.classified.push(ClassifiedImage { region, classes: first..self.classes.len() });
+        self.frames.last_mut().expect("the frame of the image was added").classified.end += 1;
+        Ok(())
+    }
+
+    /// Returns the number of frames that were added.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Removes the frames after the first `count` and their classified images. They must have no regions.
+    pub fn truncate_classified(&mut self, count: usize) {
+        self.frames.truncate(count);
+        self.classified.truncate(self.frames.last().map_or(0, |frame| frame.classified.end));
+        self.classes.truncate(self.classified.last().map_or(0, |image| image.classes.end));
+    }
+
     /// Sorts the frames by their index.
     pub fn sort_frames(&mut self) {
         self.frames.sort_unstable_by_key(|frame| frame.id.index);
@@ -184,14 +228,20 @@ impl FrameRegions {
     /// Returns the regions of all frames. All frames must have one model.
     pub fn all(&self) -> DetailedRegions<'_> {
         let has_visibility = self.frames.first().is_some_and(|frame| frame.has_visibility);
-        self.range(0..self.regions.len(), 0..self.details.len(), has_visibility)
+        self.range(
+            0..self.regions.len(),
+            0..self.details.len(),
+            0..self.classified.len(),
+            has_visibility,
+        )
     }
 
     /// Each frame and its regions, also frames without a region.
     pub fn frames(&self) -> impl Iterator<Item = (FrameId, DetailedRegions<'_>)> {
         self.frames.iter().map(|frame| {
-            let Frame { id, regions, details, has_visibility } = frame;
-            (*id, self.range(regions.clone(), details.clone(), *has_visibility))
+            let Frame { id, regions, details, classified, has_visibility } = frame;
+            let [regions, details, classified] = [regions, details, classified].map(Range::clone);
+            (*id, self.range(regions, details, classified, *has_visibility))
         })
     }
 
@@ -199,6 +249,7 @@ impl FrameRegions {
         &self,
         regions: Range<usize>,
         details: Range<usize>,
+        classified: Range<usize>,
         has_visibility: bool,
     ) -> DetailedRegions<'_> {
         DetailedRegions {
@@ -207,6 +258,8 @@ impl FrameRegions {
             points: &self.points,
             has_visibility,
             mask_bytes: &self.mask_bytes,
+            classified: &self.classified[classified],
+            classes: &self.classes,
         }
     }
 

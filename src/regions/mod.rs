@@ -5,7 +5,7 @@
 //! they were attached; `nmsfilter` attaches the region with the highest score first. Nothing is copied or
 //! allocated.
 //!
-//! `nmsfilter` attaches the structures `detection`, `keypoints` and `mask` to a region. Other elements attach other
+//! `nmsfilter` attaches the structures `detection`, `keypoints`, `mask` and `classification` to a region. Other elements attach other
 //! structures, or none. Since any element may have attached the region, a field is `None` if it is missing, has an
 //! unexpected type, or contradicts other fields.
 //!
@@ -74,6 +74,20 @@ pub struct AttachedRegion<'a> {
     pub keypoints: Option<AttachedKeypoints<'a>>,
     /// The mask.
     pub mask: Option<AttachedMask<'a>>,
+    params: Params<'a>,
+    class_count: usize,
+}
+
+/// A class that a classifier has found for a region: a structure `classification`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AttachedClass<'a> {
+    /// The index of the class, from 0: `label_id`.
+    pub class: Option<i32>,
+    /// The name of the class: `label`. It may not be UTF-8.
+    pub label: Option<&'a CStr>,
+    /// The score: `confidence`.
+    pub confidence: Option<f64>,
 }
 
 /// Returns the regions of interest of `buffer`.
@@ -111,6 +125,22 @@ impl<'a> Iterator for Metas<'a> {
 }
 
 impl<'a> AttachedRegion<'a> {
+    /// Returns the number of [`classes`](Self::classes).
+    pub fn class_count(&self) -> usize {
+        self.class_count
+    }
+
+    /// Returns the classes that classifiers have found: the classes of each classifier best first, one classifier after
+    /// the other.
+    pub fn classes(&self) -> impl Iterator<Item = AttachedClass<'a>> + use<'a> {
+        let is_class = |structure: &Structure<'a>| structure.name() == c"classification";
+        self.params.filter(is_class).take(self.class_count).map(|structure| AttachedClass {
+            class: structure.int(quark!("label_id")),
+            label: structure.string(quark!("label")),
+            confidence: structure.double(quark!("confidence")),
+        })
+    }
+
     fn new(meta: &'a GstVideoRegionOfInterestMeta) -> Self {
         let mut region = Self {
             id: meta.id,
@@ -125,11 +155,12 @@ impl<'a> AttachedRegion<'a> {
             oriented: None,
             keypoints: None,
             mask: None,
+            params: Params { list: meta.params, lifetime: PhantomData },
+            class_count: 0,
         };
         let (mut has_detection, mut has_keypoints, mut has_mask) = (false, false, false);
         let mut has_track = false;
-        let params = Params { list: meta.params, lifetime: PhantomData };
-        for structure in params {
+        for structure in region.params {
             // If several structures have one name, the first counts, as in
             // `gst_video_region_of_interest_meta_get_param`.
             match structure.name().to_bytes() {
@@ -145,6 +176,7 @@ impl<'a> AttachedRegion<'a> {
                     has_mask = true;
                     region.mask = AttachedMask::new(&structure);
                 }
+                b"classification" => region.class_count += 1,
                 b"object_id" if !has_track => {
                     has_track = true;
                     region.track_id = structure.int(quark!("id"));
@@ -193,6 +225,7 @@ fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {
 }
 
 /// Iterates over the structures of a region.
+#[derive(Clone, Copy, Debug)]
 struct Params<'a> {
     list: *const gst::glib::ffi::GList,
     lifetime: PhantomData<&'a gst::StructureRef>,

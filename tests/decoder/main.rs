@@ -5,6 +5,7 @@
 mod support;
 
 mod choice;
+mod classifier;
 mod description;
 mod layout_files;
 mod masks2026;

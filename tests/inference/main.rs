@@ -11,6 +11,7 @@ mod accuracy;
 mod alone;
 mod bad_frames;
 mod batches;
+mod classifier;
 mod detections;
 mod element;
 mod frames;

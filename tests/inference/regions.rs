@@ -300,6 +300,24 @@ fn frames_without_regions_give_no_warning_of_missing_tensors() {
     assert_eq!(stats.get("frames-without-tensors"), Ok(40u64));
 }
 
+/// A label that is misspelled selects nothing, for ever.
+#[test]
+fn labels_that_no_object_has_give_one_warning() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=250 ! video/x-raw,width=64,height=48 ! identity name=in ! {} ! fakesink",
+        inference(&model, "provider=cpu regions=rois roi-labels=persons")
+    ));
+    intercept(&pipeline, "in", |buffer| add_roi(buffer, "person", 3, (0, 0, 20, 20)));
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings.len()), (None, 1));
+    let expected = "their labels are person: correct roi-labels";
+    assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
+}
+
 /// Faces of the people that a first model finds: UltraFace in the regions of YOLOv8.
 #[test]
 fn a_second_model_runs_on_the_objects_of_the_first() {

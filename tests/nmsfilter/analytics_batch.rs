@@ -724,6 +724,37 @@ fn the_error_of_one_of_several_equal_streams_names_it() {
     assert!(text.starts_with(expected), "{text}");
 }
 
+/// A frame whose scores cannot be read leaves nothing on the frames of the run before it.
+#[test]
+fn frames_of_equal_classifiers_have_their_own_classes() {
+    const ID: &str = "classification-generic-out";
+    pipeline::init();
+    let mut harness = harness();
+    let mut push = |short: Option<usize>| {
+        let streams = (0..4).map(|stream| {
+            let caps = caps_event("video/x-raw,width=640,height=480");
+            let mut frame = gst::Buffer::new();
+            if short == Some(stream) {
+                claim(frame.get_mut().unwrap(), ID, &[1, 4], 4);
+            } else {
+                let numbers = [0, 1, 2, 3].map(|class| if class == stream { 9.0f32 } else { 0.0 });
+                let tensor = NewTensor::from_vec(ID, &[1, 4], numbers.to_vec()).unwrap();
+                attach(frame.get_mut().unwrap(), &tensor).unwrap();
+            }
+            (stream as u32, vec![caps], vec![frame.upcast()])
+        });
+        harness.push_and_pull(batch(streams.collect()))
+    };
+    for _ in 0..2 {
+        let batch = push(None).unwrap();
+        for (stream, frame) in frames_of(&batch) {
+            let labels: Vec<_> = frame.regions.iter().map(|region| region.0.as_str()).collect();
+            assert_eq!(labels, [format!("class-{stream}")]);
+        }
+    }
+    assert!(push(Some(2)).is_err());
+}
+
 #[test]
 fn more_streams_than_are_kept_are_read() {
     let mut harness = harness();

@@ -6,7 +6,7 @@
 //! The id of a group is in the model's `.modelinfo` file (`group-id`). A model with one output has the id of its tensor;
 //! others have the ids of GStreamer's decoders.
 
-use super::{Decoder, Form, Role, decoders};
+use super::{Decoder, Form, Role, classifier, decoders};
 
 /// The groups of a decoder's tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,14 @@ pub struct GroupTensor {
     pub dims: Vec<Option<usize>>,
 }
 
-/// The groups of all decoders.
+/// The groups of all decoders, and of classifiers, whose tensors have a dimension of the images or not.
 pub fn tensor_groups() -> Vec<TensorGroup> {
-    decoders().iter().flat_map(|decoder| groups(*decoder)).collect()
+    let of_classifier = |(id, _)| {
+        let group = |dims| TensorGroup { id, tensors: vec![GroupTensor { id, dims }] };
+        [group(vec![None; 2]), group(vec![None])]
+    };
+    let of_decoders = decoders().iter().flat_map(|decoder| groups(*decoder));
+    of_decoders.chain(classifier::IDS.into_iter().flat_map(of_classifier)).collect()
 }
 
 fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
@@ -75,7 +80,11 @@ mod tests {
     use super::*;
 
     /// The groups with the dimensions of their tensors; `N` is any number.
-    const EXPECTED: [&str; 22] = [
+    const EXPECTED: [&str; 26] = [
+        "classification-generic-out: classification-generic-out N",
+        "classification-generic-out: classification-generic-out N,N",
+        "classification-generic-softmaxed-out: classification-generic-softmaxed-out N",
+        "classification-generic-softmaxed-out: classification-generic-softmaxed-out N,N",
         "ssd-mobilenet-v1-variant-1-out: ssd-mobilenet-v1-variant-1-out-boxes N,N,4 \
          ssd-mobilenet-v1-variant-1-out-classes N,N ssd-mobilenet-v1-variant-1-out-scores N,N \
          generic-variant-1-out-count N",

@@ -11,6 +11,7 @@
 
 mod boxes;
 mod choose;
+pub mod classifier;
 pub mod description;
 mod families;
 mod groups;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::{Decoder, ModelTask, by_name, decoders};
+use super::{Decoder, ModelTask, by_name, classifier, decoders};
 
 /// A model family other than plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +17,15 @@ pub struct ModelFamily {
     task: ModelTask,
 }
 
+/// The task of models without boxes.
+const CLASSIFY: &str = "classify";
+
 /// The tasks other than `detect`, with a description of the task's models.
 const TASKS: [(&str, &str); 4] = [
     ("segment", "a segmentation model (task segment)"),
     ("pose", "a pose model (task pose)"),
     ("obb", "a model of oriented boxes (task obb)"),
-    ("classify", "a classification model (task classify)"),
+    (CLASSIFY, "a classification model (task classify)"),
 ];
 
 /// The names of the decoders for a task.
@@ -44,6 +47,11 @@ impl ModelFamily {
         Some(Self { name, task: ModelTask { name: task, is_end2end } })
     }
 
+    /// Whether these are models without boxes, which a [`classifier`] reads.
+    pub fn is_classifier(&self) -> bool {
+        self.task.name == CLASSIFY
+    }
+
     /// Returns true if a built-in decoder reads models of the family. Users' layouts may read others.
     pub fn has_decoder(&self, name: &str) -> bool {
         decoders_for(self.task).any(|decoder| decoder == name)
@@ -55,8 +63,7 @@ impl fmt::Display for ModelFamily {
         write!(f, "they are of {}: ", self.name)?;
         let decoders: Vec<&str> = decoders_for(self.task).collect();
         if decoders.is_empty() {
-            return f
-                .write_str("models of this family are not read; use a model of the task detect");
+            return write!(f, "set decoder={}", classifier::NAME);
         }
         write!(f, "set decoder={}", decoders.join(" or "))
     }
@@ -86,7 +93,7 @@ mod tests {
             text("pose", true),
             "they are of a pose model (task pose): set decoder=end2end-pose"
         );
-        assert!(text("classify", false).ends_with("use a model of the task detect"));
+        assert!(text("classify", false).ends_with("set decoder=classifier"));
     }
 
     #[test]

@@ -257,8 +257,8 @@ impl Params {
         Scalar {
             name: "score_threshold",
             title: "Score threshold",
-            text: "Minimum score of a candidate; any number, since scores of some \
-                   detectors exceed 1",
+            text: "Minimum score of a candidate, or of a classifier's class; any number, since \
+                   scores of some detectors exceed 1",
             kind: ScalarKind::Number {
                 minimum: f32::MIN,
                 maximum: f32::MAX,
@@ -313,7 +313,8 @@ impl Params {
         Scalar {
             name: "max_detections",
             title: "Max detections",
-            text: "Maximum number of survivors, the highest-ranked (0: no limit)",
+            text: "Maximum number of survivors, or of a classifier's classes, the highest-ranked \
+                   (0: no limit)",
             kind: ScalarKind::Count(scalar_field!(max_detections)),
         },
         Scalar {

@@ -11,11 +11,15 @@ use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 
 /// How tensors are decoded and suppressed, until their ids, types or shapes or the settings change.
 pub struct Plan {
-    tensors: Vec<Signature>,
+    tensors: Signatures,
     choice: Choice,
     details: Details,
     params: Params,
 }
+
+/// What the choice of a decoder depends on, for each tensor.
+#[derive(Default)]
+pub struct Signatures(Vec<Signature>);
 
 /// The facts of one tensor on which the choice of a decoder depends.
 #[derive(Default, PartialEq)]
@@ -33,13 +37,40 @@ impl PartialEq<TensorView<'_>> for Signature {
     }
 }
 
+impl Signatures {
+    /// Whether these tensors have these ids, element types and shapes.
+    pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.0.len() == tensors.len()
+            && self.0.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
+    }
+
+    /// Whether these tensors have these ids, in any shapes.
+    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.0.len() == tensors.len()
+            && self.0.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
+    }
+
+    /// Takes the signatures of these tensors. Does not allocate if their ids are known.
+    pub fn set(&mut self, tensors: &[TensorView<'_>]) {
+        self.0.resize_with(tensors.len(), Signature::default);
+        for (signature, tensor) in self.0.iter_mut().zip(tensors) {
+            if signature.id != tensor.id {
+                signature.id = tensor.id.to_owned();
+            }
+            signature.element = tensor.element;
+            signature.quantization = tensor.quantization;
+            signature.shape = tensor.shape.clone();
+        }
+    }
+}
+
 impl Plan {
     /// A plan for `tensors`, for which `choice` was made.
     pub fn new(tensors: &[TensorView<'_>], mut choice: Choice, params: Params) -> Self {
         let details = Details::prepare(&mut choice.layout, params.masks);
-        let mut plan = Self { tensors: Vec::new(), choice, details, params };
-        plan.set_signatures(tensors);
-        plan
+        let mut signatures = Signatures::default();
+        signatures.set(tensors);
+        Self { tensors: signatures, choice, details, params }
     }
 
     /// The decoder and its layout of the tensors.
@@ -59,14 +90,12 @@ impl Plan {
 
     /// Returns true if the plan was made for tensors with these ids, element types and shapes.
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
+        self.tensors.has_tensors(tensors)
     }
 
     /// Returns true if the plan was made for tensors with these ids, in any shapes.
     pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.tensors.len() == tensors.len()
-            && self.tensors.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
+        self.tensors.has_ids(tensors)
     }
 
     /// Adapts the plan to tensors of other shapes, such as windows, whose number differs from frame to frame. `choose`
@@ -89,7 +118,7 @@ impl Plan {
         }
         self.details = Details::prepare(&mut choice.layout, self.params.masks);
         self.choice = choice;
-        self.set_signatures(tensors);
+        self.tensors.set(tensors);
         Ok(true)
     }
 
@@ -116,18 +145,6 @@ impl Plan {
             anchors.saturating_mul(layout.score.components)
         } else {
             anchors
-        }
-    }
-
-    fn set_signatures(&mut self, tensors: &[TensorView<'_>]) {
-        self.tensors.resize_with(tensors.len(), Signature::default);
-        for (signature, tensor) in self.tensors.iter_mut().zip(tensors) {
-            if signature.id != tensor.id {
-                signature.id = tensor.id.to_owned();
-            }
-            signature.element = tensor.element;
-            signature.quantization = tensor.quantization;
-            signature.shape = tensor.shape.clone();
         }
     }
 }

@@ -266,7 +266,10 @@ impl FrameData {
             let color = regions[regions.len() - 1 - label.caption].color;
             surface.fill(label.rect, color, LABEL_BACKGROUND_ALPHA);
             let text = &texts[label.text.clone()];
-            font.draw(surface, x1 + LABEL_PADDING, y1, text, DARK_COLOR);
+            for (line, text) in (0..).zip(text.split('\n')) {
+                let y = y1 + line * font.height();
+                font.draw(surface, x1 + LABEL_PADDING, y, text, DARK_COLOR);
+            }
         }
     }
 }

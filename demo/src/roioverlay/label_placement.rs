@@ -28,7 +28,7 @@ pub(super) struct PlacedLabel {
 #[derive(Clone, Debug)]
 pub(super) struct Caption {
     pub region: Rect,
-    /// Label and confidence.
+    /// Label and confidence, and a line for each class that a classifier has found.
     pub full: Range<usize>,
     /// Confidence without the label. The range is empty if there is no confidence.
     pub short: Range<usize>,
@@ -36,10 +36,12 @@ pub(super) struct Caption {
 
 impl Caption {
     /// Returns the texts that are not too wide for the region, the longest first.
-    fn fitting(&self, texts: &str, font: Font) -> ArrayVec<Range<usize>, 2> {
+    fn fitting(&self, texts: &str, font: Font) -> ArrayVec<Range<usize>, 3> {
         let widest = (self.region.x2 - self.region.x1) * 3 / 2;
         let short = Some(self.short.clone()).filter(|short| !short.is_empty());
-        let own = [Some(self.full.clone()), short].into_iter().flatten();
+        let lines = texts[self.full.clone()].find('\n');
+        let first_line = lines.map(|end| self.full.start..self.full.start + end);
+        let own = [Some(self.full.clone()), first_line, short].into_iter().flatten();
         own.filter(|text| size(font, &texts[text.clone()])[0] <= widest).collect()
     }
 }
@@ -150,7 +152,12 @@ impl LabelPlacement {
 
 /// Returns width and height in pixels of a label with this text.
 fn size(font: Font, text: &str) -> [i32; 2] {
-    [font.width(text).saturating_add(2 * LABEL_PADDING), font.height()]
+    let (mut width, mut height) = (0, 0);
+    for line in text.split('\n') {
+        width = font.width(line).max(width);
+        height += font.height();
+    }
+    [width.saturating_add(2 * LABEL_PADDING), height]
 }
 
 /// Returns the possible positions of a label, the best first: above the region, below it, and
@@ -175,7 +182,8 @@ mod tests {
     const FONT: Font = Font::SMALLEST;
 
     /// The texts of all captions in the tests.
-    const TEXTS: &str = "face 87 a 5 person 12 a label that is rather long 99";
+    const TEXTS: &str =
+        "face 87 a 5 person 12 a label that is rather long 99 car 90\nred 80\na delivery van 9";
 
     /// Returns a caption with these texts. The second text is part of the first, or empty.
     fn caption_with(region: Rect, full: &str, short: &str) -> Caption {
@@ -211,6 +219,17 @@ mod tests {
     fn a_narrow_region_shows_the_confidence_alone_and_a_tiny_one_nothing() {
         assert_eq!(texts(&[caption(100, 100, 24)], LabelMode::Auto), ["87"]);
         assert!(texts(&[caption(100, 100, 8)], LabelMode::Auto).is_empty());
+    }
+
+    #[test]
+    fn classes_have_a_line_each_where_there_is_room() {
+        let lines = "car 90\nred 80\na delivery van 9";
+        let of_side = |side| Rect { x1: 100, y1: 100, x2: 100 + side, y2: 100 + side };
+        let wide = [caption_with(of_side(120), lines, "")];
+        let labels = place_labels(&wide, LabelMode::Auto);
+        assert_eq!(&TEXTS[labels[0].text.clone()], lines);
+        assert_eq!((labels[0].rect.y1, labels[0].rect.y2), (100 - 3 * FONT.height(), 100));
+        assert_eq!(texts(&[caption_with(of_side(50), lines, "")], LabelMode::Auto), ["car 90"]);
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl StyledRegion {
             push_confidence(texts, confidence);
             short.end = texts.len();
         }
+        push_classes(texts, &meta);
         Self {
             caption: Caption { region: rect(&meta), full: full..texts.len(), short },
             confidence: confidence.unwrap_or(f64::INFINITY),
@@ -121,6 +122,23 @@ fn push_label(texts: &mut String, label: glib::ffi::GQuark, class: Option<i32>) 
         _ => texts.extend(characters.map(|c| if font::has(c) { c } else { '?' })),
     }
     true
+}
+
+/// Appends a line for each class that classifiers have found, except for the region's own label.
+fn push_classes(texts: &mut String, meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) {
+    let classes = meta.params().filter(|structure| structure.name() == "classification");
+    for class in classes {
+        let Ok(label) = class.get::<&str>("label") else { continue };
+        if characters(roi_type(meta)).eq(label.chars()) {
+            continue;
+        }
+        texts.push('\n');
+        texts.extend(label.chars().map(|c| if font::has(c) { c } else { '?' }));
+        if let Ok(confidence) = class.get::<f64>("confidence") {
+            texts.push(' ');
+            push_confidence(texts, confidence);
+        }
+    }
 }
 
 /// Appends a confidence: as a percentage if it is between 0 and 1, otherwise as a number.

@@ -4,10 +4,13 @@
 //! In: a buffer, the size of its frame, and [`RegionSettings`]. Out: the regions, which are pictures of one or more
 //! batches. They are the whole frame, tiles of it, the regions of a list, or the regions of interest on the buffer.
 
+mod label_watch;
 mod list;
 mod objects;
 mod tiles;
 
+use label_watch::LabelWatch;
+pub use label_watch::MissingLabels;
 pub use list::MAX_LISTED;
 pub use tiles::{MAX_OVERLAP, MAX_TILES, tiles};
 
@@ -169,6 +172,8 @@ pub struct Regions {
     chosen: Vec<TensorRegion>,
     /// The pixels of `chosen`.
     pixels: Vec<FrameRegion>,
+    label_watch: LabelWatch,
+    missing_labels: Option<MissingLabels>,
 }
 
 impl Regions {
@@ -180,6 +185,11 @@ impl Regions {
     /// Returns the regions that were chosen last.
     pub fn chosen(&self) -> &[TensorRegion] {
         &self.chosen
+    }
+
+    /// Returns the labels that no object has had, once.
+    pub fn take_missing_labels(&mut self) -> Option<MissingLabels> {
+        self.missing_labels.take()
     }
 
     /// Returns the pixels of the regions that were chosen last.
@@ -222,6 +232,10 @@ impl Regions {
         if self.settings.kind == RegionKind::Rois {
             self.chosen.clear();
             objects::add(buffer, frame, &self.settings, &mut self.chosen);
+            if self.settings.roi_labels.is_some() {
+                let labels = objects::labels(buffer);
+                self.missing_labels = self.label_watch.add(&self.settings, labels);
+            }
             self.pixels.clear();
             self.pixels.extend(self.chosen.iter().map(|region| region.pixels));
         }

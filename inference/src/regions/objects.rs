@@ -46,6 +46,19 @@ pub(super) fn add(
     let _ = has_regions;
 }
 
+/// The labels of the regions of a buffer, or of its objects if there are no regions.
+pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
+    let labels = regions::iter(buffer).filter_map(|region| region.label.to_str().ok());
+    #[cfg(feature = "v1_24")]
+    let labels = {
+        let has_regions = regions::count(buffer) > 0;
+        let objects = move || if has_regions { Vec::new() } else { regions::objects(buffer) };
+        let objects = std::iter::once_with(objects).flatten();
+        labels.chain(objects.filter_map(|object| object.label))
+    };
+    labels
+}
+
 /// Adds `margin` x width to the left and to the right, and `margin` x height above and below, and limits the result to
 /// the frame. `None` if no pixel is in the frame.
 fn with_margin(

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::NmsFilter;
+use super::classifier;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::plan::{FramePlan, PlanInput};
@@ -134,6 +135,10 @@ impl FrameDecoder {
             batch: images.batch(),
         };
         planner.update(element, &**engine, input, pts)?;
+        if planner.classifying().is_some() {
+            let context = DecodeContext { element, pts };
+            return classifier::classify(self, context, images, run, (model, planner));
+        }
         planner.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
         let limit = planner.settings().scalars.max_detections;
         let (plan, contradictions) = planner.decoding();

@@ -314,6 +314,12 @@ pub enum Decoder {
         nick = "end2end-obb"
     )]
     End2endObb = 26,
+    /// One score for each class of the image.
+    #[enum_value(
+        name = "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes",
+        nick = "classifier"
+    )]
+    Classifier = 28,
     /// The decoder that `layout-file` describes.
     #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
     Layout = 19,
@@ -352,7 +358,8 @@ impl ScoreActivation {
 }
 
 impl Decoder {
-    /// The decoder of that name; `None` for `auto` and for `layout`, whose decoder a file describes.
+    /// The decoder of that name; `None` for `auto`, for `classifier`, which reads no boxes, and for `layout`, whose
+    /// decoder a file describes.
     pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
         decoder::by_name(class.value(self.into_glib())?.nick())
@@ -396,8 +403,9 @@ mod tests {
     fn the_decoder_property_has_a_value_for_every_decoder() {
         let class = glib::EnumClass::new::<Decoder>();
         let all = class.values().iter().map(|value| value.nick());
-        // `layout` is the decoder of a file.
-        let nicks: Vec<_> = all.filter(|nick| *nick != "layout").collect();
+        // A file describes `layout`, and `classifier` reads no boxes.
+        let others = ["layout", decoder::classifier::NAME];
+        let nicks: Vec<_> = all.filter(|nick| !others.contains(nick)).collect();
         let names: Vec<_> = std::iter::once("auto")
             .chain(decoder::decoders().iter().map(|decoder| decoder.name()))
             .collect();

@@ -31,7 +31,8 @@ pub struct NmsFilter {
         name = "decoder", get, set, type = Decoder, member = decoder,
         builder(Settings::default().decoder)
             .nick("Decoder")
-            .blurb("Which decoder reads the tensors: the model family that they come from")
+            .blurb("Which decoder reads the tensors: the model family that they come from. A classifier has no boxes: \
+                 its classes are attached to the object that the tensors belong to, or to the frame")
             .mutable_playing()
     )]
     #[property(
@@ -144,7 +145,8 @@ pub struct NmsFilter {
             .nick("Score activation")
             .blurb(
                 "Function that turns the tensors' scores into probabilities; softmax needs two scores for each anchor, \
-                 also if one is that of the background",
+                 also if one is that of the background. That of a classifier is softmax, unless its id or model says \
+                 that its scores are probabilities",
             )
             .mutable_playing()
     )]
@@ -293,10 +295,12 @@ impl ObjectImpl for NmsFilter {
                 .nick("Stats")
                 .blurb(
                     "Since the element started: frames, frames-without-tensors, frames-lost (their \
-                     tensors were in the memory of a GPU that failed), candidates, survivors, \
+                     tensors were in the memory of a GPU that failed), candidates, survivors (of a \
+                     classifier: images and their classes), \
                      labels (of survivors, the most frequent first, at most 100) and label-counts, \
                      rejected (anchors whose numbers are no box, or whose box is outside the \
-                     frame; with multi-label, pairs of anchor and class), engine (of the last \
+                     frame; with multi-label, pairs of anchor and class; of a classifier, images whose \
+                     scores are not finite), engine (of the last \
                      frame), bytes-uploaded and bytes-downloaded (to and from the GPU), \
                      column-bytes-downloaded and mask-bytes-downloaded (the parts of \
                      bytes-downloaded that are keypoints and coefficients, and masks), launches \
@@ -340,7 +344,7 @@ impl ElementImpl for NmsFilter {
                 "Non-maximum suppression filter",
                 "Filter/Analyzer/Video",
                 "Decodes detector tensors on video buffers, suppresses duplicate detections and \
-                 attaches the survivors as regions of interest",
+                 attaches the survivors as regions of interest; attaches the classes of classifiers to them",
                 "The nmsfilter authors",
             )
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes detector tensors on video buffers and suppresses duplicate detections.
+//! Decodes detector tensors on video buffers and suppresses duplicate detections; decodes the scores of classifiers.
 //!
 //! ```text
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
@@ -11,6 +11,7 @@
 //! crop: tensors describe the frame to which they were attached.
 
 mod class_rules;
+mod classifier;
 mod contradictions;
 mod debug_category;
 mod decode;

@@ -5,6 +5,7 @@
 //! core's [`Plan`], or an error with the properties to set.
 
 use super::class_rules::ClassRules;
+use super::classifier::ClassifierPlan;
 use super::error::FrameError;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
@@ -21,7 +22,14 @@ use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::plan::Plan;
 use nmsfilter_core::tensor::TensorView;
 
-/// The plan, until the tensors, their model, the settings or the caps change.
+/// The plan for the tensors of a detector or a classifier.
+#[expect(clippy::large_enum_variant, reason = "there is one for each model")]
+pub(super) enum ModelPlan {
+    Detector(FramePlan),
+    Classifier(ClassifierPlan),
+}
+
+/// The plan of a detector, until the tensors, their model, the settings or the caps change.
 pub(super) struct FramePlan {
     plan: Plan,
     /// The result of [`PlanInput::has_more_frames`].
@@ -94,6 +102,70 @@ impl PlanInput<'_> {
     }
 }
 
+impl ModelPlan {
+    /// The plan for `input`.
+    ///
+    /// # Errors
+    /// Those of [`FramePlan::new`] and [`ClassifierPlan::new`].
+    pub fn new(
+        input: PlanInput<'_>,
+        settings: &Settings,
+        labels: &Labels,
+        engine: &dyn Engine,
+    ) -> Result<Self, FrameError> {
+        if ClassifierPlan::is_wanted(input, settings) {
+            return Ok(Self::Classifier(ClassifierPlan::new(input, settings)?));
+        }
+        Ok(Self::Detector(FramePlan::new(input, settings, labels, engine)?))
+    }
+
+    /// Adapts the plan, as [`FramePlan::adapt`].
+    ///
+    /// # Errors
+    /// Those of [`FramePlan::adapt`].
+    pub fn adapt(
+        &mut self,
+        input: PlanInput<'_>,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<bool, FrameError> {
+        match self {
+            Self::Detector(plan) if !ClassifierPlan::is_wanted(input, settings) => {
+                plan.adapt(input, settings, labels)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether the plan was made for such tensors, as [`FramePlan::matches`].
+    pub fn matches(&self, input: PlanInput<'_>, settings: &Settings) -> bool {
+        match self {
+            Self::Detector(plan) => plan.matches(input, settings),
+            Self::Classifier(plan) => {
+                input.batch.is_none() && plan.tensors().has_tensors(input.tensors)
+            }
+        }
+    }
+
+    /// Whether the plan was made for tensors with these ids, element types and shapes.
+    #[cfg(feature = "v1_28")]
+    pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
+        match self {
+            Self::Detector(plan) => plan.plan.has_tensors(tensors),
+            Self::Classifier(plan) => plan.tensors().has_tensors(tensors),
+        }
+    }
+
+    /// Whether the plan was made for tensors with these ids, in any shapes.
+    #[cfg(feature = "v1_28")]
+    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
+        match self {
+            Self::Detector(plan) => plan.plan.has_ids(tensors),
+            Self::Classifier(plan) => plan.tensors().has_ids(tensors),
+        }
+    }
+}
+
 impl FramePlan {
     /// The plan for `input`.
     ///
@@ -162,18 +234,6 @@ impl FramePlan {
         self.batch == input.has_more_frames()
             && input.mapping(settings).is_ok_and(|mapping| self.has_input_size(&mapping))
             && self.plan.has_tensors(input.tensors)
-    }
-
-    /// Returns true if the plan was made for tensors with these ids, element types and shapes.
-    #[cfg(feature = "v1_28")]
-    pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.plan.has_tensors(tensors)
-    }
-
-    /// Returns true if the plan was made for tensors with these ids, in any shapes.
-    #[cfg(feature = "v1_28")]
-    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
-        self.plan.has_ids(tensors)
     }
 
     /// Returns true if the layout is valid for frames with this mapping: layouts of grids depend on the size of the

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use super::NmsFilter;
+use super::classifier::ClassifierPlan;
 use super::contradictions::Contradictions;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::nvinfer_config::NvinferConfig;
 use super::pending_settings::PendingSettings;
-use super::plan::{FramePlan, PlanInput};
+use super::plan::{FramePlan, ModelPlan, PlanInput};
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
 use crate::input::InputError;
@@ -39,7 +40,7 @@ pub(super) struct Planner {
     pending: Option<PendingSettings>,
     /// The plan for the settings in force; `None` before the first frame with tensors, after new caps
     /// and for another model.
-    plan: Option<FramePlan>,
+    plan: Option<ModelPlan>,
     /// True if any frame has been decoded.
     pub decoded: bool,
     pub contradictions: Contradictions,
@@ -114,7 +115,7 @@ impl Planner {
 
     /// The plan in force.
     #[cfg(feature = "v1_28")]
-    pub fn plan(&self) -> Option<&FramePlan> {
+    pub fn plan(&self) -> Option<&ModelPlan> {
         self.plan.as_ref()
     }
 
@@ -126,10 +127,20 @@ impl Planner {
     /// Returns the plan that [`update`](Self::update) made, and its contradictions.
     ///
     /// # Panics
-    /// If there is no plan.
+    /// If there is no plan, or that of a classifier.
     pub fn decoding(&mut self) -> (&mut FramePlan, &mut Contradictions) {
-        let plan = self.plan.as_mut().expect("`update` has made it");
-        (plan, &mut self.contradictions)
+        match &mut self.plan {
+            Some(ModelPlan::Detector(plan)) => (plan, &mut self.contradictions),
+            _ => panic!("`update` has made the plan of a detector"),
+        }
+    }
+
+    /// The plan and the labels of a classifier, if [`update`](Self::update) has made such a plan.
+    pub fn classifying(&mut self) -> Option<(&mut ClassifierPlan, &mut Labels)> {
+        match &mut self.plan {
+            Some(ModelPlan::Classifier(plan)) => Some((plan, &mut self.labels)),
+            _ => None,
+        }
     }
 
     /// The mapping and the place of an image for each of these frames. Each frame is a separate group; the regions of a
@@ -154,7 +165,9 @@ impl Planner {
                     self.settings.mapping_of_region(size, region.pixels, frame.model)?
                 }
             };
-            if self.plan.as_ref().is_some_and(|plan| !plan.has_input_size(&mapping)) {
+            if let Some(ModelPlan::Detector(plan)) = &self.plan
+                && !plan.has_input_size(&mapping)
+            {
                 return Err(FrameError::OtherInput);
             }
             places.push(match frame.region {
@@ -237,11 +250,22 @@ impl Planner {
         engine: &dyn Engine,
         input: PlanInput<'_>,
         settings: &Settings,
-    ) -> Result<FramePlan, FrameError> {
-        FramePlan::new(input, settings, &self.labels, engine)
+    ) -> Result<ModelPlan, FrameError> {
+        ModelPlan::new(input, settings, &self.labels, engine)
     }
 
-    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: FramePlan) {
+    fn install_plan(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: ModelPlan) {
+        match &plan {
+            ModelPlan::Detector(plan) => self.begin_detector(element, input, plan),
+            ModelPlan::Classifier(plan) => {
+                plan.log(element, input, &self.labels);
+                self.labels.set_classifier();
+            }
+        }
+        self.plan = Some(plan);
+    }
+
+    fn begin_detector(&mut self, element: &NmsFilter, input: PlanInput<'_>, plan: &FramePlan) {
         let mapping = input.mapping(&self.settings).expect("the plan was made with it");
         let (choice, frame) = (plan.choice(), mapping.frame());
         gst::info!(
@@ -272,8 +296,7 @@ impl Planner {
         );
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params());
         let Self { settings, labels, contradictions, .. } = self;
-        contradictions.begin(element, &plan, input, &mapping, settings, labels);
+        contradictions.begin(element, plan, input, &mapping, settings, labels);
         self.labels.set_choice(plan.choice());
-        self.plan = Some(plan);
     }
 }

@@ -16,6 +16,7 @@ use gst::glib;
 use gst_analytics::AnalyticsBatchMeta;
 
 use super::NmsFilter;
+use super::classifier;
 use super::debug_category::CAT;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
@@ -191,7 +192,10 @@ impl Session {
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        self.models.planners.iter_mut().for_each(|planner| planner.contradictions.judge(element));
+        for planner in &mut self.models.planners {
+            planner.contradictions.judge(element);
+            classifier::end_stream(element, planner, &mut self.decoder.warnings);
+        }
     }
 
     /// The label of each survivor of the last buffer.
@@ -223,7 +227,8 @@ impl Session {
         #[cfg(not(feature = "v1_28"))]
         let target = self.decode_buffer(context, buffer)?;
         self.decoder.regions.sort_frames();
-        self.decoder.counts.survivors = self.decoder.regions.all().regions.len();
+        let all = self.decoder.regions.all();
+        self.decoder.counts.survivors = all.regions.len() + all.classes.len();
         if let Some(target) = target {
             self.attach(element, buffer, target)?;
         }
@@ -365,7 +370,10 @@ impl Session {
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {
             let labels = &mut models.planners[frame.model].labels;
-            survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
+            let of_images = found.classified.iter().flat_map(|image| image.classes.clone());
+            let classes = of_images.map(|index| found.classes[index].class);
+            let all = found.regions.iter().map(|region| region.class).chain(classes);
+            survivor_labels.extend(all.map(|class| labels.quark(class)));
         }
         Ok(())
     }

@@ -132,6 +132,15 @@ pub(super) enum SettingsError {
          the frame that a region belongs to; add nvds"
     )]
     NothingForBatch { attach: &'static str, frames: usize },
+    #[error(
+        "decoder=classifier does not read batches of DeepStream; set network-type=1 in the configuration of nvinfer, \
+         which then attaches classes itself"
+    )]
+    ClassifierOfBatch,
+    #[error(
+        "{property} is for detectors; with decoder=classifier, score-threshold counts for all classes: unset {property}"
+    )]
+    ForDetectors { property: &'static str },
     #[error("attach=nvds attaches nothing to a buffer without a batch of DeepStream; add roi")]
     NothingForFrame,
     #[error("model-width and model-height go together; got {0} and {1}: set both or neither")]
@@ -214,7 +223,28 @@ impl Settings {
         }
     }
 
-    /// The decoder that is set; `None` for `auto`.
+    /// Checks the settings for a classifier, whose tensors are on a batch of DeepStream or not.
+    ///
+    /// # Errors
+    /// If a classifier cannot have one of them.
+    pub fn check_classifier(&self, batch: Option<usize>) -> Result<(), SettingsError> {
+        if batch.is_some() {
+            return Err(SettingsError::ClassifierOfBatch);
+        }
+        let lists = [
+            ("classes", &self.classes),
+            ("class-thresholds", &self.class_thresholds),
+            ("class-max-detections", &self.class_max_detections),
+        ];
+        let is_set =
+            |(_, list): &(_, &Option<String>)| list.as_ref().is_some_and(|it| !it.is_empty());
+        if let Some((property, _)) = lists.into_iter().find(is_set) {
+            return Err(SettingsError::ForDetectors { property });
+        }
+        self.check_attach(None)
+    }
+
+    /// The decoder that is set; `None` for `auto` and `classifier`.
     ///
     /// # Errors
     /// If the decoder is described by a file that cannot be used.

@@ -4,8 +4,10 @@
 //! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.
 
 use std::collections::HashSet;
+use std::mem::{Discriminant, discriminant};
 
 use super::NmsFilter;
+use super::classifier::ClassifierWarning;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
@@ -38,6 +40,8 @@ pub(super) struct Warnings {
     posted: HashSet<Warning>,
     /// Tensor sets that are present when the selected one is missing, as part of a message.
     missing_set: Option<String>,
+    /// The kinds of warnings about classifiers.
+    classifier: HashSet<Discriminant<ClassifierWarning>>,
     /// The value of `max-detections` for which the report was made.
     max_detections: Option<usize>,
 }
@@ -56,6 +60,13 @@ impl Warnings {
         self.objects_of_nvinfer(element, settings);
         if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
             self.unknown_letterbox(element, batch);
+        }
+    }
+
+    /// Warns of a classifier that is probably read wrongly.
+    pub fn classifier(&mut self, element: &NmsFilter, warning: ClassifierWarning) {
+        if self.classifier.insert(discriminant(&warning)) {
+            gst::element_warning!(element, gst::StreamError::Decode, ("{warning}"));
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reason why no decoder was chosen, and the remedy.
 
-use crate::decoder::LayoutError;
+use crate::decoder::{LayoutError, classifier};
 use crate::names::{Interface, Name};
 
 /// The reason why no decoder was chosen.
@@ -20,11 +20,14 @@ pub enum ChoiceError {
         tensors: String,
     },
     /// Each tensor is one row of numbers.
-    #[error(
-        "the buffer's tensors ({tensors}) have one row of numbers each, as a classifier's output has, and no boxes; \
-         choose a model that detects objects"
-    )]
+    #[error("{}", self.text(Interface::Element))]
     NoBoxes {
+        /// The tensors, as displayed.
+        tensors: String,
+    },
+    /// No tensor, or several, have one score for each class.
+    #[error("{}", self.text(Interface::Element))]
+    NoClassifier {
         /// The tensors, as displayed.
         tensors: String,
     },
@@ -116,6 +119,27 @@ impl ChoiceError {
             Self::Layout(error) => error.text(interface),
             Self::NoFit { wanted, tensors } => {
                 format!("no tensor fits {wanted}; {carries} {tensors}")
+            }
+            Self::NoBoxes { tensors } => {
+                let all = interface.name(Name::Tensors);
+                let classifier = match interface {
+                    Interface::Element => "set decoder=classifier for the classes of images, or ",
+                    Interface::Rust | Interface::C | Interface::Python => "",
+                };
+                format!(
+                    "{all} ({tensors}) have one row of numbers each, as a classifier's output has, and no boxes; \
+                     {classifier}choose a model that detects objects"
+                )
+            }
+            Self::NoClassifier { tensors } => {
+                let (all, [(logits, _), (probabilities, _)]) =
+                    (interface.name(Name::Tensors), classifier::IDS);
+                format!(
+                    "{all} ({tensors}): decoder {} expects one tensor of [C], [1,C] or [1,C,1,1], a score for each \
+                     class; give this tensor the id {logits} (logits) or {probabilities} (probabilities), or set the \
+                     decoder of the detector",
+                    classifier::NAME
+                )
             }
             Self::Ambiguous { tensors, readings, with_model_size, advice } => {
                 let mut readings = readings.clone();

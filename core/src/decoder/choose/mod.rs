@@ -46,7 +46,8 @@ pub use self::assign::ONNX_PREFIX;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::{Advice, ChoiceError};
 pub use self::misread::{contradicting_id, may_be_end_to_end};
-use self::refusal::{ambiguous, incomplete, list, no_fit, several_readings};
+pub(super) use self::refusal::list;
+use self::refusal::{ambiguous, incomplete, no_fit, several_readings};
 use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
@@ -180,6 +181,9 @@ fn by_decoder(
             }
         }
     }
+    if are_of_classifier(tensors, &all) {
+        return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
+    }
     Err(misnamed.map_or_else(|| no_fit(tensors, Some(decoder), errors), ChoiceError::from))
 }
 
@@ -217,8 +221,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
     }
-    let is_row = |index: &usize| is_single_row(&tensors[*index]);
-    if !unknown.is_empty() && unknown.iter().all(is_row) {
+    if are_of_classifier(tensors, &unknown) {
         return Err(ChoiceError::NoBoxes { tensors: list(tensors) });
     }
     // Two tensors of which one has boxes are boxes and scores of different lengths.
@@ -228,6 +231,11 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         None if fits.is_empty() => Err(no_fit(tensors, None, errors)),
         None => Err(ambiguous(tensors, &fits, &errors, options)),
     }
+}
+
+/// Whether these tensors have one row of numbers each, as the outputs of classifiers have.
+fn are_of_classifier(tensors: &[TensorView<'_>], indices: &[usize]) -> bool {
+    !indices.is_empty() && indices.iter().all(|&index| is_single_row(&tensors[index]))
 }
 
 /// A box, a score, a class and an angle together are 7 numbers.

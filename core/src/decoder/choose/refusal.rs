@@ -9,7 +9,7 @@ use super::error::{Advice, ChoiceError};
 use crate::decoder::{Decoder, Form, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
-pub(super) fn list(tensors: &[TensorView<'_>]) -> String {
+pub(in crate::decoder) fn list(tensors: &[TensorView<'_>]) -> String {
     if tensors.is_empty() {
         return "none".to_owned();
     }

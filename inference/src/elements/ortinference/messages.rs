@@ -12,7 +12,7 @@ use crate::inference::InferenceOptions;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
-use crate::regions::RegionError;
+use crate::regions::{MissingLabels, RegionError};
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
@@ -54,6 +54,11 @@ impl OrtInference {
             gst::LibraryError::Settings,
             ("{why}; the earlier regions stay in force")
         );
+    }
+
+    /// Warns of labels that no object has.
+    pub(super) fn warn_of_labels(&self, missing: &MissingLabels) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{missing}"));
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {

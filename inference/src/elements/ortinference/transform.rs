@@ -314,6 +314,9 @@ impl OrtInference {
         if let Some(rejection) = state.regions.choose(buffer, &settings, sizes)? {
             self.warn_of_regions(&rejection);
         }
+        if let Some(missing) = state.regions.take_missing_labels() {
+            self.warn_of_labels(&missing);
+        }
         Ok(())
     }
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes the classes of images.
+//!
+//! In: for each image of a frame, its classes, best first. Out: metadata of the object that the image is a picture of.
+//!
+//! A region of interest gets a structure `classification` for each class, the best first. It has the fields that the
+//! elements of DL Streamer read. The classes of a further classifier follow.
+//!
+//! | field | type | meaning |
+//! | --- | --- | --- |
+//! | `label_id`, `label` | int, string | the class |
+//! | `confidence` | double | the score |
+//!
+//! With the cargo feature `v1_24`, all classes of the image are also a `GstAnalyticsClsMtd`, which is related
+//! (`RELATE_TO`, in both directions) to the object.
+//!
+//! An image without an object on the buffer (the whole frame, a tile, a region of a list) becomes a region of interest of
+//! its own, with the best class as its label. It becomes an object of the analytics library, too, unless it is the
+//! whole frame: as in GStreamer's `classifiertensordecoder`, its `GstAnalyticsClsMtd` has no object.
+
+use std::ops::Range;
+
+use gst::glib;
+use gst_video::VideoRegionOfInterestMeta;
+
+use super::{DetailedRegions, Kinds, Labels, MaskBuffers, Region};
+use crate::input::region::TensorRegion;
+use crate::regions::{self, AttachedRegion};
+use nmsfilter_core::decoder::classifier::ClassScore;
+use nmsfilter_core::geometry::FrameRegion;
+
+/// An image of which a classifier has found the classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassifiedImage {
+    /// The part of the frame that is the image; `None` for the whole frame.
+    pub region: Option<TensorRegion>,
+    /// The range of its classes in [`DetailedRegions::classes`], best first.
+    pub classes: Range<usize>,
+}
+
+/// Attaches the classes of all images of a frame. Images without a class change nothing.
+///
+/// # Errors
+/// If GStreamer cannot add to the relation metadata.
+pub(super) fn attach(
+    buffer: &mut gst::BufferRef,
+    frame: [u32; 2],
+    images: DetailedRegions<'_>,
+    labels: &mut Labels,
+    kinds: Kinds,
+) -> Result<(), glib::BoolError> {
+    for image in images.classified {
+        let classes = &images.classes[image.classes.clone()];
+        let Some(best) = classes.first() else { continue };
+        let object = image.region.and_then(|region| Object::of(buffer, region, kinds));
+        let object = match object {
+            Some(object) => object,
+            None => Object::add(buffer, frame, image.region, *best, labels, kinds)?,
+        };
+        if let Some(index) = object.roi {
+            let mut regions = buffer.iter_meta_mut::<VideoRegionOfInterestMeta>();
+            let mut roi = regions.nth(index).expect("the buffer has this region");
+            for &ClassScore { class, score } in classes {
+                let classification = gst::Structure::builder("classification")
+                    .field("label_id", class as i32)
+                    .field("label", labels.quark(class).as_str())
+                    .field("confidence", f64::from(score))
+                    .build();
+                roi.add_param(classification);
+            }
+        }
+        #[cfg(feature = "v1_24")]
+        if kinds.analytics {
+            super::analytics::add_classes(buffer, object.mtd, classes, labels)?;
+        }
+    }
+    Ok(())
+}
+
+/// The object of an image on the buffer.
+#[derive(Clone, Copy, Default)]
+struct Object {
+    /// The index of its region of interest.
+    roi: Option<usize>,
+    /// The id of its object in the relation metadata.
+    #[cfg(feature = "v1_24")]
+    mtd: Option<u32>,
+}
+
+impl Object {
+    /// Finds the object with the id and, if several regions have this id, with the pixels that come nearest. `None` if
+    /// the buffer has no such object of these kinds.
+    fn of(buffer: &gst::BufferRef, region: TensorRegion, kinds: Kinds) -> Option<Self> {
+        let parent = region.parent?;
+        let nearest = regions::iter(buffer)
+            .enumerate()
+            .filter(|(_, attached)| attached.id == parent)
+            .min_by_key(|(_, attached)| distance(attached, region.pixels));
+        let object = Self {
+            roi: nearest.map(|(index, _)| index).filter(|_| kinds.roi),
+            #[cfg(feature = "v1_24")]
+            mtd: super::analytics::object_of(buffer, parent, nearest.as_ref().map(|(_, roi)| roi))
+                .filter(|_| kinds.analytics),
+        };
+        #[cfg(feature = "v1_24")]
+        let has_mtd = object.mtd.is_some();
+        #[cfg(not(feature = "v1_24"))]
+        let has_mtd = false;
+        (object.roi.is_some() || has_mtd).then_some(object)
+    }
+
+    /// Adds a region of interest, and an object unless it is the whole frame.
+    fn add(
+        buffer: &mut gst::BufferRef,
+        frame: [u32; 2],
+        region: Option<TensorRegion>,
+        best: ClassScore,
+        labels: &mut Labels,
+        kinds: Kinds,
+    ) -> Result<Self, glib::BoolError> {
+        let pixels = region.map_or(FrameRegion::whole(frame), |region| region.pixels);
+        let [x1, y1] = pixels.origin().map(|edge| edge as f32);
+        let [width, height] = pixels.size().map(|side| side as f32);
+        let added = Region {
+            x1,
+            y1,
+            x2: x1 + width,
+            y2: y1 + height,
+            confidence: best.score,
+            class: best.class,
+            parent: region.and_then(|region| region.parent),
+        };
+        let kinds = Kinds { analytics: kinds.analytics && region.is_some(), ..kinds };
+        let added = DetailedRegions::from(std::slice::from_ref(&added));
+        #[cfg(feature = "v1_24")]
+        let first = super::analytics::next_id(buffer);
+        super::attach(buffer, frame, added, labels, &mut MaskBuffers::default(), kinds)?;
+        Ok(Self {
+            roi: kinds.roi.then(|| regions::count(buffer) - 1),
+            #[cfg(feature = "v1_24")]
+            mtd: kinds.analytics.then_some(first),
+        })
+    }
+}
+
+/// The sum of the distances between the edges of both, in pixels.
+fn distance(attached: &AttachedRegion<'_>, pixels: FrameRegion) -> u64 {
+    let edges = |[x, y, w, h]: [u32; 4]| {
+        let [x, y, w, h] = [x, y, w, h].map(u64::from);
+        [x, y, x + w, y + h]
+    };
+    let FrameRegion { left, top, width, height } = pixels;
+    let (a, b) = (edges(attached.rectangle), edges([left, top, width, height]));
+    a.iter().zip(b).map(|(a, b)| a.abs_diff(b)).sum()
+}

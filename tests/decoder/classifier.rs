@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Classifiers: which tensor has the scores, and which classes an image has.
+
+use half::f16;
+use nmsfilter_core::decoder::classifier::{
+    ClassLimits, ClassScore, Classifier, ClassifierOptions, Evidence,
+};
+use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::tensor::{Element, Quantization, TensorView};
+
+const LOGITS: &str = "classification-generic-out";
+const PROBABILITIES: &str = "classification-generic-softmaxed-out";
+
+fn activation(activation: Activation) -> ClassifierOptions {
+    ClassifierOptions { activation: Some(activation), ..ClassifierOptions::default() }
+}
+
+/// Returns the classes of a tensor, and the evidence against the reading.
+fn classify(
+    tensor: &TensorView<'_>,
+    options: ClassifierOptions,
+    limits: ClassLimits,
+) -> (Vec<ClassScore>, Evidence) {
+    let mut classifier = Classifier::choose(std::slice::from_ref(tensor), options).unwrap();
+    let mut found = Vec::new();
+    let evidence = classifier.classify(tensor, limits, &mut found).unwrap();
+    (found, evidence)
+}
+
+/// The scores in double precision by the platform's functions.
+fn expected_scores(numbers: &[f32], activation: Activation) -> Vec<f64> {
+    let exact = |x: &f32| f64::from(*x);
+    match activation {
+        Activation::None => numbers.iter().map(exact).collect(),
+        Activation::Sigmoid => numbers.iter().map(|x| 1.0 / (1.0 + (-exact(x)).exp())).collect(),
+        Activation::Softmax => {
+            let powers: Vec<f64> = numbers.iter().map(|x| exact(x).exp()).collect();
+            let sum: f64 = powers.iter().sum();
+            powers.iter().map(|power| power / sum).collect()
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_of_double_precision_in_descending_order() {
+    let mut random = fastrand::Rng::with_seed(11);
+    for classes in [1, 2, 3, 10, 1000] {
+        for choice in [Activation::None, Activation::Sigmoid, Activation::Softmax] {
+            if classes == 1 && choice == Activation::Softmax {
+                continue;
+            }
+            let numbers: Vec<f32> = (0..classes).map(|_| random.f32() * 24.0 - 12.0).collect();
+            let tensor = TensorView::from_slice("scores", &[1, classes], &numbers);
+            let limits = ClassLimits { threshold: f32::MIN, max: 0 };
+            let (found, _) = classify(&tensor, activation(choice), limits);
+            let expected = expected_scores(&numbers, choice);
+            assert_eq!(found.len(), classes);
+            for ClassScore { class, score } in &found {
+                let exact = expected[*class as usize];
+                let error = (f64::from(*score) - exact).abs() / exact.abs();
+                assert!(error < 2e-6, "{choice:?}, class {class}: {score}, expected {exact}");
+            }
+            let numbers_of = |found: &[ClassScore]| -> Vec<f32> {
+                found.iter().map(|it| numbers[it.class as usize]).collect()
+            };
+            assert!(numbers_of(&found).is_sorted_by(|a, b| a >= b), "{choice:?}");
+            // A threshold and a limit leave the first of them.
+            let threshold = found[classes / 2].score;
+            let (some, _) =
+                classify(&tensor, activation(choice), ClassLimits { threshold, max: 0 });
+            let reached = found.iter().filter(|it| it.score >= threshold).count();
+            assert_eq!(some, found[..reached]);
+            let (best, _) =
+                classify(&tensor, activation(choice), ClassLimits { threshold, max: 1 });
+            assert_eq!(best, found[..1]);
+        }
+    }
+}
+
+#[test]
+fn classes_of_equal_scores_are_in_the_order_of_their_numbers() {
+    // The sigmoid of both first numbers is 1. The greater number comes first.
+    let numbers = [40.0f32, 60.0, -3.0, 60.0];
+    let tensor = TensorView::from_slice("scores", &[4], &numbers);
+    let limits = ClassLimits { threshold: 0.5, max: 0 };
+    let (found, _) = classify(&tensor, activation(Activation::Sigmoid), limits);
+    let expected = [1, 3, 0].map(|class| ClassScore { class, score: 1.0 });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_id_of_the_tensor_or_the_model_determines_the_activation() {
+    let numbers = [0.0f32; 4];
+    let chosen = |id, options| {
+        let tensor = TensorView::from_slice(id, &[1, 4], &numbers);
+        Classifier::choose(&[tensor], options).unwrap().activation()
+    };
+    let none = ClassifierOptions::default();
+    let of_model = ClassifierOptions { is_softmaxed: true, ..none };
+    assert_eq!(chosen(LOGITS, of_model), Activation::Softmax);
+    assert_eq!(chosen(PROBABILITIES, none), Activation::None);
+    assert_eq!(chosen("output0", none), Activation::Softmax);
+    assert_eq!(chosen("output0", of_model), Activation::None);
+    assert_eq!(chosen(PROBABILITIES, activation(Activation::Sigmoid)), Activation::Sigmoid);
+}
+
+#[test]
+fn numbers_of_all_types_are_read() {
+    fn best<T: Element>(elements: &[T], quantization: Option<Quantization>) -> ClassScore {
+        let tensor = TensorView::from_slice(PROBABILITIES, &[1, 3, 1, 1], elements);
+        let tensor = tensor.with_quantization(quantization);
+        let limits = ClassLimits { threshold: 0.0, max: 1 };
+        classify(&tensor, ClassifierOptions::default(), limits).0[0]
+    }
+    let expected = ClassScore { class: 2, score: 0.625 };
+    assert_eq!(best(&[0.125f32, 0.25, 0.625], None), expected);
+    assert_eq!(best(&[0.125f32, 0.25, 0.625].map(f16::from_f32), None), expected);
+    let scale = |zero_point| Quantization::new(1.0 / 256.0, zero_point);
+    assert_eq!(best(&[32u8, 64, 160], scale(0)), expected);
+    assert_eq!(best(&[-96i8, -64, 32], scale(-128)), expected);
+}
+
+#[test]
+fn an_image_whose_best_score_is_not_finite_has_no_class() {
+    let of = |numbers: &[f32]| {
+        let tensor = TensorView::from_slice(LOGITS, &[numbers.len()], numbers);
+        let limits = ClassLimits { threshold: 0.0, max: 0 };
+        let (found, evidence) = classify(&tensor, ClassifierOptions::default(), limits);
+        (found.len(), matches!(evidence, Evidence::NotFinite(_)))
+    };
+    assert_eq!(of(&[1.0, f32::NAN, 2.0]), (0, true));
+    assert_eq!(of(&[1.0, f32::INFINITY, 2.0]), (0, true));
+    assert_eq!(of(&[f32::NEG_INFINITY; 3]), (0, true));
+    // The logarithm of a probability of 0.
+    assert_eq!(of(&[1.0, f32::NEG_INFINITY, 2.0]), (3, false));
+}
+
+#[test]
+fn numbers_that_contradict_the_activation_are_evidence() {
+    let evidence = |id, numbers: &[f32]| {
+        let tensor = TensorView::from_slice(id, &[numbers.len()], numbers);
+        let limits = ClassLimits { threshold: 0.0, max: 0 };
+        classify(&tensor, ClassifierOptions::default(), limits).1
+    };
+    assert_eq!(evidence(LOGITS, &[0.1, 0.7, 0.2]), Evidence::Probabilities);
+    assert!(matches!(evidence(LOGITS, &[0.1, 0.7, 0.9]), Evidence::Plausible { .. }));
+    assert!(matches!(evidence(PROBABILITIES, &[0.1, 0.7, 0.2]), Evidence::Plausible { .. }));
+    let at = ClassScore { class: 1, score: -4.0 };
+    assert_eq!(evidence(PROBABILITIES, &[0.1, -4.0, 7.0]), Evidence::NoProbability(at));
+}
+
+#[test]
+fn the_tensor_is_the_only_row_or_the_one_with_the_id() {
+    let numbers = [0.0f32; 84];
+    let view = |id: &'static str, shape: &[usize]| {
+        let count = shape.iter().product();
+        TensorView::from_slice(id, shape, &numbers[..count])
+    };
+    let chosen = |tensors: &[TensorView<'_>]| {
+        let choice = Classifier::choose(tensors, ClassifierOptions::default());
+        choice.map(|it| (it.tensor(), it.classes())).map_err(|error| error.to_string())
+    };
+    assert_eq!(chosen(&[view("features", &[2, 8]), view("logits", &[1, 10])]), Ok((1, 10)));
+    assert_eq!(chosen(&[view("age", &[1, 10]), view(LOGITS, &[1, 2])]), Ok((1, 2)));
+    for (tensors, expected) in [
+        (vec![view("age", &[1, 10]), view("color", &[1, 2])], "give this tensor the id classifi"),
+        (vec![], "(none): decoder classifier expects one tensor of [C], [1,C] or [1,C,1,1]"),
+        (vec![view("boxes", &[1, 21, 4])], "decoder classifier expects [C], [1,C] or [1,C,1,1]"),
+        (vec![view(LOGITS, &[4, 21])], "export the model with a batch size of 1"),
+        (vec![view(LOGITS, &[1, 0])], "decoder classifier expects"),
+        (vec![view(LOGITS, &[1])], "set score-activation to sigmoid or none"),
+    ] {
+        let error = chosen(&tensors).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    let eight_bits = [0u8; 4];
+    let error = chosen(&[TensorView::from_slice(LOGITS, &[4], &eight_bits)]).unwrap_err();
+    assert!(error.contains("set the property quantization"), "{error}");
+    let options = ClassifierOptions { num_classes: 3, ..ClassifierOptions::default() };
+    let error = Classifier::choose(&[view(LOGITS, &[1, 4])], options).unwrap_err().to_string();
+    assert!(error.contains("it has 4 classes, but num-classes is 3"), "{error}");
+}
