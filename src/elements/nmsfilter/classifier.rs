@@ -21,7 +21,7 @@ use nmsfilter_core::decoder::classifier::{
     self, ClassLimits, ClassScore, Classifier, ClassifierOptions, Evidence,
 };
 use nmsfilter_core::decoder::is_known;
-use nmsfilter_core::engine::EngineError;
+use nmsfilter_core::engine::{EngineError, Params};
 use nmsfilter_core::geometry::MappingError;
 use nmsfilter_core::plan::Signatures;
 use nmsfilter_core::tensor::TensorView;
@@ -112,12 +112,13 @@ impl ClassifierPlan {
         let classifier = Classifier::choose(&quantization.applied(input.tensors), options)?;
         let mut tensors = Signatures::default();
         tensors.set(input.tensors);
-        let max = if settings.multi_label { settings.max_detections as usize } else { 1 };
+        let Params { multi_label, max_detections, thresholds, .. } = &settings.scalars;
+        let max = if *multi_label { *max_detections } else { 1 };
         Ok(Self {
             classifier,
             tensors,
             quantization,
-            limits: ClassLimits { threshold: settings.score_threshold, max },
+            limits: ClassLimits { threshold: thresholds.default, max },
             has_activation: settings.score_activation != ScoreActivation::Auto,
             silence: Silence::default(),
         })
