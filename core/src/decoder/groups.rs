@@ -79,13 +79,16 @@ mod tests {
     use super::*;
 
     /// The groups with the dimensions of their tensors; `N` is any number.
-    const EXPECTED: [&str; 23] = [
+    const EXPECTED: [&str; 24] = [
         "ssd-mobilenet-v1-variant-1-out: ssd-mobilenet-v1-variant-1-out-boxes N,N,4 \
          ssd-mobilenet-v1-variant-1-out-classes N,N ssd-mobilenet-v1-variant-1-out-scores N,N \
          generic-variant-1-out-count N",
         "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out: \
          ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores N,N,2 \
          ssd-mobilenet-v1-variant-1-out-boxes N,N,4",
+        "ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out: \
+         ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes-without-postproc N,N,4 \
+         ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores N,N,2",
         "yolo-26-end2end-out-normalized: yolo-26-end2end-out-normalized N,N,N",
         "yolo-26-end2end-out: yolo-26-end2end-out N,N,N",
         "yolo-26-obb-end2end-out-normalized: yolo-26-obb-end2end-out-normalized N,N,N",

@@ -40,6 +40,10 @@ const ENTRIES: &[Entry] = &[
         include_str!("retinaface-landmarks.layout"),
         include_str!("retinaface.layout"),
     ])),
+    Described(
+        family(&[include_str!("ultraface-raw.layout")])
+            .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out"]),
+    ),
     Described(family(&[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")])),
     Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
     Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
