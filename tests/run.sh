@@ -435,7 +435,7 @@ if [ -n "$all" ]; then
     # the newer version, also the tests for elements that only this version of GStreamer has.
     in_root trixie 26 --test input --test nmsfilter
     crates
-    in_root forky 28 --package nmsfilter-gst-c --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
+    in_root forky 28 --package nmsfilter-gst-c --package smart-camera --test smart_camera --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
         --test plugin
 fi
 

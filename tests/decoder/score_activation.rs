@@ -75,6 +75,7 @@ const TENSORS: &[(&str, Shapes)] = &[
             ("box_32", &[1, 64, 1, 1]),
         ],
     ),
+    ("ultraface-raw", &[("boxes", &[1, 61, 4]), ("scores", &[1, 61, 2])]),
     (
         "ssd-postprocess",
         &[("boxes", &[1, 9, 4]), ("classes", &[1, 9]), ("scores", &[1, 9]), ("count", &[1])],

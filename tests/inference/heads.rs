@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A detector whose heads are outputs, as in models that are cut for NPUs.
+//! Detectors whose last tensors before the decode step are outputs, as in models that are cut for NPUs.
 
 use crate::element::{file_of_bytes, has_onnx_runtime, inference};
 use crate::support::data;
 use crate::support::onnx::with_outputs;
 use crate::support::pipeline::{Region, parse, regions, run, watch};
+use crate::support::scratch::Scratch;
 
 /// The regions that the decoder `yolov8` finds in the model's own output, and `yolov8-heads` in its heads, are equal
 /// up to the rounding of the model's quantized decode step, which the heads do not pass.
@@ -39,6 +40,51 @@ fn the_heads_of_yolov8_have_its_detections() {
         assert_eq!(label, expected_label);
         // Boxes have up to 786 pixels; one bin of a head of stride 32 is 108 pixels of the picture.
         let near = |(a, b): (&u32, &u32)| a.abs_diff(*b) <= 12;
+        assert!(found.iter().zip(expected).all(near), "{found:?}, expected {expected:?}");
+    }
+}
+
+/// UltraFace's own postprocessing and the decoder `ultraface-raw` give the same box for each of the 4420 anchors, also for
+/// those that are larger than the model's input. Tensor 460 has the offsets. The decoder is chosen by the ids.
+#[test]
+fn ultraface_without_postprocessing_has_the_boxes_of_its_postprocessing() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let paths =
+        ["data/models/version-RFB-320.onnx", "data/images/crowd_selfie.jpg"].map(data::path);
+    let [Some(model), Some(picture)] = paths else { return };
+    let folder = Scratch::new();
+    let file = folder.join("model.onnx");
+    std::fs::write(&file, with_outputs(&std::fs::read(model).unwrap(), &["460".to_owned()]))
+        .unwrap();
+    let found = |decoder: &str, boxes: &str, id: &str| -> Vec<Region> {
+        let family = "ultra-lightweight-face-detection-rfb-320-v1";
+        let info = format!(
+            "[modelinfo]\nversion=1.0\ngroup-id={family}-{decoder}\n\
+             [input]\ndir=input\ntype=float32\ndims=1,3,240,320\nranges=-1.0,1.0\n\
+             [scores]\ndir=output\ntype=float32\ndims=1,4420,2\nid={family}-variant-1-out-scores\n\
+             [{boxes}]\ndir=output\ntype=float32\ndims=1,4420,4\nid={id}\n"
+        );
+        std::fs::write(folder.join("model.onnx.modelinfo"), info).unwrap();
+        let pipeline = parse(&format!(
+            "filesrc location={} ! jpegdec ! videoconvert ! {} ! nmsfilter name=nms method=none score-threshold=0
+               max-detections=0 ! fakesink",
+            picture.display(),
+            inference(&file, "provider=cpu letterbox=none"),
+        ));
+        let seen = watch(&pipeline, "nms", regions);
+        assert_eq!(run(&pipeline).error, None, "{decoder}");
+        seen.lock().unwrap().remove(0)
+    };
+    let expected = found("variant-1-out", "boxes", "ssd-mobilenet-v1-variant-1-out-boxes");
+    let id = "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes-without-postproc";
+    let raw = found("without-postproc-out", "460", id);
+    assert!(expected.len() > 4000, "{}", expected.len());
+    assert_eq!(raw.len(), expected.len());
+    for ((label, found), (expected_label, expected)) in raw.iter().zip(&expected) {
+        assert_eq!(label, expected_label);
+        let near = |(a, b): (&u32, &u32)| a.abs_diff(*b) <= 1;
         assert!(found.iter().zip(expected).all(near), "{found:?}, expected {expected:?}");
     }
 }

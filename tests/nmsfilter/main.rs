@@ -22,6 +22,7 @@ mod model;
 mod models2026;
 mod notices;
 mod nvinfer_config;
+mod one_to_one;
 mod overlap;
 mod quantization;
 mod recorded_readings;

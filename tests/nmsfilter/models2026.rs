@@ -80,7 +80,7 @@ impl Case {
     }
 
     /// Returns the regions of one frame, and the messages.
-    fn run(self, properties: &str) -> (Vec<Object>, Ended) {
+    pub(super) fn run(self, properties: &str) -> (Vec<Object>, Ended) {
         let [width, height] = self.size;
         let pipeline = parse(&format!(
             "videotestsrc name=in num-buffers=1 ! video/x-raw,format=GRAY8,width={width},height={height}

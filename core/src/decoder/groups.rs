@@ -15,8 +15,9 @@ pub enum Groups {
     None,
     /// Each id of a form with one tensor is a group's id, too.
     EachId,
-    /// The tensors of the last form, each with its first id, are the group with this id.
-    Named(&'static str),
+    /// The tensors of the last form are the groups with these ids. A tensor has its first id in the first group, its
+    /// second id in the second, and its last id in the remaining ones.
+    Named(&'static [&'static str]),
 }
 
 /// A group of tensors.
@@ -51,15 +52,18 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
     match decoder.groups() {
         Groups::None => Vec::new(),
         Groups::EachId => decoder.forms().iter().flat_map(|form| single_groups(*form)).collect(),
-        Groups::Named(id) => {
+        Groups::Named(ids) => {
             let last = decoder.forms().last().expect("a decoder has a form");
-            let tensor = |role: &Role| {
-                let id = role.ids.first().expect("a tensor of a group has an id");
+            let tensor = |role: &Role, index: usize| {
+                let id = role.ids.get(index).or(role.ids.last());
+                let id = id.expect("a tensor of a group has an id");
                 // The first dimension counts the images.
                 let dims = std::iter::once(None).chain(role.dims.iter().copied()).collect();
                 GroupTensor { id, dims }
             };
-            vec![TensorGroup { id, tensors: last.roles().iter().map(tensor).collect() }]
+            let tensors = |index| last.roles().iter().map(|role| tensor(role, index)).collect();
+            let ids = ids.iter().enumerate();
+            ids.map(|(index, id)| TensorGroup { id, tensors: tensors(index) }).collect()
         }
     }
 }
@@ -80,7 +84,7 @@ mod tests {
     use super::*;
 
     /// The groups with the dimensions of their tensors; `N` is any number.
-    const EXPECTED: [&str; 26] = [
+    const EXPECTED: [&str; 28] = [
         "classification-generic-out: classification-generic-out N",
         "classification-generic-out: classification-generic-out N,N",
         "classification-generic-softmaxed-out: classification-generic-softmaxed-out N",
@@ -91,6 +95,9 @@ mod tests {
         "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out: \
          ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores N,N,2 \
          ssd-mobilenet-v1-variant-1-out-boxes N,N,4",
+        "ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out: \
+         ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes-without-postproc N,N,4 \
+         ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores N,N,2",
         "yolo-26-end2end-out-normalized: yolo-26-end2end-out-normalized N,N,N",
         "yolo-26-end2end-out: yolo-26-end2end-out N,N,N",
         "yolo-26-obb-end2end-out-normalized: yolo-26-obb-end2end-out-normalized N,N,N",
@@ -110,6 +117,8 @@ mod tests {
         "yolo-v8-out: yolo-v8-out N,N,N",
         "yolo-v8-pose-out-normalized: yolo-v8-pose-out-normalized N,N,N",
         "yolo-v8-pose-out: yolo-v8-pose-out N,N,N",
+        "yolo-v8-segmentation-out-normalized: yolo-v8-segmentation-out-detections-normalized N,N,N \
+         yolo-v8-segmentation-out-protos N,N,N,N",
         "yolo-v8-segmentation-out: yolo-v8-segmentation-out-detections N,N,N \
          yolo-v8-segmentation-out-protos N,N,N,N",
         "yolox-out: yolox-out N,N,N",

@@ -25,7 +25,7 @@ impl Decoder for UltraFace {
     }
 
     fn groups(&self) -> Groups {
-        Groups::Named("ultra-lightweight-face-detection-rfb-320-v1-variant-1-out")
+        Groups::Named(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"])
     }
 
     fn label(&self, class: u32) -> Option<&'static str> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector pipeline: model, decoding and suppression, report, preview and recording.
+//! The detector pipeline: model, decoding and suppression, tracker, report, preview and recording.
 //!
 //! In: frames. Out: a JSON line per frame, a preview window, a video file.
 
@@ -11,6 +11,7 @@ use crate::frames::Frames;
 use crate::options::Options;
 use crate::pipeline::{Failure, Pipeline};
 use crate::report::{Report, Zone};
+use crate::tracker;
 
 /// The detector pipeline.
 pub struct Detector {
@@ -22,6 +23,9 @@ pub struct Detector {
 impl Detector {
     /// Builds the pipeline.
     pub fn new(options: &Options) -> Result<Self, Error> {
+        if let Some(tracker) = &options.tracker {
+            tracker::check(tracker)?;
+        }
         let pipeline = Pipeline::parse(&description(options))?;
         let inference: Option<gst::Element> = pipeline.find("inference");
         let nms: gst::Element = pipeline.find("nms").expect("it is in the description");
@@ -45,7 +49,7 @@ impl Detector {
             .new_sample(move |sink| {
                 let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
                 report.write(sample.buffer().ok_or(gst::FlowError::Error)?).map_err(|error| {
-                    gst::element_error!(sink, gst::ResourceError::Write, ("output: {error}"));
+                    gst::element_error!(sink, gst::ResourceError::Write, ("{error}"));
                     gst::FlowError::Error
                 })
             })
@@ -86,7 +90,8 @@ impl Detector {
 
 /// Returns the pipeline in the notation of `gst-launch-1.0`.
 fn description(options: &Options) -> String {
-    let Options { inference, nms, .. } = options;
+    let Options { inference, nms, tracker, .. } = options;
+    let tracker = tracker.iter().map(|tracker| format!(" ! {tracker}")).collect::<String>();
     // Decides which frames are dropped when there is too little time. A camera cannot wait, so the
     // oldest frame is dropped. Each frame that the model sees is therefore the newest, and the
     // latency does not grow. A file can wait, and all of its frames are processed.
@@ -103,7 +108,7 @@ fn description(options: &Options) -> String {
     // The thread that runs the detector also writes the report. With async=false, the report does
     // not wait for the other sinks to get a frame.
     text += &format!(
-        " ! nmsfilter name=nms {nms} ! tee name=results
+        " ! nmsfilter name=nms {nms}{tracker} ! tee name=results
          results. ! detectionjson ! appsink name=report sync=false async=false"
     );
     // Preview and recording run in their own threads, behind queues. If the source is live, the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts the objects that a detector finds in zones of a camera's picture, and prints a JSON line
-//! per frame.
+//! Counts the objects that a detector finds in zones of a camera's picture, and the tracks that
+//! cross lines. Prints a JSON line per frame.
 //!
 //! ```text
 //! camera, file ─► source pipeline ─► frames ─► detector pipeline ─► a JSON line per frame
@@ -11,16 +11,19 @@
 //! There are two pipelines so that the source can be replaced when it fails, while the model stays
 //! loaded. README.md in this package explains each step.
 
+mod crossings;
 mod detector;
 mod files;
 mod frames;
 mod messages;
+mod named_numbers;
 mod options;
 mod orientation;
 mod output;
 mod pipeline;
 mod report;
 mod source;
+mod tracker;
 
 use std::pin::pin;
 use std::process::ExitCode;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command-line arguments of the program.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use lexopt::prelude::*;
 
 use crate::Error;
+use crate::crossings::Line;
 use crate::report::Zone;
 
 /// The text that `--help` prints.
 pub const HELP: &str = "\
-Counts the objects that a detector finds in zones of a camera's picture. Prints a JSON line per frame.
+Counts the objects that a detector finds in zones of a camera's picture, and the tracks that cross
+lines. Prints a JSON line per frame.
 
 usage: smart-camera SOURCE [--model FILE] [OPTIONS]
 
@@ -32,6 +35,11 @@ Model
 Report
   --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1, in which detections are counted
                         if their center is in it. Can be repeated. Default: the whole frame
+  --tracker ELEMENTS    elements behind nmsfilter that track objects, for example 'ioutracker
+                        iou-score-threshold=0.3' (GStreamer 1.28)
+  --line NAME=X1,Y1,X2,Y2
+                        two points, in numbers from 0 to 1. Tracks that cross the line between them
+                        are counted: left and right, or up and down. Can be repeated
   --frames N            end after N lines, at least 1
   --output WHERE        append the lines to this file, or send them to tcp://HOST:PORT, instead of
                         writing them to standard output
@@ -57,6 +65,8 @@ pub struct Options {
     pub nms: String,
     pub labels: Option<String>,
     pub zones: Vec<Zone>,
+    pub tracker: Option<String>,
+    pub lines: Vec<Line>,
     pub frames: Option<u64>,
     pub output: Option<String>,
     pub preview: bool,
@@ -89,10 +99,11 @@ impl Options {
 
     /// Checks combinations of arguments.
     fn check(&self) -> Result<(), Error> {
-        for (index, zone) in self.zones.iter().enumerate() {
-            if self.zones[..index].iter().any(|other| other.name == zone.name) {
-                return Err(expected("zone", "names that differ", &zone.name));
-            }
+        check_names("zone", self.zones.iter().map(|zone| &*zone.name))?;
+        check_names("line", self.lines.iter().map(|line| &*line.name))?;
+        if let (Some(line), None) = (self.lines.first(), &self.tracker) {
+            let why = "--tracker, too, since tracks are counted";
+            return Err(expected("line", why, &line.name));
         }
         if self.labels.is_some() && self.labels().next().is_none() {
             let got = self.labels.as_deref().unwrap_or_default();
@@ -116,6 +127,17 @@ impl Options {
     }
 }
 
+/// Returns an error if two names are equal.
+fn check_names<'a>(option: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    let mut known = HashSet::new();
+    for name in names {
+        if !known.insert(name) {
+            return Err(expected(option, "names that differ", name));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the error for an option with the invalid value `got`.
 fn expected(option: &str, what: &str, got: &str) -> Error {
     format!("--{option}: expected {what}, got {got:?}").into()
@@ -133,6 +155,8 @@ pub fn parse() -> Result<Option<Options>, Error> {
             Long("nms") => options.nms = arguments.value()?.string()?,
             Long("labels") => options.labels = Some(arguments.value()?.string()?),
             Long("zone") => options.zones.push(arguments.value()?.string()?.parse()?),
+            Long("tracker") => options.tracker = Some(arguments.value()?.string()?),
+            Long("line") => options.lines.push(arguments.value()?.string()?.parse()?),
             Long("frames") => {
                 let value = arguments.value()?.string()?;
                 let frames = value.parse().ok().filter(|&frames| frames > 0);

@@ -2,20 +2,22 @@
 //! The JSON line of a frame.
 //!
 //! In: the line that `detectionjson` makes of a frame's detections. Out: this line, preceded by
-//! when and by which engines the detections were found, and by the number of detections whose
-//! center is in each zone.
+//! when and by which engines the detections were found, by the number of detections whose center is
+//! in each zone, and by the number of tracks that have crossed each line.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::str::FromStr;
 use std::time::SystemTime;
 
 use gst::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::crossings::{self, Crossings};
 use crate::frames::Frames;
 use crate::options::Options;
-use crate::{Error, output};
+use crate::tracker::FirstTrack;
+use crate::{Error, named_numbers, output};
 
 /// A zone of the frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,13 +33,10 @@ impl FromStr for Zone {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("--zone: expected NAME=x,y,w,h inside 0,0,1,1, got {text:?}");
-        let (name, numbers) = text.split_once('=').ok_or_else(wrong)?;
-        let numbers: Result<Vec<f64>, _> = numbers.split(',').map(str::parse).collect();
-        let area = numbers.ok().and_then(|numbers| <[f64; 4]>::try_from(numbers).ok());
-        let area = area.ok_or_else(wrong)?;
+        let (name, area) = named_numbers::parse(text).ok_or_else(wrong)?;
         let [x, y, w, h] = area;
         let inside = |from: f64, side: f64| from >= 0.0 && side > 0.0 && from + side <= 1.0 + 1e-9;
-        let valid = !name.is_empty() && inside(x, w) && inside(y, h);
+        let valid = inside(x, w) && inside(y, h);
         valid.then(|| Self { name: name.to_owned(), area }).ok_or_else(wrong)
     }
 }
@@ -52,8 +51,7 @@ impl Zone {
 
     fn contains_center(&self, object: &Object) -> bool {
         let [left, top, width, height] = self.area;
-        let Edges { x_min, y_min, x_max, y_max } = object.detection.bounding_box;
-        let (x, y) = ((x_min + x_max) / 2.0, (y_min + y_max) / 2.0);
+        let [x, y] = object.detection.bounding_box.center();
         (left..left + width).contains(&x) && (top..top + height).contains(&y)
     }
 }
@@ -77,6 +75,9 @@ struct Line<'a> {
     engine: Option<String>,
     /// The counts; `None` if the model did not run on the frame.
     zones: Option<BTreeMap<&'a str, BTreeMap<&'a str, u64>>>,
+    /// The crossings since the program started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<crossings::Counts<'a>>,
 }
 
 /// The part of `detectionjson`'s line that is counted.
@@ -89,30 +90,46 @@ struct Found {
 
 /// An object in the line.
 #[derive(Deserialize)]
-struct Object {
+pub struct Object {
+    /// The id of the track.
+    pub id: Option<u64>,
     #[serde(default, rename = "roi_type")]
-    label: String,
-    detection: Detection,
+    pub label: String,
+    pub detection: Detection,
 }
 
 /// The detection of an object.
 #[derive(Deserialize)]
-struct Detection {
-    bounding_box: Edges,
+pub struct Detection {
+    pub bounding_box: Edges,
 }
 
 /// The edges of a box, as fractions of the frame.
 #[derive(Clone, Copy, Deserialize)]
-struct Edges {
-    x_min: f64,
-    y_min: f64,
-    x_max: f64,
-    y_max: f64,
+pub struct Edges {
+    pub x_min: f64,
+    pub y_min: f64,
+    pub x_max: f64,
+    pub y_max: f64,
+}
+
+impl Edges {
+    pub fn center(&self) -> [f64; 2] {
+        [(self.x_min + self.x_max) / 2.0, (self.y_min + self.y_max) / 2.0]
+    }
+
+    /// Returns width and height.
+    pub fn size(&self) -> [f64; 2] {
+        [self.x_max - self.x_min, self.y_max - self.y_min]
+    }
 }
 
 /// Writes the lines.
 pub struct Report {
     zones: Vec<Zone>,
+    crossings: Crossings,
+    /// Is set until an object has a track, if there is a tracker.
+    first_track: Option<FirstTrack>,
     /// Labels that every line contains, with the count 0 if there are no detections.
     labels: Vec<String>,
     inference: Option<gst::Element>,
@@ -132,23 +149,42 @@ impl Report {
         frames: Frames,
     ) -> Result<Self, Error> {
         let output = output::open(options.output.as_deref())?;
-        let labels = options.labels().map(str::to_owned).collect();
+        let labels: Vec<_> = options.labels().map(str::to_owned).collect();
+        let crossings = Crossings::new(&options.lines, &labels);
+        let first_track = options.tracker.as_deref().map(FirstTrack::new);
         let mut zones = options.zones.clone();
         if zones.is_empty() {
             zones.push(Zone { name: "frame".to_owned(), area: [0.0, 0.0, 1.0, 1.0] });
         }
         let limit = options.frames;
-        Ok(Self { zones, labels, inference, nms, frames, lines: 0, limit, output })
+        Ok(Self {
+            zones,
+            crossings,
+            first_track,
+            labels,
+            inference,
+            nms,
+            frames,
+            lines: 0,
+            limit,
+            output,
+        })
     }
 
     /// Writes the line of a frame. `found` is the line of `detectionjson`. Ends the stream after
     /// the last line.
-    pub fn write(&mut self, found: &gst::BufferRef) -> io::Result<gst::FlowSuccess> {
+    pub fn write(&mut self, found: &gst::BufferRef) -> Result<gst::FlowSuccess, Error> {
         if Some(self.lines) == self.limit {
             return Ok(gst::FlowSuccess::Ok);
         }
-        let text = found.map_readable().map_err(io::Error::other)?;
+        let text = found.map_readable()?;
         let Found { inferred, objects } = serde_json::from_slice(&text)?;
+        if let Some(first) = &mut self.first_track
+            && first.is_in(&objects)?
+        {
+            self.first_track = None;
+        }
+        self.crossings.update(&objects);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let zones = self.zones.iter();
         let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &objects)));
@@ -160,6 +196,7 @@ impl Report {
             provider: self.inference.as_ref().and_then(|element| stat(element, "provider")),
             engine: stat(&self.nms, "engine"),
             zones: (inferred != Some(false)).then(|| zones.collect()),
+            lines: self.crossings.report(),
         };
         // Two JSON objects are merged into one, by omitting the end of the first and the beginning
         // of the second.
@@ -167,8 +204,8 @@ impl Report {
         whole.pop();
         whole.push(b',');
         whole.extend_from_slice(&text[1..]);
-        self.output.write_all(&whole)?;
-        self.output.flush()?;
+        let written = self.output.write_all(&whole).and_then(|()| self.output.flush());
+        written.map_err(|error| format!("output: {error}"))?;
 
         self.lines += 1;
         if Some(self.lines) == self.limit {

@@ -16,6 +16,7 @@ mod scratch;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 mod sources;
+mod tracks;
 mod support {
     pub(crate) use crate::project;
 }

@@ -9,7 +9,7 @@ use crate::scratch::Scratch;
 
 /// Returns the only line on standard error. The run must end with status 1, and without a JSON
 /// line.
-fn error(arguments: &[&str]) -> String {
+pub fn error(arguments: &[&str]) -> String {
     let ended = run(arguments);
     assert_eq!(
         (ended.status, ended.lines.len()),

@@ -248,6 +248,12 @@ pub enum Decoder {
     /// RetinaFace.
     #[enum_value(name = "RetinaFace: offsets [1,N,4], scores [1,N,2]", nick = "retinaface")]
     RetinaFace = 12,
+    /// UltraFace, not decoded.
+    #[enum_value(
+        name = "UltraFace: offsets [1,N,4], scores [1,N,2], before the boxes are decoded",
+        nick = "ultraface-raw"
+    )]
+    UltraFaceRaw = 28,
     /// YuNet.
     #[enum_value(name = "YuNet: scores, objectness and boxes for 3 strides", nick = "yunet")]
     YuNet = 13,

@@ -5,10 +5,13 @@ use arrayvec::ArrayVec;
 
 use super::fit::Fitted;
 use super::shape::{Open, OpenNumber};
-use super::{ColumnNumbers, ColumnRule, Description, FieldRule, Levels, PointCount, PointUnit};
+use super::{
+    AnchorRule, ColumnNumbers, ColumnRule, Description, FieldRule, Levels, PointCount, PointUnit,
+    Rounding,
+};
 use crate::decoder::layout::{
-    Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, PointRule,
-    Prototypes, Reference, ScoreRule,
+    Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, MAX_SIZES,
+    PointRule, Prototypes, Reference, ScoreRule,
 };
 use crate::decoder::matrix::check_classes;
 use crate::decoder::{MAX_CLASSES, Options};
@@ -50,15 +53,34 @@ impl Description<'_> {
                     let stride = stride as f32;
                     let cells = size.map(|side| {
                         let cells = side / stride;
-                        let cells =
-                            if self.anchors.rounds_up { cells.ceil() } else { cells.floor() };
+                        let cells = match self.anchors.rounding {
+                            Rounding::Down => cells.floor(),
+                            Rounding::Up | Rounding::Fit => cells.ceil(),
+                        };
                         cells.clamp(0.0, MAX_CELLS)
                     });
-                    level(index, cells, [stride; 2])
+                    let stride = match self.anchors.rounding {
+                        Rounding::Down | Rounding::Up => [stride; 2],
+                        Rounding::Fit => [size[0] / cells[0], size[1] / cells[1]],
+                    };
+                    level(index, cells, stride)
                 };
                 Some(strides.iter().enumerate().map(of).collect())
             }
         }
+    }
+}
+
+impl AnchorRule {
+    /// The sizes of the anchors of a level.
+    fn sizes(&self, level: usize, options: Options) -> ArrayVec<[f32; 2], MAX_SIZES> {
+        let mut sizes = self.sizes.get(level).cloned().unwrap_or_default();
+        if let (Rounding::Fit, Some([width, height])) = (self.rounding, options.model_size) {
+            for size in &mut sizes {
+                *size = [size[0].min(width), size[1].min(height)];
+            }
+        }
+        sizes
     }
 }
 
@@ -126,7 +148,7 @@ impl Description<'static> {
                     by_cell: rule.by_cell,
                     stride: grid.stride,
                     offset: rule.offset,
-                    sizes: rule.sizes.get(level).cloned().unwrap_or_default(),
+                    sizes: rule.sizes(level, options),
                 }),
                 (None, Some(priors), _) => Reference::Priors(field(priors, 4)?),
                 (None, None, Some(_)) => Reference::Table(0),

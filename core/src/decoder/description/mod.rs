@@ -47,7 +47,7 @@
 //! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
 //! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
-//! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up` |
+//! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up`, or `fit`: as `up`, with cells and sizes that do not reach beyond the model's input |
 //! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
 //! | | `per-cell` | anchors of a cell, one number for all levels or one for each; 1 by default |
 //! | | `order` | `cell` (the default): the anchors of a cell follow one another; `anchor`: the first ones of all cells come first |
@@ -162,7 +162,7 @@ struct FieldRule {
 #[derive(Clone, Debug)]
 struct AnchorRule {
     levels: Levels,
-    rounds_up: bool,
+    rounding: Rounding,
     offset: f32,
     /// Anchors per cell, for each level.
     per_cell: ArrayVec<usize, MAX_GROUPS>,
@@ -171,6 +171,16 @@ struct AnchorRule {
     sizes: ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>,
     priors: Option<FieldRule>,
     count: Option<FieldRule>,
+}
+
+/// The number of cells where a stride does not divide the model's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rounding {
+    Down,
+    Up,
+    /// As `Up`, but nothing reaches beyond the model's input: the cells are smaller than the stride, and the sizes of
+    /// anchors are limited.
+    Fit,
 }
 
 /// The grids.

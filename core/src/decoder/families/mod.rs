@@ -40,6 +40,10 @@ const ENTRIES: &[Entry] = &[
         include_str!("retinaface-landmarks.layout"),
         include_str!("retinaface.layout"),
     ])),
+    Described(
+        family(&[include_str!("ultraface-raw.layout")])
+            .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-without-postproc-out"]),
+    ),
     Described(family(&[include_str!("yunet-landmarks.layout"), include_str!("yunet.layout")])),
     Described(family(&[include_str!("scrfd-landmarks.layout"), include_str!("scrfd.layout")])),
     Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
@@ -50,12 +54,12 @@ const ENTRIES: &[Entry] = &[
             include_str!("ssd-postprocess.layout"),
             include_str!("ssd-postprocess-tf.layout"),
         ])
-        .with_group("ssd-mobilenet-v1-variant-1-out"),
+        .with_groups(&["ssd-mobilenet-v1-variant-1-out"]),
     ),
     Described(family(&[include_str!("efficientnms.layout")])),
     Described(
         family(&[include_str!("yolov8-seg.layout")])
-            .with_group("yolo-v8-segmentation-out")
+            .with_groups(&["yolo-v8-segmentation-out", "yolo-v8-segmentation-out-normalized"])
             .for_task("segment"),
     ),
     Described(
@@ -66,12 +70,12 @@ const ENTRIES: &[Entry] = &[
     ),
     Described(
         family(&[include_str!("yolov5-seg.layout")])
-            .with_group("yolo-v5-segmentation-out")
+            .with_groups(&["yolo-v5-segmentation-out"])
             .for_task("segment"),
     ),
     Described(
         family(&[include_str!("end2end-seg.layout")])
-            .with_group("yolo-26-segmentation-end2end-out")
+            .with_groups(&["yolo-26-segmentation-end2end-out"])
             .for_end2end_task("segment"),
     ),
     Described(
@@ -123,8 +127,8 @@ impl Family {
         Self { groups: Groups::EachId, ..self }
     }
 
-    const fn with_group(self, id: &'static str) -> Self {
-        Self { groups: Groups::Named(id), ..self }
+    const fn with_groups(self, ids: &'static [&'static str]) -> Self {
+        Self { groups: Groups::Named(ids), ..self }
     }
 
     const fn for_task(self, name: &'static str) -> Self {

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 
 use super::super::sections::{Entry, Keys, Parsed};
 use super::super::shape::{CellOrder, Count};
-use super::super::{AnchorRule, DescriptionError, Levels};
+use super::super::{AnchorRule, DescriptionError, Levels, Rounding};
 use super::fields::Fields;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
@@ -48,7 +48,8 @@ pub(super) fn read(
     if let Some(entry) = entry {
         return Err(entry.error("strides or cells in the same section"));
     }
-    let rounds_up = keys.word("rounding", false, &[("down", false), ("up", true)])?;
+    let words = [("down", Rounding::Down), ("up", Rounding::Up), ("fit", Rounding::Fit)];
+    let rounding = keys.word("rounding", Rounding::Down, &words)?;
     let offset = match keys.take("offset") {
         None => 0.0,
         Some(entry) => {
@@ -101,7 +102,7 @@ pub(super) fn read(
     keys.finish(&[
         "strides", "cells", "rounding", "offset", "per-cell", "order", "sizes", "priors", "count",
     ])?;
-    Ok(AnchorRule { levels, rounds_up, offset, per_cell, by_cell, sizes, priors, count })
+    Ok(AnchorRule { levels, rounding, offset, per_cell, by_cell, sizes, priors, count })
 }
 
 /// The sizes of a cell's anchors.
