@@ -67,7 +67,8 @@ impl OrtInference {
 
     /// Posts a message that says which model runs on which provider.
     pub(super) fn post_model(&self, state: &State) {
-        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
+        let OpenModel { model, provider, provider_device, library, has_graph, .. } =
+            state.inference.model();
         let input = &model.input;
         gst::info!(
             CAT,
@@ -82,6 +83,7 @@ impl OrtInference {
         let structure = gst::Structure::builder("ortinference-model")
             .field("model", state.options.model.display().to_string())
             .field("provider", provider.name())
+            .field_if_some("provider-device", provider_device.as_deref())
             .field("cuda-graph", *has_graph)
             .field("library", library.display().to_string())
             .field("width", input.size[0])
