@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `provider=plugin`: libraries, devices and options, with the provider library in `tests/provider`, whose models run on
-//! the CPU.
+//! `provider=plugin`: libraries, devices and options, with the provider library in `tests/provider`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gst::prelude::*;
 
@@ -56,33 +55,54 @@ fn report(properties: &str, options: &str) -> String {
     rest.strip_suffix("; correct the options, or install what is missing").unwrap().to_owned()
 }
 
+/// Returns a pipeline with three different frames.
+fn pipeline_with(model: &Path, provider: &str) -> gst::Pipeline {
+    parse(&format!(
+        "videotestsrc num-buffers=3 pattern=snow ! video/x-raw,format=RGB,width=16,height=12
+           ! ortinference name=inference model={} {provider} ! fakesink",
+        model.display()
+    ))
+}
+
 #[test]
-fn a_model_gives_the_results_of_the_cpu_and_the_message_names_the_device() {
+fn the_provider_runs_the_model_on_each_frame() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = file(&identity(DIMS, Element::F32));
-    let tensors = |provider: &str| {
-        let description = format!(
-            "videotestsrc num-buffers=3 pattern=snow ! video/x-raw,format=RGB,width=16,height=12
-               ! ortinference name=inference model={} {provider} ! fakesink name=sink sync=false",
-            model.display()
-        );
-        let pipeline = parse(&description);
-        (run_pipeline(&pipeline), pipeline)
-    };
-    let (expected, _) = tensors("provider=cpu");
+    let model = model();
+    let expected = run_pipeline(&pipeline_with(&model, "provider=cpu"));
+    assert_ne!(expected[0], expected[1]);
     let plugin = format!("provider=plugin provider-library={}", library().display());
-    let chosen = "provider-device=CPU:1 provider-options=level=3 threads=1";
-    for (options, device) in [("", "cpu:0"), (chosen, "cpu:1")] {
-        let (found, pipeline) = tensors(&format!("{plugin} {options}"));
-        assert_eq!(found, expected);
+    for device in ["", "provider-device=CPU:1"] {
+        let options = "provider-options=negate=1,level=3 threads=1";
+        let pipeline = pipeline_with(&model, &format!("{plugin} {device} {options}"));
+        let found = run_pipeline(&pipeline);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            let negated: Vec<_> = expected.f32().iter().map(|number| -number).collect();
+            assert_eq!(found.f32(), negated);
+        }
         assert_eq!(stats(&pipeline).get::<String>("provider").unwrap(), "plugin");
         let name = device_of(&pipeline).unwrap();
-        assert!(name.starts_with(&format!("{device} (TestExecutionProvider, ")), "{name}");
+        let begins = if device.is_empty() { "cpu:0" } else { "cpu:1" };
+        assert!(name.starts_with(&format!("{begins} (TestExecutionProvider, ")), "{name}");
     }
-    let (_, pipeline) = tensors("provider=cpu threads=1");
-    assert_eq!(device_of(&pipeline), None);
+    assert_eq!(device_of(&pipeline_with(&model, "provider=cpu threads=1")), None);
+}
+
+/// ONNX Runtime runs the nodes on the CPU without an error.
+#[test]
+fn a_provider_that_does_not_support_the_model_is_a_warning() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = model();
+    let plugin = format!("provider=plugin provider-library={}", library().display());
+    let ended = pipeline::run(&pipeline_with(&model, &plugin));
+    assert_eq!(ended.error, None);
+    let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
+    let begins = "provider=plugin: the first node of the model runs on the CPU instead of cpu:0 (TestExecutionProvider, ";
+    assert!(warning.starts_with(begins), "{warning}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A library with an execution provider for ONNX Runtime that supports no node: a double for tests of how `ortinference`
-//! registers such libraries, chooses a device, and passes options on. All nodes run on the CPU.
+//! A library with an execution provider for ONNX Runtime: a double for tests of how `ortinference` registers such
+//! libraries, chooses a device, and passes options on. It supports no node, so that all run on the CPU, unless an option
+//! says otherwise.
 //!
 //! - The library offers the CPU twice, as two devices. If its file is named `libnone.so`, it offers no device.
-//! - The option `level` has no effect. With `report=1`, the provider fails with an error that says which device and
+//! - With the option `negate=1`, the provider claims all nodes of a model with one input and one output, and writes the
+//!   negated input, in single precision, to the output. The option `level` has no effect. With `report=1`, the provider fails with an error that says which device and
 //!   options it got. Other options are errors.
 //!
 //! The structures are the parts that version 1.23 of `onnxruntime_ep_c_api.h` has.
@@ -13,8 +15,9 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
 use ort::sys::{
-    OrtApi, OrtApiBase, OrtEpDevice, OrtErrorCode, OrtHardwareDevice, OrtHardwareDeviceType,
-    OrtKeyValuePairs, OrtSessionOptions, OrtStatusPtr,
+    OrtApi, OrtApiBase, OrtEpDevice, OrtErrorCode, OrtGraph, OrtHardwareDevice,
+    OrtHardwareDeviceType, OrtKernelContext, OrtKeyValuePairs, OrtNode, OrtSessionOptions,
+    OrtStatusPtr,
 };
 
 const API_VERSION: u32 = 23;
@@ -33,6 +36,13 @@ struct EpApi {
         *const OrtKeyValuePairs,
         *const OrtKeyValuePairs,
         *mut *mut OrtEpDevice,
+    ) -> OrtStatusPtr,
+    release_ep_device: *const c_void,
+    add_nodes_to_fuse: unsafe extern "C" fn(
+        *mut c_void,
+        *const *const OrtNode,
+        usize,
+        *const c_void,
     ) -> OrtStatusPtr,
 }
 
@@ -82,18 +92,32 @@ pub struct Factory {
 struct Ep {
     version: u32,
     get_name: unsafe extern "C" fn(*const Ep) -> *const c_char,
-    get_capability: unsafe extern "C" fn(*mut Ep, *const c_void, *mut c_void) -> OrtStatusPtr,
+    get_capability: unsafe extern "C" fn(*mut Ep, *const OrtGraph, *mut c_void) -> OrtStatusPtr,
     compile: unsafe extern "C" fn(
         *mut Ep,
         *const *const c_void,
         *const *const c_void,
         usize,
-        *mut *mut c_void,
+        *mut *mut Negation,
         *mut *mut c_void,
     ) -> OrtStatusPtr,
-    release_compiled: unsafe extern "C" fn(*mut Ep, *mut *mut c_void, usize),
+    release_compiled: unsafe extern "C" fn(*mut Ep, *mut *mut Negation, usize),
     /// Functions that a provider can leave out.
     optional: [*const c_void; 8],
+    api: &'static OrtApi,
+    negates: bool,
+}
+
+/// `OrtNodeComputeInfo`, followed by data of the library.
+#[repr(C)]
+struct Negation {
+    version: u32,
+    create_state:
+        unsafe extern "C" fn(*mut Negation, *const c_void, *mut *mut c_void) -> OrtStatusPtr,
+    compute:
+        unsafe extern "C" fn(*mut Negation, *mut c_void, *mut OrtKernelContext) -> OrtStatusPtr,
+    release_state: unsafe extern "C" fn(*mut Negation, *mut c_void),
+    api: &'static OrtApi,
 }
 
 /// Creates the factory of the provider.
@@ -246,7 +270,8 @@ unsafe extern "C" fn create_ep(
         let api = (*this).api;
         let number = CStr::from_ptr((api.GetKeyValue)(*metadata, NUMBER.as_ptr()));
         let options = options(api, settings);
-        let is_unknown = |(key, _): &&(String, String)| !["level", "report"].contains(&&**key);
+        let is_unknown =
+            |(key, _): &&(String, String)| !["level", "negate", "report"].contains(&&**key);
         if let Some((key, _)) = options.iter().find(is_unknown) {
             return failure(api, &format!("unknown option {key:?}"));
         }
@@ -261,6 +286,8 @@ unsafe extern "C" fn create_ep(
             compile,
             release_compiled,
             optional: [null(); 8],
+            api,
+            negates: options.iter().any(|(key, _)| key == "negate"),
         };
         *ep = Box::into_raw(Box::new(value));
     }
@@ -305,21 +332,95 @@ unsafe extern "C" fn ep_name(_: *const Ep) -> *const c_char {
     NAME.as_ptr()
 }
 
-/// Supports no node.
-unsafe extern "C" fn get_capability(_: *mut Ep, _: *const c_void, _: *mut c_void) -> OrtStatusPtr {
-    success()
-}
-
-/// Has nothing to compile, because no node is supported.
-unsafe extern "C" fn compile(
-    _: *mut Ep,
-    _: *const *const c_void,
-    _: *const *const c_void,
-    _: usize,
-    _: *mut *mut c_void,
-    _: *mut *mut c_void,
+/// Claims all nodes or none.
+unsafe extern "C" fn get_capability(
+    this: *mut Ep,
+    graph: *const OrtGraph,
+    support: *mut c_void,
 ) -> OrtStatusPtr {
+    // SAFETY: the provider and the graph exist, and the array has room for all nodes.
+    unsafe {
+        if !(*this).negates {
+            return success();
+        }
+        let api = (*this).api;
+        let mut count = 0;
+        let status = (api.Graph_GetNumNodes)(graph, &mut count);
+        assert!(status.0.is_null(), "the nodes can be counted");
+        let mut nodes = vec![null(); count];
+        let status = (api.Graph_GetNodes)(graph, nodes.as_mut_ptr(), count);
+        assert!(status.0.is_null(), "the nodes can be read");
+        let ep_api = &*(api.GetEpApi)().cast::<EpApi>();
+        (ep_api.add_nodes_to_fuse)(support, nodes.as_ptr(), count, null())
+    }
+}
+
+unsafe extern "C" fn compile(
+    this: *mut Ep,
+    _graphs: *const *const c_void,
+    _nodes: *const *const c_void,
+    count: usize,
+    compiled: *mut *mut Negation,
+    _contexts: *mut *mut c_void,
+) -> OrtStatusPtr {
+    for index in 0..count {
+        // SAFETY: the provider exists, and the array has room for `count` pointers.
+        unsafe {
+            let api = (*this).api;
+            let negation =
+                Negation { version: API_VERSION, create_state, compute, release_state, api };
+            *compiled.add(index) = Box::into_raw(Box::new(negation));
+        }
+    }
     success()
 }
 
-unsafe extern "C" fn release_compiled(_: *mut Ep, _: *mut *mut c_void, _: usize) {}
+unsafe extern "C" fn release_compiled(_: *mut Ep, compiled: *mut *mut Negation, count: usize) {
+    for index in 0..count {
+        // SAFETY: `compile` made the pointers with `Box::into_raw`.
+        drop(unsafe { Box::from_raw(*compiled.add(index)) });
+    }
+}
+
+unsafe extern "C" fn create_state(
+    _: *mut Negation,
+    _: *const c_void,
+    state: *mut *mut c_void,
+) -> OrtStatusPtr {
+    // SAFETY: the pointer is valid for writes.
+    unsafe { *state = null_mut() };
+    success()
+}
+
+unsafe extern "C" fn release_state(_: *mut Negation, _: *mut c_void) {}
+
+/// Writes the negated input to the output.
+unsafe extern "C" fn compute(
+    this: *mut Negation,
+    _: *mut c_void,
+    context: *mut OrtKernelContext,
+) -> OrtStatusPtr {
+    // SAFETY: the model has one input and one output with equal dimensions, in single precision and in host memory.
+    unsafe {
+        let api = (*this).api;
+        let check = |status: OrtStatusPtr| assert!(status.0.is_null(), "tensors can be read");
+        let (mut input, mut output, mut info, mut dim_count) = (null(), null_mut(), null_mut(), 0);
+        check((api.KernelContext_GetInput)(context, 0, &mut input));
+        check((api.GetTensorTypeAndShape)(input, &mut info));
+        check((api.GetDimensionsCount)(info, &mut dim_count));
+        let mut dims = vec![0; dim_count];
+        check((api.GetDimensions)(info, dims.as_mut_ptr(), dim_count));
+        (api.ReleaseTensorTypeAndShapeInfo)(info);
+        check((api.KernelContext_GetOutput)(context, 0, dims.as_ptr(), dim_count, &mut output));
+        let (mut from, mut to) = (null_mut(), null_mut());
+        check((api.GetTensorMutableData)(input.cast_mut(), &mut from));
+        check((api.GetTensorMutableData)(output, &mut to));
+        let len = dims.iter().product::<i64>() as usize;
+        let from = std::slice::from_raw_parts(from.cast::<f32>(), len);
+        let to = std::slice::from_raw_parts_mut(to.cast::<f32>(), len);
+        for (from, to) in from.iter().zip(to) {
+            *to = -from;
+        }
+    }
+    success()
+}

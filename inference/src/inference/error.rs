@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::library::OnnxRuntimeError;
+use super::missing_library;
 use super::model::ModelError;
 use super::plugin_provider::PluginError;
 use super::provider::Provider;
@@ -33,7 +34,8 @@ pub enum InferenceError {
     },
     /// The provider cannot be used on this machine.
     #[error(
-        "provider={provider} cannot be used: {problem}; install what is missing, or set provider=cpu"
+        "provider={provider} cannot be used: {problem}; install {}, or set provider=cpu",
+        missing_library::advice(problem)
     )]
     Provider {
         /// The provider.
@@ -43,8 +45,8 @@ pub enum InferenceError {
     },
     /// The provider cannot be used with the options that the user has set.
     #[error(
-        "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or install \
-         what is missing"
+        "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or install {}",
+        missing_library::advice(problem)
     )]
     ProviderOptions {
         /// The provider.
@@ -203,6 +205,7 @@ impl InferenceError {
         // ONNX Runtime's message begins with a line of its source code. It is left out.
         let problem =
             message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
+        let problem = problem.trim_end_matches('.');
         let (provider, problem) = (provider.name(), problem.to_owned());
         if options.is_empty() {
             Self::Provider { provider, problem }

@@ -22,6 +22,7 @@ pub mod error;
 pub mod frames_run;
 pub mod instance;
 pub mod library;
+mod missing_library;
 pub mod model;
 pub mod outputs;
 pub mod picture;

@@ -9,6 +9,7 @@
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
+use std::ptr::null;
 use std::sync::{Mutex, PoisonError};
 
 use ort::AsPointer;
@@ -19,6 +20,7 @@ use ort::session::Session;
 use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
+use super::missing_library;
 use super::provider::{self, ModelFile, Provider, SessionSettings};
 
 /// The minor version of ONNX Runtime from which on provider libraries are supported.
@@ -67,7 +69,8 @@ pub enum PluginError {
     /// ONNX Runtime cannot load the library.
     #[error(
         "provider-library={path:?} cannot be loaded: {problem}; expected a plugin execution provider of ONNX Runtime, \
-         and the libraries that it needs"
+         and the libraries that it needs: install {}",
+        missing_library::advice(problem)
     )]
     NotLoaded {
         /// The path of the file.
@@ -100,7 +103,17 @@ pub enum PluginError {
     },
 }
 
-/// Opens the model on a device of a provider library. Returns the session, and the device's description.
+/// The device on which a model runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginDevice {
+    /// The value of the property that selects the device, the provider's name, and the device's vendor.
+    pub description: String,
+    /// True if the node that reads the model's input runs on the device. If it is false, the provider may run other
+    /// nodes, or none: ONNX Runtime does not tell in the versions that are supported.
+    pub runs_first_node: bool,
+}
+
+/// Opens the model on a device of a provider library.
 ///
 /// # Errors
 /// If no library is given, if ONNX Runtime is too old, if the library cannot be used or does not offer the device, if the provider rejects its
@@ -110,11 +123,11 @@ pub fn open(
     file: &ModelFile<'_>,
     settings: SessionSettings<'_>,
     plugin: Option<&PluginLibrary>,
-) -> Result<(Session, String), InferenceError> {
+) -> Result<(Session, PluginDevice), InferenceError> {
     let plugin = plugin.ok_or(PluginError::NoLibrary)?;
     let offered = offered_devices(library, &plugin.path)?;
     let Offered { device, description, .. } = choose(offered, plugin)?;
-    let name = device.ep().map_err(InferenceError::session)?;
+    let name = device.ep().map_err(InferenceError::session)?.to_owned();
     // The binding expects keys with the provider's name.
     let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
     let options: Vec<_> = settings.options.iter().map(with_name).collect();
@@ -124,13 +137,34 @@ pub fn open(
         .with_devices([device], Some(&options))
         .map_err(|error| rejected(&error.into()))?;
     match provider::commit(builder, file) {
-        Ok(session) => Ok((session, description)),
+        Ok(session) => {
+            let runs_first_node = provider_of_input(&session)?.as_deref() == Some(&*name);
+            Ok((session, PluginDevice { description, runs_first_node }))
+        }
         // The provider is created together with the session. If the CPU can open the model, the provider failed.
         Err(error) => match provider::open_on_cpu(library, file, settings) {
             Ok(_) => Err(rejected(&error)),
             Err(invalid_model) => Err(invalid_model),
         },
     }
+}
+
+/// Returns the name of the provider that runs the node that reads the model's input; `None` if ONNX Runtime does not
+/// know it. Devices cannot be compared: of several that a provider has for one processor, ONNX Runtime names the first.
+fn provider_of_input(session: &Session) -> Result<Option<String>, InferenceError> {
+    let mut device = null();
+    // SAFETY: the session exists and has one input, and `device` is valid for writes of one pointer.
+    let result = unsafe {
+        let status = (ort::api().SessionGetEpDeviceForInputs)(session.ptr(), &mut device, 1);
+        ort::Error::result_from_status(status)
+    };
+    result.map_err(InferenceError::session)?;
+    if device.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the environment owns the device, and the device owns its name, which is a C string.
+    let name = unsafe { CStr::from_ptr((ort::api().EpDevice_EpName)(device)) };
+    Ok(Some(name.to_string_lossy().into_owned()))
 }
 
 /// A device that a provider library offers.

@@ -33,7 +33,7 @@ use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
-use super::plugin_provider;
+use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
 use super::trial::{GRAPH_ID, Sample, Trial, run_error};
 use gstnmsfilter::input::model::ModelInfo;
@@ -49,7 +49,7 @@ pub struct OpenModel {
     /// The provider that runs the model.
     pub provider: Provider,
     /// The device of a provider library on which the model runs.
-    pub provider_device: Option<String>,
+    pub provider_device: Option<PluginDevice>,
     /// The path of ONNX Runtime's library.
     pub library: PathBuf,
     /// True if each run is the launch of a CUDA graph.
