@@ -11,10 +11,10 @@
 //!          \_______________ by the processor that runs the model ___/
 //! ```
 //!
-//! [`library`] loads ONNX Runtime, [`provider`] creates sessions (with [`plugin_provider`] and [`provider_options`]),
-//! and [`model`] describes a model's inputs and outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs the model, after `trial` has
-//! tried it once; [`outputs`] manages the memory of the results. With [`instance`], several elements share a model.
-//! `frames_run` runs the model on several frames of one buffer.
+//! [`library`] loads ONNX Runtime. [`provider`] creates sessions, with [`plugin_provider`] and [`provider_options`].
+//! [`model`] describes a model's inputs and outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs
+//! the model, after `trial` has tried it once; [`outputs`] manages the memory of the results. With [`instance`], several
+//! elements share a model. `frames_run` runs the model on several frames of one buffer.
 
 pub(crate) mod debug_category;
 pub mod error;

@@ -3,9 +3,8 @@
 //!
 //! In: the path of such a library, and the device that the user wants. Out: an ONNX Runtime session on the device.
 //!
-//! A library is registered when the first model needs it, and stays registered as long as the process runs, because
-//! sessions have no record of the libraries that they use. The provider's devices are those that ONNX Runtime lists in
-//! addition afterwards.
+//! A library is registered when the first model needs it, and stays registered as long as the process runs. The library's
+//! devices are the ones that ONNX Runtime lists in addition afterwards.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -116,8 +115,8 @@ pub struct PluginDevice {
 /// Opens the model on a device of a provider library.
 ///
 /// # Errors
-/// If no library is given, if ONNX Runtime is too old, if the library cannot be used or does not offer the device, if the provider rejects its
-/// options, or if the file is not a model.
+/// If no library is given, if ONNX Runtime is too old, if the library cannot be used or does not offer the device, if
+/// the provider rejects its options, or if the file is not a model.
 pub fn open(
     library: &OnnxRuntime,
     file: &ModelFile<'_>,

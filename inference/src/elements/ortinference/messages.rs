@@ -102,7 +102,7 @@ impl OrtInference {
                 gst::LibraryError::Settings,
                 (
                     "provider=plugin: the first node of the model runs on the CPU instead of {}; the provider may not \
-                  support the model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu",
+                     support the model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu",
                     device.description
                 )
             );
