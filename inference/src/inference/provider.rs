@@ -123,7 +123,7 @@ pub fn open_on_gpu(
     commit(builder, file).map_err(|error| InferenceError::model(file.path, &error))
 }
 
-/// Adds the options of the user. They replace options of the same name.
+/// Adds the options of the user.
 fn with_options<E: ArbitrarilyConfigurableExecutionProvider>(
     provider: E,
     options: &ProviderOptions,
@@ -211,4 +211,33 @@ pub struct GpuStream {
     pub device: Arc<Device>,
     /// The stream.
     pub stream: Stream,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_user_are_added_to_those_of_the_element() {
+        let text = "trt_fp16_enable=1,trt_engine_cache_enable=1,trt_engine_cache_path=a b";
+        let options = ProviderOptions::parse(text).unwrap();
+        let provider = with_options(ep::TensorRT::default().with_device_id(3), &options);
+        // The options are private, but the debug text has them in order.
+        let text = format!("{provider:?}");
+        let parts = [
+            "device_id",
+            "3",
+            "trt_fp16_enable",
+            "1",
+            "trt_engine_cache_enable",
+            "1",
+            "trt_engine_cache_path",
+            "a b",
+        ];
+        let mut rest = &*text;
+        for part in parts.map(|part| format!("\"{part}\"")) {
+            let at = rest.find(&part).unwrap_or_else(|| panic!("{part} is missing in {text}"));
+            rest = &rest[at + part.len()..];
+        }
+    }
 }
