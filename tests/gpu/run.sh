@@ -71,9 +71,9 @@ suite() {
     local name
     for name in $(ls "$work/programs"); do
         case $name in
-            # The first is not a test. cuda_absent needs the stub driver. The others are steps
+            # The first two are no tests. cuda_absent needs the stub driver. The others are steps
             # of their own.
-            nmsbench | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
+            nmsbench | libtest_provider.so | cuda_absent | cuda_faults | cuda_streams | inference | deepstream* | nvidia-kit) ;;
             # These tests need Python packages or an inference element.
             plugin) program "$name" --skip stock_decoders:: --skip stock_inference:: --skip half_precision:: ;;
             *) program "$name" ;;

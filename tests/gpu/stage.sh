@@ -35,6 +35,7 @@ for line in sys.stdin:
     while read -r name program; do
         strip -o "$folder/programs/$name" "$program"
     done
+strip -o "$folder/programs/libtest_provider.so" "$CARGO_TARGET_DIR/debug/deps/libtest_provider.so"
 strip -o "$folder/programs/nmsbench" "$CARGO_TARGET_DIR/release/nmsbench"
 for plugin in libgstnmsfilter.so libgstonnxruntime.so libgstnmsfilterdemo.so; do
     strip -o "$folder/$plugin" "$CARGO_TARGET_DIR/release/$plugin"

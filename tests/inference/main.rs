@@ -24,6 +24,7 @@ mod messages;
 mod on_gpu;
 mod outputs;
 mod pipelines;
+mod plugin_provider;
 mod regions;
 mod several;
 #[cfg(feature = "v1_28")]

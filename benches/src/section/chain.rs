@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow};
 use gst::prelude::*;
 use gstonnxruntime::inference::model::Overrides;
 use gstonnxruntime::inference::provider::Provider;
+use gstonnxruntime::inference::provider_options::ProviderOptions;
 use gstonnxruntime::inference::session::ModelSession;
 use gstonnxruntime::inference::{CudaGraph, InferenceOptions};
 use nmsfilter_core::geometry::Letterbox;
@@ -116,16 +117,19 @@ fn model_alone(
         overrides: Overrides::default(),
         letterbox: Letterbox::default(),
         labels: None,
+        plugin: None,
+        provider_options: ProviderOptions::default(),
+        threads: None,
         device: 0,
         cuda_graph,
         batch: Some(batch),
         batch_timeout: Duration::ZERO,
     };
     let mut session = ModelSession::open(&options, provider, cuda_graph == CudaGraph::On)?;
-    let set = session.new_set()?;
+    let mut set = session.new_set()?;
     let mut run = |count: usize| -> Result<()> {
         for index in 0..count {
-            session.run(index % session.buffer_count(), &set, &[])?;
+            session.run(index % session.buffer_count(), &mut set, &[])?;
         }
         if let Some(ready) = &set.ready {
             ready.synchronize()?;

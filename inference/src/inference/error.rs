@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::library::OnnxRuntimeError;
+use super::missing_library;
 use super::model::ModelError;
+use super::plugin_provider::PluginError;
 use super::provider::Provider;
+use super::provider_options::ProviderOptions;
 use crate::regions::RegionError;
 use gstnmsfilter::frame::FrameError;
 use gstnmsfilter::input::InputError;
@@ -31,7 +34,8 @@ pub enum InferenceError {
     },
     /// The provider cannot be used on this machine.
     #[error(
-        "provider={provider} cannot be used: {problem}; install what is missing, or set provider=cpu"
+        "provider={provider} cannot be used: {problem}; install {}, or set provider=cpu",
+        missing_library::advice(problem)
     )]
     Provider {
         /// The provider.
@@ -39,6 +43,22 @@ pub enum InferenceError {
         /// ONNX Runtime's message.
         problem: String,
     },
+    /// The provider cannot be used with the options that the user has set.
+    #[error(
+        "provider={provider} cannot be used with provider-options={options}: {problem}; correct the options, or install {}",
+        missing_library::advice(problem)
+    )]
+    ProviderOptions {
+        /// The provider.
+        provider: &'static str,
+        /// The options.
+        options: ProviderOptions,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// A provider library cannot be used.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     /// The regions to run on cannot be chosen.
     #[error(transparent)]
     Regions(#[from] RegionError),
@@ -180,12 +200,18 @@ impl InferenceError {
     }
 
     /// Creates the error for a failure of `provider` that ONNX Runtime reports.
-    pub fn provider(provider: Provider, error: &ort::Error) -> Self {
+    pub fn provider(provider: Provider, options: &ProviderOptions, error: &ort::Error) -> Self {
         let message = error.to_string();
         // ONNX Runtime's message begins with a line of its source code. It is left out.
         let problem =
             message.rsplit_once(" : FAIL : ").map_or(&*message, |(_, problem)| problem).trim();
-        Self::Provider { provider: provider.name(), problem: problem.to_owned() }
+        let problem = problem.trim_end_matches('.');
+        let (provider, problem) = (provider.name(), problem.to_owned());
+        if options.is_empty() {
+            Self::Provider { provider, problem }
+        } else {
+            Self::ProviderOptions { provider, options: options.clone(), problem }
+        }
     }
 
     /// Creates the message that the element posts: the error as its text, `context` as its debug information.
@@ -195,6 +221,8 @@ impl InferenceError {
             | Self::NoProvider { .. }
             | Self::NoGpu { .. }
             | Self::Provider { .. }
+            | Self::ProviderOptions { .. }
+            | Self::Plugin(_)
             | Self::Graph { .. } => {
                 gst::error_msg!(gst::LibraryError::Init, ("{self}"), ["{context}"])
             }

@@ -11,10 +11,10 @@
 //!          \_______________ by the processor that runs the model ___/
 //! ```
 //!
-//! [`library`] loads ONNX Runtime, [`provider`] creates sessions, and [`model`] describes a model's inputs and
-//! outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs the model, after `trial` has
-//! tried it once; [`outputs`] manages the memory of the results. With [`instance`], several elements share a model.
-//! `frames_run` runs the model on several frames of one buffer.
+//! [`library`] loads ONNX Runtime. [`provider`] creates sessions, with [`plugin_provider`] and [`provider_options`].
+//! [`model`] describes a model's inputs and outputs. [`picture`] and [`pictures`] make the model's input. [`session`] runs
+//! the model, after `trial` has tried it once; [`outputs`] manages the memory of the results. With [`instance`], several
+//! elements share a model. `frames_run` runs the model on several frames of one buffer.
 
 pub(crate) mod debug_category;
 pub mod error;
@@ -22,11 +22,14 @@ pub mod error;
 pub mod frames_run;
 pub mod instance;
 pub mod library;
+mod missing_library;
 pub mod model;
 pub mod outputs;
 pub mod picture;
 pub mod pictures;
+pub mod plugin_provider;
 pub mod provider;
+pub mod provider_options;
 pub mod session;
 mod trial;
 
@@ -41,7 +44,9 @@ use instance::{BatchEntry, Instance, Member, Run};
 use model::Overrides;
 use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 use pictures::{Pictures, Prepared};
+use plugin_provider::PluginLibrary;
 use provider::Provider;
+use provider_options::ProviderOptions;
 use session::{InputMemory, OpenModel};
 
 /// The model to run, and how to run it.
@@ -59,6 +64,12 @@ pub struct InferenceOptions {
     pub letterbox: Letterbox,
     /// The names of the classes; `None` to use the names in the model.
     pub labels: Option<Vec<String>>,
+    /// The provider library, for [`Provider::Plugin`].
+    pub plugin: Option<PluginLibrary>,
+    /// Options of the provider.
+    pub provider_options: ProviderOptions,
+    /// The number of threads for nodes on the CPU; `None` for one per core.
+    pub threads: Option<usize>,
     /// The index of the GPU.
     pub device: u32,
     /// The use of CUDA graphs.
@@ -73,9 +84,15 @@ impl InferenceOptions {
     /// Returns the names of the properties in which `self` and `other` differ.
     fn differing(&self, other: &Self) -> String {
         let (a, b) = (&self.overrides, &other.overrides);
+        let path = |options: &Self| options.plugin.as_ref().map(|plugin| plugin.path.clone());
+        let device = |options: &Self| options.plugin.as_ref().map(|plugin| plugin.device.clone());
         let differing = [
             ("library", self.library != other.library),
             ("model", self.model != other.model),
+            ("provider-library", path(self) != path(other)),
+            ("provider-device", device(self) != device(other)),
+            ("provider-options", self.provider_options != other.provider_options),
+            ("threads", self.threads != other.threads),
             ("input-width", a.size[0] != b.size[0]),
             ("input-height", a.size[1] != b.size[1]),
             ("input-layout", a.layout != b.layout),

@@ -84,7 +84,7 @@ impl OutputMemory {
 pub struct OutputSet {
     /// The memory of each output.
     pub memory: Vec<OutputMemory>,
-    /// On the CPU: makes a session write its outputs directly to the memory.
+    /// In host memory: makes a session write its outputs directly to the memory.
     pub binding: Option<IoBinding>,
     /// For each picture of the batch, the outputs as tensors to attach.
     pub slots: Arc<[Slot]>,

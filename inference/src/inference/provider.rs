@@ -9,6 +9,7 @@
 //! | `cpu` | `cpu` | |
 //! | `cuda` | `cuda`, or an error | run on the CPU |
 //! | `tensorrt` | `tensorrt`, or an error | run on `cuda`, else on the CPU |
+//! | `plugin` | the provider in a library (`plugin_provider`), or an error | run on the CPU |
 //!
 //! `auto` does not use TensorRT, because TensorRT takes minutes to prepare a model at the first start.
 
@@ -17,12 +18,14 @@ use std::ptr::null;
 use std::sync::Arc;
 
 use ort::AsPointer;
-use ort::ep::{self, ExecutionProvider, ExecutionProviderDispatch};
+use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProvider};
 use ort::session::Session;
+use ort::session::builder::SessionBuilder;
 use ort::sys::OrtMemoryInfoDeviceType;
 
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
+use super::provider_options::ProviderOptions;
 use nmsfilter_core::device::{Device, Stream};
 
 /// The processor that runs a model.
@@ -34,6 +37,8 @@ pub enum Provider {
     Cuda,
     /// An NVIDIA GPU with TensorRT.
     TensorRt,
+    /// The device of a provider library.
+    Plugin,
 }
 
 impl Provider {
@@ -43,6 +48,7 @@ impl Provider {
             Self::Cpu => "cpu",
             Self::Cuda => "cuda",
             Self::TensorRt => "tensorrt",
+            Self::Plugin => "plugin",
         }
     }
 }
@@ -55,12 +61,26 @@ pub struct ModelFile<'f> {
     pub changed: Option<Vec<u8>>,
 }
 
-/// Opens the model on the CPU.
+/// Settings of a session.
+#[derive(Clone, Copy)]
+pub struct SessionSettings<'o> {
+    /// Options of the provider.
+    pub options: &'o ProviderOptions,
+    /// The number of threads for nodes on the CPU; `None` for one per core.
+    pub threads: Option<usize>,
+}
+
+/// Opens the model on the CPU. The CPU has no options.
 ///
 /// # Errors
 /// If the file is not a model.
-pub fn open_on_cpu(library: &OnnxRuntime, file: &ModelFile<'_>) -> Result<Session, InferenceError> {
-    open(library, file, Provider::Cpu, &[])
+pub fn open_on_cpu(
+    library: &OnnxRuntime,
+    file: &ModelFile<'_>,
+    settings: SessionSettings<'_>,
+) -> Result<Session, InferenceError> {
+    let builder = builder(library, settings)?;
+    commit(builder, file).map_err(|error| InferenceError::model(file.path, &error))
 }
 
 /// Opens the model on a GPU. All work is submitted to `stream`. With `has_graph`, each run is the launch of a CUDA
@@ -68,10 +88,11 @@ pub fn open_on_cpu(library: &OnnxRuntime, file: &ModelFile<'_>) -> Result<Sessio
 ///
 /// # Errors
 /// If the library does not have the provider, if the provider cannot be used on this machine, or if the file is not
-/// a model. With `has_graph`, also if a node of the model runs on the CPU.
+/// a model. Also if the provider rejects its options. With `has_graph`, also if a node of the model runs on the CPU.
 pub fn open_on_gpu(
     library: &OnnxRuntime,
     file: &ModelFile<'_>,
+    settings: SessionSettings<'_>,
     provider: Provider,
     stream: &Arc<GpuStream>,
     has_graph: bool,
@@ -85,15 +106,31 @@ pub fn open_on_gpu(
     // to the next.
     let cuda = cuda.with_conv_algorithm_search(ep::cuda::ConvAlgorithmSearch::Heuristic);
     require::<ep::CUDA>(provider)?;
-    let cuda = cuda.with_cuda_graph(has_graph).build().error_on_failure();
-    if provider == Provider::Cuda {
-        return open(library, file, provider, &[cuda]);
-    }
-    require::<ep::TensorRT>(provider)?;
-    // SAFETY: as above.
-    let tensorrt =
-        unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
-    open(library, file, provider, &[tensorrt.build().error_on_failure(), cuda])
+    let cuda = cuda.with_cuda_graph(has_graph);
+    let providers = if provider == Provider::Cuda {
+        vec![with_options(cuda, settings.options).build().error_on_failure()]
+    } else {
+        require::<ep::TensorRT>(provider)?;
+        // SAFETY: as above.
+        let tensorrt =
+            unsafe { ep::TensorRT::default().with_device_id(ordinal).with_compute_stream(handle) };
+        let tensorrt = with_options(tensorrt, settings.options);
+        vec![tensorrt.build().error_on_failure(), cuda.build().error_on_failure()]
+    };
+    let builder = builder(library, settings)?
+        .with_execution_providers(providers)
+        .map_err(|error| InferenceError::provider(provider, settings.options, &error.into()))?;
+    commit(builder, file).map_err(|error| InferenceError::model(file.path, &error))
+}
+
+/// Adds the options of the user.
+fn with_options<E: ArbitrarilyConfigurableExecutionProvider>(
+    provider: E,
+    options: &ProviderOptions,
+) -> E {
+    options
+        .iter()
+        .fold(provider, |provider, (key, value)| provider.with_arbitrary_config(key, value))
 }
 
 /// Checks that the library was built with the provider `E`.
@@ -104,25 +141,33 @@ fn require<E: ExecutionProvider>(provider: Provider) -> Result<(), InferenceErro
     match E::is_available() {
         Ok(true) => Ok(()),
         Ok(false) => Err(InferenceError::NoProvider { provider: provider.name() }),
-        Err(error) => Err(InferenceError::provider(provider, &error)),
+        Err(error) => Err(InferenceError::provider(provider, &ProviderOptions::default(), &error)),
     }
 }
 
-fn open(
+/// Creates the builder of a session on the CPU, to which providers can be added.
+///
+/// # Errors
+/// If ONNX Runtime reports an error.
+pub fn builder(
     library: &OnnxRuntime,
-    file: &ModelFile<'_>,
-    provider: Provider,
-    providers: &[ExecutionProviderDispatch],
-) -> Result<Session, InferenceError> {
-    let mut builder = Session::builder(&library.environment)
-        .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?))
-        .map_err(InferenceError::session)?;
-    if !providers.is_empty() {
-        builder = builder
-            .with_execution_providers(providers)
-            .map_err(|error| InferenceError::provider(provider, &error.into()))?;
-    }
-    let session = match &file.changed {
+    settings: SessionSettings<'_>,
+) -> Result<SessionBuilder, InferenceError> {
+    let builder = Session::builder(&library.environment)
+        .and_then(|builder| Ok(builder.with_intra_op_spinning(false)?));
+    let builder = match settings.threads {
+        None => builder,
+        Some(threads) => builder.and_then(|builder| Ok(builder.with_intra_threads(threads)?)),
+    };
+    builder.map_err(InferenceError::session)
+}
+
+/// Opens the model with the builder's providers.
+///
+/// # Errors
+/// If the file is not a model, or if a provider cannot be created.
+pub fn commit(mut builder: SessionBuilder, file: &ModelFile<'_>) -> ort::Result<Session> {
+    match &file.changed {
         None => builder.commit_from_file(file.path),
         Some(bytes) => {
             let folder = file.path.parent().unwrap_or(Path::new("")).to_string_lossy();
@@ -131,8 +176,7 @@ fn open(
                 .map_err(|error| error.into())
                 .and_then(|mut builder| builder.commit_from_memory(bytes))
         }
-    };
-    session.map_err(|error| InferenceError::model(file.path, &error))
+    }
 }
 
 /// The key of a session's configuration that names the folder of a model's weights. It is needed if the weights are
@@ -167,4 +211,33 @@ pub struct GpuStream {
     pub device: Arc<Device>,
     /// The stream.
     pub stream: Stream,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_user_are_added_to_those_of_the_element() {
+        let text = "trt_fp16_enable=1,trt_engine_cache_enable=1,trt_engine_cache_path=a b";
+        let options = ProviderOptions::parse(text).unwrap();
+        let provider = with_options(ep::TensorRT::default().with_device_id(3), &options);
+        // The options are private, but the debug text has them in order.
+        let text = format!("{provider:?}");
+        let parts = [
+            "device_id",
+            "3",
+            "trt_fp16_enable",
+            "1",
+            "trt_engine_cache_enable",
+            "1",
+            "trt_engine_cache_path",
+            "a b",
+        ];
+        let mut rest = &*text;
+        for part in parts.map(|part| format!("\"{part}\"")) {
+            let at = rest.find(&part).unwrap_or_else(|| panic!("{part} is missing in {text}"));
+            rest = &rest[at + part.len()..];
+        }
+    }
 }

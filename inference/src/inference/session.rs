@@ -15,7 +15,8 @@
 //! methods must be called on the thread that opened the session. The calling thread does not wait for a run: the
 //! memory of the tensors has an event, for which readers wait.
 //!
-//! On the CPU there is a single [`IoBuffers`], and the model writes the outputs directly to the set.
+//! On the CPU and with provider libraries there is a single [`IoBuffers`], in host memory, and ONNX Runtime writes the
+//! outputs directly to the set.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
-use super::provider::{self, GpuStream, ModelFile, Provider};
+use super::plugin_provider::{self, PluginDevice};
+use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
 use super::trial::{GRAPH_ID, Sample, Trial, run_error};
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
@@ -46,6 +48,8 @@ pub struct OpenModel {
     pub info: ModelInfo,
     /// The provider that runs the model.
     pub provider: Provider,
+    /// The device of a provider library on which the model runs.
+    pub provider_device: Option<PluginDevice>,
     /// The path of ONNX Runtime's library.
     pub library: PathBuf,
     /// True if each run is the launch of a CUDA graph.
@@ -63,6 +67,8 @@ pub struct ModelSession {
     /// The model description as caps.
     description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
+    /// True if the input is in host memory, but the provider reads it in memory of its own.
+    copies_input: bool,
     /// The properties of the model.
     pub model: OpenModel,
 }
@@ -107,7 +113,7 @@ impl ModelSession {
         let path = &options.model;
         check_file(path)?;
         let gpu = match provider {
-            Provider::Cpu => None,
+            Provider::Cpu | Provider::Plugin => None,
             Provider::Cuda | Provider::TensorRt => {
                 let device = Device::open(options.device).map_err(|problem| {
                     InferenceError::NoGpu { provider: provider.name(), problem }
@@ -126,11 +132,22 @@ impl ModelSession {
             }
             _ => error,
         };
-        let session = match &gpu {
-            None => provider::open_on_cpu(&library, &file),
-            Some(gpu) => provider::open_on_gpu(&library, &file, provider, gpu, has_graph),
+        let settings =
+            SessionSettings { options: &options.provider_options, threads: options.threads };
+        let opened = match (&gpu, provider) {
+            (Some(gpu), _) => {
+                provider::open_on_gpu(&library, &file, settings, provider, gpu, has_graph)
+                    .map(|session| (session, None))
+            }
+            (None, Provider::Plugin) => {
+                plugin_provider::open(&library, &file, settings, options.plugin.as_ref())
+                    .map(|(session, device)| (session, Some(device)))
+            }
+            (None, _) => {
+                provider::open_on_cpu(&library, &file, settings).map(|session| (session, None))
+            }
         };
-        let mut session = session.map_err(for_batch)?;
+        let (mut session, provider_device) = opened.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
         if let Some(labels) = &options.labels {
             model.labels.clone_from(labels);
@@ -148,7 +165,8 @@ impl ModelSession {
                     .map_err(InferenceError::session)?
             }
         };
-        let reads_device = gpu.is_some() && !provider::reads_input_on_host(&session)?;
+        let reads_host = provider::reads_input_on_host(&session)?;
+        let reads_device = gpu.is_some() && !reads_host;
         let host = Allocator::default();
         let new_input = || {
             let allocator = if reads_device { &allocator } else { &host };
@@ -186,8 +204,17 @@ impl ModelSession {
             buffers,
             outputs,
             description: info.to_caps()?,
+            copies_input: gpu.is_none() && !reads_host,
             gpu,
-            model: OpenModel { model, info, provider, library, has_graph, input_device },
+            model: OpenModel {
+                model,
+                info,
+                provider,
+                provider_device,
+                library,
+                has_graph,
+                input_device,
+            },
         };
         if let Some(sample) = sample {
             session.capture_graphs(&sample)?;
@@ -284,11 +311,16 @@ impl ModelSession {
     pub fn run(
         &mut self,
         index: usize,
-        set: &OutputSet,
+        set: &mut OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
         let Some(gpu) = self.gpu.clone() else {
-            let binding = set.binding.as_ref().expect("sets of the CPU are bound");
+            let binding = set.binding.as_mut().expect("sets in host memory are bound");
+            if self.copies_input {
+                // ONNX Runtime copies an input to the provider's memory when it is bound.
+                let input = (&self.model.model.input, &self.buffers[0].input);
+                binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
+            }
             let result = self.session.run_binding(binding).map(|_| None);
             return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
         };

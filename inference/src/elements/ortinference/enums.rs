@@ -32,6 +32,12 @@ pub enum Provider {
         nick = "tensorrt"
     )]
     TensorRt = 3,
+    /// A provider library.
+    #[enum_value(
+        name = "Plugin: the execution provider in provider-library, or an error",
+        nick = "plugin"
+    )]
+    Plugin = 4,
 }
 
 impl Provider {
@@ -42,6 +48,7 @@ impl Provider {
             Self::Cpu => &[provider::Provider::Cpu],
             Self::Cuda => &[provider::Provider::Cuda],
             Self::TensorRt => &[provider::Provider::TensorRt],
+            Self::Plugin => &[provider::Provider::Plugin],
         }
     }
 }

@@ -46,6 +46,34 @@ pub struct OrtInference {
             .mutable_ready()
     )]
     #[property(
+        name = "provider-library", get, set, type = Option<String>, member = provider_library,
+        nick = "Provider library",
+        blurb = "Library with an execution provider for ONNX Runtime 1.24 or later, with provider=plugin; for example \
+                 libonnxruntime_providers_openvino_plugin.so of the Python package onnxruntime-ep-openvino",
+        mutable_ready
+    )]
+    #[property(
+        name = "provider-device", get, set, type = Option<String>, member = provider_device,
+        nick = "Provider device",
+        blurb = "Device of the provider library: cpu, gpu or npu, with its number if there are several, as in gpu:1 \
+                 (unset: the first that the library offers)",
+        mutable_ready
+    )]
+    #[property(
+        name = "provider-options", get, set, type = Option<String>, member = provider_options,
+        nick = "Provider options",
+        blurb = "Options of the provider cuda, tensorrt or plugin, as ONNX Runtime and the provider name them: \
+                 key=value,key=value, with a value that contains commas in double quotes",
+        mutable_ready
+    )]
+    #[property(
+        name = "threads", get, set, type = u32, member = threads,
+        maximum = 1024, default = Settings::default().threads,
+        nick = "Threads",
+        blurb = "Number of threads that ONNX Runtime's CPU provider uses for a run (0: one per core)",
+        mutable_ready
+    )]
+    #[property(
         name = "cuda-device-id", get, set, type = u32, member = cuda_device_id,
         nick = "CUDA device id",
         blurb = "Number of the GPU to use",

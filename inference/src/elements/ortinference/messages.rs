@@ -72,7 +72,8 @@ impl OrtInference {
 
     /// Posts a message that says which model runs on which provider.
     pub(super) fn post_model(&self, state: &State) {
-        let OpenModel { model, provider, library, has_graph, .. } = state.inference.model();
+        let OpenModel { model, provider, provider_device, library, has_graph, .. } =
+            state.inference.model();
         let input = &model.input;
         gst::info!(
             CAT,
@@ -87,6 +88,10 @@ impl OrtInference {
         let structure = gst::Structure::builder("ortinference-model")
             .field("model", state.options.model.display().to_string())
             .field("provider", provider.name())
+            .field_if_some(
+                "provider-device",
+                provider_device.as_ref().map(|device| &*device.description),
+            )
             .field("cuda-graph", *has_graph)
             .field("library", library.display().to_string())
             .field("width", input.size[0])
@@ -96,6 +101,17 @@ impl OrtInference {
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
+        if let Some(device) = provider_device.as_ref().filter(|device| !device.runs_first_node) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                (
+                    "provider=plugin: the first node of the model runs on the CPU instead of {}; the provider may not \
+                     support the model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu",
+                    device.description
+                )
+            );
+        }
     }
 
     pub(super) fn post_stats(&self) {

@@ -10,8 +10,10 @@ use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
 };
 use super::error::StartError;
-use crate::inference::InferenceOptions;
 use crate::inference::model::{Overrides, numbers};
+use crate::inference::plugin_provider::PluginLibrary;
+use crate::inference::provider_options::ProviderOptions;
+use crate::inference::{InferenceOptions, provider};
 use crate::regions::RegionSettings;
 use gstnmsfilter::output::Labels;
 
@@ -21,6 +23,10 @@ pub(super) struct Settings {
     pub model: Option<String>,
     pub library: Option<String>,
     pub provider: Provider,
+    pub provider_library: Option<String>,
+    pub provider_device: Option<String>,
+    pub provider_options: Option<String>,
+    pub threads: u32,
     pub cuda_device_id: u32,
     pub cuda_graph: CudaGraph,
     pub model_instance_id: Option<String>,
@@ -55,6 +61,10 @@ impl Default for Settings {
             model: None,
             library: None,
             provider: Provider::default(),
+            provider_library: None,
+            provider_device: None,
+            provider_options: None,
+            threads: 0,
             cuda_device_id: 0,
             cuda_graph: CudaGraph::default(),
             model_instance_id: None,
@@ -100,10 +110,44 @@ impl Settings {
         }
     }
 
+    /// Returns the provider library.
+    ///
+    /// # Errors
+    /// If it is set for a provider that uses none.
+    fn plugin(&self) -> Result<Option<PluginLibrary>, StartError> {
+        let library = self.provider_library.as_ref().filter(|path| !path.is_empty());
+        let device = self.provider_device.clone().filter(|device| !device.is_empty());
+        if self.provider == Provider::Plugin {
+            return Ok(library.map(|path| PluginLibrary { path: PathBuf::from(path), device }));
+        }
+        let unused = match (library, &device) {
+            (Some(_), _) => "provider-library",
+            (None, Some(_)) => "provider-device",
+            (None, None) => return Ok(None),
+        };
+        Err(StartError::NotPlugin { unused })
+    }
+
+    /// Returns the options of the provider.
+    ///
+    /// # Errors
+    /// If they cannot be read, if the provider has none, or if the element sets one of them.
+    fn provider_options(&self) -> Result<ProviderOptions, StartError> {
+        let text = self.provider_options.as_deref().unwrap_or_default();
+        let options = ProviderOptions::parse(text)?;
+        match self.provider.candidates() {
+            _ if options.is_empty() => {}
+            [provider] if *provider != provider::Provider::Cpu => options.check(*provider)?,
+            _ => return Err(StartError::NoOptions),
+        }
+        Ok(options)
+    }
+
     /// Converts the properties to the options for inference.
     ///
     /// # Errors
-    /// If no model is set, or if numbers, the list of regions or the label file cannot be read.
+    /// If no model is set, if properties of the provider contradict each other, or if numbers, the list of regions or
+    /// the label file cannot be read.
     pub fn options(&self) -> Result<InferenceOptions, StartError> {
         let model = self.model.as_ref().ok_or(StartError::NoModel)?;
         self.regions().check()?;
@@ -132,6 +176,9 @@ impl Settings {
             overrides,
             letterbox: self.letterbox.into(),
             labels,
+            plugin: self.plugin()?,
+            provider_options: self.provider_options()?,
+            threads: Some(self.threads as usize).filter(|&threads| threads > 0),
             device: self.cuda_device_id,
             cuda_graph: self.cuda_graph.into(),
             instance_id: self.model_instance_id.clone().filter(|id| !id.is_empty()),

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Execution providers in libraries of their own, which ONNX Runtime loads as plugins.
+//!
+//! In: the path of such a library, and the device that the user wants. Out: an ONNX Runtime session on the device.
+//!
+//! A library is registered when the first model needs it, and stays registered as long as the process runs. The library's
+//! devices are the ones that ONNX Runtime lists in addition afterwards.
+
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+use std::ptr::null;
+use std::sync::{Mutex, PoisonError};
+
+use ort::AsPointer;
+use ort::device::Device;
+use ort::memory::DeviceType;
+use ort::session::Session;
+
+use super::debug_category::CAT;
+use super::error::InferenceError;
+use super::library::OnnxRuntime;
+use super::missing_library;
+use super::provider::{self, ModelFile, Provider, SessionSettings};
+
+/// The minor version of ONNX Runtime from which on provider libraries are supported.
+const MINOR_VERSION: u32 = 24;
+
+/// A provider library, and the device to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginLibrary {
+    /// The path of the library.
+    pub path: PathBuf,
+    /// The device: `cpu`, `gpu` or `npu`, and the number of the device of this kind, as in `gpu:1`; `None` for the
+    /// first device that the library offers.
+    pub device: Option<String>,
+}
+
+/// The reason why a provider library cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PluginError {
+    /// No library is given.
+    #[error(
+        "provider=plugin needs provider-library: set it to a library with an execution provider for ONNX Runtime"
+    )]
+    NoLibrary,
+    /// ONNX Runtime is too old.
+    #[error(
+        "provider=plugin needs ONNX Runtime 1.{MINOR_VERSION} or later, but {library:?} has version {version}; install a \
+         newer one, or set provider=cpu"
+    )]
+    TooOld {
+        /// The path of ONNX Runtime's library.
+        library: PathBuf,
+        /// The library's version.
+        version: String,
+    },
+    /// The file does not exist.
+    #[error(
+        "provider-library={path:?} cannot be read: {problem}; set it to a provider's library, such as \
+         libonnxruntime_providers_openvino_plugin.so in the folder of the Python package onnxruntime_ep_openvino"
+    )]
+    NoFile {
+        /// The path of the file.
+        path: PathBuf,
+        /// The operating system's message.
+        problem: String,
+    },
+    /// ONNX Runtime cannot load the library.
+    #[error(
+        "provider-library={path:?} cannot be loaded: {problem}; expected a plugin execution provider of ONNX Runtime, \
+         and the libraries that it needs: install {}",
+        missing_library::advice(problem)
+    )]
+    NotLoaded {
+        /// The path of the file.
+        path: PathBuf,
+        /// ONNX Runtime's message.
+        problem: String,
+    },
+    /// The library offers no device.
+    #[error(
+        "provider-library={path:?} offers no device on this machine, which has a CPU from {cpu}; expected hardware and \
+         drivers that the provider supports: install them, or set provider=cpu"
+    )]
+    NoDevice {
+        /// The path of the file.
+        path: PathBuf,
+        /// The CPU's vendor.
+        cpu: String,
+    },
+    /// The library offers other devices than the wanted one.
+    #[error(
+        "provider-device={wanted}: {path:?} does not offer this device on this machine; set one of: {offered}"
+    )]
+    OtherDevices {
+        /// The wanted device.
+        wanted: String,
+        /// The path of the file.
+        path: PathBuf,
+        /// The devices that the library offers.
+        offered: String,
+    },
+}
+
+/// The device on which a model runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginDevice {
+    /// The value of the property that selects the device, the provider's name, and the device's vendor.
+    pub description: String,
+    /// True if the node that reads the model's input runs on the device. If it is false, the provider may run other
+    /// nodes, or none: ONNX Runtime does not tell in the versions that are supported.
+    pub runs_first_node: bool,
+}
+
+/// Opens the model on a device of a provider library.
+///
+/// # Errors
+/// If no library is given, if ONNX Runtime is too old, if the library cannot be used or does not offer the device, if
+/// the provider rejects its options, or if the file is not a model.
+pub fn open(
+    library: &OnnxRuntime,
+    file: &ModelFile<'_>,
+    settings: SessionSettings<'_>,
+    plugin: Option<&PluginLibrary>,
+) -> Result<(Session, PluginDevice), InferenceError> {
+    let plugin = plugin.ok_or(PluginError::NoLibrary)?;
+    let offered = offered_devices(library, &plugin.path)?;
+    let Offered { device, description, .. } = choose(offered, plugin)?;
+    let name = device.ep().map_err(InferenceError::session)?.to_owned();
+    // The binding expects keys with the provider's name.
+    let with_name = |(key, value): (&str, &str)| (format!("{name}.{key}"), value.to_owned());
+    let options: Vec<_> = settings.options.iter().map(with_name).collect();
+    let rejected =
+        |error: &ort::Error| InferenceError::provider(Provider::Plugin, settings.options, error);
+    let builder = provider::builder(library, settings)?
+        .with_devices([device], Some(&options))
+        .map_err(|error| rejected(&error.into()))?;
+    match provider::commit(builder, file) {
+        Ok(session) => {
+            let runs_first_node = provider_of_input(&session)?.as_deref() == Some(&*name);
+            Ok((session, PluginDevice { description, runs_first_node }))
+        }
+        // The provider is created together with the session. If the CPU can open the model, the provider failed.
+        Err(error) => match provider::open_on_cpu(library, file, settings) {
+            Ok(_) => Err(rejected(&error)),
+            Err(invalid_model) => Err(invalid_model),
+        },
+    }
+}
+
+/// Returns the name of the provider that runs the node that reads the model's input; `None` if ONNX Runtime does not
+/// know it. Devices cannot be compared: of several that a provider has for one processor, ONNX Runtime names the first.
+fn provider_of_input(session: &Session) -> Result<Option<String>, InferenceError> {
+    let mut device = null();
+    // SAFETY: the session exists and has one input, and `device` is valid for writes of one pointer.
+    let result = unsafe {
+        let status = (ort::api().SessionGetEpDeviceForInputs)(session.ptr(), &mut device, 1);
+        ort::Error::result_from_status(status)
+    };
+    result.map_err(InferenceError::session)?;
+    if device.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the environment owns the device, and the device owns its name, which is a C string.
+    let name = unsafe { CStr::from_ptr((ort::api().EpDevice_EpName)(device)) };
+    Ok(Some(name.to_string_lossy().into_owned()))
+}
+
+/// A device that a provider library offers.
+struct Offered<'e> {
+    device: Device<'e>,
+    /// The value of the property that selects the device.
+    name: String,
+    /// The name, the provider's name, and the vendor.
+    description: String,
+}
+
+/// Returns the wanted device.
+fn choose<'e>(
+    offered: Vec<Offered<'e>>,
+    plugin: &PluginLibrary,
+) -> Result<Offered<'e>, PluginError> {
+    let Some(wanted) = &plugin.device else {
+        return Ok(offered.into_iter().next().expect("a library without devices is an error"));
+    };
+    let number = if wanted.contains(':') { "" } else { ":0" };
+    let name = format!("{wanted}{number}");
+    let descriptions: Vec<_> = offered.iter().map(|offered| offered.description.clone()).collect();
+    offered.into_iter().find(|offered| offered.name.eq_ignore_ascii_case(&name)).ok_or_else(|| {
+        PluginError::OtherDevices {
+            wanted: wanted.clone(),
+            path: plugin.path.clone(),
+            offered: descriptions.join(", "),
+        }
+    })
+}
+
+/// Returns the devices that the library at `path` offers, at least one.
+fn offered_devices<'e>(
+    library: &'e OnnxRuntime,
+    path: &Path,
+) -> Result<Vec<Offered<'e>>, InferenceError> {
+    if let Some(version) = version(library).filter(|version| is_too_old(version)) {
+        return Err(PluginError::TooOld { library: library.path.clone(), version }.into());
+    }
+    let addresses = register(library, path)?;
+    let devices = library.environment.devices();
+    let devices = devices.filter(|device| addresses.contains(&address(device)));
+    let mut offered: Vec<Offered<'_>> = Vec::new();
+    for device in devices {
+        let hardware = device.hardware_device();
+        let kind = match hardware.ty() {
+            DeviceType::CPU => "cpu",
+            DeviceType::GPU => "gpu",
+            DeviceType::NPU => "npu",
+            DeviceType::FPGA => "fpga",
+        };
+        let is_same_kind =
+            |other: &&Offered<'_>| other.device.hardware_device().ty() == hardware.ty();
+        let name = format!("{kind}:{}", offered.iter().filter(is_same_kind).count());
+        let provider = device.ep().map_err(InferenceError::session)?;
+        let vendor = hardware.vendor().map_err(InferenceError::session)?;
+        let description = format!("{name} ({provider}, {vendor})");
+        offered.push(Offered { device, name, description });
+    }
+    if offered.is_empty() {
+        return Err(
+            PluginError::NoDevice { path: path.to_owned(), cpu: cpu_vendor(library) }.into()
+        );
+    }
+    Ok(offered)
+}
+
+/// Registers the library, unless this has been done. Returns the addresses of its devices.
+fn register(library: &OnnxRuntime, path: &Path) -> Result<Vec<usize>, PluginError> {
+    static REGISTERED: Mutex<Vec<(PathBuf, Vec<usize>)>> = Mutex::new(Vec::new());
+    // ONNX Runtime searches relative paths in its library's folder.
+    let file = path.canonicalize().map_err(|error| PluginError::NoFile {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })?;
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, devices)) = registered.iter().find(|(other, _)| *other == file) {
+        return Ok(devices.clone());
+    }
+    let addresses = || library.environment.devices().map(|device| address(&device));
+    let before: Vec<_> = addresses().collect();
+    library.environment.register_ep_library(registration_name(path), &file).map_err(|error| {
+        PluginError::NotLoaded { path: path.to_owned(), problem: error.to_string() }
+    })?;
+    let devices: Vec<_> = addresses().filter(|address| !before.contains(address)).collect();
+    gst::info!(CAT, "{file:?} offers {} devices", devices.len());
+    registered.push((file, devices.clone()));
+    Ok(devices)
+}
+
+/// Returns the name under which the library is registered: the name of the file. Some libraries call their provider by
+/// this name.
+fn registration_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split(".so").next().unwrap_or_default();
+    name.strip_prefix("lib").unwrap_or(name).to_owned()
+}
+
+fn address(device: &Device<'_>) -> usize {
+    device.ptr().addr()
+}
+
+/// Returns the device of ONNX Runtime's own CPU provider.
+fn cpu(library: &OnnxRuntime) -> Option<Device<'_>> {
+    library.environment.devices().find(|device| device.ep().ok() == Some("CPUExecutionProvider"))
+}
+
+fn cpu_vendor(library: &OnnxRuntime) -> String {
+    let vendor = cpu(library).and_then(|device| device.hardware_device().vendor().ok());
+    vendor.filter(|vendor| !vendor.is_empty()).unwrap_or("an unknown vendor").to_owned()
+}
+
+/// Returns ONNX Runtime's version, which is the version of its own CPU provider.
+fn version(library: &OnnxRuntime) -> Option<String> {
+    let device = cpu(library)?;
+    let api = ort::api();
+    // SAFETY: the environment owns the device, the device owns its metadata, and the key is a C string.
+    let version = unsafe {
+        let metadata = (api.EpDevice_EpMetadata)(device.ptr());
+        (api.GetKeyValue)(metadata, c"version".as_ptr())
+    };
+    if version.is_null() {
+        return None;
+    }
+    // SAFETY: the value is a C string that the metadata owns.
+    let version = unsafe { CStr::from_ptr(version) };
+    Some(version.to_string_lossy().into_owned())
+}
+
+/// Returns whether provider libraries need a later version of ONNX Runtime. An unknown form of the version is accepted.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => (major, minor) < (1, MINOR_VERSION),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_before_1_24_are_too_old() {
+        let is_old = ["1.23.2", "1.9.0", "0.30.1", "1.24.0", "1.31.1", "2.0.0", "nightly"]
+            .map(|version| (version, is_too_old(version)));
+        let expected = [
+            ("1.23.2", true),
+            ("1.9.0", true),
+            ("0.30.1", true),
+            ("1.24.0", false),
+            ("1.31.1", false),
+            ("2.0.0", false),
+            ("nightly", false),
+        ];
+        assert_eq!(is_old, expected);
+    }
+
+    #[test]
+    fn a_library_is_registered_under_the_name_of_its_file() {
+        let name = |path: &str| registration_name(Path::new(path));
+        assert_eq!(name("/a/libonnxruntime_providers_x.so"), "onnxruntime_providers_x");
+        assert_eq!(name("libonnxruntime_providers_x.so.1.8.1"), "onnxruntime_providers_x");
+        assert_eq!(name("/a/provider"), "provider");
+    }
+}
