@@ -35,7 +35,7 @@ use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
-pub use found_object::{FoundMask, FoundObject};
+pub use found_object::{FoundMask, FoundObject, ObjectMeta};
 use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::{NewObject, ObjectColors, ObjectMask};

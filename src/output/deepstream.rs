@@ -9,6 +9,8 @@
 //! if the rectangle before the rotation is inside the frame: elements such as nvinfer for objects cut out this
 //! rectangle and ignore the angle. Otherwise, the object gets the bounds of the oriented box.
 //!
+//! An object that was found in another object has that object as its parent.
+//!
 //! Keypoints are not attached, because `NvDsObjectMeta` has no field for them. Some programs, for example
 //! DeepStream-Yolo-Pose, put keypoints into `mask_params`, but nvdsosd then misreads them as a mask of `width` x
 //! `height` pixels.
@@ -28,6 +30,8 @@ pub(crate) struct Task {
     pub add_objects: bool,
     /// True if the tensors are removed.
     pub remove_tensors: bool,
+    /// True if the tensors are those of objects, not of frames.
+    pub is_of_objects: bool,
 }
 
 /// The colors of objects by class.
@@ -66,22 +70,35 @@ pub(crate) fn attach<'r>(
         let frame = frame?;
         if task.add_objects {
             batch.set_infer_done(frame);
+            let mut parents = Vec::new();
+            if regions.regions.iter().any(|region| region.parent.is_some()) {
+                parents = batch.object_list(frame).collect::<Result<Vec<_>, _>>()?;
+                // The numbers of objects are in the order in which they were attached.
+                parents.reverse();
+            }
             for region in regions.iter() {
+                let parent = region.region.parent.and_then(|number| {
+                    parents.get(usize::try_from(number).ok()?).copied()
+                });
                 let colors = *colors.get(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
-                    None => batch.add_object(frame, &object, None)?,
+                    None => batch.add_object(frame, &object, None, parent)?,
                     Some(mask) => {
                         let is_set = |column, row| is_set(&mask, object.rect, [column, row]);
                         let [width, height] = [mask.shape.width, mask.shape.height];
                         let mask = ObjectMask { width, height, is_set: &is_set };
-                        batch.add_object(frame, &object, Some(mask))?;
+                        batch.add_object(frame, &object, Some(mask), parent)?;
                     }
                 }
             }
         }
-        if task.remove_tensors {
+        if task.remove_tensors && task.is_of_objects {
+            for object in batch.object_list(frame) {
+                batch.remove_object_tensors(object?, task.unique_id);
+            }
+        } else if task.remove_tensors {
             batch.remove_tensors(frame, task.unique_id);
         }
     }
