@@ -60,7 +60,8 @@ impl LockedBatch<'_> {
         frame: FrameMeta<'_>,
     ) -> impl Iterator<Item = Result<FoundObject<'l>, DeepStreamError>> {
         // SAFETY: the entries of this list are objects.
-        self.object_list(frame).map(|object| object.map(|object| unsafe { self.read_object(object.0) }))
+        self.object_list(frame)
+            .map(|object| object.map(|object| unsafe { self.read_object(object.0) }))
     }
 
     /// Returns the objects of `frame`, in the order of the frame's list: the object that was added last comes first.

@@ -77,9 +77,10 @@ pub(crate) fn attach<'r>(
                 parents.reverse();
             }
             for region in regions.iter() {
-                let parent = region.region.parent.and_then(|number| {
-                    parents.get(usize::try_from(number).ok()?).copied()
-                });
+                let parent = region
+                    .region
+                    .parent
+                    .and_then(|number| parents.get(usize::try_from(number).ok()?).copied());
                 let colors = *colors.get(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };

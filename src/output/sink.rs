@@ -9,7 +9,8 @@ use gst::glib;
 
 use super::deepstream::{self, ClassColors, Task};
 use super::{
-    DetailedRegion, DetailedRegions, FrameId, FrameRegions, Kinds, Labels, MaskBuffers, object_parent,
+    DetailedRegion, DetailedRegions, FrameId, FrameRegions, Kinds, Labels, MaskBuffers,
+    object_parent,
 };
 use crate::deepstream::DeepStreamError;
 use crate::input::InputError;

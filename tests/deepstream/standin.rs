@@ -59,6 +59,7 @@ functions! {
         fn sizes(which: c_uint) -> usize;
         fn add_frame(batch: Raw, frame: *const Frame) -> Raw;
         fn frame(batch: Raw, index: c_uint) -> Raw;
+        fn object(frame: Raw, index: c_uint) -> Raw;
         fn add_object(frame: Raw, component: c_int, class: c_int, corners: *const f32) -> Raw;
         fn set_frame_count(batch: Raw, count: c_uint);
         fn set_pool(batch: Raw, which: c_uint, meta_type: c_int, element_size: c_uint);
@@ -453,7 +454,21 @@ impl<'a> FrameMeta<'a> {
             let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
             raw.set_len(count as usize);
         }
-        raw.iter().rev().map(Object::from).collect()
+        Object::all(&raw)
+    }
+
+    /// Returns the objects in the order in which they were added.
+    pub fn object_metas(self) -> Vec<ObjectMeta<'a>> {
+        let most = self.state().listed_objects;
+        // SAFETY: the frame lives as long as the buffer, and has this many objects.
+        let object = |index| unsafe { (functions().object)(self.0, index) };
+        (0..most).rev().map(|index| ObjectMeta(object(index), PhantomData)).collect()
+    }
+
+    /// Returns the objects that have tensors.
+    pub fn objects_with_tensors(self) -> impl Iterator<Item = ObjectMeta<'a>> {
+        let with = |(object, meta): (Object, _)| (object.tensors > 0).then_some(meta);
+        self.objects().into_iter().zip(self.object_metas()).filter_map(with)
     }
 
     /// Returns the `NvDsFrameMeta *`.

@@ -84,7 +84,11 @@ impl Collector<'_> {
             if self.images.get(first).is_some_and(|image| image.model != model) {
                 return Err(different_models(index, self.found.unique_id));
             }
-            self.add_image(batch, BatchImage { frame: index, size, region, model, first: 0 }, tensor)?;
+            self.add_image(
+                batch,
+                BatchImage { frame: index, size, region, model, first: 0 },
+                tensor,
+            )?;
         }
         Ok(())
     }

@@ -14,8 +14,12 @@ pub(super) fn cropped(rect: [f32; 4], frame: [u32; 2]) -> Option<FrameRegion> {
     let [left, top, width, height] = rect.map(whole);
     let up = |edge: u32| edge.checked_next_multiple_of(2);
     let down = |side: u32| side & !1;
-    let region =
-        FrameRegion { left: up(left?)?, top: up(top?)?, width: down(width?), height: down(height?) };
+    let region = FrameRegion {
+        left: up(left?)?,
+        top: up(top?)?,
+        width: down(width?),
+        height: down(height?),
+    };
     region.is_inside(frame).then_some(region)
 }
 

@@ -286,7 +286,7 @@ fn too_many_layers_are_an_error() {
     }
 }
 
-/// Secondary inference and inference on regions of interest are not supported, and give a message.
+/// Without `unique-id`, tensors of objects are not decoded, and inference on regions of interest is not supported.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn tensors_only_on_objects_or_regions_give_a_warning() {
@@ -312,7 +312,7 @@ fn tensors_only_on_objects_or_regions_give_a_warning() {
         assert_eq!(ran.ended.error, None);
         let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
         let parts = if on_objects {
-            ["objects", "process-mode=1"]
+            ["objects", "set unique-id=1 if the model"]
         } else {
             ["regions of interest", "input-tensor-meta=0"]
         };

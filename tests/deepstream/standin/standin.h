@@ -28,6 +28,8 @@ NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame
 void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame);
 // Returns the frame at this position in the batch's list, or null.
 NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
+// Returns the object at this position in the frame's list, or null.
+NvDsObjectMeta *standin_object(NvDsFrameMeta *frame, guint index);
 // Adds an object of a primary detector, for tensors on objects.
 NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4]);
 
@@ -141,8 +143,11 @@ typedef struct {
     double font_color[4], text_bg_clr[4];
     char label[128];
     gint meta_type;
-    // True if the object names its batch, and has no parent, no classifiers and no user metadata.
+    // True if the object names its batch, and has no classifiers and no user metadata but tensors.
     gint is_plain;
+    // Position of the parent in the frame's list, or -1.
+    gint parent;
+    guint tensors;
     const float *mask;
     guint mask_size, mask_width, mask_height;
     float mask_threshold;
