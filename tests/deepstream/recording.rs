@@ -9,7 +9,7 @@ use gst::prelude::*;
 
 use crate::batch::{Elements, HostLayer, TestModel, outputs};
 use crate::kit::Kit;
-use crate::standin::{Batch, FrameMeta, Surfaces};
+use crate::standin::{Batch, Surfaces};
 use crate::support::pipeline::{self, intercept, parse};
 use crate::support::scratch::Scratch;
 
@@ -216,12 +216,12 @@ fn remove_device_addresses(buffer: &mut gst::BufferRef) {
         unsafe { structure.byte_add(offset).cast::<T>().read() }
     }
     let Some(batch) = Batch::find(buffer) else { return };
-    let of_frame = |frame: FrameMeta<'_>| {
-        let of_objects =
-            frame.object_metas().into_iter().map(|object| (object.as_ptr(), OF_OBJECT));
-        of_objects.chain([(frame.as_ptr(), OF_FRAME)])
-    };
-    for (owner, user_metas) in batch.frames().flat_map(of_frame) {
+    let mut owners = Vec::new();
+    for frame in batch.frames() {
+        owners.push((frame.as_ptr(), OF_FRAME));
+        owners.extend(frame.object_metas().iter().map(|object| (object.as_ptr(), OF_OBJECT)));
+    }
+    for (owner, user_metas) in owners {
         // SAFETY: the structures are laid out as in 9.1, and only this thread has the buffer.
         unsafe {
             // A GList begins with its data, followed by the next element.
