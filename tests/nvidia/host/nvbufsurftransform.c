@@ -16,14 +16,21 @@ static NvBufSurfTransformRect sources[MOST], targets[MOST];
 static uint32_t count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void copy(uint32_t to[4], const NvBufSurfTransformRect *rect) {
+    to[0] = rect->top;
+    to[1] = rect->left;
+    to[2] = rect->width;
+    to[3] = rect->height;
+}
+
 // Copies the rectangles of the calls since the last call of this function: what was cut out of each
-// surface, and where it went. Returns their number.
-uint32_t host_transforms(NvBufSurfTransformRect *from, NvBufSurfTransformRect *to, uint32_t most) {
+// surface, and where it went. Each has top, left, width and height. Returns their number.
+uint32_t host_transforms(uint32_t from[][4], uint32_t to[][4], uint32_t most) {
     pthread_mutex_lock(&lock);
     const uint32_t copied = count < most ? count : most;
     for (uint32_t i = 0; i < copied; i++) {
-        from[i] = sources[i];
-        to[i] = targets[i];
+        copy(from[i], &sources[i]);
+        copy(to[i], &targets[i]);
     }
     count = 0;
     pthread_mutex_unlock(&lock);
