@@ -151,10 +151,6 @@ impl NvinferConfig {
                 "is-classifier" if boolean()? => network = 1,
                 "parse-bbox-func-name" => function = keys.text(PROPERTIES, key)?,
                 "crop-objects-to-roi-boundary" => crops = boolean()?,
-                "process-mode" if integer(1..=2)? == 2 => self.warn(
-                    "process-mode=2 runs the model on objects, and nmsfilter decodes the outputs for whole \
-                     frames only; set process-mode=1",
-                ),
                 "enable-dbscan" if boolean()? && mode.is_none() => mode = Some(1),
                 _ => {}
             }
