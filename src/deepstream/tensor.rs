@@ -19,6 +19,7 @@ use super::layout::{
 };
 use super::library::Remove;
 use super::record::Record;
+use super::region::RegionMeta;
 use nmsfilter_core::tensor::ElementType;
 
 /// The maximum number of output layers that are read; no model has more.
@@ -42,6 +43,16 @@ impl LockedBatch<'_> {
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
         // SAFETY: the object has this field in this layout.
         unsafe { self.tensors_in(object.0, self.layout().object_user_metas) }
+    }
+
+    /// Returns the outputs of models for `region`, in the order of the region's list. nvinfer attaches them with
+    /// `input-tensor-meta=1`.
+    pub fn region_tensors<'l>(
+        &'l self,
+        region: RegionMeta<'l>,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        // SAFETY: the region has this field in its layout.
+        unsafe { self.tensors_in(region.record, self.region_user_metas(region)) }
     }
 
     /// Returns the tensors in the list of user metadata in the field of `owner` at `offset`.
@@ -85,6 +96,15 @@ impl LockedBatch<'_> {
         let offset = self.layout().object_user_metas;
         // SAFETY: the object has this field in this layout, and the function removes metadata of objects.
         unsafe { self.remove_tensors_in(object.0, offset, remove, unique_id) };
+    }
+
+    /// Removes the tensors of the element with the id `unique_id` from `region`, as from a frame. Libraries without the
+    /// function for this leave them until the buffer is released.
+    pub fn remove_region_tensors(&self, region: RegionMeta<'_>, unique_id: u32) {
+        let Some(remove) = self.0.library.nvds_remove_user_meta_from_roi else { return };
+        let offset = self.region_user_metas(region);
+        // SAFETY: the region has this field in its layout, and the function removes metadata of regions.
+        unsafe { self.remove_tensors_in(region.record, offset, remove, unique_id) };
     }
 
     /// # Safety

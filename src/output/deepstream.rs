@@ -19,6 +19,7 @@ use super::{DetailedRegion, DetailedRegions, FrameId, Labels, MaskRows};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
+use crate::input::deepstream::TensorPlace;
 use nmsfilter_core::geometry::OrientedBox;
 
 /// Says what to do with the frames of a batch.
@@ -30,8 +31,8 @@ pub(crate) struct Task {
     pub add_objects: bool,
     /// True if the tensors are removed.
     pub remove_tensors: bool,
-    /// True if the tensors are those of objects, not of frames.
-    pub is_of_objects: bool,
+    /// What the tensors are attached to.
+    pub place: TensorPlace,
 }
 
 /// The colors of objects by class.
@@ -95,12 +96,19 @@ pub(crate) fn attach<'r>(
                 }
             }
         }
-        if task.remove_tensors && task.is_of_objects {
-            for object in batch.object_list(frame) {
-                batch.remove_object_tensors(object?, task.unique_id);
+        match task.place {
+            _ if !task.remove_tensors => {}
+            TensorPlace::Frames => batch.remove_tensors(frame, task.unique_id),
+            TensorPlace::Objects => {
+                for object in batch.object_list(frame) {
+                    batch.remove_object_tensors(object?, task.unique_id);
+                }
             }
-        } else if task.remove_tensors {
-            batch.remove_tensors(frame, task.unique_id);
+            TensorPlace::Regions => {
+                for region in batch.regions()? {
+                    batch.remove_region_tensors(region, task.unique_id);
+                }
+            }
         }
     }
     Ok(())

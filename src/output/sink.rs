@@ -16,6 +16,7 @@ use crate::deepstream::DeepStreamError;
 use crate::input::InputError;
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
+use crate::input::deepstream::TensorPlace;
 use crate::input::source::{Images, Sources};
 
 /// The buffer or the frames that regions are attached to.
@@ -29,8 +30,8 @@ pub(crate) enum Target {
         unique_id: u32,
         /// Whether the batch has one frame: the buffer is this frame, too.
         is_frame: bool,
-        /// Whether the tensors are those of objects.
-        is_of_objects: bool,
+        /// What the tensors are attached to.
+        place: TensorPlace,
     },
     /// The frames of a batch of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
@@ -81,7 +82,7 @@ impl Target {
             Images::Batch(batch) => Self::Batch {
                 unique_id: batch.found.unique_id,
                 is_frame: batch.found.all_frames == 1,
-                is_of_objects: batch.are_regions(),
+                place: batch.found.place,
             },
         }
     }
@@ -138,13 +139,13 @@ impl Sink<'_> {
                     self.remove_tensors(buffer);
                 }
             }
-            Target::Batch { unique_id, is_frame, is_of_objects } => {
+            Target::Batch { unique_id, is_frame, place } => {
                 let ModelOutput { labels, kinds, keep_tensors } = models.output(frame.model);
                 let task = Task {
                     unique_id,
                     add_objects: kinds.nvds,
                     remove_tensors: !keep_tensors,
-                    is_of_objects,
+                    place,
                 };
                 if let Some(batch) = self.sources.batches.batch_meta(buffer) {
                     deepstream::attach(batch, regions.frames(), labels, self.colors, task)?;
@@ -152,7 +153,9 @@ impl Sink<'_> {
                 if is_frame {
                     let with_ids;
                     let mut found = found;
-                    if is_of_objects && let Some(batch) = self.sources.batches.batch_meta(buffer) {
+                    if place != TensorPlace::Frames
+                        && let Some(batch) = self.sources.batches.batch_meta(buffer)
+                    {
                         let objects = object_parent::objects(batch, frame)?;
                         with_ids = object_parent::with_ids(buffer, &objects, found.regions);
                         found = DetailedRegions { regions: &with_ids, ..found };

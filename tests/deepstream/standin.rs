@@ -75,7 +75,8 @@ functions! {
         fn output_unref(output: Raw);
         fn attach_to_frame(frame: Raw, tensors: *const RawTensors, output: Raw);
         fn attach_to_object(object: Raw, tensors: *const RawTensors, output: Raw);
-        fn attach_to_roi(frame: Raw, roi: *const f32, tensors: *const RawTensors, output: Raw);
+        fn attach_to_roi(frame: Raw, roi: *const RawRegion, tensors: *const RawTensors, output: Raw);
+        fn count_rois(batch: Raw) -> c_uint;
         fn read_frame(frame: Raw, state: *mut FrameState);
         fn read_objects(frame: Raw, objects: *mut RawObject, most: c_uint) -> c_uint;
         fn counts(counts: *mut Counts);
@@ -113,6 +114,7 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         size_of::<RawObject>(),
         size_of::<Counts>(),
         size_of::<RawSurfaces>(),
+        size_of::<RawRegion>(),
     ];
     for (which, size) in (0..).zip(sizes) {
         // SAFETY: the function takes only a number.
@@ -216,6 +218,13 @@ struct RawTensors {
     count: u32,
     layers: *const RawLayer,
     claimed_layers: u32,
+}
+
+#[repr(C)]
+struct RawRegion {
+    rect: [f32; 4],
+    scaling: [[f64; 2]; 2],
+    object: Raw,
 }
 
 #[repr(C)]
@@ -384,6 +393,12 @@ impl<'a> Batch<'a> {
         unsafe { (functions().set_frame_count)(self.raw(), count) };
     }
 
+    /// Returns the number of regions of interest that have tensors.
+    pub fn regions_with_tensors(self) -> u32 {
+        // SAFETY: the batch lives as long as the buffer.
+        unsafe { (functions().count_rois)(self.raw()) }
+    }
+
     /// Returns the frames in the order of the list.
     pub fn frames(self) -> impl Iterator<Item = FrameMeta<'a>> {
         // SAFETY: the batch lives as long as the buffer.
@@ -410,11 +425,20 @@ impl<'a> FrameMeta<'a> {
             .raw(|tensors| unsafe { (functions().attach_to_frame)(self.0, tensors, raw(output)) });
     }
 
-    /// Attaches tensors to a region of interest (left, top, width, height).
-    pub fn attach_to_roi(self, roi: [f32; 4], tensors: &Tensors, output: Option<&Output>) {
+    /// Attaches tensors to a new region of interest (left, top, width, height), which may be an object. `scaling` is the
+    /// ratio and the offset, for x and y.
+    pub fn attach_to_roi(
+        self,
+        rect: [f32; 4],
+        scaling: [[f64; 2]; 2],
+        object: Option<ObjectMeta<'_>>,
+        tensors: &Tensors,
+    ) {
+        let object = object.map_or(null_mut(), ObjectMeta::as_ptr);
+        let region = RawRegion { rect, scaling, object };
         // SAFETY: the frame lives as long as the buffer; the function copies the structures.
         tensors.raw(|tensors| unsafe {
-            (functions().attach_to_roi)(self.0, roi.as_ptr(), tensors, raw(output));
+            (functions().attach_to_roi)(self.0, &region, tensors, null_mut());
         });
     }
 

@@ -9,6 +9,7 @@ use super::NmsFilter;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
+use crate::deepstream::region::REGION_LAYOUTS;
 use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere, OutsideObject};
@@ -167,7 +168,7 @@ impl Warnings {
         );
     }
 
-    /// Warns if tensors are not those of frames, and no inference element is selected.
+    /// Warns if there are only tensors that are not selected or cannot be read.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
         if !self.posted.insert(Warning::TensorsElsewhere) {
@@ -179,9 +180,17 @@ impl Warnings {
                  unique-id={id} if the model of the inference element {id} is a detector: the outputs of a \
                  classifier (network-type=1) have no boxes"
             ),
-            Elsewhere::Regions => "the tensors are attached to regions of interest, and nmsfilter decodes those of whole \
-                 frames and of objects only; set input-tensor-meta=0 in nvinfer's configuration"
-                .to_owned(),
+            Elsewhere::Regions(id) => format!(
+                "the tensors are attached to regions of interest, and without unique-id only those of frames are \
+                 decoded; set unique-id={id}"
+            ),
+            Elsewhere::UnknownRegions => format!(
+                "the tensors are attached to regions of interest, whose structures are known for DeepStream {} to {}, not \
+                 for {}; set input-tensor-meta=0 in nvinfer's configuration",
+                REGION_LAYOUTS[0].first,
+                REGION_LAYOUTS[REGION_LAYOUTS.len() - 1].last,
+                batch.version()
+            ),
         };
         gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
     }
@@ -197,7 +206,7 @@ impl Warnings {
             element,
             gst::StreamError::Format,
             (
-                "an object at {left},{top} of {width}x{height} pixels is not inside its frame of {}x{}, or has less \
+                "an object or region at {left},{top} of {width}x{height} pixels is not inside its frame of {}x{}, or has less \
                  than 2x2 pixels there; its tensors are not decoded, because the picture that nvinfer cut out is not \
                  known: place nmsfilter directly downstream of nvinfer, before elements that move objects",
                 frame[0],

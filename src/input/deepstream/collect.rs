@@ -7,8 +7,11 @@
 use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
-use super::{BatchImage, Elsewhere, Found, OutsideObject};
-use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
+use super::region_fits::RegionFits;
+use super::{BatchImage, Elsewhere, Found, OutsideObject, TensorPlace, has_size};
+use crate::deepstream::{
+    DeepStreamError, FrameMeta, LayerMeta, LockedBatch, NetworkInfo, Surfaces, TensorMeta,
+};
 use crate::input::region::TensorRegion;
 use crate::input::{InputError, MAX_TENSORS};
 
@@ -45,16 +48,24 @@ impl Collector<'_> {
             }
         }
         if self.images.is_empty() && is_selected {
+            self.found.place = TensorPlace::Regions;
+            self.collect_regions(batch)?;
+        }
+        if self.images.is_empty() && is_selected {
+            self.found.place = TensorPlace::Objects;
             for (index, frame) in batch.frames()?.enumerate() {
                 self.collect_objects(batch, index, frame?)?;
             }
         }
-        if self.images.is_empty() && !is_selected && search_elsewhere {
-            self.found.elsewhere = elsewhere(batch)?;
+        if self.images.is_empty() && search_elsewhere {
+            let found = elsewhere(batch)?;
+            // If an element is selected, other tensors are no mistake, unless they cannot be read.
+            self.found.elsewhere =
+                found.filter(|found| !is_selected || *found == Elsewhere::UnknownRegions);
         }
         // Images of one run follow each other, in the order of the batch, and of the objects of a frame.
         self.images.sort_unstable_by_key(|image| {
-            (image.run(), image.frame, image.region.and_then(|region| region.parent))
+            (image.run(), image.frame, image.region.and_then(|region| region.parent), image.first)
         });
         Ok(self.found)
     }
@@ -89,6 +100,52 @@ impl Collector<'_> {
                 BatchImage { frame: index, size, region, model, first: 0 },
                 tensor,
             )?;
+        }
+        Ok(())
+    }
+
+    /// Adds the regions of interest that have tensors.
+    fn collect_regions(&mut self, batch: &LockedBatch<'_>) -> Result<(), InputError> {
+        let mut fits = RegionFits::default();
+        for region in batch.regions()? {
+            let Some(tensor) = self.select(batch, batch.region_tensors(region))? else { continue };
+            let mut frames = batch.frames()?.flatten().enumerate();
+            let Some((index, frame)) = frames.find(|(_, frame)| batch.is_in_frame(region, *frame))
+            else {
+                return Err(InputError::DeepStream { problem: NO_FRAME.to_owned() });
+            };
+            let (rect, size) = (batch.region_rect(region), self.size(batch, frame)?);
+            let Some(pixels) = cropped(rect, size) else {
+                self.found.outside = Some(OutsideObject { rect, frame: size });
+                continue;
+            };
+            let model = batch.model(tensor);
+            if !has_size(model) {
+                return Err(InputError::DeepStream { problem: NO_MODEL_SIZE.to_owned() });
+            }
+            if self.images.first().is_some_and(|image| image.model.size != model.size) {
+                return Err(different_models(index, self.found.unique_id));
+            }
+            fits.add(pixels.size(), model.size, batch.region_scaling(region))?;
+            let mut region_of_frame = TensorRegion::new(pixels);
+            let objects = batch.object_list(frame);
+            let count = objects.clone().count();
+            let position = objects.flatten().position(|object| batch.is_object(region, object));
+            if let Some(position) = position {
+                let number = i32::try_from(count - 1 - position).expect("a list is not that long");
+                region_of_frame = region_of_frame.with_parent(number);
+            }
+            let region = Some(region_of_frame);
+            self.add_image(
+                batch,
+                BatchImage { frame: index, size, region, model, first: 0 },
+                tensor,
+            )?;
+        }
+        // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
+        let [maintain_aspect_ratio, symmetric_padding] = fits.settings().map(Some);
+        for image in self.images.iter_mut() {
+            image.model = NetworkInfo { maintain_aspect_ratio, symmetric_padding, ..image.model };
         }
         Ok(())
     }
@@ -199,9 +256,15 @@ fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamEr
 /// Looks for tensors elsewhere in a batch, if no frame has any. If several inference elements have tensors on objects,
 /// the one that ran last is found, whose tensors come first.
 fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamError> {
-    if batch.has_batch_tensors() {
-        return Ok(Some(Elsewhere::Regions));
+    for region in batch.regions()? {
+        if let Some(tensor) = batch.region_tensors(region).next() {
+            return Ok(Some(Elsewhere::Regions(batch.unique_id(tensor?))));
+        }
     }
+    if batch.has_batch_tensors() {
+        return Ok(Some(Elsewhere::UnknownRegions));
+    }
+    let is_unknown = batch.region_layout().is_none();
     for frame in batch.frames()? {
         let frame = frame?;
         for object in batch.object_list(frame) {
@@ -209,8 +272,8 @@ fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamErr
                 return Ok(Some(Elsewhere::Objects(batch.unique_id(tensor?))));
             }
         }
-        if batch.has_region(frame) {
-            return Ok(Some(Elsewhere::Regions));
+        if is_unknown && batch.has_region(frame) {
+            return Ok(Some(Elsewhere::UnknownRegions));
         }
     }
     Ok(None)
@@ -225,10 +288,18 @@ fn different_layers(frame: usize) -> InputError {
     }
 }
 
+/// Why a region of interest cannot be placed.
+const NO_FRAME: &str = "a region of interest with tensors is of no frame of its batch; place nmsfilter before elements that \
+                        move frames from batch to batch";
+
+/// Why it is not known how a region of interest was scaled.
+const NO_MODEL_SIZE: &str = "the tensors of regions of interest do not contain the size of the model's input; place \
+                             nmsfilter directly downstream of nvinfer";
+
 fn different_models(frame: usize, unique_id: u32) -> InputError {
     InputError::DeepStream {
         problem: format!(
-            "the objects of frame {frame} of the batch have tensors of models with different inputs, all of unique-id \
+            "the objects or regions of frame {frame} of the batch have tensors of models with different inputs, all of unique-id \
              {unique_id}; expected one model: give each inference element a gie-unique-id of its own"
         ),
     }

@@ -2,12 +2,12 @@
 //! Reads DeepStream's tensors, which nvinfer attaches with `output-tensor-meta=1`.
 //!
 //! In: a buffer with a batch of frames. Out: a [`Batch`]: the images that have tensors of one inference element, and
-//! views of these tensors. An image is a frame, or an object of a frame. Each image's part of a tensor is in separate
-//! memory ([`Storage::Images`]).
+//! views of these tensors. An image is a frame, or a region of interest or an object of a frame. Each image's part of a
+//! tensor is in separate memory ([`Storage::Images`]).
 //!
 //! # Which tensors are read
 //! `unique-id` selects the inference element. Its tensors on frames are read, or if no frame of the batch has any, its
-//! tensors on objects (`process-mode=2`). Without `unique-id`, the element with the lowest id on frames is read, and no
+//! tensors on regions of interest (`input-tensor-meta=1`), or on objects (`process-mode=2`). Without `unique-id`, the element with the lowest id on frames is read, and no
 //! tensors of objects: the models of a pipeline that run on objects are mostly classifiers, whose outputs have no boxes,
 //! and the objects of a frame decide which of these models have tensors on it.
 //!
@@ -26,6 +26,7 @@ mod collect;
 mod crop;
 mod layer;
 mod memory;
+mod region_fits;
 
 use std::ops::Range;
 
@@ -78,7 +79,7 @@ pub(crate) struct BatchImage {
     /// The width and height of the frame. If the image is a frame, they are those of the part that nvinfer read and
     /// scaled, and both are even.
     pub size: [u32; 2],
-    /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of the object, in
+    /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of its object, in
     /// the order in which the objects were attached to the frame.
     pub region: Option<TensorRegion>,
     /// The model description of the image's tensors.
@@ -114,7 +115,9 @@ pub(crate) struct Found {
     pub unique_id: u32,
     /// The id of another inference element, if the batch has tensors of it, too.
     pub other_id: Option<u32>,
-    /// Other tensors, if no frame has any and no inference element is selected.
+    /// Where the tensors are that were read.
+    pub place: TensorPlace,
+    /// Other tensors, if none are read.
     pub elsewhere: Option<Elsewhere>,
     /// An object with tensors whose picture cannot have been inside its frame.
     pub outside: Option<OutsideObject>,
@@ -125,12 +128,25 @@ pub(crate) struct Found {
     pub size_of_caps: Option<[u32; 2]>,
 }
 
+/// What tensors are attached to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TensorPlace {
+    #[default]
+    Frames,
+    /// Regions of interest of nvdspreprocess.
+    Regions,
+    Objects,
+}
+
 /// Tensors that are not on frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     /// Tensors on objects, of the inference element with this id.
     Objects(u32),
-    Regions,
+    /// Tensors on regions of interest, of the inference element with this id.
+    Regions(u32),
+    /// Tensors on regions of interest whose structures are not known.
+    UnknownRegions,
 }
 
 /// An object with tensors that are not read.
@@ -231,7 +247,7 @@ impl<'a> Batch<'a> {
         self.images
     }
 
-    /// Whether the images are objects.
+    /// Whether the images are objects or regions of interest.
     pub fn are_regions(&self) -> bool {
         self.images.first().is_some_and(|image| image.region.is_some())
     }

@@ -18,6 +18,7 @@ mod nvstreammux;
 mod objects;
 mod outputs;
 mod pipelines;
+mod regions;
 mod secondary;
 mod structures;
 mod surfaces;

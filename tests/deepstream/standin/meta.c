@@ -148,7 +148,7 @@ NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
     return user;
 }
 
-static void release_user_meta(gpointer data, gpointer batch)
+void standin_release_user_meta(gpointer data, gpointer batch)
 {
     NvDsUserMeta *user = data;
     if (!user)
@@ -160,7 +160,7 @@ static void release_user_meta(gpointer data, gpointer batch)
 
 static void release_user_metas(NvDsBatchMeta *batch, GList *list)
 {
-    g_list_foreach(list, release_user_meta, batch);
+    g_list_foreach(list, standin_release_user_meta, batch);
     g_list_free(list);
 }
 
@@ -170,7 +170,7 @@ static void remove_user_meta(NvDsBatchMeta *batch, GList **list, NvDsUserMeta *u
     GList *link = g_list_find(*list, user);
     g_assert(link);
     *list = g_list_delete_link(*list, link);
-    release_user_meta(user, batch);
+    standin_release_user_meta(user, batch);
 }
 
 void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user)
@@ -182,6 +182,13 @@ void nvds_remove_user_meta_from_object(NvDsObjectMeta *object, NvDsUserMeta *use
 {
     remove_user_meta(object->base_meta.batch_meta, &object->obj_user_meta_list, user);
 }
+
+#if DEEPSTREAM >= 80
+void nvds_remove_user_meta_from_roi(NvDsRoiMeta *roi, NvDsUserMeta *user)
+{
+    remove_user_meta(roi->frame_meta->base_meta.batch_meta, &roi->roi_user_meta_list, user);
+}
+#endif
 
 // Each copy is prepended, so the copied list is in reverse order.
 static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)

@@ -9,7 +9,7 @@ size_t standin_sizes(unsigned which)
 {
     const size_t sizes[] = {
         sizeof(StandinFrame),  sizeof(StandinLayer),  sizeof(StandinTensors), sizeof(StandinFrameState),
-        sizeof(StandinObject), sizeof(StandinCounts), sizeof(StandinSurfaces),
+        sizeof(StandinObject), sizeof(StandinCounts), sizeof(StandinSurfaces), sizeof(StandinRegion),
     };
     return which < G_N_ELEMENTS(sizes) ? sizes[which] : 0;
 }

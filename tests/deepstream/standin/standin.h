@@ -112,8 +112,21 @@ typedef struct {
 // Attach the tensors, with one more reference to `output`, which may be null.
 void standin_attach_to_frame(NvDsFrameMeta *frame, const StandinTensors *tensors, StandinOutput *output);
 void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tensors, StandinOutput *output);
+
+typedef struct {
+    // Left, top, width and height.
+    float rect[4];
+    // scale_ratio_x, scale_ratio_y, offset_left, offset_top.
+    double scaling[4];
+    // May be null.
+    NvDsObjectMeta *object;
+} StandinRegion;
+
+// Attaches tensors to a new region of interest. Regions of all frames are in one vector.
 void standin_attach_to_roi(
-    NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output);
+    NvDsFrameMeta *frame, const StandinRegion *roi, const StandinTensors *tensors, StandinOutput *output);
+// Returns the number of regions of interest that have tensors.
+guint standin_count_rois(NvDsBatchMeta *batch);
 
 // Reading a batch.
 
@@ -173,6 +186,8 @@ void standin_counts(StandinCounts *counts);
 // Functions for other files of the stand-in.
 
 NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch);
+// Releases user metadata that is in no list of the batch, its frames and objects.
+void standin_release_user_meta(gpointer user, gpointer batch);
 gpointer standin_copy_batch(gpointer batch, gpointer user_data);
 void standin_release_batch(gpointer batch, gpointer user_data);
 NvDsBatchMeta *standin_new_batch(guint max_frames);

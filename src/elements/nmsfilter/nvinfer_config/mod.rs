@@ -142,7 +142,8 @@ impl NvinferConfig {
                     self.num_classes = Some(integer(0..=MAX_CLASSES as i32)?);
                 }
                 "filter-out-class-ids" => {
-                    self.excluded = keys.classes(PROPERTIES, key, MAX_CLASSES)?.into_iter().collect();
+                    self.excluded =
+                        keys.classes(PROPERTIES, key, MAX_CLASSES)?.into_iter().collect();
                 }
                 "maintain-aspect-ratio" => keeps = Some(boolean()?),
                 "symmetric-padding" => is_symmetric = Some(boolean()?),
