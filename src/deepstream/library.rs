@@ -74,8 +74,6 @@ pub struct DeepStreamLibraries {
     pub nvds_add_obj_meta_to_frame: unsafe extern "C" fn(frame: Meta, object: Meta, parent: Meta),
     pub nvds_remove_user_meta_from_frame: Remove,
     pub nvds_remove_user_meta_from_object: Remove,
-    /// `None` in libraries without it, of early versions.
-    pub nvds_remove_user_meta_from_roi: Option<Remove>,
     /// Keeps the functions loaded.
     _libraries: [SharedLibrary; 2],
 }
@@ -124,10 +122,6 @@ impl DeepStreamLibraries {
                 META,
                 nvds_remove_user_meta_from_object
             ),
-            // SAFETY: the field has the type that the function has in DeepStream's headers.
-            nvds_remove_user_meta_from_roi: unsafe {
-                meta.get(b"nvds_remove_user_meta_from_roi").ok().map(|symbol| *symbol)
-            },
             _libraries: [gst_meta, meta],
         })
     }

@@ -98,15 +98,6 @@ impl LockedBatch<'_> {
         unsafe { self.remove_tensors_in(object.0, offset, remove, unique_id) };
     }
 
-    /// Removes the tensors of the element with the id `unique_id` from `region`, as from a frame. Libraries without the
-    /// function for this leave them until the buffer is released.
-    pub fn remove_region_tensors(&self, region: RegionMeta<'_>, unique_id: u32) {
-        let Some(remove) = self.0.library.nvds_remove_user_meta_from_roi else { return };
-        let offset = self.region_user_metas(region);
-        // SAFETY: the region has this field in its layout, and the function removes metadata of regions.
-        unsafe { self.remove_tensors_in(region.record, offset, remove, unique_id) };
-    }
-
     /// # Safety
     /// See [`list`](Self::list). `remove` must remove metadata from this list.
     unsafe fn remove_tensors_in(

@@ -29,7 +29,7 @@ pub(crate) struct Task {
     pub unique_id: u32,
     /// True if objects are added.
     pub add_objects: bool,
-    /// True if the tensors are removed.
+    /// True if the tensors are removed; tensors of regions of interest always stay.
     pub remove_tensors: bool,
     /// What the tensors are attached to.
     pub place: TensorPlace,
@@ -104,11 +104,8 @@ pub(crate) fn attach<'r>(
                     batch.remove_object_tensors(object?, task.unique_id);
                 }
             }
-            TensorPlace::Regions => {
-                for region in batch.regions()? {
-                    batch.remove_region_tensors(region, task.unique_id);
-                }
-            }
+            // They stay until the buffer is released: `nvds_remove_user_meta_from_roi` of DeepStream 9.0 crashes.
+            TensorPlace::Regions => {}
         }
     }
     Ok(())

@@ -76,7 +76,6 @@ functions! {
         fn attach_to_frame(frame: Raw, tensors: *const RawTensors, output: Raw);
         fn attach_to_object(object: Raw, tensors: *const RawTensors, output: Raw);
         fn attach_to_roi(frame: Raw, roi: *const RawRegion, tensors: *const RawTensors, output: Raw);
-        fn count_rois(batch: Raw) -> c_uint;
         fn read_frame(frame: Raw, state: *mut FrameState);
         fn read_objects(frame: Raw, objects: *mut RawObject, most: c_uint) -> c_uint;
         fn counts(counts: *mut Counts);
@@ -391,12 +390,6 @@ impl<'a> Batch<'a> {
     pub fn set_frame_count(self, count: u32) {
         // SAFETY: the batch lives as long as the buffer.
         unsafe { (functions().set_frame_count)(self.raw(), count) };
-    }
-
-    /// Returns the number of regions of interest that have tensors.
-    pub fn regions_with_tensors(self) -> u32 {
-        // SAFETY: the batch lives as long as the buffer.
-        unsafe { (functions().count_rois)(self.raw()) }
     }
 
     /// Returns the frames in the order of the list.

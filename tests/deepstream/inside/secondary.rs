@@ -55,12 +55,7 @@ fn found(model: &TestModel, with: &[usize], seed: u64) -> Vec<Object> {
     found_with(model.known_letterbox(), model, with, seed)
 }
 
-fn found_with(
-    letterbox: Letterbox,
-    model: &TestModel,
-    with: &[usize],
-    seed: u64,
-) -> Vec<Object> {
+fn found_with(letterbox: Letterbox, model: &TestModel, with: &[usize], seed: u64) -> Vec<Object> {
     let part = |&index: &usize| Part {
         pixels: OBJECTS[index].1,
         parent: Some(index + 1),

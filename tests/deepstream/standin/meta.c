@@ -183,13 +183,6 @@ void nvds_remove_user_meta_from_object(NvDsObjectMeta *object, NvDsUserMeta *use
     remove_user_meta(object->base_meta.batch_meta, &object->obj_user_meta_list, user);
 }
 
-#if DEEPSTREAM >= 80
-void nvds_remove_user_meta_from_roi(NvDsRoiMeta *roi, NvDsUserMeta *user)
-{
-    remove_user_meta(roi->frame_meta->base_meta.batch_meta, &roi->roi_user_meta_list, user);
-}
-#endif
-
 // Each copy is prepended, so the copied list is in reverse order.
 static GList *copied_user_metas(NvDsBatchMeta *batch, GList *list)
 {

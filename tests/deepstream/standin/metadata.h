@@ -344,7 +344,4 @@ NvDsObjectMeta *nvds_acquire_obj_meta_from_pool(NvDsBatchMeta *batch);
 void nvds_add_obj_meta_to_frame(NvDsFrameMeta *frame, NvDsObjectMeta *object, NvDsObjectMeta *parent);
 void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user);
 void nvds_remove_user_meta_from_object(NvDsObjectMeta *object, NvDsUserMeta *user);
-#if DEEPSTREAM >= 80
-void nvds_remove_user_meta_from_roi(NvDsRoiMeta *roi, NvDsUserMeta *user);
-#endif
 void nvds_version(unsigned int *major, unsigned int *minor);

@@ -48,14 +48,10 @@ NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
     return user;
 }
 
-// The library may release metadata of its pool once more.
-void standin_release_user_meta(gpointer data, gpointer batch)
+// With a batch, the library releases all metadata of its pool, in lists or not.
+void standin_release_user_meta(gpointer user, gpointer batch)
 {
-    (void)batch;
-    NvDsUserMeta *user = data;
-    user->base_meta.release_func(user, NULL);
-    user->base_meta.release_func = NULL;
-    user->user_meta_data = NULL;
+    (void)user, (void)batch;
 }
 
 NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames)

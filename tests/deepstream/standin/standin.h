@@ -125,8 +125,6 @@ typedef struct {
 // Attaches tensors to a new region of interest. Regions of all frames are in one vector.
 void standin_attach_to_roi(
     NvDsFrameMeta *frame, const StandinRegion *roi, const StandinTensors *tensors, StandinOutput *output);
-// Returns the number of regions of interest that have tensors.
-guint standin_count_rois(NvDsBatchMeta *batch);
 
 // Reading a batch.
 

@@ -322,18 +322,6 @@ void standin_attach_to_roi(
     roi->object_meta = region->object;
     add(batch, &roi->roi_user_meta_list, with_tensors(batch, tensors, output));
 }
-
-guint standin_count_rois(NvDsBatchMeta *batch)
-{
-    NvDsUserMeta *user = find_preprocessed(batch);
-    guint count = 0;
-    if (user) {
-        const Preprocessed *preprocessed = user->user_meta_data;
-        for (const NvDsRoiMeta *roi = preprocessed->first; roi < preprocessed->end; roi++)
-            count += roi->roi_user_meta_list != NULL;
-    }
-    return count;
-}
 #else
 #if DEEPSTREAM >= 71
 static void release_roi(gpointer data, gpointer user_data)
@@ -375,11 +363,5 @@ void standin_attach_to_roi(
     (void)region;
     add(batch, &batch->batch_user_meta_list, with_tensors(batch, tensors, output));
 #endif
-}
-
-guint standin_count_rois(NvDsBatchMeta *batch)
-{
-    (void)batch;
-    return 0;
 }
 #endif
