@@ -106,17 +106,6 @@ impl LockedBatch<'_> {
         })
     }
 
-    /// Returns whether an object of `frame` has tensors. nvinfer attaches such tensors with `process-mode=2`.
-    pub fn has_object_tensors(&self, frame: FrameMeta<'_>) -> bool {
-        let offset = self.layout().object_user_metas;
-        // SAFETY: the frame and its objects have these fields.
-        unsafe {
-            self.list(frame.0, frame::OBJECTS, "objects")
-                .flatten()
-                .any(|object| self.has_user_meta(object, offset, TENSOR_OUTPUT_META))
-        }
-    }
-
     /// Returns whether the list of user metadata in the field at `offset` has an entry of this type.
     ///
     /// # Safety

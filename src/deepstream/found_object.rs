@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the objects that any element has attached to frames.
 //!
-//! In: a frame of a locked batch. Out: a [`FoundObject`] for each of its objects.
+//! In: a frame of a locked batch. Out: an [`ObjectMeta`] for each of its objects, and its fields as a [`FoundObject`].
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
@@ -11,7 +12,11 @@ use super::layout::{LABEL_SIZE, UNTRACKED_OBJECT_ID, frame, mask, object};
 use super::object::RECT;
 use super::record::Record;
 
-/// An object of a frame.
+/// An object of a frame, `NvDsObjectMeta`.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectMeta<'l>(pub(super) Record, PhantomData<&'l ()>);
+
+/// The fields of an object of a frame.
 #[derive(Clone, Debug)]
 pub struct FoundObject<'l> {
     /// The address of the object. Other objects refer to it by this address.
@@ -54,10 +59,25 @@ impl LockedBatch<'_> {
         &'l self,
         frame: FrameMeta<'_>,
     ) -> impl Iterator<Item = Result<FoundObject<'l>, DeepStreamError>> {
+        // SAFETY: the entries of this list are objects.
+        self.object_list(frame)
+            .map(|object| object.map(|object| unsafe { self.read_object(object.0) }))
+    }
+
+    /// Returns the objects of `frame`, in the order of the frame's list: the object that was added last comes first.
+    pub fn object_list<'l>(
+        &'l self,
+        frame: FrameMeta<'_>,
+    ) -> impl Iterator<Item = Result<ObjectMeta<'l>, DeepStreamError>> + Clone {
         // SAFETY: the frame has this field in every layout, and the lock is held.
         let objects = unsafe { self.list(frame.0, frame::OBJECTS, "objects") };
-        // SAFETY: the entries of this list are objects.
-        objects.map(|object| object.map(|object| unsafe { self.read_object(object) }))
+        objects.map(|object| object.map(|object| ObjectMeta(object, PhantomData)))
+    }
+
+    /// Returns left, top, width and height of `object`.
+    pub fn rect(&self, object: ObjectMeta<'_>) -> [f32; 4] {
+        // SAFETY: the object has these fields in every layout.
+        RECT.map(|field| unsafe { object.0.read(object::RECT + field) })
     }
 
     /// # Safety

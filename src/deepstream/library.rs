@@ -63,6 +63,9 @@ pub enum DeepStreamLibraryError {
 /// `NvDsBatchMeta *`, `NvDsFrameMeta *`, `NvDsObjectMeta *` or `NvDsUserMeta *`.
 type Meta = *mut c_void;
 
+/// A function that removes user metadata from its owner, a frame or an object, and releases it.
+pub type Remove = unsafe extern "C" fn(owner: Meta, user: Meta);
+
 /// DeepStream's functions. The fields have the names of the functions.
 #[allow(missing_docs, reason = "DeepStream's headers document them")]
 #[derive(Debug)]
@@ -72,7 +75,8 @@ pub struct DeepStreamLibraries {
     pub nvds_release_meta_lock: unsafe extern "C" fn(batch: Meta),
     pub nvds_acquire_obj_meta_from_pool: unsafe extern "C" fn(batch: Meta) -> Meta,
     pub nvds_add_obj_meta_to_frame: unsafe extern "C" fn(frame: Meta, object: Meta, parent: Meta),
-    pub nvds_remove_user_meta_from_frame: unsafe extern "C" fn(frame: Meta, user: Meta),
+    pub nvds_remove_user_meta_from_frame: Remove,
+    pub nvds_remove_user_meta_from_object: Remove,
     /// Keeps the functions loaded.
     _libraries: [SharedLibrary; 2],
 }
@@ -115,6 +119,11 @@ impl DeepStreamLibraries {
                 meta,
                 META,
                 nvds_remove_user_meta_from_frame
+            ),
+            nvds_remove_user_meta_from_object: function!(
+                meta,
+                META,
+                nvds_remove_user_meta_from_object
             ),
             _libraries: [gst_meta, meta],
         })

@@ -21,6 +21,7 @@ pub mod layout;
 pub mod library;
 mod object;
 mod record;
+pub mod region;
 pub mod structures;
 mod surface;
 mod tensor;
@@ -35,11 +36,12 @@ use gst::glib::translate::IntoGlib;
 
 use batch::MAX_LIST;
 pub use batch::{BatchMeta, FrameMeta, LockedBatch};
-pub use found_object::{FoundMask, FoundObject};
+pub use found_object::{FoundMask, FoundObject, ObjectMeta};
 use layout::{BATCH_META, META_TAG, Version, base};
 use library::{DeepStreamLibraries, DeepStreamLibraryError};
 pub use object::{NewObject, ObjectColors, ObjectMask};
 use record::Record;
+pub use region::{RegionMeta, RegionScaling};
 use structures::{StructureLayoutError, StructureSizes, Structures};
 pub use surface::{NVMM, Surfaces};
 pub use tensor::{LayerMeta, NetworkInfo, TensorMeta};
@@ -78,6 +80,11 @@ pub enum DeepStreamError {
          damaged, or comes from another version than {version}: correct deepstream-version, or the element upstream"
     )]
     Layers { count: usize, most: usize, version: Version },
+    #[error(
+        "DeepStream's regions of interest have {bytes} bytes; expected a multiple of {size}; the metadata is damaged, or \
+         comes from another version than {version}: correct deepstream-version, or the element upstream"
+    )]
+    Regions { bytes: usize, size: usize, version: Version },
     #[error(
         "DeepStream has no room for another object: nvds_acquire_obj_meta_from_pool returned null"
     )]

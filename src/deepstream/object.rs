@@ -11,6 +11,7 @@ use gst::glib;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
+use super::found_object::ObjectMeta;
 use super::layout::{
     LABEL_SIZE, UNTRACKED_OBJECT_ID, bbox, color, font, frame, mask, object, rect, text,
 };
@@ -69,7 +70,8 @@ pub struct ObjectMask<'a> {
 }
 
 impl LockedBatch<'_> {
-    /// Adds an object to `frame`, with the border and the text that nvinfer gives to its objects.
+    /// Adds an object to `frame`, with the border and the text that nvinfer gives to its objects. `parent` is the
+    /// object of the frame in which it was found.
     ///
     /// Fields that this function does not set are zero. The object is added immediately after it was acquired,
     /// because nvdsosd draws every acquired object.
@@ -81,6 +83,7 @@ impl LockedBatch<'_> {
         frame: FrameMeta<'_>,
         new: &NewObject<'_>,
         new_mask: Option<ObjectMask<'_>>,
+        parent: Option<ObjectMeta<'_>>,
     ) -> Result<(), DeepStreamError> {
         const BLACK: [f64; 4] = [0.0, 0.0, 0.0, 1.0];
         const WHITE: [f64; 4] = [1.0; 4];
@@ -130,7 +133,8 @@ impl LockedBatch<'_> {
             added.write_four(at + text::FONT + font::COLOR, COLOR, WHITE);
             added.write(at + text::HAS_BACKGROUND, 1i32);
             added.write_four(at + text::BACKGROUND, COLOR, BLACK);
-            (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), null_mut());
+            let parent = parent.map_or(null_mut(), |parent| parent.0.as_ptr());
+            (library.nvds_add_obj_meta_to_frame)(frame.0.as_ptr(), added.as_ptr(), parent);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outputs of models that are attached to frames.
+//! The outputs of models that are attached to frames and to objects.
 //!
-//! In: a frame of a locked batch. Out: its tensors, their model description, and the name, type, dimensions and
+//! In: a frame or an object of a locked batch. Out: its tensors, their model description, and the name, type, dimensions and
 //! addresses of each output layer.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -12,11 +12,14 @@ use arrayvec::ArrayVec;
 
 use super::DeepStreamError;
 use super::batch::{FrameMeta, LockedBatch};
+use super::found_object::ObjectMeta;
 use super::layout::{
     self, LAYER_SIZE, MAX_DIMS, StructureLayout, TENSOR_OUTPUT_META, dims, frame, layer, network,
     tensor, user,
 };
+use super::library::Remove;
 use super::record::Record;
+use super::region::RegionMeta;
 use nmsfilter_core::tensor::ElementType;
 
 /// The maximum number of output layers that are read; no model has more.
@@ -29,7 +32,40 @@ impl LockedBatch<'_> {
         frame: FrameMeta<'l>,
     ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
         // SAFETY: the frame has this field in every layout.
-        let metas = unsafe { self.list(frame.0, frame::USER_METAS, "user metadata") };
+        unsafe { self.tensors_in(frame.0, frame::USER_METAS) }
+    }
+
+    /// Returns the outputs of models for `object`, in the order of the object's list. nvinfer attaches them with
+    /// `process-mode=2`.
+    pub fn object_tensors<'l>(
+        &'l self,
+        object: ObjectMeta<'l>,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        // SAFETY: the object has this field in this layout.
+        unsafe { self.tensors_in(object.0, self.layout().object_user_metas) }
+    }
+
+    /// Returns the outputs of models for `region`, in the order of the region's list. nvinfer attaches them with
+    /// `input-tensor-meta=1`.
+    pub fn region_tensors<'l>(
+        &'l self,
+        region: RegionMeta<'l>,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        // SAFETY: the region has this field in its layout.
+        unsafe { self.tensors_in(region.record, self.region_user_metas(region)) }
+    }
+
+    /// Returns the tensors in the list of user metadata in the field of `owner` at `offset`.
+    ///
+    /// # Safety
+    /// See [`list`](Self::list).
+    unsafe fn tensors_in<'l>(
+        &'l self,
+        owner: Record,
+        offset: usize,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        // SAFETY: the caller guarantees the field.
+        let metas = unsafe { self.list(owner, offset, "user metadata") };
         let version = self.version();
         metas.filter_map(move |meta| {
             let meta = match meta {
@@ -50,14 +86,35 @@ impl LockedBatch<'_> {
     /// functions, which return the memory to this element.
     pub fn remove_tensors(&self, frame: FrameMeta<'_>, unique_id: u32) {
         let remove = self.0.library.nvds_remove_user_meta_from_frame;
+        // SAFETY: the frame has this field in every layout, and the function removes metadata of frames.
+        unsafe { self.remove_tensors_in(frame.0, frame::USER_METAS, remove, unique_id) };
+    }
+
+    /// Removes the tensors of the element with the id `unique_id` from `object`, as from a frame.
+    pub fn remove_object_tensors(&self, object: ObjectMeta<'_>, unique_id: u32) {
+        let remove = self.0.library.nvds_remove_user_meta_from_object;
+        let offset = self.layout().object_user_metas;
+        // SAFETY: the object has this field in this layout, and the function removes metadata of objects.
+        unsafe { self.remove_tensors_in(object.0, offset, remove, unique_id) };
+    }
+
+    /// # Safety
+    /// See [`list`](Self::list). `remove` must remove metadata from this list.
+    unsafe fn remove_tensors_in(
+        &self,
+        owner: Record,
+        offset: usize,
+        remove: Remove,
+        unique_id: u32,
+    ) {
+        // SAFETY: the caller guarantees the field.
+        let tensors = || unsafe { self.tensors_in(owner, offset) };
         // An element may have attached several tensors. The list is read again after each removal.
-        for _ in 0..self.tensors(frame).count() {
-            let mut tensors = self.tensors(frame).flatten();
-            let Some(tensor) = tensors.find(|&tensor| self.unique_id(tensor) == unique_id) else {
-                return;
-            };
-            // SAFETY: the metadata is in the frame's list, and the lock is held.
-            unsafe { remove(frame.0.as_ptr(), tensor.user.as_ptr()) };
+        for _ in 0..tensors().count() {
+            let is_wanted = |&tensor: &TensorMeta<'_>| self.unique_id(tensor) == unique_id;
+            let Some(tensor) = tensors().flatten().find(is_wanted) else { return };
+            // SAFETY: the metadata is in the list, and the lock is held.
+            unsafe { remove(owner.as_ptr(), tensor.user.as_ptr()) };
         }
     }
 
@@ -92,8 +149,8 @@ impl LockedBatch<'_> {
         }
     }
 
-    /// Copies the model descriptions from the tensors of `original_frame` to the tensors of `frame`, which is a
-    /// copy of it. Tensors belong together if they come from one element.
+    /// Copies the model descriptions from the tensors of `original_frame` and of its objects to the tensors of `frame`,
+    /// which is a copy of it. All tensors of one element have one model.
     pub(super) fn copy_models(
         &self,
         frame: FrameMeta<'_>,
@@ -103,9 +160,10 @@ impl LockedBatch<'_> {
         let StructureLayout { maintain_aspect_ratio, symmetric_padding, .. } = *self.layout();
         let sides = [network::WIDTH, network::HEIGHT].map(|side| tensor::NETWORK + side);
         let fields = sides.into_iter().chain(maintain_aspect_ratio).chain(symmetric_padding);
-        for copy in self.tensors(frame) {
+        for copy in self.tensors(frame).chain(self.tensors_of_objects(frame)) {
             let copy = copy?;
-            let mut originals = original.tensors(original_frame).flatten();
+            let of_objects = original.tensors_of_objects(original_frame);
+            let mut originals = original.tensors(original_frame).chain(of_objects).flatten();
             let is_same = |&tensor: &_| original.unique_id(tensor) == self.unique_id(copy);
             let Some(same) = originals.find(is_same) else { continue };
             for field in fields.clone() {
@@ -114,6 +172,14 @@ impl LockedBatch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the outputs of models for the objects of `frame`.
+    fn tensors_of_objects<'l>(
+        &'l self,
+        frame: FrameMeta<'l>,
+    ) -> impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>> {
+        self.object_list(frame).flatten().flat_map(|object| self.object_tensors(object))
     }
 
     /// Returns the output layers of `tensor`.
@@ -161,7 +227,7 @@ impl LockedBatch<'_> {
     }
 }
 
-/// A model's outputs for a frame, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that contains it.
+/// A model's outputs for a frame or an object, `NvDsInferTensorMeta`, and the `NvDsUserMeta` that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMeta<'l> {
     user: Record,
@@ -169,15 +235,15 @@ pub struct TensorMeta<'l> {
     lifetime: PhantomData<&'l ()>,
 }
 
-/// The model description of a frame's tensors.
+/// The model description of tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NetworkInfo {
     /// Width and height of the model's input. When a buffer is copied, nvinfer up to 7.1 does not copy these
     /// numbers, so they can have any value in the copy.
     pub size: [u32; 2],
-    /// True if the frame was scaled without distortion; `None` if the tensors do not say so.
+    /// True if the frame or object was scaled without distortion; `None` if the tensors do not say so.
     pub maintain_aspect_ratio: Option<bool>,
-    /// True if a scaled frame has borders on both sides; `None` if the tensors do not say so.
+    /// True if the scaled picture has borders on both sides; `None` if the tensors do not say so.
     pub symmetric_padding: Option<bool>,
 }
 

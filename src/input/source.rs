@@ -4,8 +4,9 @@
 //! In: the tensors that the readers found on a buffer. Out: [`Images`], a list with the frame of each image, and views
 //! of the tensors of any range of images that an engine can decode in one run.
 //!
-//! A buffer that is a frame is a list of one image, or of the regions of the frame that have tensors. A batch of GStreamer's analytics library is a list of frames whose
-//! tensors are attached to each of them. A batch of DeepStream has one list of layers, with the memory of each frame.
+//! A buffer that is a frame is a list of one image, or of the regions of the frame that have tensors. A batch of
+//! GStreamer's analytics library is a list of frames whose tensors are attached to each of them. A batch of DeepStream has
+//! one list of layers, with the memory of each frame or object.
 
 use std::fmt;
 use std::ops::Range;
@@ -54,7 +55,7 @@ pub(crate) struct ImageFrame {
 pub(crate) enum Images<'i, 'a> {
     /// Frames, or the regions of one frame, with equally many tensors of equal ids, element types and shapes.
     Frames(&'i [FrameTensors<'a>]),
-    /// A batch of DeepStream, of which at least one frame has tensors.
+    /// A batch of DeepStream, of which at least one frame or object has tensors.
     Batch(&'i Batch<'a>),
 }
 
@@ -65,7 +66,7 @@ pub(crate) enum ImageTensors<'i, 'a> {
     Attached(&'i Tensors<'a>),
     /// Tensors of several frames, each in separate memory.
     Separate(ArrayVec<SeparateImages<'i, 'a>, MAX_TENSORS>),
-    /// Layers of DeepStream, whose first dimension is the number of frames.
+    /// Layers of DeepStream, whose first dimension is the number of images.
     Layers(BatchTensors<'i>),
 }
 
@@ -110,14 +111,22 @@ impl<'i, 'a> Images<'i, 'a> {
         }
     }
 
-    /// Returns true if the images are regions of one frame, whose boxes are compared.
+    /// Returns true if the images are regions of frames. The boxes of a frame's regions are compared.
     pub fn are_regions(self) -> bool {
         match self {
             Self::Frames(frames) => {
                 frames.first().is_some_and(|image| image.frame.region.is_some())
             }
-            Self::Batch(_) => false,
+            Self::Batch(batch) => batch.are_regions(),
         }
+    }
+
+    /// The number of frames that these images are of.
+    pub fn count_frames(self, images: Range<usize>) -> usize {
+        let is_first = |&image: &usize| {
+            image == images.start || self.frame(image - 1).index != self.frame(image).index
+        };
+        images.clone().filter(is_first).count()
     }
 
     /// The tensors of these images.

@@ -9,6 +9,8 @@
 //! if the rectangle before the rotation is inside the frame: elements such as nvinfer for objects cut out this
 //! rectangle and ignore the angle. Otherwise, the object gets the bounds of the oriented box.
 //!
+//! An object that was found in another object has that object as its parent.
+//!
 //! Keypoints are not attached, because `NvDsObjectMeta` has no field for them. Some programs, for example
 //! DeepStream-Yolo-Pose, put keypoints into `mask_params`, but nvdsosd then misreads them as a mask of `width` x
 //! `height` pixels.
@@ -17,6 +19,7 @@ use super::{DetailedRegion, DetailedRegions, FrameId, Labels, MaskRows};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, LockedBatch, NewObject, ObjectColors, ObjectMask,
 };
+use crate::input::deepstream::TensorPlace;
 use nmsfilter_core::geometry::OrientedBox;
 
 /// Says what to do with the frames of a batch.
@@ -26,8 +29,10 @@ pub(crate) struct Task {
     pub unique_id: u32,
     /// True if objects are added.
     pub add_objects: bool,
-    /// True if the tensors are removed.
+    /// True if the tensors are removed; tensors of regions of interest always stay.
     pub remove_tensors: bool,
+    /// What the tensors are attached to.
+    pub place: TensorPlace,
 }
 
 /// The colors of objects by class.
@@ -66,23 +71,41 @@ pub(crate) fn attach<'r>(
         let frame = frame?;
         if task.add_objects {
             batch.set_infer_done(frame);
+            let mut parents = Vec::new();
+            if regions.regions.iter().any(|region| region.parent.is_some()) {
+                parents = batch.object_list(frame).collect::<Result<Vec<_>, _>>()?;
+                // The numbers of objects are in the order in which they were attached.
+                parents.reverse();
+            }
             for region in regions.iter() {
+                let parent = region
+                    .region
+                    .parent
+                    .and_then(|number| parents.get(usize::try_from(number).ok()?).copied());
                 let colors = *colors.get(region.region.class);
                 let object = object(&batch, id.size, region, labels, task.unique_id);
                 let object = NewObject { colors, ..object };
                 match region.mask {
-                    None => batch.add_object(frame, &object, None)?,
+                    None => batch.add_object(frame, &object, None, parent)?,
                     Some(mask) => {
                         let is_set = |column, row| is_set(&mask, object.rect, [column, row]);
                         let [width, height] = [mask.shape.width, mask.shape.height];
                         let mask = ObjectMask { width, height, is_set: &is_set };
-                        batch.add_object(frame, &object, Some(mask))?;
+                        batch.add_object(frame, &object, Some(mask), parent)?;
                     }
                 }
             }
         }
-        if task.remove_tensors {
-            batch.remove_tensors(frame, task.unique_id);
+        match task.place {
+            _ if !task.remove_tensors => {}
+            TensorPlace::Frames => batch.remove_tensors(frame, task.unique_id),
+            TensorPlace::Objects => {
+                for object in batch.object_list(frame) {
+                    batch.remove_object_tensors(object?, task.unique_id);
+                }
+            }
+            // They stay until the buffer is released: `nvds_remove_user_meta_from_roi` of DeepStream 9.0 crashes.
+            TensorPlace::Regions => {}
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ mod keypoint_layout;
 mod label;
 mod mask_area;
 mod mask_buffers;
+mod object_parent;
 mod oriented_pixels;
 mod region;
 mod roi;

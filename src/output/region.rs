@@ -29,7 +29,8 @@ pub struct Region {
     pub confidence: f32,
     /// The class of the detection.
     pub class: u32,
-    /// The id of the region of interest or object in which the detection was found, or `None` if the model ran on the
+    /// The id of the region of interest or object in which the detection was found, or in a batch of DeepStream, the
+    /// number of the object in the order in which the objects were attached to the frame. `None` if the model ran on the
     /// whole frame or on a tile.
     pub parent: Option<i32>,
 }

@@ -8,11 +8,15 @@
 use gst::glib;
 
 use super::deepstream::{self, ClassColors, Task};
-use super::{DetailedRegion, FrameId, FrameRegions, Kinds, Labels, MaskBuffers};
+use super::{
+    DetailedRegion, DetailedRegions, FrameId, FrameRegions, Kinds, Labels, MaskBuffers,
+    object_parent,
+};
 use crate::deepstream::DeepStreamError;
 use crate::input::InputError;
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
+use crate::input::deepstream::TensorPlace;
 use crate::input::source::{Images, Sources};
 
 /// The buffer or the frames that regions are attached to.
@@ -26,6 +30,8 @@ pub(crate) enum Target {
         unique_id: u32,
         /// True if the batch has one frame: the buffer is this frame, too.
         is_frame: bool,
+        /// What the tensors are attached to.
+        place: TensorPlace,
     },
     /// The frames of a batch of GStreamer's analytics library.
     #[cfg(feature = "v1_28")]
@@ -76,6 +82,7 @@ impl Target {
             Images::Batch(batch) => Self::Batch {
                 unique_id: batch.found.unique_id,
                 is_frame: batch.found.all_frames == 1,
+                place: batch.found.place,
             },
         }
     }
@@ -132,14 +139,27 @@ impl Sink<'_> {
                     self.remove_tensors(buffer);
                 }
             }
-            Target::Batch { unique_id, is_frame } => {
+            Target::Batch { unique_id, is_frame, place } => {
                 let ModelOutput { labels, kinds, keep_tensors } = models.output(frame.model);
-                let task =
-                    Task { unique_id, add_objects: kinds.nvds, remove_tensors: !keep_tensors };
+                let task = Task {
+                    unique_id,
+                    add_objects: kinds.nvds,
+                    remove_tensors: !keep_tensors,
+                    place,
+                };
                 if let Some(batch) = self.sources.batches.batch_meta(buffer) {
                     deepstream::attach(batch, regions.frames(), labels, self.colors, task)?;
                 }
                 if is_frame {
+                    let with_ids;
+                    let mut found = found;
+                    if place != TensorPlace::Frames
+                        && let Some(batch) = self.sources.batches.batch_meta(buffer)
+                    {
+                        let objects = object_parent::objects(batch, frame)?;
+                        with_ids = object_parent::with_ids(buffer, &objects, found.regions);
+                        found = DetailedRegions { regions: &with_ids, ..found };
+                    }
                     super::attach(buffer, frame.size, found, labels, mask_buffers, kinds)?;
                 }
             }

@@ -32,7 +32,11 @@ fn missing_libraries_are_an_error() {
 
 #[test]
 fn missing_functions_are_an_error() {
-    for function in ["nvds_add_obj_meta_to_frame", "gst_buffer_get_nvds_batch_meta"] {
+    for function in [
+        "nvds_add_obj_meta_to_frame",
+        "gst_buffer_get_nvds_batch_meta",
+        "nvds_remove_user_meta_from_object",
+    ] {
         let libraries = Libraries::without(80, function);
         libraries
             .run("inside::alone::a_missing_function_is_an_error", &[("STANDIN_WITHOUT", function)]);

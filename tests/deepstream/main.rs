@@ -19,6 +19,7 @@ mod nvinfer;
 mod nvmsgconv;
 mod nvstreammux;
 mod object;
+mod parts;
 mod recording;
 mod run;
 mod standin;

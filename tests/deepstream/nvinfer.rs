@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nmsfilter` behind NVIDIA's own nvstreammux and nvinfer. An engine that returns recorded outputs
-//! replaces TensorRT's. Starts the tests of `inside::nvinfer` in a process with all of these.
+//! replaces TensorRT's. Starts the tests of `inside::nvinfer` and
+//! `inside::nvinfer_objects` in a process with all of these.
 //!
 //! Without a GPU, nvinfer runs in host memory (`tests/nvidia/host`).
 
@@ -24,5 +25,5 @@ fn outputs_of_nvinfer_become_objects() {
         ("USE_NEW_NVSTREAMMUX", "yes"),
     ];
     Libraries::with_nvidias_libraries(&headers, &kit.libraries())
-        .run("inside::nvinfer::", &variables);
+        .run("inside::nvinfer", &variables);
 }

@@ -32,6 +32,8 @@ pub struct RawObject {
     label: [c_char; 128],
     meta_type: i32,
     is_plain: i32,
+    parent: i32,
+    tensors: u32,
     mask: *const f32,
     mask_size: u32,
     mask_width: u32,
@@ -76,9 +78,25 @@ pub struct Object {
     pub text_background: [f64; 4],
     pub label: String,
     pub meta_type: i32,
-    /// True if the object names its batch, and has no parent, no classifiers and no user metadata.
+    /// True if the object names its batch, and has no classifiers and no user metadata but tensors.
     pub is_plain: bool,
+    /// The index of the object in which the object was found.
+    pub parent: Option<usize>,
+    /// The number of inference elements that attached tensors to the object.
+    pub tensors: u32,
     pub mask: Option<Mask>,
+}
+
+impl Object {
+    /// Converts the objects of a frame, of which the newest comes first, to the order in which they were added.
+    pub fn all(raw: &[RawObject]) -> Vec<Self> {
+        let last = raw.len().saturating_sub(1);
+        let object = |raw: &RawObject| {
+            let position = usize::try_from(raw.parent).ok();
+            Self { parent: position.map(|position| last - position), ..Self::from(raw) }
+        };
+        raw.iter().rev().map(object).collect()
+    }
 }
 
 impl From<&RawObject> for Object {
@@ -115,6 +133,8 @@ impl From<&RawObject> for Object {
             label: String::from_utf8(label).expect("the label is UTF-8"),
             meta_type: raw.meta_type,
             is_plain: raw.is_plain != 0,
+            parent: None,
+            tensors: raw.tensors,
             mask: (!raw.mask.is_null()).then(|| {
                 assert_eq!(raw.mask_size, raw.mask_width * raw.mask_height * 4);
                 let count = raw.mask_size as usize / 4;

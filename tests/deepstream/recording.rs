@@ -51,6 +51,8 @@ impl Network {
 pub struct Recording {
     folder: Scratch,
     pub model: TestModel,
+    /// Whether nvinfer runs the model on objects.
+    on_objects: bool,
 }
 
 impl Recording {
@@ -76,7 +78,12 @@ impl Recording {
             writeln!(tensors, " {file}").unwrap();
         }
         std::fs::write(folder.join("recorded.txt"), tensors).unwrap();
-        Self { folder, model }
+        Self { folder, model, on_objects: false }
+    }
+
+    /// Sets that nvinfer runs the model on objects (`process-mode=2`).
+    pub fn on_objects(self) -> Self {
+        Self { on_objects: true, ..self }
     }
 
     /// Writes the configuration of nvinfer, and returns the path of the file.
@@ -91,10 +98,11 @@ impl Recording {
         let [width, height] = self.model.input;
         let libraries = kit.libraries();
         let text = format!(
-            "[property]\ngie-unique-id={}\nprocess-mode=1\nonnx-file=recorded.txt\nbatch-size={batch}\n\
+            "[property]\ngie-unique-id={}\nprocess-mode={}\nonnx-file=recorded.txt\nbatch-size={batch}\n\
              infer-dims=3;{height};{width}\nmodel-color-format=0\nnet-scale-factor=0.00392156862745098\n\
              maintain-aspect-ratio={}\nsymmetric-padding={}\n{}",
             self.model.unique_id,
+            if self.on_objects { 2 } else { 1 },
             i32::from(self.model.letterbox != Letterbox::None),
             i32::from(self.model.letterbox == Letterbox::Center),
             network.properties(threshold, libraries.to_str().unwrap()),
@@ -188,10 +196,11 @@ fn set_device_memory(buffer: &gst::BufferRef) {
 /// Sets all device addresses of tensors to null, as nvinferserver does. On the host there is no
 /// driver that could read them.
 fn remove_device_addresses(buffer: &mut gst::BufferRef) {
-    /// Offsets in structures of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`; `meta_type` and
-    /// `user_meta_data` of `NvDsUserMeta`; the number of layers and the array of addresses of
-    /// `NvDsInferTensorMeta`.
-    const USER_METAS: usize = 120;
+    /// Offsets in structures of 9.1: `frame_user_meta_list` of `NvDsFrameMeta`; `obj_user_meta_list`
+    /// of `NvDsObjectMeta`; `meta_type` and `user_meta_data` of `NvDsUserMeta`; the number of layers
+    /// and the array of addresses of `NvDsInferTensorMeta`.
+    const OF_FRAME: usize = 120;
+    const OF_OBJECT: usize = 480;
     const TYPE: usize = 8;
     const DATA: usize = 40;
     const LAYERS: usize = 4;
@@ -207,11 +216,16 @@ fn remove_device_addresses(buffer: &mut gst::BufferRef) {
         unsafe { structure.byte_add(offset).cast::<T>().read() }
     }
     let Some(batch) = Batch::find(buffer) else { return };
+    let mut owners = Vec::new();
     for frame in batch.frames() {
+        owners.push((frame.as_ptr(), OF_FRAME));
+        owners.extend(frame.object_metas().iter().map(|object| (object.as_ptr(), OF_OBJECT)));
+    }
+    for (owner, user_metas) in owners {
         // SAFETY: the structures are laid out as in 9.1, and only this thread has the buffer.
         unsafe {
             // A GList begins with its data, followed by the next element.
-            let mut node: *mut c_void = field(frame.as_ptr(), USER_METAS);
+            let mut node: *mut c_void = field(owner, user_metas);
             while !node.is_null() {
                 let meta: *mut c_void = field(node, 0);
                 if field::<i32>(meta, TYPE) == TENSOR_OUTPUT_META {

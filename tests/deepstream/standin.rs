@@ -59,6 +59,7 @@ functions! {
         fn sizes(which: c_uint) -> usize;
         fn add_frame(batch: Raw, frame: *const Frame) -> Raw;
         fn frame(batch: Raw, index: c_uint) -> Raw;
+        fn object(frame: Raw, index: c_uint) -> Raw;
         fn add_object(frame: Raw, component: c_int, class: c_int, corners: *const f32) -> Raw;
         fn set_frame_count(batch: Raw, count: c_uint);
         fn set_pool(batch: Raw, which: c_uint, meta_type: c_int, element_size: c_uint);
@@ -74,7 +75,7 @@ functions! {
         fn output_unref(output: Raw);
         fn attach_to_frame(frame: Raw, tensors: *const RawTensors, output: Raw);
         fn attach_to_object(object: Raw, tensors: *const RawTensors, output: Raw);
-        fn attach_to_roi(frame: Raw, roi: *const f32, tensors: *const RawTensors, output: Raw);
+        fn attach_to_roi(frame: Raw, roi: *const RawRegion, tensors: *const RawTensors, output: Raw);
         fn read_frame(frame: Raw, state: *mut FrameState);
         fn read_objects(frame: Raw, objects: *mut RawObject, most: c_uint) -> c_uint;
         fn counts(counts: *mut Counts);
@@ -112,6 +113,7 @@ static LOADED: LazyLock<(Functions, Option<GetBatch>)> = LazyLock::new(|| {
         size_of::<RawObject>(),
         size_of::<Counts>(),
         size_of::<RawSurfaces>(),
+        size_of::<RawRegion>(),
     ];
     for (which, size) in (0..).zip(sizes) {
         // SAFETY: the function takes only a number.
@@ -215,6 +217,13 @@ struct RawTensors {
     count: u32,
     layers: *const RawLayer,
     claimed_layers: u32,
+}
+
+#[repr(C)]
+struct RawRegion {
+    rect: [f32; 4],
+    scaling: [[f64; 2]; 2],
+    object: Raw,
 }
 
 #[repr(C)]
@@ -409,11 +418,20 @@ impl<'a> FrameMeta<'a> {
             .raw(|tensors| unsafe { (functions().attach_to_frame)(self.0, tensors, raw(output)) });
     }
 
-    /// Attaches tensors to a region of interest (left, top, width, height).
-    pub fn attach_to_roi(self, roi: [f32; 4], tensors: &Tensors, output: Option<&Output>) {
+    /// Attaches tensors to a new region of interest (left, top, width, height), which may be an object. `scaling` is the
+    /// ratio and the offset, for x and y.
+    pub fn attach_to_roi(
+        self,
+        rect: [f32; 4],
+        scaling: [[f64; 2]; 2],
+        object: Option<ObjectMeta<'_>>,
+        tensors: &Tensors,
+    ) {
+        let object = object.map_or(null_mut(), ObjectMeta::as_ptr);
+        let region = RawRegion { rect, scaling, object };
         // SAFETY: the frame lives as long as the buffer; the function copies the structures.
         tensors.raw(|tensors| unsafe {
-            (functions().attach_to_roi)(self.0, roi.as_ptr(), tensors, raw(output));
+            (functions().attach_to_roi)(self.0, &region, tensors, null_mut());
         });
     }
 
@@ -453,7 +471,21 @@ impl<'a> FrameMeta<'a> {
             let count = (functions().read_objects)(self.0, raw.as_mut_ptr(), most);
             raw.set_len(count as usize);
         }
-        raw.iter().rev().map(Object::from).collect()
+        Object::all(&raw)
+    }
+
+    /// Returns the objects in the order in which they were added.
+    pub fn object_metas(self) -> Vec<ObjectMeta<'a>> {
+        let most = self.state().listed_objects;
+        // SAFETY: the frame lives as long as the buffer, and has this many objects.
+        let object = |index| unsafe { (functions().object)(self.0, index) };
+        (0..most).rev().map(|index| ObjectMeta(object(index), PhantomData)).collect()
+    }
+
+    /// Returns the objects that have tensors.
+    pub fn objects_with_tensors(self) -> impl Iterator<Item = ObjectMeta<'a>> {
+        let with = |(object, meta): (Object, _)| (object.tensors > 0).then_some(meta);
+        self.objects().into_iter().zip(self.object_metas()).filter_map(with)
     }
 
     /// Returns the `NvDsFrameMeta *`.

@@ -8,12 +8,13 @@ use crate::libraries::{Libraries, nvidia_headers, nvidia_libraries};
 /// All tests.
 const ALL: &str = "inside::";
 /// Tests that compare the version, or access fields whose offsets differ between versions.
-const LAYOUT: &str = "inside::objects:: inside::details:: inside::json:: inside::letterbox:: inside::structures:: \
+const LAYOUT: &str = "inside::objects:: inside::secondary:: inside::regions:: inside::details:: inside::json:: inside::letterbox:: inside::structures:: \
                       inside::surfaces:: inside::errors::tensors_only_on_objects_or_regions_give_a_warning \
                       inside::memory::host_pointers inside::device::the_cpu_never_reads_stale_host_memory";
 /// Tests of objects, and of the memory that is read, which differs even between versions that share
 /// a layout.
-const OBJECTS: &str = "inside::objects:: inside::memory::host_pointers";
+const OBJECTS: &str =
+    "inside::objects:: inside::secondary:: inside::regions:: inside::memory::host_pointers";
 
 macro_rules! versions {
     ($($name:ident: $version:literal $filter:ident,)+) => {

@@ -111,7 +111,7 @@ impl FrameDecoder {
         }
         let element = context.element;
         gst::warning!(CAT, obj = element, "the tensors are lost with the GPU: {error}");
-        self.counts.frames_lost += if images.are_regions() { 1 } else { run.len() };
+        self.counts.frames_lost += images.count_frames(run);
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl FrameDecoder {
 #[derive(Clone, Copy)]
 struct DecodedImage<'m> {
     frame: FrameId,
-    /// The id of the region of interest or object that has the image's pixels.
+    /// [`Region::parent`] of the image's detections.
     parent: Option<i32>,
     mapping: &'m Mapping,
     place: &'m ImagePlace,

@@ -44,6 +44,13 @@ pub(super) enum FrameError {
          every region, so use a model whose outputs have a fixed size"
     )]
     OtherRegion { first: String, other: String },
+    /// The tensors of DeepStream's objects do not contain the size of the model's input.
+    #[error(
+        "the tensors of objects do not contain the size of the model's input, because nvinfer up to DeepStream 7.1 does \
+         not copy it with a buffer: set model-width, model-height and letterbox, or place nmsfilter before the element \
+         that copies buffers"
+    )]
+    RegionsWithoutModelSize,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
@@ -76,6 +83,7 @@ impl FrameError {
             | Self::Choice(_)
             | Self::ModelFamily { .. }
             | Self::OtherRegion { .. }
+            | Self::RegionsWithoutModelSize
             | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])
             }

@@ -251,8 +251,8 @@ pub struct NmsFilter {
         name = "unique-id", get, set, type = u32, member = unique_id,
         default = Settings::default().unique_id,
         nick = "Unique id",
-        blurb = "With DeepStream, the unique-id of the inference element whose tensors are decoded (0: the \
-                 lowest in the batch)",
+        blurb = "With DeepStream, the unique-id of the inference element whose tensors are decoded, on frames, on \
+                 objects or on regions of interest (0: the lowest on the frames of the batch)",
         mutable_ready
     )]
     #[property(

@@ -157,7 +157,9 @@ impl Planner {
     ) -> Result<(), FrameError> {
         mappings.clear();
         places.clear();
-        for (group, frame) in (0..).zip(frames) {
+        let mut last = None;
+        let mut next_group = 0;
+        for frame in frames {
             let size = frame.size.ok_or(FrameError::NoCaps)?;
             let mapping = match &frame.region {
                 None => self.settings.mapping(size, frame.model)?,
@@ -170,9 +172,13 @@ impl Planner {
             {
                 return Err(FrameError::OtherInput);
             }
+            if last.replace(frame.index) != Some(frame.index) {
+                next_group += 1;
+            }
+            let group = next_group - 1;
             places.push(match frame.region {
                 None => ImagePlace::in_frame(&mapping, group),
-                Some(_) => ImagePlace::in_region(&mapping, 0),
+                Some(_) => ImagePlace::in_region(&mapping, group),
             });
             mappings.push(mapping);
         }

@@ -251,8 +251,14 @@ impl Session {
         let images_of_regions;
         let frame_image;
         let images = match &batch {
-            Some(batch) if !batch.frames().is_empty() => {
+            Some(batch) if !batch.images().is_empty() => {
                 planner.set_model(None)?;
+                if batch.are_regions()
+                    && batch.has_no_model_size()
+                    && planner.settings().model_width == 0
+                {
+                    return Err(FrameError::RegionsWithoutModelSize);
+                }
                 if !planner.has_plan() {
                     let (version, found) = (batch.version(), batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");

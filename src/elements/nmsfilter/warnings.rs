@@ -11,9 +11,10 @@ use super::classifier::ClassifierWarning;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::settings::Settings;
+use crate::deepstream::region::REGION_LAYOUTS;
 use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
-use crate::input::deepstream::{Batch, Elsewhere};
+use crate::input::deepstream::{Batch, Elsewhere, OutsideObject};
 use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
@@ -27,6 +28,7 @@ enum Warning {
     /// There were other sets of tensors than the selected one.
     OtherSets,
     TensorsElsewhere,
+    ObjectOutside,
     UnknownVersion,
     UnknownModelSize,
     UnknownLetterbox,
@@ -38,7 +40,7 @@ enum Warning {
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     posted: HashSet<Warning>,
-    /// Tensor sets that are present when the selected one is missing, as part of a message.
+    /// Tensors that are present when the selected ones are missing, as part of a message.
     missing_set: Option<String>,
     /// The kinds of warnings about classifiers.
     classifier: HashSet<Discriminant<ClassifierWarning>>,
@@ -53,12 +55,13 @@ impl Warnings {
         self.unread_tensors(element, (batch.layers(), batch.found.unread));
         self.other_inference(element, batch, settings.unique_id);
         self.tensors_elsewhere(element, batch);
+        self.object_outside(element, batch);
         self.size_of_caps(element, batch);
         if settings.model_width == 0 {
             self.unknown_model_size(element, batch);
         }
         self.objects_of_nvinfer(element, settings);
-        if settings.letterbox == NmsFilterLetterbox::Auto && !batch.frames().is_empty() {
+        if settings.letterbox == NmsFilterLetterbox::Auto && !batch.images().is_empty() {
             self.unknown_letterbox(element, batch);
         }
     }
@@ -150,44 +153,76 @@ impl Warnings {
         Some(format!("no buffer of the {period} carried tensors{found}"))
     }
 
-    /// Warns if a batch has tensors of an inference element that are not read, although none was selected or
-    /// the selected one has none.
+    /// Warns if a batch has tensors of an inference element that are not read, although none was selected. If the
+    /// selected one has none, that is part of the warning [`no_tensors`](Self::no_tensors): frames without an object
+    /// have no tensors of a model that runs on objects.
     fn other_inference(&mut self, element: &NmsFilter, batch: &Batch<'_>, selected: u32) {
         let Some(other) = batch.found.other_id else { return };
-        let is_missing = batch.frames().is_empty();
-        if (selected != 0 && !is_missing) || !self.posted.insert(Warning::OtherInference) {
+        let read = batch.found.unique_id;
+        if selected != 0 {
+            if batch.images().is_empty() && self.missing_set.is_none() {
+                self.missing_set = Some(format!(
+                    " of the inference element {read}, so nothing is detected; there are tensors of {other}, none of \
+                     {read}: set unique-id to {other}, or to 0; if {read} runs on objects, there were none"
+                ));
+            }
             return;
         }
-        let read = batch.found.unique_id;
-        let text = if is_missing {
-            format!(
-                "the frames carry tensors of the inference element {other}, none of {read}; set \
-                 unique-id to {other}, or to 0"
-            )
-        } else {
-            format!(
-                "the frames carry tensors of more than one inference element, {read} and {other}; those \
-                 of {read} are decoded: set unique-id to the one to decode"
-            )
-        };
-        gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
+        if !self.posted.insert(Warning::OtherInference) {
+            return;
+        }
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("the frames carry tensors of more than one inference element, {read} and {other}; those \
+                 of {read} are decoded: set unique-id to the one to decode")
+        );
     }
 
-    /// Warns if tensors do not belong to frames.
+    /// Warns if there are only tensors that are not selected or cannot be read.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
         if !self.posted.insert(Warning::TensorsElsewhere) {
             return;
         }
-        let (what, setting) = match elsewhere {
-            Elsewhere::Objects => ("objects", "process-mode=1"),
-            Elsewhere::Regions => ("regions of interest", "input-tensor-meta=0"),
+        let text = match elsewhere {
+            Elsewhere::Objects(id) => format!(
+                "the tensors are attached to objects, and without unique-id only those of frames are decoded; set \
+                 unique-id={id} if the model of the inference element {id} is a detector: the outputs of a \
+                 classifier (network-type=1) have no boxes"
+            ),
+            Elsewhere::Regions(id) => format!(
+                "the tensors are attached to regions of interest, and without unique-id only those of frames are \
+                 decoded; set unique-id={id}"
+            ),
+            Elsewhere::UnknownRegions => format!(
+                "the tensors are attached to regions of interest, whose structures are known for DeepStream {} to {}, not \
+                 for {}; set input-tensor-meta=0 in nvinfer's configuration",
+                REGION_LAYOUTS[0].first,
+                REGION_LAYOUTS[REGION_LAYOUTS.len() - 1].last,
+                batch.version()
+            ),
         };
+        gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
+    }
+
+    /// Warns if the tensors of an object are not decoded, because the part of the frame that they are of is not known.
+    fn object_outside(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
+        let Some(OutsideObject { rect, frame }) = batch.found.outside else { return };
+        if !self.posted.insert(Warning::ObjectOutside) {
+            return;
+        }
+        let [left, top, width, height] = rect;
         gst::element_warning!(
             element,
             gst::StreamError::Format,
-            ("the tensors are attached to {what}, and nmsfilter decodes those of whole frames only; set \
-                 {setting} in nvinfer's configuration")
+            (
+                "an object or region at {left},{top} of {width}x{height} pixels is not inside its frame of {}x{}, or has less \
+                 than 2x2 pixels there; its tensors are not decoded, because the picture that nvinfer cut out is not \
+                 known: place nmsfilter directly downstream of nvinfer, before elements that move objects",
+                frame[0],
+                frame[1]
+            )
         );
     }
 

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the lists of a batch.
 //!
-//! In: a locked batch. Out: the frames that have tensors of the selected inference element, their layers, and the
-//! addresses of the layers.
+//! In: a locked batch. Out: the frames or objects that have tensors of the selected inference element, their layers, and
+//! the addresses of the layers.
 
+use super::crop::cropped;
 use super::layer::Layer;
 use super::memory::{Addresses, LayerMemory};
-use super::{Elsewhere, Found, Frame};
-use crate::deepstream::{DeepStreamError, FrameMeta, LayerMeta, LockedBatch, Surfaces, TensorMeta};
+use super::region_fits::RegionFits;
+use super::{BatchImage, Elsewhere, Found, OutsideObject, TensorPlace, has_size};
+use crate::deepstream::{
+    DeepStreamError, FrameMeta, LayerMeta, LockedBatch, NetworkInfo, Surfaces, TensorMeta,
+};
+use crate::input::region::TensorRegion;
 use crate::input::{InputError, MAX_TENSORS};
 
 /// Reads the lists of a batch into a reader's memory.
 pub(super) struct Collector<'r> {
-    pub frames: &'r mut Vec<Frame>,
+    pub images: &'r mut Vec<BatchImage>,
     pub layers: &'r mut Vec<Layer>,
     pub memories: &'r mut Vec<LayerMemory>,
     pub host_is_current: bool,
@@ -27,36 +32,141 @@ impl Collector<'_> {
         batch: &LockedBatch<'_>,
         search_elsewhere: bool,
     ) -> Result<Found, InputError> {
-        self.frames.clear();
-        if self.found.unique_id == 0 {
+        self.images.clear();
+        let is_selected = self.found.unique_id != 0;
+        if !is_selected {
             self.found.unique_id = lowest_unique_id(batch)?.unwrap_or(0);
         }
         for (index, frame) in batch.frames()?.enumerate() {
             let frame = frame?;
             self.found.all_frames += 1;
-            let mut selected = None;
-            for tensor in batch.tensors(frame) {
-                let tensor = tensor?;
-                match batch.unique_id(tensor) {
-                    id if id == self.found.unique_id => {
-                        selected.get_or_insert(tensor);
-                    }
-                    other => self.found.other_id = Some(other),
-                }
-            }
-            if let Some(tensor) = selected {
-                let size = self.size(batch, frame)?;
+            if let Some(tensor) = self.select(batch, batch.tensors(frame))? {
+                let size = self.size(batch, frame)?.map(even);
                 let model = batch.model(tensor);
-                let frame = Frame { index, size: size.map(even), model, first: 0 };
-                self.add_frame(batch, frame, tensor)?;
+                let image = BatchImage { frame: index, size, region: None, model, first: 0 };
+                self.add_image(batch, image, tensor)?;
             }
         }
-        if self.frames.is_empty() && search_elsewhere {
-            self.found.elsewhere = elsewhere(batch)?;
+        if self.images.is_empty() && is_selected {
+            self.found.place = TensorPlace::Regions;
+            self.collect_regions(batch)?;
         }
-        // Frames of one run follow each other, in the order of the batch.
-        self.frames.sort_unstable_by_key(|frame| (frame.run(), frame.index));
+        if self.images.is_empty() && is_selected {
+            self.found.place = TensorPlace::Objects;
+            for (index, frame) in batch.frames()?.enumerate() {
+                self.collect_objects(batch, index, frame?)?;
+            }
+        }
+        if self.images.is_empty() && search_elsewhere {
+            let found = elsewhere(batch)?;
+            // If an element is selected, other tensors are no mistake, unless they cannot be read.
+            self.found.elsewhere =
+                found.filter(|found| !is_selected || *found == Elsewhere::UnknownRegions);
+        }
+        // Images of one run follow each other, in the order of the batch, and of the objects of a frame.
+        self.images.sort_unstable_by_key(|image| {
+            (image.run(), image.frame, image.region.and_then(|region| region.parent), image.first)
+        });
         Ok(self.found)
+    }
+
+    /// Adds the objects of `frame`, whose index in the batch is `index`, that have tensors.
+    fn collect_objects(
+        &mut self,
+        batch: &LockedBatch<'_>,
+        index: usize,
+        frame: FrameMeta<'_>,
+    ) -> Result<(), InputError> {
+        let objects = batch.object_list(frame);
+        let count = objects.clone().count();
+        let first = self.images.len();
+        for (position, object) in objects.enumerate() {
+            let object = object?;
+            let Some(tensor) = self.select(batch, batch.object_tensors(object))? else { continue };
+            let (rect, size) = (batch.rect(object), self.size(batch, frame)?);
+            let Some(pixels) = cropped(rect, size) else {
+                self.found.outside = Some(OutsideObject { rect, frame: size });
+                continue;
+            };
+            let number = i32::try_from(count - 1 - position).expect("a list is not that long");
+            let region = Some(TensorRegion::new(pixels).with_parent(number));
+            let model = batch.model(tensor);
+            // The boxes of a frame are compared with each other, so they must be of one model.
+            if self.images.get(first).is_some_and(|image| image.model != model) {
+                return Err(different_models(index, self.found.unique_id));
+            }
+            self.add_image(
+                batch,
+                BatchImage { frame: index, size, region, model, first: 0 },
+                tensor,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Adds the regions of interest that have tensors.
+    fn collect_regions(&mut self, batch: &LockedBatch<'_>) -> Result<(), InputError> {
+        let mut fits = RegionFits::default();
+        for region in batch.regions()? {
+            let Some(tensor) = self.select(batch, batch.region_tensors(region))? else { continue };
+            let mut frames = batch.frames()?.flatten().enumerate();
+            let Some((index, frame)) = frames.find(|(_, frame)| batch.is_in_frame(region, *frame))
+            else {
+                return Err(InputError::DeepStream { problem: NO_FRAME.to_owned() });
+            };
+            let (rect, size) = (batch.region_rect(region), self.size(batch, frame)?);
+            let Some(pixels) = cropped(rect, size) else {
+                self.found.outside = Some(OutsideObject { rect, frame: size });
+                continue;
+            };
+            let model = batch.model(tensor);
+            if !has_size(model) {
+                return Err(InputError::DeepStream { problem: NO_MODEL_SIZE.to_owned() });
+            }
+            if self.images.first().is_some_and(|image| image.model.size != model.size) {
+                return Err(different_models(index, self.found.unique_id));
+            }
+            fits.add(pixels.size(), model.size, batch.region_scaling(region))?;
+            let mut region_of_frame = TensorRegion::new(pixels);
+            let objects = batch.object_list(frame);
+            let count = objects.clone().count();
+            let position = objects.flatten().position(|object| batch.is_object(region, object));
+            if let Some(position) = position {
+                let number = i32::try_from(count - 1 - position).expect("a list is not that long");
+                region_of_frame = region_of_frame.with_parent(number);
+            }
+            let region = Some(region_of_frame);
+            self.add_image(
+                batch,
+                BatchImage { frame: index, size, region, model, first: 0 },
+                tensor,
+            )?;
+        }
+        // The tensors have the settings of nvinfer, but nvdspreprocess has scaled.
+        let [maintain_aspect_ratio, symmetric_padding] = fits.settings().map(Some);
+        for image in self.images.iter_mut() {
+            image.model = NetworkInfo { maintain_aspect_ratio, symmetric_padding, ..image.model };
+        }
+        Ok(())
+    }
+
+    /// Returns the first of these tensors that is of the selected inference element.
+    fn select<'l>(
+        &mut self,
+        batch: &LockedBatch<'_>,
+        tensors: impl Iterator<Item = Result<TensorMeta<'l>, DeepStreamError>>,
+    ) -> Result<Option<TensorMeta<'l>>, DeepStreamError> {
+        let mut selected = None;
+        for tensor in tensors {
+            let tensor = tensor?;
+            match batch.unique_id(tensor) {
+                id if id == self.found.unique_id => {
+                    selected.get_or_insert(tensor);
+                }
+                other => self.found.other_id = Some(other),
+            }
+        }
+        Ok(selected)
     }
 
     /// Returns the size of `frame`: the size of its surface, or else the size in its metadata, or else the size in
@@ -80,16 +190,16 @@ impl Collector<'_> {
         })
     }
 
-    /// Adds a frame and its layers. The first frame determines the layers of the batch.
-    fn add_frame(
+    /// Adds an image and its layers. The first image determines the layers of the batch.
+    fn add_image(
         &mut self,
         batch: &LockedBatch<'_>,
-        frame: Frame,
+        image: BatchImage,
         tensor: TensorMeta<'_>,
     ) -> Result<(), InputError> {
-        let is_first = self.frames.is_empty();
+        let is_first = self.images.is_empty();
         let gpu = batch.gpu(tensor);
-        let first = self.frames.len() * self.layers.len();
+        let first = self.images.len() * self.layers.len();
         let mut count = 0;
         for meta in batch.layers(tensor)? {
             let Some(layer) = Layer::shape_of(&meta)?.filter(|_| count < MAX_TENSORS) else {
@@ -102,7 +212,7 @@ impl Collector<'_> {
                 }
                 self.layers[count].set(&meta, layer)?;
             } else if self.layers.get(count).is_none_or(|known| !known.is(&meta, &layer)) {
-                return Err(different_layers(frame.index));
+                return Err(different_layers(image.frame));
             }
             if self.memories.len() == first + count {
                 self.memories.push(LayerMemory::default());
@@ -122,9 +232,9 @@ impl Collector<'_> {
         if is_first {
             self.layers.truncate(count);
         } else if count != self.layers.len() {
-            return Err(different_layers(frame.index));
+            return Err(different_layers(image.frame));
         }
-        self.frames.push(Frame { first, ..frame });
+        self.images.push(BatchImage { first, ..image });
         Ok(())
     }
 }
@@ -143,18 +253,27 @@ fn lowest_unique_id(batch: &LockedBatch<'_>) -> Result<Option<u32>, DeepStreamEr
     Ok(lowest)
 }
 
-/// Looks for tensors elsewhere in a batch, if no frame has any.
+/// Looks for tensors elsewhere in a batch, if no frame has any. If several inference elements have tensors on objects,
+/// the one that ran last is found, whose tensors come first.
 fn elsewhere(batch: &LockedBatch<'_>) -> Result<Option<Elsewhere>, DeepStreamError> {
-    if batch.has_batch_tensors() {
-        return Ok(Some(Elsewhere::Regions));
+    for region in batch.regions()? {
+        if let Some(tensor) = batch.region_tensors(region).next() {
+            return Ok(Some(Elsewhere::Regions(batch.unique_id(tensor?))));
+        }
     }
+    if batch.has_batch_tensors() {
+        return Ok(Some(Elsewhere::UnknownRegions));
+    }
+    let is_unknown = batch.region_layout().is_none();
     for frame in batch.frames()? {
         let frame = frame?;
-        if batch.has_object_tensors(frame) {
-            return Ok(Some(Elsewhere::Objects));
+        for object in batch.object_list(frame) {
+            if let Some(tensor) = batch.object_tensors(object?).next() {
+                return Ok(Some(Elsewhere::Objects(batch.unique_id(tensor?))));
+            }
         }
-        if batch.has_region(frame) {
-            return Ok(Some(Elsewhere::Regions));
+        if is_unknown && batch.has_region(frame) {
+            return Ok(Some(Elsewhere::UnknownRegions));
         }
     }
     Ok(None)
@@ -165,6 +284,23 @@ fn different_layers(frame: usize) -> InputError {
         problem: format!(
             "frame {frame} of the batch has other layers than the frames before it; expected the same \
              outputs of one model for each frame"
+        ),
+    }
+}
+
+/// Why a region of interest cannot be placed.
+const NO_FRAME: &str = "a region of interest with tensors is of no frame of its batch; place nmsfilter before elements that \
+                        move frames from batch to batch";
+
+/// Why it is not known how a region of interest was scaled.
+const NO_MODEL_SIZE: &str = "the tensors of regions of interest do not contain the size of the model's input; place \
+                             nmsfilter directly downstream of nvinfer";
+
+fn different_models(frame: usize, unique_id: u32) -> InputError {
+    InputError::DeepStream {
+        problem: format!(
+            "the objects or regions of frame {frame} of the batch have tensors of models with different inputs, all of unique-id \
+             {unique_id}; expected one model: give each inference element a gie-unique-id of its own"
         ),
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An output layer of the model, and its tensor for some frames.
+//! An output layer of the model, and its tensor for some images.
 //!
-//! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memory of each frame.
+//! In: the metadata of a layer. Out: its name, element type and dimensions, and a view of the memory of each image.
 
 use std::fmt;
 
 use arrayvec::ArrayVec;
 
-use super::Frame;
+use super::BatchImage;
 use super::memory::LayerMemory;
 use crate::deepstream::LayerMeta;
 use crate::input::InputError;
@@ -20,7 +20,7 @@ pub(super) struct Layer {
     element: ElementType,
     /// The dimensions without the batch dimension.
     dims: ArrayVec<usize, MAX_DIMENSIONS>,
-    /// The number of bytes per frame; 0 if tensors of the element type cannot be read.
+    /// The number of bytes per image; 0 if tensors of the element type cannot be read.
     pub bytes: usize,
 }
 
@@ -76,18 +76,18 @@ impl Layer {
     }
 }
 
-/// A layer of some frames.
+/// A layer of some images.
 pub(super) struct LayerImages<'a> {
     pub layer: &'a Layer,
     pub index: usize,
-    pub frames: &'a [Frame],
+    pub images: &'a [BatchImage],
     pub memories: &'a [LayerMemory],
 }
 
 impl LayerImages<'_> {
     pub fn view(&self) -> TensorView<'_> {
         let mut dims = ArrayVec::<usize, MAX_DIMENSIONS>::new();
-        dims.push(self.frames.len());
+        dims.push(self.images.len());
         dims.extend(self.layer.dims.iter().copied());
         let shape = Shape::new(&dims).expect("a layer has less than MAX_DIMENSIONS dimensions");
         TensorView::new(&self.layer.name, self.layer.element, shape, Storage::Images(self))
@@ -96,16 +96,16 @@ impl LayerImages<'_> {
 
 impl Images for LayerImages<'_> {
     fn count(&self) -> usize {
-        self.frames.len()
+        self.images.len()
     }
 
     fn storage(&self, index: usize) -> Storage<'_> {
-        self.memories[self.frames[index].first + self.index].storage()
+        self.memories[self.images[index].first + self.index].storage()
     }
 }
 
 impl fmt::Debug for LayerImages<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the layer {} of {} frames of DeepStream", self.layer.name, self.frames.len())
+        write!(f, "the layer {} of {} images of DeepStream", self.layer.name, self.images.len())
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of one layer in one frame.
+//! The memory of one layer in one image.
 //!
 //! In: a host address and a device address. Out: the address that an engine reads. If the host address may not have
 //! the tensor, the device memory is copied.
@@ -11,7 +11,7 @@ use once_cell::unsync::OnceCell;
 use nmsfilter_core::device::{Device, Ready, Stream};
 use nmsfilter_core::tensor::{DeviceSlice, Mappable, Storage};
 
-/// The addresses of a layer's elements in one frame.
+/// The addresses of a layer's elements in one image.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Addresses {
     /// The host address, or 0.
@@ -24,7 +24,7 @@ pub(super) struct Addresses {
     pub host_is_current: bool,
 }
 
-/// The memory of one layer in one frame.
+/// The memory of one layer in one image.
 #[derive(Debug, Default)]
 pub(super) struct LayerMemory {
     addresses: Addresses,

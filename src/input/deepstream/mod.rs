@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads DeepStream's tensors, which nvinfer attaches with `output-tensor-meta=1`.
 //!
-//! In: a buffer with a batch of frames. Out: a [`Batch`]: the frames that have tensors of one inference element,
-//! and views of these tensors. Each frame's part of a tensor is in separate memory ([`Storage::Images`]).
+//! In: a buffer with a batch of frames. Out: a [`Batch`]: the images that have tensors of one inference element, and
+//! views of these tensors. An image is a frame, or a region of interest or an object of a frame. Each image's part of a
+//! tensor is in separate memory ([`Storage::Images`]).
+//!
+//! # Which tensors are read
+//! `unique-id` selects the inference element. Its tensors on frames are read, or if no frame of the batch has any, its
+//! tensors on regions of interest (`input-tensor-meta=1`), or on objects (`process-mode=2`). Without `unique-id`, the element with the lowest id on frames is read, and no
+//! tensors of objects: the models of a pipeline that run on objects are mostly classifiers, whose outputs have no boxes,
+//! and the objects of a frame decide which of these models have tensors on it.
 //!
 //! # Which memory is read
 //! nvinfer provides a device address and a host address for each layer. It waits for its work before it attaches
@@ -16,14 +23,17 @@
 //!   device address, and reads the host address only if the device address is null.
 
 mod collect;
+mod crop;
 mod layer;
 mod memory;
+mod region_fits;
 
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
 
 use super::model::{Letterbox, MAX_MODEL_SIDE, ModelInput, Rounding};
+use super::region::TensorRegion;
 use super::source::ImageFrame;
 use super::{InputError, MAX_TENSORS, TensorViews};
 use crate::deepstream::layout::{StructureLayout, Version};
@@ -40,15 +50,15 @@ const HAS_CURRENT_HOST_COPY: Version = Version::new(6, 3);
 /// Reads batches. It keeps data that many buffers share, and memory that is used again for every buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The id of the inference element whose tensors are read; 0 for the lowest id in a batch.
+    /// The id of the inference element whose tensors are read; 0 for the lowest id on the frames of a batch.
     unique_id: u32,
     /// The version whose layout is used; `None` for the version that the libraries report.
     forced: Option<Version>,
     /// `None` before the first buffer with DeepStream metadata.
     deepstream: Option<DeepStream>,
-    frames: Vec<Frame>,
+    images: Vec<BatchImage>,
     layers: Vec<Layer>,
-    /// The memory of each frame's layers, one frame after the other.
+    /// The memory of each image's layers, one image after the other.
     memories: Vec<LayerMemory>,
 }
 
@@ -61,21 +71,25 @@ pub(crate) struct BatchCaps {
     pub is_nvmm: bool,
 }
 
-/// A frame that has tensors.
+/// A frame, or an object of a frame, that has tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct BatchImage {
     /// The index of the frame in the batch's list.
-    pub index: usize,
-    /// The width and height of the part of the frame that nvinfer read and scaled. Both are even.
+    pub frame: usize,
+    /// The width and height of the frame. If the image is a frame, they are those of the part that nvinfer read and
+    /// scaled, and both are even.
     pub size: [u32; 2],
-    /// The model description of the frame's tensors.
+    /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of its object, in
+    /// the order in which the objects were attached to the frame.
+    pub region: Option<TensorRegion>,
+    /// The model description of the image's tensors.
     model: NetworkInfo,
-    /// The index of the frame's first layer in the reader's memories.
+    /// The index of the image's first layer in the reader's memories.
     first: usize,
 }
 
-impl Frame {
-    /// The key of frames that one run can decode: their model, and its input, which is the frame if its size is unknown.
+impl BatchImage {
+    /// The key of images that one run can decode: their model, and its input, which is the frame if its size is unknown.
     fn run(&self) -> (NetworkInfo, Option<[u32; 2]>) {
         (self.model, (!has_size(self.model)).then_some(self.size))
     }
@@ -84,7 +98,7 @@ impl Frame {
 /// The tensors of a buffer.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
-    frames: &'a [Frame],
+    images: &'a [BatchImage],
     layers: &'a [Layer],
     memories: &'a [LayerMemory],
     meta: BatchMeta<'a>,
@@ -101,8 +115,12 @@ pub(crate) struct Found {
     pub unique_id: u32,
     /// The id of another inference element, if the batch has tensors of it, too.
     pub other_id: Option<u32>,
-    /// The place of tensors, if no frame has any.
+    /// The place of the tensors that were read.
+    pub place: TensorPlace,
+    /// Other tensors, if none are read.
     pub elsewhere: Option<Elsewhere>,
+    /// An object with tensors whose picture cannot have been inside its frame.
+    pub outside: Option<OutsideObject>,
     /// The number of layers that are not read: the layers after [`MAX_TENSORS`], and layers with too many
     /// dimensions.
     pub unread: usize,
@@ -110,16 +128,39 @@ pub(crate) struct Found {
     pub size_of_caps: Option<[u32; 2]>,
 }
 
-/// The kind of object that has tensors, if no frame has any.
+/// What tensors are attached to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TensorPlace {
+    #[default]
+    Frames,
+    /// Regions of interest of nvdspreprocess.
+    Regions,
+    Objects,
+}
+
+/// Tensors that are not on frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
-    Objects,
-    Regions,
+    /// Tensors on objects, of the inference element with this id.
+    Objects(u32),
+    /// Tensors on regions of interest, of the inference element with this id.
+    Regions(u32),
+    /// Tensors on regions of interest whose structures are not known.
+    UnknownRegions,
+}
+
+/// An object with tensors that are not read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct OutsideObject {
+    /// Left, top, width and height.
+    pub rect: [f32; 4],
+    /// Width and height of the frame.
+    pub frame: [u32; 2],
 }
 
 impl Reader {
     /// Creates a reader for the tensors of the inference element with the id `unique_id`. If this is 0, the element
-    /// with the lowest id in each batch is read. DeepStream's structures have the layout of the version `forced`,
+    /// with the lowest id on the frames of each batch is read. DeepStream's structures have the layout of the version `forced`,
     /// or of the version that DeepStream's libraries report.
     pub fn new(unique_id: u32, forced: Option<Version>) -> Self {
         Self { unique_id, forced, ..Self::default() }
@@ -141,7 +182,7 @@ impl Reader {
             return Ok(None);
         }
         self.opened()?;
-        let Self { unique_id, deepstream, frames, layers, memories, .. } = self;
+        let Self { unique_id, deepstream, images, layers, memories, .. } = self;
         let deepstream = deepstream.as_ref().expect("it was opened");
         let Some(meta) = deepstream.batch(buffer)? else {
             return Ok(None);
@@ -152,9 +193,9 @@ impl Reader {
         let surfaces = caps.is_nvmm.then(|| unsafe { meta.surfaces(buffer) }).flatten();
         let caps_size = caps.size;
         let collector =
-            Collector { frames, layers, memories, host_is_current, surfaces, caps_size, found };
+            Collector { images, layers, memories, host_is_current, surfaces, caps_size, found };
         let found = collector.collect(&meta.lock(), search_elsewhere)?;
-        Ok(Some(Batch { frames, layers, memories, meta, found }))
+        Ok(Some(Batch { images, layers, memories, meta, found }))
     }
 
     /// Adds data to `copy` that DeepStream does not copy from `original`: the sizes of frames, and model
@@ -201,25 +242,30 @@ impl From<DeepStreamError> for InputError {
 }
 
 impl<'a> Batch<'a> {
-    /// The frames with tensors. Frames of one run follow each other.
-    pub fn frames(&self) -> &'a [Frame] {
-        self.frames
+    /// The images with tensors. Images of one run follow each other, and in it the images of one frame.
+    pub fn images(&self) -> &'a [BatchImage] {
+        self.images
     }
 
-    /// The ranges of [`frames`](Self::frames) that one run can decode.
+    /// Returns true if the images are objects or regions of interest.
+    pub fn are_regions(&self) -> bool {
+        self.images.first().is_some_and(|image| image.region.is_some())
+    }
+
+    /// The ranges of [`images`](Self::images) that one run can decode.
     pub fn runs(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut first = 0;
-        self.frames().chunk_by(|a, b| a.run() == b.run()).map(move |frames| {
-            let range = first..first + frames.len();
+        self.images().chunk_by(|a, b| a.run() == b.run()).map(move |images| {
+            let range = first..first + images.len();
             first = range.end;
             range
         })
     }
 
-    /// Returns the tensors of these frames.
-    pub fn tensors(&self, frames: Range<usize>) -> BatchTensors<'a> {
-        let (frames, memories) = (&self.frames[frames], self.memories);
-        let of_layer = |(index, layer)| LayerImages { layer, index, frames, memories };
+    /// Returns the tensors of these images.
+    pub fn tensors(&self, images: Range<usize>) -> BatchTensors<'a> {
+        let (images, memories) = (&self.images[images], self.memories);
+        let of_layer = |(index, layer)| LayerImages { layer, index, images, memories };
         BatchTensors { layers: self.layers.iter().enumerate().map(of_layer).collect() }
     }
 
@@ -228,14 +274,14 @@ impl<'a> Batch<'a> {
         self.layers.len()
     }
 
-    /// The frame with this index among those with tensors.
+    /// The frame of the image with this index.
     pub fn frame(&self, index: usize) -> ImageFrame {
-        let Frame { index, size, model, .. } = self.frames[index];
+        let BatchImage { frame, size, region, model, .. } = self.images[index];
         ImageFrame {
-            index,
+            index: frame,
             stream: None,
             size: Some(size),
-            region: None,
+            region,
             model: Self::model_input(model),
         }
     }
@@ -256,7 +302,7 @@ impl<'a> Batch<'a> {
     /// Says which part of the letterbox the tensors do not contain, and what is assumed instead. `None` if they
     /// contain everything.
     pub fn letterbox_problem(&self) -> Option<&'static str> {
-        self.frames.iter().find_map(|frame| letterbox(frame.model).1)
+        self.images.iter().find_map(|image| letterbox(image.model).1)
     }
 
     /// Returns the version of DeepStream.
@@ -271,9 +317,9 @@ impl<'a> Batch<'a> {
         assumption.map(|assumption| (assumption, layout))
     }
 
-    /// Returns whether the tensors of some frame do not contain the size of the model's input.
+    /// Returns whether the tensors of some image do not contain the size of the model's input.
     pub fn has_no_model_size(&self) -> bool {
-        self.frames.iter().any(|frame| !has_size(frame.model))
+        self.images.iter().any(|image| !has_size(image.model))
     }
 }
 
@@ -282,7 +328,7 @@ fn has_size(model: NetworkInfo) -> bool {
     model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side))
 }
 
-/// Determines how nvinfer fitted frames into the model's input, and which part of this is an assumption.
+/// Determines how nvinfer fitted frames and objects into the model's input, and which part of this is an assumption.
 fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
     // If the size is invalid, the other fields cannot be trusted, either.
     let model = if has_size(model) { model } else { NetworkInfo::default() };
@@ -308,13 +354,13 @@ fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
     }
 }
 
-/// The tensors of some frames of a batch, one per layer.
+/// The tensors of some images of a batch, one per layer.
 pub(crate) struct BatchTensors<'a> {
     layers: ArrayVec<LayerImages<'a>, MAX_TENSORS>,
 }
 
 impl<'a> BatchTensors<'a> {
-    /// Views of the tensors. The first dimension is the number of frames.
+    /// Views of the tensors. The first dimension is the number of images.
     pub fn views(&self) -> TensorViews<'_> {
         TensorViews(self.layers.iter().map(LayerImages::view).collect())
     }

@@ -286,7 +286,7 @@ fn too_many_layers_are_an_error() {
     }
 }
 
-/// Secondary inference and inference on regions of interest are not supported, and give a message.
+/// Without `unique-id`, tensors of objects and of regions of interest are not decoded.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn tensors_only_on_objects_or_regions_give_a_warning() {
@@ -305,16 +305,19 @@ fn tensors_only_on_objects_or_regions_give_a_warning() {
                 if on_objects {
                     frame.add_object(3, 0, [10.0, 20.0, 30.0, 40.0]).attach(&tensors, None);
                 } else {
-                    frame.attach_to_roi([10.0, 20.0, 300.0, 400.0], &tensors, None);
+                    let scaling = [[640.0 / 300.0, 640.0 / 400.0], [0.0; 2]];
+                    frame.attach_to_roi([10.0, 20.0, 300.0, 400.0], scaling, None, &tensors);
                 }
             }
         });
         assert_eq!(ran.ended.error, None);
         let [warning] = &ran.ended.warnings[..] else { panic!("{:?}", ran.ended.warnings) };
         let parts = if on_objects {
-            ["objects", "process-mode=1"]
+            ["objects", "set unique-id=1 if the model"]
+        } else if version() >= Version::new(8, 0) {
+            ["regions of interest", "set unique-id=1"]
         } else {
-            ["regions of interest", "input-tensor-meta=0"]
+            ["regions of interest", "are known for DeepStream 8.0 to 9.1, not for"]
         };
         assert!(parts.iter().all(|part| warning.contains(part)), "{warning}");
         assert_eq!(ran.seen.len(), 2);

@@ -148,7 +148,7 @@ NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
     return user;
 }
 
-static void release_user_meta(gpointer data, gpointer batch)
+void standin_release_user_meta(gpointer data, gpointer batch)
 {
     NvDsUserMeta *user = data;
     if (!user)
@@ -160,18 +160,27 @@ static void release_user_meta(gpointer data, gpointer batch)
 
 static void release_user_metas(NvDsBatchMeta *batch, GList *list)
 {
-    g_list_foreach(list, release_user_meta, batch);
+    g_list_foreach(list, standin_release_user_meta, batch);
     g_list_free(list);
+}
+
+static void remove_user_meta(NvDsBatchMeta *batch, GList **list, NvDsUserMeta *user)
+{
+    check_lock(batch);
+    GList *link = g_list_find(*list, user);
+    g_assert(link);
+    *list = g_list_delete_link(*list, link);
+    standin_release_user_meta(user, batch);
 }
 
 void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user)
 {
-    NvDsBatchMeta *batch = frame->base_meta.batch_meta;
-    check_lock(batch);
-    GList *link = g_list_find(frame->frame_user_meta_list, user);
-    g_assert(link);
-    frame->frame_user_meta_list = g_list_delete_link(frame->frame_user_meta_list, link);
-    release_user_meta(user, batch);
+    remove_user_meta(frame->base_meta.batch_meta, &frame->frame_user_meta_list, user);
+}
+
+void nvds_remove_user_meta_from_object(NvDsObjectMeta *object, NvDsUserMeta *user)
+{
+    remove_user_meta(object->base_meta.batch_meta, &object->obj_user_meta_list, user);
 }
 
 // Each copy is prepended, so the copied list is in reverse order.

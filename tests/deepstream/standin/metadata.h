@@ -39,6 +39,7 @@ typedef enum {
     NVDSINFER_TENSOR_OUTPUT_META = 12,
     NVDSINFER_SEGMENTATION_META = 13,
 #if DEEPSTREAM >= 80
+    NVDS_PREPROCESS_BATCH_META = 28,
     NVDS_ROI_META = 30,
 #elif DEEPSTREAM >= 71
     NVDS_ROI_META = 29,
@@ -342,4 +343,5 @@ void nvds_release_meta_lock(NvDsBatchMeta *batch);
 NvDsObjectMeta *nvds_acquire_obj_meta_from_pool(NvDsBatchMeta *batch);
 void nvds_add_obj_meta_to_frame(NvDsFrameMeta *frame, NvDsObjectMeta *object, NvDsObjectMeta *parent);
 void nvds_remove_user_meta_from_frame(NvDsFrameMeta *frame, NvDsUserMeta *user);
+void nvds_remove_user_meta_from_object(NvDsObjectMeta *object, NvDsUserMeta *user);
 void nvds_version(unsigned int *major, unsigned int *minor);

@@ -48,6 +48,12 @@ NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch)
     return user;
 }
 
+// With a batch, the library releases all metadata of its pool, in lists or not.
+void standin_release_user_meta(gpointer user, gpointer batch)
+{
+    (void)user, (void)batch;
+}
+
 NvDsBatchMeta *standin_attach_batch(GstBuffer *buffer, guint max_frames)
 {
     // A pool that begins without elements does not grow.

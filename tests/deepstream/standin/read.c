@@ -9,7 +9,7 @@ size_t standin_sizes(unsigned which)
 {
     const size_t sizes[] = {
         sizeof(StandinFrame),  sizeof(StandinLayer),  sizeof(StandinTensors), sizeof(StandinFrameState),
-        sizeof(StandinObject), sizeof(StandinCounts), sizeof(StandinSurfaces),
+        sizeof(StandinObject), sizeof(StandinCounts), sizeof(StandinSurfaces), sizeof(StandinRegion),
     };
     return which < G_N_ELEMENTS(sizes) ? sizes[which] : 0;
 }
@@ -17,6 +17,11 @@ size_t standin_sizes(unsigned which)
 NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index)
 {
     return g_list_nth_data(batch->frame_meta_list, index);
+}
+
+NvDsObjectMeta *standin_object(NvDsFrameMeta *frame, guint index)
+{
+    return g_list_nth_data(frame->obj_meta_list, index);
 }
 
 NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4])
@@ -106,8 +111,12 @@ static void read_object(const NvDsObjectMeta *object, NvDsBatchMeta *batch, Stan
     copy_color(to->text_bg_clr, &text->text_bg_clr);
     memcpy(to->label, object->obj_label, sizeof to->label);
     to->meta_type = object->base_meta.meta_type;
-    to->is_plain = !object->parent && !object->classifier_meta_list && !object->obj_user_meta_list
-        && object->base_meta.batch_meta == batch;
+    guint user_metas = 0;
+    for (GList *link = object->obj_user_meta_list; link; link = link->next, user_metas++)
+        if ((int)((NvDsUserMeta *)link->data)->base_meta.meta_type == NVDSINFER_TENSOR_OUTPUT_META)
+            to->tensors++;
+    to->is_plain =
+        !object->classifier_meta_list && user_metas == to->tensors && object->base_meta.batch_meta == batch;
     to->mask = object->mask_params.data;
     to->mask_size = object->mask_params.size;
     to->mask_width = object->mask_params.width;
@@ -118,7 +127,10 @@ static void read_object(const NvDsObjectMeta *object, NvDsBatchMeta *batch, Stan
 guint standin_read_objects(NvDsFrameMeta *frame, StandinObject *objects, guint most)
 {
     guint count = 0;
+    const StandinObject *end = objects + most;
     for (GList *link = frame->obj_meta_list; link && count < most; link = link->next)
         read_object(link->data, frame->base_meta.batch_meta, &objects[count++]);
+    for (GList *link = frame->obj_meta_list; link && objects < end; link = link->next, objects++)
+        objects->parent = g_list_index(frame->obj_meta_list, ((NvDsObjectMeta *)link->data)->parent);
     return count;
 }

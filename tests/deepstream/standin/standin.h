@@ -28,6 +28,8 @@ NvDsFrameMeta *standin_add_frame(NvDsBatchMeta *batch, const StandinFrame *frame
 void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame);
 // Returns the frame at this position in the batch's list, or null.
 NvDsFrameMeta *standin_frame(NvDsBatchMeta *batch, guint index);
+// Returns the object at this position in the frame's list, or null.
+NvDsObjectMeta *standin_object(NvDsFrameMeta *frame, guint index);
 // Adds an object of a primary detector, for tensors on objects.
 NvDsObjectMeta *standin_add_object(NvDsFrameMeta *frame, gint component, gint class_id, const float box[4]);
 
@@ -110,8 +112,19 @@ typedef struct {
 // Attach the tensors, with one more reference to `output`, which may be null.
 void standin_attach_to_frame(NvDsFrameMeta *frame, const StandinTensors *tensors, StandinOutput *output);
 void standin_attach_to_object(NvDsObjectMeta *object, const StandinTensors *tensors, StandinOutput *output);
+
+typedef struct {
+    // Left, top, width and height.
+    float rect[4];
+    // scale_ratio_x, scale_ratio_y, offset_left, offset_top.
+    double scaling[4];
+    // May be null.
+    NvDsObjectMeta *object;
+} StandinRegion;
+
+// Attaches tensors to a new region of interest. Regions of all frames are in one vector.
 void standin_attach_to_roi(
-    NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output);
+    NvDsFrameMeta *frame, const StandinRegion *roi, const StandinTensors *tensors, StandinOutput *output);
 
 // Reading a batch.
 
@@ -141,8 +154,11 @@ typedef struct {
     double font_color[4], text_bg_clr[4];
     char label[128];
     gint meta_type;
-    // True if the object names its batch, and has no parent, no classifiers and no user metadata.
+    // True if the object names its batch, and has no classifiers and no user metadata but tensors.
     gint is_plain;
+    // Position of the parent in the frame's list, or -1.
+    gint parent;
+    guint tensors;
     const float *mask;
     guint mask_size, mask_width, mask_height;
     float mask_threshold;
@@ -168,6 +184,8 @@ void standin_counts(StandinCounts *counts);
 // Functions for other files of the stand-in.
 
 NvDsUserMeta *standin_acquire_user_meta(NvDsBatchMeta *batch);
+// Releases user metadata that is in no list of the batch, its frames and objects.
+void standin_release_user_meta(gpointer user, gpointer batch);
 gpointer standin_copy_batch(gpointer batch, gpointer user_data);
 void standin_release_batch(gpointer batch, gpointer user_data);
 NvDsBatchMeta *standin_new_batch(guint max_frames);

@@ -258,6 +258,71 @@ void standin_add_other_user_meta(NvDsFrameMeta *frame)
     add(batch, &frame->frame_user_meta_list, user);
 }
 
+#if DEEPSTREAM >= 80
+// A GstNvDsPreProcessBatchMeta, which is C++. A vector is the addresses of its first element, of its end, and of the
+// end of its memory.
+typedef struct {
+    void *target_unique_ids[3];
+    void *tensor_meta;
+    NvDsRoiMeta *first, *end, *end_of_memory;
+    void *private_data;
+} Preprocessed;
+
+static NvDsUserMeta *find_preprocessed(NvDsBatchMeta *batch)
+{
+    for (GList *link = batch->batch_user_meta_list; link; link = link->next) {
+        NvDsUserMeta *user = link->data;
+        if (user->base_meta.meta_type == NVDS_PREPROCESS_BATCH_META)
+            return user;
+    }
+    return NULL;
+}
+
+static void release_preprocessed(gpointer data, gpointer user_data)
+{
+    (void)user_data;
+    NvDsUserMeta *user = data;
+    Preprocessed *preprocessed = user->user_meta_data;
+    for (NvDsRoiMeta *roi = preprocessed->first; roi < preprocessed->end; roi++) {
+        g_list_foreach(roi->roi_user_meta_list, standin_release_user_meta, user->base_meta.batch_meta);
+        g_list_free(roi->roi_user_meta_list);
+    }
+    g_free(preprocessed->first);
+    g_free(preprocessed);
+}
+
+void standin_attach_to_roi(
+    NvDsFrameMeta *frame, const StandinRegion *region, const StandinTensors *tensors, StandinOutput *output)
+{
+    NvDsBatchMeta *batch = frame->base_meta.batch_meta;
+    NvDsUserMeta *user = find_preprocessed(batch);
+    if (!user) {
+        user = standin_acquire_user_meta(batch);
+        user->base_meta.batch_meta = batch;
+        user->base_meta.meta_type = NVDS_PREPROCESS_BATCH_META;
+        user->base_meta.release_func = release_preprocessed;
+        user->user_meta_data = g_new0(Preprocessed, 1);
+        add(batch, &batch->batch_user_meta_list, user);
+    }
+    Preprocessed *preprocessed = user->user_meta_data;
+    const size_t count = preprocessed->end - preprocessed->first;
+    preprocessed->first = g_renew(NvDsRoiMeta, preprocessed->first, count + 1);
+    NvDsRoiMeta *roi = &preprocessed->first[count];
+    preprocessed->end = preprocessed->end_of_memory = roi + 1;
+    memset(roi, 0, sizeof *roi);
+    roi->roi.left = region->rect[0];
+    roi->roi.top = region->rect[1];
+    roi->roi.width = region->rect[2];
+    roi->roi.height = region->rect[3];
+    roi->frame_meta = frame;
+    roi->scale_ratio_x = region->scaling[0];
+    roi->scale_ratio_y = region->scaling[1];
+    roi->offset_left = region->scaling[2];
+    roi->offset_top = region->scaling[3];
+    roi->object_meta = region->object;
+    add(batch, &roi->roi_user_meta_list, with_tensors(batch, tensors, output));
+}
+#else
 #if DEEPSTREAM >= 71
 static void release_roi(gpointer data, gpointer user_data)
 {
@@ -272,30 +337,31 @@ static gpointer copy_roi(gpointer data, gpointer user_data)
 }
 #endif
 
-// nvdspreprocess attaches a C++ structure to the batch, and nvinfer attaches tensors to the regions
-// in it. Only the part that an element can see without this structure is imitated: a copy of the
-// tensors on the batch until 7.0, and a region without tensors on the frame from 7.1 on.
+// nvdspreprocess attaches a C++ structure to the batch, and nvinfer attaches tensors to the regions in it. Before 8.0,
+// the element does not read this structure. The part that it can see without it is imitated: a copy of the tensors on the
+// batch until 7.0, and a region without tensors on the frame in 7.1.
 void standin_attach_to_roi(
-    NvDsFrameMeta *frame, const float roi[4], const StandinTensors *tensors, StandinOutput *output)
+    NvDsFrameMeta *frame, const StandinRegion *region, const StandinTensors *tensors, StandinOutput *output)
 {
     NvDsBatchMeta *batch = frame->base_meta.batch_meta;
 #if DEEPSTREAM >= 71
     (void)tensors;
     (void)output;
-    NvDsRoiMeta *region = g_new0(NvDsRoiMeta, 1);
-    region->roi.left = roi[0];
-    region->roi.top = roi[1];
-    region->roi.width = roi[2];
-    region->roi.height = roi[3];
-    region->frame_meta = frame;
+    NvDsRoiMeta *roi = g_new0(NvDsRoiMeta, 1);
+    roi->roi.left = region->rect[0];
+    roi->roi.top = region->rect[1];
+    roi->roi.width = region->rect[2];
+    roi->roi.height = region->rect[3];
+    roi->frame_meta = frame;
     NvDsUserMeta *user = standin_acquire_user_meta(batch);
     user->base_meta.meta_type = NVDS_ROI_META;
     user->base_meta.release_func = release_roi;
     user->base_meta.copy_func = copy_roi;
-    user->user_meta_data = region;
+    user->user_meta_data = roi;
     add(batch, &frame->frame_user_meta_list, user);
 #else
-    (void)roi;
+    (void)region;
     add(batch, &batch->batch_user_meta_list, with_tensors(batch, tensors, output));
 #endif
 }
+#endif

@@ -142,7 +142,8 @@ impl NvinferConfig {
                     self.num_classes = Some(integer(0..=MAX_CLASSES as i32)?);
                 }
                 "filter-out-class-ids" => {
-                    self.excluded = keys.classes(PROPERTIES, key, MAX_CLASSES)?.into_iter().collect();
+                    self.excluded =
+                        keys.classes(PROPERTIES, key, MAX_CLASSES)?.into_iter().collect();
                 }
                 "maintain-aspect-ratio" => keeps = Some(boolean()?),
                 "symmetric-padding" => is_symmetric = Some(boolean()?),
@@ -151,10 +152,6 @@ impl NvinferConfig {
                 "is-classifier" if boolean()? => network = 1,
                 "parse-bbox-func-name" => function = keys.text(PROPERTIES, key)?,
                 "crop-objects-to-roi-boundary" => crops = boolean()?,
-                "process-mode" if integer(1..=2)? == 2 => self.warn(
-                    "process-mode=2 runs the model on objects, and nmsfilter decodes the outputs for whole \
-                     frames only; set process-mode=1",
-                ),
                 "enable-dbscan" if boolean()? && mode.is_none() => mode = Some(1),
                 _ => {}
             }

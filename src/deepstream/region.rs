@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Regions of interest: parts of frames that nvdspreprocess has cut out, and the outputs of models for them.
+//!
+//! In: a locked batch. Out: its regions. nvdspreprocess attaches them to the batch, as a `std::vector` of `NvDsRoiMeta`.
+//! nvinfer attaches outputs to each of them, with `input-tensor-meta=1`.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use super::DeepStreamError;
+use super::batch::{FrameMeta, LockedBatch, MAX_LIST};
+use super::found_object::ObjectMeta;
+use super::layout::{StructureField, Version, batch, user};
+use super::object::RECT;
+use super::record::Record;
+
+/// `GstNvDsPreProcessBatchMeta::roi_vector`. A `std::vector` of libstdc++ begins with the addresses of its first element
+/// and of its end.
+const REGIONS: usize = 32;
+
+/// The structures of regions of interest in some versions. `NvDsRoiMeta` begins with its rectangle.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RegionLayout {
+    /// The first version with this layout.
+    pub first: Version,
+    /// The last version with this layout.
+    pub last: Version,
+    /// `NvDsBaseMeta::meta_type` of a `GstNvDsPreProcessBatchMeta` (`NVDS_PREPROCESS_BATCH_META`).
+    pub batch_meta: i32,
+    /// The size of an `NvDsRoiMeta`.
+    pub size: usize,
+    frame: usize,
+    /// `gdouble`, for x and y.
+    scale_ratio: [usize; 2],
+    /// `gdouble`, for x and y.
+    offset: [usize; 2],
+    user_metas: usize,
+    object: usize,
+}
+
+/// All layouts. In earlier versions, the number of the type or the place of the outputs is not known from published
+/// sources.
+pub const REGION_LAYOUTS: [RegionLayout; 2] = [
+    RegionLayout {
+        first: Version::new(8, 0),
+        last: Version::new(8, 0),
+        batch_meta: 28,
+        size: 240,
+        frame: 176,
+        scale_ratio: [184, 192],
+        offset: [200, 208],
+        user_metas: 224,
+        object: 232,
+    },
+    RegionLayout {
+        first: Version::new(9, 0),
+        last: Version::new(9, 1),
+        batch_meta: 28,
+        size: 248,
+        frame: 184,
+        scale_ratio: [192, 200],
+        offset: [208, 216],
+        user_metas: 232,
+        object: 240,
+    },
+];
+
+impl RegionLayout {
+    /// Returns the layout of `version`, or `None` if it is not known.
+    pub fn for_version(version: Version) -> Option<&'static Self> {
+        REGION_LAYOUTS.iter().find(|layout| (layout.first..=layout.last).contains(&version))
+    }
+
+    /// The fields of an `NvDsRoiMeta`.
+    pub fn fields(&self) -> impl Iterator<Item = StructureField> {
+        [
+            ("roi", 0),
+            ("frame_meta", self.frame),
+            ("scale_ratio_x", self.scale_ratio[0]),
+            ("scale_ratio_y", self.scale_ratio[1]),
+            ("offset_left", self.offset[0]),
+            ("offset_top", self.offset[1]),
+            ("roi_user_meta_list", self.user_metas),
+            ("object_meta", self.object),
+        ]
+        .into_iter()
+        .map(|(name, offset)| StructureField { structure: "NvDsRoiMeta", name, offset })
+    }
+}
+
+/// A region of interest, `NvDsRoiMeta`.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionMeta<'l> {
+    pub(super) record: Record,
+    layout: &'static RegionLayout,
+    lifetime: PhantomData<&'l ()>,
+}
+
+/// How a region was scaled: `region = (model - offset) / ratio`, for x and y.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RegionScaling {
+    /// Pixels of the model's input per pixel of the region.
+    pub ratio: [f64; 2],
+    /// Pixels of the model's input before the region.
+    pub offset: [f64; 2],
+}
+
+impl LockedBatch<'_> {
+    /// Returns the layout of regions of interest. For an assumed layout, it is that of the version whose structures are
+    /// assumed. `None` if it is not known.
+    pub fn region_layout(&self) -> Option<&'static RegionLayout> {
+        let structures = self.0.structures;
+        let assumed = structures.assumption.map(|_| structures.layout.last);
+        RegionLayout::for_version(assumed.unwrap_or(structures.version))
+    }
+
+    /// Returns the regions of interest of all frames, in the order in which they were attached; none if their layout is
+    /// not known.
+    ///
+    /// # Errors
+    /// If the metadata is damaged.
+    pub fn regions(&self) -> Result<Vec<RegionMeta<'_>>, DeepStreamError> {
+        let mut regions = Vec::new();
+        let Some(layout) = self.region_layout() else { return Ok(regions) };
+        let version = self.version();
+        // SAFETY: the batch has this field in every layout.
+        for meta in unsafe { self.list(self.0.batch, batch::USER_METAS, "user metadata") } {
+            let meta = meta?;
+            if self.type_of(meta) != layout.batch_meta {
+                continue;
+            }
+            // SAFETY: user metadata has this field.
+            let data = NonNull::new(unsafe { meta.read::<*mut c_void>(user::DATA) });
+            let what = "a GstNvDsPreProcessBatchMeta";
+            let data = Record(data.ok_or(DeepStreamError::Null { what, version })?);
+            // SAFETY: metadata of this type has a vector there.
+            let [begin, end]: [usize; 2] = unsafe { data.read(REGIONS) };
+            let bytes = end.wrapping_sub(begin);
+            if end < begin || bytes % layout.size != 0 || bytes / layout.size > MAX_LIST {
+                return Err(DeepStreamError::Regions { bytes, size: layout.size, version });
+            }
+            let first = NonNull::new(std::ptr::with_exposed_provenance_mut::<c_void>(begin));
+            let Some(first) = first.filter(|_| bytes > 0) else { continue };
+            regions.extend((0..bytes / layout.size).map(|index| {
+                // SAFETY: the vector has this many elements of this size.
+                let record = Record(unsafe { first.byte_add(index * layout.size) });
+                RegionMeta { record, layout, lifetime: PhantomData }
+            }));
+        }
+        Ok(regions)
+    }
+
+    /// Returns left, top, width and height of `region`.
+    pub fn region_rect(&self, region: RegionMeta<'_>) -> [f32; 4] {
+        // SAFETY: the region begins with these fields.
+        RECT.map(|field| unsafe { region.record.read(field) })
+    }
+
+    /// Returns how `region` was scaled.
+    pub fn region_scaling(&self, region: RegionMeta<'_>) -> RegionScaling {
+        let RegionLayout { scale_ratio, offset, .. } = region.layout;
+        // SAFETY: the region has these fields in this layout.
+        let numbers =
+            |fields: &[usize; 2]| fields.map(|field| unsafe { region.record.read(field) });
+        RegionScaling { ratio: numbers(scale_ratio), offset: numbers(offset) }
+    }
+
+    /// Whether `region` is a part of `frame`.
+    pub fn is_in_frame(&self, region: RegionMeta<'_>, frame: FrameMeta<'_>) -> bool {
+        // SAFETY: the region has this field in this layout.
+        unsafe { region.record.read::<*mut c_void>(region.layout.frame) == frame.0.as_ptr() }
+    }
+
+    /// Whether `region` is `object`.
+    pub fn is_object(&self, region: RegionMeta<'_>, object: ObjectMeta<'_>) -> bool {
+        // SAFETY: the region has this field in this layout.
+        unsafe { region.record.read::<*mut c_void>(region.layout.object) == object.0.as_ptr() }
+    }
+
+    /// The offset of the list of user metadata of `region`.
+    pub(super) fn region_user_metas(&self, region: RegionMeta<'_>) -> usize {
+        region.layout.user_metas
+    }
+}
