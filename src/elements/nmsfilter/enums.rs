@@ -325,7 +325,7 @@ pub enum Decoder {
         name = "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes",
         nick = "classifier"
     )]
-    Classifier = 28,
+    Classifier = 29,
     /// The decoder that `layout-file` describes.
     #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
     Layout = 19,
