@@ -139,7 +139,6 @@ fn each_interface_has_each_parameter_or_a_reason_to_leave_it_out() {
     };
     let in_python = |name: &str| arguments.contains(&name);
 
-    let underscores = |name: &str| name.replace('-', "_");
     let mut names = properties.clone();
     names.extend(fields.iter().filter(|it| !is_length(it)).map(|it| it.replace('_', "-")));
     names.extend(arguments.iter().map(|it| it.replace('_', "-")));
@@ -160,20 +159,21 @@ fn each_interface_has_each_parameter_or_a_reason_to_leave_it_out() {
             None if other_names.contains(&name) && !in_element(&name) => continue,
             None => [Same; 3],
         };
-        let interfaces: [(&str, &dyn Fn(&str) -> bool, String); 3] = [
-            ("the element", &in_element, name.clone()),
-            ("C", &in_c, underscores(&name)),
-            ("Python", &in_python, underscores(&name)),
-        ];
-        for ((interface, has, own_name), form) in interfaces.into_iter().zip(forms) {
+        for (index, interface) in ["the element", "C", "Python"].into_iter().enumerate() {
+            let has = |name: &str| match index {
+                0 => in_element(name),
+                1 => in_c(name),
+                _ => in_python(name),
+            };
+            let own_name = if index == 0 { name.clone() } else { name.replace('-', "_") };
             let has_same = has(&own_name);
-            match form {
+            match forms[index] {
                 Same => assert!(
                     has_same,
                     "{interface} lacks {own_name}; add it, or the reason to EXCEPTIONS"
                 ),
                 As(other) => {
-                    let has_other = has(other) || (interface == "C" && is_declared(other));
+                    let has_other = has(other) || (index == 1 && is_declared(other));
                     assert!(has_other, "{interface} lacks {other}, for {name}");
                     assert!(
                         !has_same,

@@ -249,7 +249,7 @@ fn a_tensor_with_the_id_boxes_but_no_scores_is_an_error() {
 #[test]
 fn the_debug_information_of_an_error_has_the_changed_properties_in_gst_launch_syntax() {
     let message = error("backend=cpu model-width=640 iou-threshold=0.5 classes=1,2", window());
-    let changed = "; iou-threshold=0.5 classes=\"1\\,2\" model-width=640 backend=cpu";
+    let changed = "; classes=\"1\\,2\" model-width=640 backend=cpu iou-threshold=0.5";
     assert!(message.ends_with(changed), "{message}");
     let message = error("backend=cpu decoder=boxes", window());
     assert!(message.ends_with("frame 640x480; decoder=boxes backend=cpu"), "{message}");
