@@ -397,7 +397,30 @@ typedef struct NmsfilterGstRegion {
      * there is none.
      */
     const uint8_t *mask;
+    /**
+     * The number of classes that classifiers have found for the region, which nmsfilter_gst_read_classes() reads.
+     */
+    size_t class_count;
 } NmsfilterGstRegion;
+
+/**
+ * A class that a classifier has found for a region.
+ */
+typedef struct NmsfilterGstClass {
+    /**
+     * The score; NaN if it is not known.
+     */
+    double score;
+    /**
+     * The name of the class, which may not be UTF-8; NULL if it is not known. It is valid for as long as the region is on
+     * the buffer, and the buffer exists.
+     */
+    const char *label;
+    /**
+     * The index of the class, from 0; -1 if it is not known.
+     */
+    int32_t class_id;
+} NmsfilterGstClass;
 
 #ifdef __cplusplus
 extern "C" {
@@ -448,6 +471,22 @@ enum NmsfilterGstStatus nmsfilter_gst_read_regions(GstBuffer *buffer,
                                                    struct NmsfilterGstRegion *regions,
                                                    size_t capacity,
                                                    size_t region_size,
+                                                   size_t *count);
+
+/**
+ * Reads the classes that classifiers have found for the region with the index `region`, in the order of
+ * nmsfilter_gst_read_regions(), into an array of the caller's. The classes of a classifier are in descending order of their
+ * scores; those of the next classifier follow.
+ *
+ * `classes` has room for `capacity` records of `class_size` bytes, which is sizeof(NmsfilterGstClass); more bytes are set
+ * to 0. `count` becomes the number of classes, also if there are more than `capacity`, of which the first are read then.
+ * With a `capacity` of 0, `classes` can be NULL.
+ */
+enum NmsfilterGstStatus nmsfilter_gst_read_classes(GstBuffer *buffer,
+                                                   size_t region,
+                                                   struct NmsfilterGstClass *classes,
+                                                   size_t capacity,
+                                                   size_t class_size,
                                                    size_t *count);
 
 #ifdef __cplusplus
