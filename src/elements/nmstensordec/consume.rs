@@ -2,7 +2,7 @@
 //! Removes tensors that have been decoded.
 //!
 //! In: a buffer whose tensors have been decoded. Out: the buffer without these tensors. Other tensors on the
-//! buffer, for example a classifier's, stay. GStreamer has decoders that end with an error if their tensors are
+//! buffer, for example features, stay. GStreamer has decoders that end with an error if their tensors are
 //! missing; such tensors are replaced by tensors with equal ids that have a single anchor whose numbers are all 0,
 //! which means no detection.
 
