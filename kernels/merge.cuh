@@ -92,7 +92,7 @@ template <uint32_t Items, typename Act> DEVICE void for_each_run(uint32_t count,
     }
 }
 
-// Candidates of consecutive ranks, which all lanes hold. Few are beyond the last rank.
+// Candidates of consecutive ranks, which all lanes hold. Queries beyond the last rank do not exist.
 struct MergeQueries {
     float4 box[MERGE_QUERIES];
     uint32_t class_index[MERGE_QUERIES];
@@ -113,9 +113,9 @@ struct MergeQueries {
     }
 };
 
-// For each query, finds the first candidate that survives so far and outranks the query, and that
-// conflicts with it, or with `ByClass`, whose class is compared with the query's. A query that
-// there is none for is the first of its part.
+// For each query, finds the first candidate that survives so far, outranks the query and conflicts
+// with it; with `ByClass` it is enough that their classes are compared. A query without such a
+// candidate is the first of its part.
 template <bool ByClass> DEVICE void find_parts(void *workspaces, uint64_t stride) {
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);

@@ -174,7 +174,7 @@ DEVICE void add_to(Cluster &cluster, const RankedCandidate &candidate) {
     cluster.count++;
 }
 
-// A thread always handles the same clusters, so that the box that it changes is read by itself.
+// Each cluster has one thread, which alone reads and changes its box. No barrier is needed for that.
 KERNEL(PART_THREADS, 1) merge_fuse(void *workspaces, uint64_t stride) {
     BLOCK_SHARED(BlockMaximum, maximum);
     grid_dependency_wait();

@@ -34,8 +34,8 @@ DEVICE float matrix_decay(float overlap, float compensation, const MergeParams &
 // Marks a candidate that has survived or was dropped: NaN, which no score is.
 DEVICE float done_score() { return __uint_as_float(0x7fc00000u); }
 
-// A thread always handles the same candidates. Scores only fall, so that a candidate is dropped as
-// soon as its score is below the threshold.
+// Each candidate has one thread, which alone reads and changes its score. Scores only fall, so that
+// a candidate is dropped as soon as its score is below the threshold.
 KERNEL(PART_THREADS, 1) merge_soften(void *workspaces, uint64_t stride, const MergeParams merge) {
     BLOCK_SHARED(BlockMaximum, maximum);
     grid_dependency_wait();
