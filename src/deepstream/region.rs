@@ -17,7 +17,7 @@ use super::record::Record;
 
 /// `GstNvDsPreProcessBatchMeta::roi_vector`. A `std::vector` of libstdc++ begins with the addresses of its first element
 /// and of its end.
-const REGIONS: usize = 32;
+pub const REGIONS: usize = 32;
 
 /// The structures of regions of interest in some versions. `NvDsRoiMeta` begins with its rectangle.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use gstnmsfilter::deepstream::layout::{
     DATA_TYPES, FRAME_META, LABEL_SIZE, LAYOUTS, MAX_DIMS, OBJECT_META, StructureLayout,
     TENSOR_OUTPUT_META, UNTRACKED_OBJECT_ID, USER_META, Version, element_type,
 };
-use gstnmsfilter::deepstream::region::RegionLayout;
+use gstnmsfilter::deepstream::region::{REGIONS, RegionLayout};
 
 use crate::libraries::{VERSIONS, nvidia_headers};
 use crate::support::project;
@@ -140,6 +140,34 @@ fn the_table_of_9_1_agrees_with_nvidias_headers() {
     let layout = StructureLayout::for_version(Version::new(9, 1)).unwrap();
     let compiled = compile(&assertions(layout), Structures::Nvidia(&headers));
     compiled.unwrap_or_else(|messages| panic!("{messages}"));
+}
+
+/// The vector of regions is C++. Its first two words are the addresses of its first element and of its end.
+#[test]
+fn the_vector_of_regions_agrees_with_nvidias_header() {
+    let Some(headers) = nvidia_headers() else { return };
+    let program = format!(
+        "#include <cstddef>\n#include <vector>\n#include \"gstnvdsmeta.h\"\n\
+         #include \"nvdspreprocess_meta.h\"\n\
+         static_assert(offsetof(GstNvDsPreProcessBatchMeta, roi_vector) == {REGIONS}, \"roi_vector\");\n\
+         int main() {{\n\
+             std::vector<NvDsRoiMeta> all(3);\n\
+             auto *words = reinterpret_cast<NvDsRoiMeta **>(&all);\n\
+             return words[0] == all.data() && words[1] == all.data() + 3 ? 0 : 1;\n\
+         }}\n"
+    );
+    let file = ScratchFile::new("cpp", program.as_bytes());
+    let run = file.with_extension("run");
+    let mut compiler = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+    compiler.args(["-std=c++17", "-w", "-isystem"]).arg(&headers);
+    let packages = ["gstreamer-1.0", "gstreamer-base-1.0", "gstreamer-video-1.0"];
+    compiler.args(flags(&packages)).arg("-o").arg(&run).arg(&*file);
+    let output = compiler.output().expect("there is a C++ compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let status = Command::new(&run).status();
+    // Removed before the result is checked, so that no file is left.
+    std::fs::remove_file(&run).unwrap();
+    assert!(status.unwrap().success());
 }
 
 /// Installations of DeepStream contain NVIDIA's headers of other versions.

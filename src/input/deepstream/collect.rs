@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the lists of a batch.
 //!
-//! In: a locked batch. Out: the frames or objects that have tensors of the selected inference element, their layers, and
-//! the addresses of the layers.
+//! In: a locked batch. Out: the frames, regions of interest or objects that have tensors of the selected inference element,
+//! their layers, and the addresses of the layers.
 
 use super::crop::cropped;
 use super::layer::Layer;
@@ -88,9 +88,10 @@ impl Collector<'_> {
                 self.found.outside = Some(OutsideObject { rect, frame: size });
                 continue;
             };
-            let number = i32::try_from(count - 1 - position).expect("a list is not that long");
-            let region = Some(TensorRegion::new(pixels).with_parent(number));
-            let model = batch.model(tensor);
+            let region = Some(TensorRegion::new(pixels).with_parent(number_of(position, count)));
+            // In a copy that does not have the model's size, all of these numbers can have any value.
+            let model = Some(batch.model(tensor)).filter(|model| has_size(*model));
+            let model = model.unwrap_or_default();
             // The boxes of a frame are compared with each other, so they must be of one model.
             if self.images.get(first).is_some_and(|image| image.model != model) {
                 return Err(different_models(index, self.found.unique_id));
@@ -132,8 +133,7 @@ impl Collector<'_> {
             let count = objects.clone().count();
             let position = objects.flatten().position(|object| batch.is_object(region, object));
             if let Some(position) = position {
-                let number = i32::try_from(count - 1 - position).expect("a list is not that long");
-                region_of_frame = region_of_frame.with_parent(number);
+                region_of_frame = region_of_frame.with_parent(number_of(position, count));
             }
             let region = Some(region_of_frame);
             self.add_image(
@@ -237,6 +237,12 @@ impl Collector<'_> {
         self.images.push(BatchImage { first, ..image });
         Ok(())
     }
+}
+
+/// The number of the object at `position` of a list of `count` objects, of which the object that was attached last is the
+/// first.
+fn number_of(position: usize, count: usize) -> i32 {
+    i32::try_from(count - 1 - position).expect("a list is not that long")
 }
 
 /// Returns the lowest id of any inference element whose tensors are attached to a frame. The order of the metadata
