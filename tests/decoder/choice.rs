@@ -189,7 +189,10 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
         assert!(choose(&[("a", &[1, 30, 4]), ("b", scores)], Some("boxes")).is_ok());
     }
     let text = message(&[("a", &[1, 9, 2]), ("b", &[1, 9, 4])], None);
-    assert!(text.contains("boxes or ultraface or detr or one of retinaface (with"), "{text}");
+    assert!(
+        text.contains("boxes or ultraface or detr or one of retinaface, ultraface-raw (with"),
+        "{text}"
+    );
 }
 
 /// The error suggests only decoders that can be right.

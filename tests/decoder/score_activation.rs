@@ -25,6 +25,7 @@ const TENSORS: &[(&str, Shapes)] = &[
     ("yolov5-raw", &[("out", &[1, 63, 8])]),
     ("ssd", &[("boxes", &[1, 9, 4]), ("scores", &[1, 9, 3]), ("priors", &[4, 9])]),
     ("retinaface", &[("loc", &[1, 42, 4]), ("conf", &[1, 42, 2])]),
+    ("ultraface-raw", &[("boxes", &[1, 61, 4]), ("scores", &[1, 61, 2])]),
     (
         "yunet",
         &[
@@ -75,7 +76,6 @@ const TENSORS: &[(&str, Shapes)] = &[
             ("box_32", &[1, 64, 1, 1]),
         ],
     ),
-    ("ultraface-raw", &[("boxes", &[1, 61, 4]), ("scores", &[1, 61, 2])]),
     (
         "ssd-postprocess",
         &[("boxes", &[1, 9, 4]), ("classes", &[1, 9]), ("scores", &[1, 9]), ("count", &[1])],
