@@ -3,9 +3,11 @@
 //!
 //! In: the survivors of a group of images with their columns, and the prototypes of each image. Out: the places and the bits of masks.
 //!
-//! Logits are only computed for the pixels of a survivor's box. They are computed for several
-//! pixels at a time, channel after channel, so that each pixel's additions happen in the order of
-//! the rules. A block of pixels may extend beyond the box, but never beyond the memory.
+//! Logits are only computed for the pixels of a survivor's box. The outer loop is over channels, a
+//! few at a time, and the inner loops are over the box's rows and columns: each pixel's additions
+//! happen in the order of the rules, and memory is read in the order in which it is stored. The
+//! planes of channels are often a multiple of 4096 bytes apart, so a loop that read all channels of
+//! a few pixels would evict its own lines from the cache.
 
 use std::ops::Range;
 
@@ -34,8 +36,9 @@ pub(super) struct MaskBuffers {
 
 #[derive(Debug, Default)]
 struct Scratch {
-    /// The logits of a row.
-    logits: Vec<f32>,
+    logits: Logits,
+    /// The logits of a row of the frame.
+    frame_row: Vec<f32>,
     /// Two rows of logits of prototypes, interpolated to the frame's columns, each with its row
     /// number.
     rows: [(Option<u32>, Vec<f32>); 2],
@@ -173,66 +176,102 @@ impl<'a, T: Stored> Source<'a, T> {
         }
     }
 
-    /// The logits of consecutive pixels, starting at `pixel`. `to` has extra room, because the last
-    /// block may extend beyond these pixels.
+    /// Computes the logits of a rectangle of pixels: `rows` rows of `columns` pixels, the first of
+    /// which begins at `pixel`. `width` is the distance between two rows of prototypes in pixels.
     #[inline(always)]
-    fn logits(&self, coefficients: &[f32], pixel: usize, count: usize, to: &mut [f32]) {
-        let mut done = 0;
-        while done < count {
-            done += match count - done {
-                17.. => self.block::<32>(coefficients, pixel + done, &mut to[done..]),
-                9.. => self.block::<16>(coefficients, pixel + done, &mut to[done..]),
-                _ => self.block::<8>(coefficients, pixel + done, &mut to[done..]),
-            };
+    fn logits(
+        &self,
+        coefficients: &[f32],
+        [pixel, width]: [usize; 2],
+        [columns, rows]: [usize; 2],
+        logits: &mut Logits,
+    ) {
+        logits.reset(columns, rows);
+        let stride = logits.stride;
+        for (first_channel, coefficients) in
+            (0..).step_by(CHANNELS_AT_ONCE).zip(coefficients.chunks(CHANNELS_AT_ONCE))
+        {
+            let rows = (pixel..).step_by(width).zip(logits.numbers.chunks_exact_mut(stride));
+            let channel = self.offset + first_channel * self.channel_stride;
+            for (pixel, sums) in rows {
+                let first = channel + pixel * self.pixel_stride;
+                match coefficients.first_chunk::<CHANNELS_AT_ONCE>() {
+                    Some(coefficients) => self.add(coefficients, first, columns, sums),
+                    None => coefficients.iter().enumerate().for_each(|(i, &coefficient)| {
+                        self.add(&[coefficient], first + i * self.channel_stride, columns, sums);
+                    }),
+                }
+            }
         }
     }
 
-    /// The logits of `N` pixels, or of 1 pixel if fewer than `N` remain. Returns the number of
-    /// pixels.
+    /// Adds the products of `N` consecutive channels to the sums of `count` consecutive pixels,
+    /// channel after channel. `first` is the index of the first pixel's element in the first of
+    /// the channels. Sums beyond the `count` pixels can change.
     #[inline(always)]
-    fn block<const N: usize>(&self, coefficients: &[f32], pixel: usize, to: &mut [f32]) -> usize {
-        let first = self.offset + pixel * self.pixel_stride;
-        let channels = (coefficients.len() - 1) * self.channel_stride;
-        let last = first + (N - 1) * self.pixel_stride + channels;
-        if last >= self.elements.len() {
-            let of_channel = |channel| &self.elements[first + channel * self.channel_stride];
-            to[0] = coefficients.iter().enumerate().fold(0.0, |sum, (channel, coefficient)| {
-                let [number] = self.numbers(std::array::from_ref(of_channel(channel)));
-                sum + coefficient * number
-            });
-            return 1;
+    fn add<const N: usize>(
+        &self,
+        coefficients: &[f32; N],
+        first: usize,
+        count: usize,
+        sums: &mut [f32],
+    ) {
+        let last_channel = first + (N - 1) * self.channel_stride;
+        // A block may extend beyond the row, but not beyond the memory.
+        let available = (self.elements.len() - last_channel).div_ceil(self.pixel_stride);
+        let blocks = if available < sums.len() { count / LANES } else { sums.len() / LANES };
+        let channels: [&[T]; N] =
+            std::array::from_fn(|i| &self.elements[first + i * self.channel_stride..]);
+        if self.pixel_stride == 1 {
+            let channels = channels.map(|channel| &channel.as_chunks::<LANES>().0[..blocks]);
+            for (block, sums) in sums.as_chunks_mut::<LANES>().0[..blocks].iter_mut().enumerate() {
+                for (channel, &coefficient) in channels.iter().zip(coefficients) {
+                    let numbers = self.numbers(&channel[block]);
+                    sums.iter_mut()
+                        .zip(numbers)
+                        .for_each(|(sum, number)| *sum += coefficient * number);
+                }
+            }
         }
-        let mut sums = [0.0; N];
-        let mut add = |coefficient: f32, stored: &[T; N]| {
-            let numbers = self.numbers(stored);
-            for (sum, number) in sums.iter_mut().zip(numbers) {
+        let done = if self.pixel_stride == 1 { blocks * LANES } else { 0 };
+        for (pixel, sum) in sums[..count].iter_mut().enumerate().skip(done) {
+            for (channel, &coefficient) in channels.iter().zip(coefficients) {
+                let stored = std::array::from_ref(&channel[pixel * self.pixel_stride]);
+                let [number] = self.numbers(stored);
                 *sum += coefficient * number;
             }
-        };
-        let mut at = first;
-        match self.pixel_stride {
-            1 => {
-                for &coefficient in coefficients {
-                    let stored = self.elements[at..].first_chunk().expect("the last was checked");
-                    add(coefficient, stored);
-                    at += self.channel_stride;
-                }
-            }
-            stride => {
-                for &coefficient in coefficients {
-                    let stored = std::array::from_fn(|i| self.elements[at + i * stride]);
-                    add(coefficient, &stored);
-                    at += self.channel_stride;
-                }
-            }
         }
-        to[..N].copy_from_slice(&sums);
-        N
     }
 }
 
-/// The most extra pixels that [`Source::logits`] can write.
-const BEYOND: usize = 31;
+/// The number of pixels whose sums one instruction adds to.
+const LANES: usize = 8;
+/// The number of channels that are added to a sum while it is in a register.
+const CHANNELS_AT_ONCE: usize = 4;
+
+/// The logits of a rectangle of prototypes' pixels.
+#[derive(Debug, Default)]
+struct Logits {
+    numbers: Vec<f32>,
+    /// The distance between two rows, a multiple of [`LANES`].
+    stride: usize,
+}
+
+impl Logits {
+    fn reset(&mut self, columns: usize, rows: usize) {
+        self.stride = columns.next_multiple_of(LANES);
+        self.numbers.clear();
+        self.numbers.resize(self.stride * rows, 0.0);
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        &self.numbers[row * self.stride..][..self.stride]
+    }
+
+    fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.numbers[row * self.stride..][..self.stride]
+    }
+}
 
 /// A survivor's mask that is to be computed.
 struct Work<'a> {
@@ -286,11 +325,13 @@ impl Work<'_> {
         scratch: &mut Scratch,
     ) {
         let &Self { area, coefficients, .. } = self;
-        let (left, top, width) = (area.left as usize, area.top as usize, area.width as usize);
-        let logits = row_of(&mut scratch.logits, width);
+        let [left, top, width, height] =
+            [area.left, area.top, area.width, area.height].map(|side| side as usize);
+        let first = top * self.width + left;
+        let logits = &mut scratch.logits;
+        source.logits(coefficients, [first, self.width], [width, height], logits);
         for (y, bytes) in bytes.chunks_exact_mut(area.stride()).enumerate() {
-            source.logits(coefficients, (top + y) * self.width + left, width, logits);
-            set_bits(logits, width, bytes);
+            set_bits(logits.row_mut(y), width, bytes);
         }
     }
 
@@ -304,13 +345,15 @@ impl Work<'_> {
     ) {
         let &Self { area, coefficients, .. } = self;
         let width = area.width as usize;
-        let Scratch { logits, rows, columns } = scratch;
+        let Scratch { logits, frame_row, rows, columns } = scratch;
         columns.clear();
         columns.extend((area.left..area.left + area.width).map(|x| samples[0].at(x)));
-        // Positions ascend or descend.
-        let [begin, end] = [columns[0], columns[width - 1]];
-        let (left, right) = (begin.first.min(end.first), begin.second.max(end.second));
-        let count = (right - left + 1) as usize;
+        let (left, count) = prototypes_between(columns[0], columns[width - 1]);
+        let [begin, end] = [area.top, area.top + area.height - 1].map(|y| samples[1].at(y));
+        let (top, row_count) = prototypes_between(begin, end);
+        let first = top as usize * self.width + left as usize;
+        source.logits(coefficients, [first, self.width], [count, row_count], logits);
+        frame_row.resize(width.next_multiple_of(8), 0.0);
         rows.iter_mut().for_each(|(number, _)| *number = None);
         for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
             let between = samples[1].at(y);
@@ -319,12 +362,10 @@ impl Work<'_> {
             }
             for (row, number) in rows.iter_mut().zip([between.first, between.second]) {
                 if row.0 != Some(number) {
-                    let of_row = row_of(logits, count);
-                    let pixel = number as usize * self.width + left as usize;
-                    source.logits(coefficients, pixel, count, of_row);
+                    let logits = logits.row((number - top) as usize);
                     let of_columns = columns.iter().map(|column| {
-                        let a = of_row[(column.first - left) as usize];
-                        let b = of_row[(column.second - left) as usize];
+                        let a = logits[(column.first - left) as usize];
+                        let b = logits[(column.second - left) as usize];
                         a + (b - a) * column.weight
                     });
                     row.0 = Some(number);
@@ -333,22 +374,20 @@ impl Work<'_> {
                 }
             }
             let [(_, upper), (_, lower)] = &*rows;
-            let logits = row_of(logits, width);
-            for ((logit, p), q) in logits.iter_mut().zip(upper).zip(lower) {
+            for ((logit, p), q) in frame_row.iter_mut().zip(upper).zip(lower) {
                 *logit = p + (q - p) * between.weight;
             }
-            set_bits(logits, width, bytes);
+            set_bits(frame_row, width, bytes);
         }
     }
 }
 
-/// Memory for the logits of `width` pixels.
-#[inline(always)]
-fn row_of(memory: &mut Vec<f32>, width: usize) -> &mut [f32] {
-    if memory.len() < width + BEYOND {
-        memory.resize(width + BEYOND, 0.0);
-    }
-    &mut memory[..width + BEYOND]
+/// Returns the first of the columns or rows of prototypes that pixels of the frame need, and their
+/// number. `begin` and `end` belong to the first and the last of the pixels.
+fn prototypes_between(begin: Sample, end: Sample) -> (u32, usize) {
+    // Positions ascend or descend.
+    let (first, last) = (begin.first.min(end.first), begin.second.max(end.second));
+    (first, (last - first + 1) as usize)
 }
 
 /// Sets a row's bits where the logit is greater than 0. The logits beyond the first `width` are
@@ -370,8 +409,8 @@ mod tests {
     #[test]
     fn the_most_significant_bit_is_the_first_pixel_and_bits_beyond_the_width_are_0() {
         let mut rng = fastrand::Rng::with_seed(1);
-        for width in 1..40 {
-            let mut logits: Vec<f32> = (0..width + BEYOND)
+        for width in 1..40usize {
+            let mut logits: Vec<f32> = (0..width + 7)
                 .map(|_| *rng.choice(&[1.0, -1.0, 0.0, -0.0, f32::NAN, f32::INFINITY]).unwrap())
                 .collect();
             let mut expected = vec![0u8; width.div_ceil(8)];
