@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
-use nmsfilter_core::decoder::{self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores};
+use nmsfilter_core::decoder::{
+    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
+};
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
     Scalar, ScalarKind, SizeLimits,
@@ -138,6 +140,8 @@ pub fn frame(settings: &Snapshot, known: &mut Known, buffer: &gst::BufferRef) ->
     known.is_unpredictable |= has_both_kinds(buffer);
     // A file that cannot be read is an error at the start, and a pending setting while playing.
     known.is_unpredictable |= settings.nick("decoder") == "layout";
+    // A classifier gives classes instead of boxes.
+    known.is_unpredictable |= settings.nick("decoder") == classifier::NAME;
     if known.is_unpredictable {
         return Expected::Anything;
     }
