@@ -465,7 +465,7 @@ fn run_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
 }
 
 /// For metadata of each model family, its name in errors and warnings.
-const FAMILIES: [(&[(&str, &str)], &str); 4] = [
+const FAMILIES: [(&[(&str, &str)], &str); 3] = [
     (
         &[("task", "segment")],
         "a segmentation model (task segment): set decoder=yolov8-seg or yolov5-seg",
@@ -475,11 +475,6 @@ const FAMILIES: [(&[(&str, &str)], &str); 4] = [
         "a pose model (task pose): set decoder=end2end-pose",
     ),
     (&[("task", "obb")], "a model of oriented boxes (task obb): set decoder=yolov8-obb"),
-    (
-        &[("task", "classify")],
-        "a classification model (task classify): models of this family are not read; use a model of the task \
-         detect",
-    ),
 ];
 
 #[test]
@@ -505,6 +500,10 @@ fn metadata_that_name_another_family_than_the_output_are_an_error() {
         let expected = format!("decoder yolov8 reads the tensors, but {text}");
         assert!(warning.starts_with(&expected), "{warning}");
     }
+    let ended = run_nmsfilter(&with(&[("task", "classify")]), "");
+    let parts =
+        ["decoder classifier expects [C], [1,C] or [1,C,1,1]", "set the decoder of the detector"];
+    assert_says(ended.error(), &parts);
     let ended = run_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
     assert_says(ended.error(), &["can be read as", "set the property decoder to the right one"]);
 }
