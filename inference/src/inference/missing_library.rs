@@ -10,7 +10,7 @@ const MISSING: &str = ": cannot open shared object file";
 const PRODUCTS: [(&str, &str); 5] = [
     ("libnvinfer", "TensorRT"),
     ("libnvonnxparser", "TensorRT"),
-    ("libnvdla_compiler", "JetPack's package nvidia-l4t-dla-compiler"),
+    ("libnvdla_compiler", "JetPack's compiler for DLA"),
     ("libcudnn", "cuDNN"),
     ("libcu", "CUDA"),
 ];
@@ -42,7 +42,7 @@ mod tests {
         };
         for (name, product) in [
             ("libnvinfer.so.10", "TensorRT"),
-            ("libnvdla_compiler.so", "JetPack's package nvidia-l4t-dla-compiler"),
+            ("libnvdla_compiler.so", "JetPack's compiler for DLA"),
             ("libcudnn.so.9", "cuDNN"),
             ("libcublas.so.13", "CUDA"),
         ] {
