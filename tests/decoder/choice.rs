@@ -462,3 +462,18 @@ fn a_box_has_as_many_components_as_its_format() {
         assert!(decoder::choose(&wrong, None, options).is_err(), "{format:?}");
     }
 }
+
+#[test]
+fn decoders_of_face_detectors_name_their_single_class() {
+    for name in ["ultraface", "ultraface-raw", "yunet", "scrfd", "retinaface"] {
+        let decoder = decoder::by_name(name).unwrap();
+        assert_eq!([0, 1].map(|class| decoder.label(class)), [Some("face"), None], "{name}");
+    }
+}
+
+#[test]
+fn an_error_says_what_ultraface_expects() {
+    let error = choose(&[("scores", &[1, 4420, 3])], Some("ultraface")).err().unwrap().to_string();
+    let expected = "scores [1,N,2] (background, face) and boxes [1,N,4] (corners, 0 to 1)";
+    assert!(error.contains(expected), "{error}");
+}
