@@ -5,7 +5,9 @@
 //! LLVM's SanitizerCoverage adds an 8-bit counter to each edge, and registers the addresses of the
 //! counters. Without counters, no case is kept, and cases come from random bytes and the seeds.
 
+use std::num::NonZeroU8;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Address and number of the counters for each unit of code.
 static COUNTERS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -43,40 +45,37 @@ impl Coverage {
 
     /// Resets all counters to 0.
     pub fn reset() {
-        for_each(|_, counter| *counter = 0);
+        take_each(|_, _| {});
     }
 
     /// Adds the counters to the edges taken, and resets the counters. Returns true if anything is
     /// new.
     pub fn take(&mut self) -> bool {
         let mut is_new = false;
-        for_each(|index, counter| {
+        take_each(|index, count| {
             if index >= self.seen.len() {
                 self.seen.resize(index + 1, 0);
             }
-            let bit = 1 << (u8::BITS - 1 - counter.leading_zeros());
+            let bit = 1 << count.ilog2();
             is_new |= self.seen[index] & bit == 0;
             self.seen[index] |= bit;
-            *counter = 0;
         });
         is_new
     }
 }
 
-/// Calls `act` for each counter that is not 0.
-fn for_each(mut act: impl FnMut(usize, &mut u8)) {
+/// Resets each counter that is not 0, and calls `act` with its index and its count.
+fn take_each(mut act: impl FnMut(usize, NonZeroU8)) {
     let mut first = 0;
     for &(start, len) in &*COUNTERS.lock().unwrap() {
         // SAFETY: instrumented code registered the counters, and they exist until the process ends.
-        // Cases run in this thread. At worst, another thread could make a count wrong.
-        let counters = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, len) };
-        // Most counters are 0, so eight are skipped at a time.
-        for (word, counters) in counters.chunks_mut(8).enumerate() {
-            if matches!(*counters, [0, 0, 0, 0, 0, 0, 0, 0]) {
-                continue;
-            }
-            for (i, counter) in counters.iter_mut().enumerate().filter(|(_, c)| **c != 0) {
-                act(first + word * 8 + i, counter);
+        // Other threads count while a case ends, so that counts are only read atomically.
+        let counters = unsafe { std::slice::from_raw_parts(start as *const AtomicU8, len) };
+        for (i, counter) in counters.iter().enumerate() {
+            if counter.load(Relaxed) != 0
+                && let Some(count) = NonZeroU8::new(counter.swap(0, Relaxed))
+            {
+                act(first + i, count);
             }
         }
         first += len;

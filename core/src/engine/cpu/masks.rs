@@ -216,25 +216,22 @@ impl<'a, T: Stored> Source<'a, T> {
         count: usize,
         sums: &mut [f32],
     ) {
-        let last_channel = first + (N - 1) * self.channel_stride;
-        // A block may extend beyond the row, but not beyond the memory.
-        let available = (self.elements.len() - last_channel).div_ceil(self.pixel_stride);
-        let blocks = if available < sums.len() { count / LANES } else { sums.len() / LANES };
+        let blocks = if self.pixel_stride == 1 {
+            // A block may extend beyond the row, but not beyond the memory.
+            let available = self.elements.len() - (first + (N - 1) * self.channel_stride);
+            if available < sums.len() { count / LANES } else { sums.len() / LANES }
+        } else {
+            0
+        };
         let channels: [&[T]; N] =
             std::array::from_fn(|i| &self.elements[first + i * self.channel_stride..]);
-        if self.pixel_stride == 1 {
-            let channels = channels.map(|channel| &channel.as_chunks::<LANES>().0[..blocks]);
-            for (block, sums) in sums.as_chunks_mut::<LANES>().0[..blocks].iter_mut().enumerate() {
-                for (channel, &coefficient) in channels.iter().zip(coefficients) {
-                    let numbers = self.numbers(&channel[block]);
-                    sums.iter_mut()
-                        .zip(numbers)
-                        .for_each(|(sum, number)| *sum += coefficient * number);
-                }
+        for (block, sums) in sums.as_chunks_mut::<LANES>().0[..blocks].iter_mut().enumerate() {
+            for (channel, &coefficient) in channels.iter().zip(coefficients) {
+                let numbers = self.numbers(&channel.as_chunks::<LANES>().0[block]);
+                sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += coefficient * number);
             }
         }
-        let done = if self.pixel_stride == 1 { blocks * LANES } else { 0 };
-        for (pixel, sum) in sums[..count].iter_mut().enumerate().skip(done) {
+        for (pixel, sum) in sums[..count].iter_mut().enumerate().skip(blocks * LANES) {
             for (channel, &coefficient) in channels.iter().zip(coefficients) {
                 let stored = std::array::from_ref(&channel[pixel * self.pixel_stride]);
                 let [number] = self.numbers(stored);
