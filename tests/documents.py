@@ -29,6 +29,7 @@ DATA = pathlib.Path(os.environ.get("NMSFILTER_TEST_DATA", PROJECT.parent / "shar
 NOT_RUN = {
     r"\./pipelines/demo\.sh": "installs packages and builds; tests/run.sh runs its pipeline",
     r"(\./)?tests/run\.sh": "is what runs this",
+    r".*\bclasses\.onnx": "needs a classifier; tests/nmsfilter/classifier.rs has one",
     r"python3 -m venv|.*\bpip install|(sudo )?apt(-get)? ": "installs packages",
     r"curl |wget ": "needs the internet",
     r"\. onnx/bin/activate": "ONNX Runtime is found by ORT_DYLIB_PATH",
