@@ -291,7 +291,9 @@ mod analytics {
     fn classes_are_related_to_their_objects() {
         for attach in ["analytics", "roi+analytics"] {
             let (classes, objects) = run_frame(&format!("attach={attach}"), |buffer| {
-                [100, 300].map(|x| add_object(buffer, x));
+                for x in [100, 300] {
+                    add_object(buffer, x);
+                }
                 attach_to(buffer, Some(1), [300, 100, 50, 50], 2);
                 attach_to(buffer, Some(0), [100, 100, 50, 50], 1);
             });

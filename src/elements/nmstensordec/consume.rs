@@ -2,7 +2,7 @@
 //! Removes tensors that have been decoded.
 //!
 //! In: a buffer whose tensors have been decoded. Out: the buffer without these tensors. Other tensors on the
-//! buffer, for example features, stay. GStreamer has decoders that end with an error if their tensors are
+//! buffer stay, for example a classifier's beside a detector's, which are decoded instead. GStreamer has decoders that end with an error if their tensors are
 //! missing; such tensors are replaced by tensors with equal ids that have a single anchor whose numbers are all 0,
 //! which means no detection.
 
@@ -12,14 +12,19 @@ use gst::buffer::BufferMetaForeachAction;
 use gst::glib;
 use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
-use super::groups::{GROUPS, is_required};
+use super::groups::{GROUPS, is_classifier, is_required};
 use crate::input::tensor_meta;
 use nmsfilter_core::decoder::TensorGroup;
 
 /// Removes or replaces the tensors that have been decoded.
 pub(super) fn consume(buffer: &mut gst::BufferRef) {
+    let has_detections = buffer
+        .iter_meta::<TensorMeta>()
+        .any(|meta| detectors().any(|group| is_in(group, meta.as_slice())));
+    let is_decoded = |group: &&TensorGroup| !(has_detections && is_classifier(group));
     for mut meta in buffer.iter_meta_mut::<TensorMeta>() {
-        let Some(group) = GROUPS.iter().find(|group| is_in(group, meta.as_slice())) else {
+        let mut decoded = GROUPS.iter().filter(is_decoded);
+        let Some(group) = decoded.find(|group| is_in(group, meta.as_slice())) else {
             continue;
         };
         let is_other = |tensor: &&Tensor| {
@@ -42,6 +47,11 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
             BufferMetaForeachAction::Keep
         })
     });
+}
+
+/// The groups of detectors.
+fn detectors() -> impl Iterator<Item = &'static TensorGroup> {
+    GROUPS.iter().filter(|group| !is_classifier(group))
 }
 
 /// Returns true if these are all tensors of the group. One id is in two groups.

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use nmsfilter_core::decoder::{GroupTensor, TensorGroup, tensor_groups};
+use nmsfilter_core::decoder::{GroupTensor, TensorGroup, classifier, tensor_groups};
 
 /// The groups whose decoders in GStreamer end with an error if the tensors are missing.
 const REQUIRED: [&str; 2] =
@@ -19,6 +19,11 @@ pub static GROUPS: LazyLock<Vec<TensorGroup>> = LazyLock::new(tensor_groups);
 /// Returns true if GStreamer's decoder of this group ends with an error if the tensors are missing.
 pub(super) fn is_required(group: &TensorGroup) -> bool {
     REQUIRED.contains(&group.id)
+}
+
+/// Returns true if a classifier's scores are the group.
+pub(super) fn is_classifier(group: &TensorGroup) -> bool {
+    group.tensors.iter().any(|tensor| classifier::is_id(tensor.id))
 }
 
 /// Returns the caps of the sink pad, with one structure per group. `None` if the running GStreamer cannot parse
