@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Compares a provider library of ONNX Runtime with the CPU provider: frames per second of ortinference, and boxes.
 
-  benches/providers.py --model version-RFB-640.onnx --inference letterbox=none --library LIBRARY \
-      --thread-option num_of_threads --threads 1 16 PICTURE...
+  benches/providers.py PICTURE... --model yolov8n.onnx --inference letterbox=center --library LIBRARY \
+      --thread-option num_of_threads --threads 1 16
 
 LIBRARY is, for example, libonnxruntime_providers_openvino_plugin.so of the Python package onnxruntime-ep-openvino.
 GST_PLUGIN_PATH has the plugins nmsfilter and onnxruntime, and ORT_DYLIB_PATH names ONNX Runtime 1.24 or later. Each

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
-use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session};
+use ort::session::{IoBinding, NoSelectedOutputs, RunOptions, Session, SessionInputValue};
 use ort::value::DynTensor;
 
 use super::InferenceOptions;
@@ -35,7 +35,7 @@ use super::model::{Model, ModelError, batch_dimension};
 use super::outputs::{FixedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
-use super::trial::{GRAPH_ID, Sample, Trial, run_error};
+use super::trial::{self, GRAPH_ID, Sample, Trial, run_error};
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
@@ -67,7 +67,8 @@ pub struct ModelSession {
     /// The model description as caps.
     description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
-    /// True if the input is in host memory, but the provider reads it in memory of its own.
+    /// True if the provider may read a copy of the input that was made when the input was bound. OpenVINO's library, which
+    /// claims to read host memory, gave the results of the first picture for all pictures.
     copies_input: bool,
     /// The properties of the model.
     pub model: OpenModel,
@@ -204,7 +205,7 @@ impl ModelSession {
             buffers,
             outputs,
             description: info.to_caps()?,
-            copies_input: gpu.is_none() && !reads_host,
+            copies_input: provider == Provider::Plugin || (gpu.is_none() && !reads_host),
             gpu,
             model: OpenModel {
                 model,
@@ -291,6 +292,7 @@ impl ModelSession {
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
         let binding = match self.gpu {
             Some(_) => None,
+            None if self.copies_input => None,
             None => {
                 let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
                 let input = (&self.model.model.input, &self.buffers[0].input);
@@ -315,12 +317,10 @@ impl ModelSession {
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
         let Some(gpu) = self.gpu.clone() else {
-            let binding = set.binding.as_mut().expect("sets in host memory are bound");
             if self.copies_input {
-                // ONNX Runtime copies an input to the provider's memory when it is bound.
-                let input = (&self.model.model.input, &self.buffers[0].input);
-                binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
+                return self.run_unbound(set).map(|()| None);
             }
+            let binding = set.binding.as_mut().expect("sets in host memory are bound");
             let result = self.session.run_binding(binding).map(|_| None);
             return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
         };
@@ -344,6 +344,34 @@ impl ModelSession {
             gpu.stream.record(ready)?;
         }
         Ok(time)
+    }
+
+    /// Runs the model without binding memory to it. ONNX Runtime then passes the input anew for each run.
+    fn run_unbound(&mut self, set: &OutputSet) -> Result<(), InferenceError> {
+        let input = SessionInputValue::from(&self.buffers[0].input);
+        let inputs = vec![(&*self.model.model.input.name, input)];
+        let values = self.session.run(inputs);
+        let values = values.map_err(|e| run_error(self.model.provider, &self.outputs, &e))?;
+        for (fixed, to) in self.outputs.iter().zip(&set.memory) {
+            let value = &values[&*fixed.output.name];
+            let shape = value.shape().iter().map(|&side| side as usize);
+            if value.dtype().tensor_type() != Some(fixed.output.onnx())
+                || !shape.clone().eq(fixed.shape.iter().copied())
+            {
+                let problem = format!(
+                    "output {} has the shape {:?}, expected {:?}",
+                    fixed.output.name,
+                    shape.collect::<Vec<_>>(),
+                    fixed.shape
+                );
+                return Err(InferenceError::Run { provider: self.model.provider.name(), problem });
+            }
+            let from = trial::bytes(fixed, value);
+            let to = to.address() as *mut u8;
+            // SAFETY: the set has this many bytes for the output, and `renew` made sure that nobody reads them.
+            unsafe { to.copy_from(from.as_ptr(), from.len()) };
+        }
+        Ok(())
     }
 
     fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {

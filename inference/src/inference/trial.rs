@@ -204,7 +204,7 @@ impl Sample {
 }
 
 /// Returns the bytes of an output in host memory.
-fn bytes<'v>(fixed: &FixedOutput, value: &'v DynValue) -> &'v [u8] {
+pub(super) fn bytes<'v>(fixed: &FixedOutput, value: &'v DynValue) -> &'v [u8] {
     let Ok(tensor) = value.view().downcast::<DynTensorValueType>() else {
         return &[];
     };
