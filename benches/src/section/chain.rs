@@ -126,10 +126,10 @@ fn model_alone(
         batch_timeout: Duration::ZERO,
     };
     let mut session = ModelSession::open(&options, provider, cuda_graph == CudaGraph::On)?;
-    let mut set = session.new_set()?;
+    let set = session.new_set()?;
     let mut run = |count: usize| -> Result<()> {
         for index in 0..count {
-            session.run(index % session.buffer_count(), &mut set, &[])?;
+            session.run(index % session.buffer_count(), &set, &[])?;
         }
         if let Some(ready) = &set.ready {
             ready.synchronize()?;

@@ -67,9 +67,6 @@ pub struct ModelSession {
     /// The model description as caps.
     description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
-    /// True if the provider may read a copy of the input that was made when the input was bound. OpenVINO's library, which
-    /// claims to read host memory, gave the results of the first picture for all pictures.
-    copies_input: bool,
     /// The properties of the model.
     pub model: OpenModel,
 }
@@ -205,7 +202,6 @@ impl ModelSession {
             buffers,
             outputs,
             description: info.to_caps()?,
-            copies_input: provider == Provider::Plugin || (gpu.is_none() && !reads_host),
             gpu,
             model: OpenModel {
                 model,
@@ -292,7 +288,7 @@ impl ModelSession {
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
         let binding = match self.gpu {
             Some(_) => None,
-            None if self.copies_input => None,
+            None if !self.binds_memory() => None,
             None => {
                 let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
                 let input = (&self.model.model.input, &self.buffers[0].input);
@@ -313,14 +309,14 @@ impl ModelSession {
     pub fn run(
         &mut self,
         index: usize,
-        set: &mut OutputSet,
+        set: &OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
         let Some(gpu) = self.gpu.clone() else {
-            if self.copies_input {
+            if !self.binds_memory() {
                 return self.run_unbound(set).map(|()| None);
             }
-            let binding = set.binding.as_mut().expect("sets in host memory are bound");
+            let binding = set.binding.as_ref().expect("sets in host memory are bound");
             let result = self.session.run_binding(binding).map(|_| None);
             return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
         };
@@ -344,6 +340,12 @@ impl ModelSession {
             gpu.stream.record(ready)?;
         }
         Ok(time)
+    }
+
+    /// Returns true if the input and the outputs are bound once. OpenVINO's library, which claims to read host memory,
+    /// copied the input when it was bound, and gave the results of the first picture for all pictures.
+    fn binds_memory(&self) -> bool {
+        self.model.provider != Provider::Plugin
     }
 
     /// Runs the model without binding memory to it. ONNX Runtime then passes the input anew for each run.
