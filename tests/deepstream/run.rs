@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gst::prelude::*;
+
 use crate::batch::{Producer, Scene, Sizes};
 use crate::object::Object;
 use crate::standin::{Batch, Counts, FrameState};
@@ -95,6 +97,36 @@ pub fn with_caps(
 ) -> Ran {
     let pipeline = parse(&description(buffers, caps, properties));
     intercept(&pipeline, "in", prepare);
+    finish(pipeline)
+}
+
+/// Runs the buffers of `source` in a pipeline that copies them after `prepare`: the element `copied` if `before` is true,
+/// otherwise `nmsfilter`, which is behind a tee.
+pub fn copied(
+    source: &str,
+    properties: &str,
+    before: bool,
+    prepare: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> Ran {
+    let pipeline = parse(&format!(
+        "{source} ! identity name=copied ! tee name=t
+           t. ! queue max-size-buffers=2 ! nmsfilter name=nms {properties} ! fakesink
+           t. ! queue max-size-buffers=2 ! fakesink"
+    ));
+    intercept(&pipeline, "in", prepare);
+    if before {
+        let pad = pipeline.by_name("copied").unwrap().static_pad("src").unwrap();
+        pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
+            let buffer = info.buffer_mut().unwrap();
+            *buffer = buffer.copy();
+            gst::PadProbeReturn::Ok
+        });
+    }
+    finish(pipeline)
+}
+
+/// Runs the pipeline, and reads the buffers that leave `nmsfilter`. Fails if anything is not released in the end.
+fn finish(pipeline: gst::Pipeline) -> Ran {
     let seen = watch(&pipeline, "nms", Seen::read);
     let ended = run(&pipeline);
     drop(pipeline);

@@ -2,7 +2,6 @@
 //! nvinfer's letterbox: which part of it the tensors contain, by version, and the property
 //! `letterbox`.
 
-use gst::prelude::*;
 use gstnmsfilter::deepstream::layout::Version;
 use nmsfilter_core::engine::Detection;
 use nmsfilter_core::geometry::Letterbox;
@@ -10,9 +9,7 @@ use nmsfilter_core::geometry::Letterbox;
 use super::objects::assert_objects;
 use crate::batch::{Producer, Scene, TestModel};
 use crate::libraries::{is_inside, version};
-use crate::run::{self, Ran, Seen};
-use crate::standin::Counts;
-use crate::support::pipeline::{Ended, intercept, parse, run as run_pipeline, watch};
+use crate::run::{self, Ran};
 
 const SIZES: [[u32; 2]; 4] = [[1280, 720], [1080, 1921], [333, 1000], [640, 640]];
 
@@ -59,31 +56,13 @@ fn the_letterbox_in_the_tensors_is_used() {
     }
 }
 
-/// Runs a pipeline whose buffers are copied: by the element `copied` if `before` is true, otherwise
-/// by `nmsfilter`, which is behind a tee.
-fn copied(scene: &Scene, properties: &str, before: bool) -> (Ended, Vec<Seen>) {
+/// Runs four buffers that are copied, by another element if `before` is true.
+fn copied(scene: &Scene, properties: &str, before: bool) -> Ran {
     let producer = Producer::new(scene, 6);
-    let pipeline = parse(&format!(
-        "{} ! identity name=copied ! tee name=t
-           t. ! queue max-size-buffers=2 ! nmsfilter name=nms decoder=yolov8 {properties} ! fakesink
-           t. ! queue max-size-buffers=2 ! fakesink",
-        run::source(4, run::CAPS)
-    ));
-    intercept(&pipeline, "in", move |buffer| producer.attach(buffer));
-    if before {
-        let pad = pipeline.by_name("copied").unwrap().static_pad("src").unwrap();
-        pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
-            let buffer = info.buffer_mut().unwrap();
-            *buffer = buffer.copy();
-            gst::PadProbeReturn::Ok
-        });
-    }
-    let seen = watch(&pipeline, "nms", Seen::read);
-    let ended = run_pipeline(&pipeline);
-    drop(pipeline);
-    Counts::now().assert_nothing_left();
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
-    (ended, seen)
+    let properties = format!("decoder=yolov8 {properties}");
+    run::copied(&run::source(4, run::CAPS), &properties, before, move |buffer| {
+        producer.attach(buffer);
+    })
 }
 
 /// nvinfer up to 7.1 copies tensors without their model description. The element adds it to the
@@ -96,7 +75,7 @@ fn a_copy_that_the_element_makes_keeps_the_letterbox() {
     }
     for (letterbox, seed) in Letterbox::ALL.into_iter().zip(1..) {
         let scene = scene(letterbox, seed);
-        let (ended, seen) = copied(&scene, "letterbox=auto", false);
+        let Ran { ended, seen } = copied(&scene, "letterbox=auto", false);
         let ran = Ran { ended, seen };
         assert_eq!(ran.seen.len(), 4);
         assert_letterbox(&ran, &scene, scene.models[0].known_letterbox());
@@ -117,13 +96,13 @@ fn the_letterbox_of_a_copy_without_it_is_unknown() {
     for frame in &mut scene.frames {
         frame.meta.pipeline = [96, 64];
     }
-    let (ended, _) = copied(&scene, "", true);
+    let Ran { ended, .. } = copied(&scene, "", true);
     let warning = |part: &str| ended.warnings.iter().filter(|text| text.contains(part)).count();
     assert_eq!(ended.error, None);
     assert_eq!(warning("the tensors do not contain the size of the model's input"), 1, "{ended:?}");
     assert_eq!(warning("the tensors do not contain maintain-aspect-ratio"), 1, "{ended:?}");
     let properties = "model-width=416 model-height=352 letterbox=center";
-    let (ended, seen) = copied(&scene, properties, true);
+    let Ran { ended, seen } = copied(&scene, properties, true);
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings.iter().filter(|text| text.contains("the tensors")).count(), 0);
     for seen in &seen {

@@ -11,9 +11,9 @@ use crate::batch::TestModel;
 use crate::libraries::{is_inside, version};
 use crate::object::Object;
 use crate::parts::{Part, expected, tensors};
-use crate::run::{self, CAPS, Seen};
+use crate::run::{self, CAPS, Ran, Seen};
 use crate::standin::{Batch, Counts, Frame};
-use crate::support::pipeline::{Ended, intercept, parse, run as run_pipeline, watch};
+use crate::support::pipeline::{intercept, parse, run as run_pipeline, watch};
 
 /// The id of the inference element that ran on objects.
 const SECOND: u32 = 7;
@@ -214,15 +214,15 @@ fn a_copy_that_the_element_makes_keeps_the_tensors_of_objects() {
         return;
     }
     let model = model(Letterbox::Center);
-    let (ended, seen) = copied(&model, "", false);
+    let Ran { ended, seen } = copied(&model, "", false);
     assert_eq!(ended.error, None);
     assert_same(&seen, &model, model.known_letterbox());
     // If another element made the copy, nvinfer up to 7.1 leaves the model's size out, and nothing else tells it.
     if version() < Version::new(8, 0) {
-        let error = copied(&model, "letterbox=center", true).0.error.unwrap();
+        let error = copied(&model, "letterbox=center", true).ended.error.unwrap();
         assert!(error.contains("set model-width, model-height and letterbox"), "{error}");
         let set = "letterbox=center model-width=416 model-height=352";
-        let (ended, seen) = copied(&model, set, true);
+        let Ran { ended, seen } = copied(&model, set, true);
         assert_eq!(ended.error, None);
         assert_same(&seen, &model, Letterbox::Center);
     }
@@ -243,33 +243,12 @@ fn assert_same(seen: &[Seen], model: &TestModel, letterbox: Letterbox) {
     }
 }
 
-/// Runs a pipeline whose buffers are copied, by another element if `before` is true, otherwise by `nmsfilter`.
-fn copied(model: &TestModel, more: &str, before: bool) -> (Ended, Vec<Seen>) {
-    use gst::prelude::*;
+/// Runs three buffers that are copied, by another element if `before` is true.
+fn copied(model: &TestModel, more: &str, before: bool) -> Ran {
     let model = *model;
-    let pipeline = parse(&format!(
-        "{} ! identity name=copied ! tee name=t
-           t. ! queue max-size-buffers=2 ! nmsfilter name=nms {} ! fakesink
-           t. ! queue max-size-buffers=2 ! fakesink",
-        // A copy that another element makes has the size of its frames in the caps only.
-        run::source(3, "video/x-raw,format=GRAY8,width=1280,height=720"),
-        properties(more),
-    ));
-    intercept(&pipeline, "in", move |buffer| attach_frames(buffer, &model));
-    if before {
-        let pad = pipeline.by_name("copied").unwrap().static_pad("src").unwrap();
-        pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
-            let buffer = info.buffer_mut().unwrap();
-            *buffer = buffer.copy();
-            gst::PadProbeReturn::Ok
-        });
-    }
-    let seen = watch(&pipeline, "nms", Seen::read);
-    let ended = run_pipeline(&pipeline);
-    drop(pipeline);
-    Counts::now().assert_nothing_left();
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
-    (ended, seen)
+    // A copy that another element makes has the size of its frames in the caps only.
+    let source = run::source(3, "video/x-raw,format=GRAY8,width=1280,height=720");
+    run::copied(&source, &properties(more), before, move |buffer| attach_frames(buffer, &model))
 }
 
 /// A batch of one frame: the first model's detections are regions of interest, too, and their ids are the parents' ids.
