@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parts that `nmsbench` and the criterion benchmarks share: workloads, measurement and reports.
 
+pub mod chain;
 pub mod engines;
 pub mod gpu_time;
 pub mod harness;

@@ -12,6 +12,7 @@ mod growth;
 mod kernels;
 mod latency;
 mod layouts;
+mod live;
 mod masks;
 mod merging;
 mod oriented;
@@ -20,6 +21,7 @@ mod partitions;
 #[cfg(feature = "v1_28")]
 mod stock;
 mod streams;
+mod tiles;
 
 #[cfg(feature = "v1_28")]
 pub use stock::TRACE_FILE;
@@ -65,6 +67,8 @@ pub const SECTIONS: &[Section] = &[
     partitions::SECTION,
     candidates::SECTION,
     chain::SECTION,
+    live::SECTION,
+    tiles::SECTION,
     layouts::SECTION,
     oriented::SECTION,
     masks::SECTION,
