@@ -10,6 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use gst::prelude::*;
+use gstonnxruntime::inference::instance::{Instance, Member};
+use gstonnxruntime::inference::model::Overrides;
+use gstonnxruntime::inference::provider::Provider;
+use gstonnxruntime::inference::provider_options::ProviderOptions;
+use gstonnxruntime::inference::{CudaGraph, InferenceOptions};
+use nmsfilter_core::geometry::Letterbox;
 
 use crate::element::{file, has_onnx_runtime, stats, tensors};
 use crate::frames::{self, Picture};
@@ -379,4 +385,48 @@ fn a_model_that_mixes_the_pictures_of_a_batch_is_an_error() {
                     output of a picture depends on the other pictures of the batch; leave batch-size at 0, or export \
                     the model with a dynamic batch";
     assert!(message.starts_with(expected), "{message}");
+}
+
+#[test]
+fn an_element_that_waits_enters_before_the_one_that_was_just_served() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity("1,3,12,16", Element::F32));
+    let options = InferenceOptions {
+        instance_id: Some("turns".to_owned()),
+        library: None,
+        model: model.to_path_buf(),
+        overrides: Overrides::default(),
+        letterbox: Letterbox::default(),
+        labels: None,
+        plugin: None,
+        provider_options: ProviderOptions::default(),
+        threads: None,
+        device: 0,
+        cuda_graph: CudaGraph::Off,
+        batch: None,
+        batch_timeout: Duration::ZERO,
+    };
+    let instance = Instance::open(&options, Provider::Cpu).unwrap();
+    let (served, waits) = (Member::new(&instance), Member::new(&instance));
+    for round in 0..20 {
+        let mut first = served.enter(1).unwrap();
+        let (has_entered, begins) = (AtomicBool::new(false), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                begins.wait();
+                // The batch has one place, which is taken: the thread waits here.
+                let mut entry = waits.enter(1).unwrap();
+                has_entered.store(true, Ordering::SeqCst);
+                entry.run(None).unwrap();
+            });
+            begins.wait();
+            thread::sleep(Duration::from_millis(50));
+            first.run(None).unwrap();
+            let mut second = served.enter(1).unwrap();
+            assert!(has_entered.load(Ordering::SeqCst), "round {round}");
+            second.run(None).unwrap();
+        });
+    }
 }

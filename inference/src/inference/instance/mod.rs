@@ -16,7 +16,8 @@
 //!
 //! So an element that is paused, stopped or slower than the others delays two batches at most, each by the timeout.
 //! An element has one entry per batch, and waits until the batch's run is submitted, so that its frames stay in
-//! order. An element whose buffers have several frames enters with several pictures. Slots without a picture keep
+//! order. Elements enter in the order in which they came: otherwise the one that was just served, whose thread runs,
+//! would enter again before those that wait. An element whose buffers have several frames enters with several pictures. Slots without a picture keep
 //! the tensors of an earlier run; nothing reads them.
 //!
 //! An instance without an id belongs to one element. An instance with an id is found in `INSTANCES` as long as an
@@ -24,6 +25,7 @@
 
 mod thread;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -62,6 +64,8 @@ struct Shared {
 struct State {
     members: Vec<Option<MemberState>>,
     batch: Option<OpenBatch>,
+    /// The elements that wait for room in a batch, by their index in `members`, in the order in which they came.
+    waiting: VecDeque<usize>,
     /// The number of the open batch, or of the last one if none is open.
     number: u64,
     sets: Vec<SetState>,
@@ -223,13 +227,17 @@ impl Member {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
         let mut state = lock(&shared.state);
+        state.waiting.push_back(self.index);
         loop {
-            if let Some(failure) = &state.failure {
-                return Err(failure.clone());
+            if let Some(failure) = state.failure.clone() {
+                state.waiting.retain(|index| *index != self.index);
+                return Err(failure);
             }
+            let is_next = state.waiting.front() == Some(&self.index);
             let number = state.number;
-            let State { batch, members, .. } = &mut *state;
-            if let Some(batch) = batch.as_mut().filter(|batch| batch.places < capacity) {
+            let State { batch, members, waiting, .. } = &mut *state;
+            if let Some(batch) = batch.as_mut().filter(|batch| is_next && batch.places < capacity) {
+                waiting.pop_front();
                 let pictures = wanted.clamp(1, capacity - batch.places);
                 let entry = BatchEntry {
                     shared,
@@ -243,6 +251,9 @@ impl Member {
                 batch.places += pictures;
                 batch.since.get_or_insert_with(Instant::now);
                 members[self.index] = Some(MemberState { last: Some(number) });
+                if batch.places < capacity && !waiting.is_empty() {
+                    shared.changed.notify_all();
+                }
                 return Ok(entry);
             }
             state = wait(&shared.changed, state);
