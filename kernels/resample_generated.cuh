@@ -28,30 +28,34 @@
 // The number of threads per block.
 #define RESAMPLE_THREADS 128
 
+// The position of columns and rows of the model's input that are outside of the region. The greatest index of a sample,
+// 2^24 - 1, has no fraction, so no sample has this position.
+#define OUTSIDE 4294967295
+
 // A component of a frame: Y, Cb, Cr, or R, G, B. Its sample (x, y) is the byte
 // samples + y * row_stride + x * pixel_stride.
-//
-// columns[x] and rows[y] say where pixel (x, y) of the region is among the samples: the index of
-// the preceding sample, times 2^POSITION_BITS, plus the fraction to the next sample. The fraction
-// of the last sample is 0.
 struct ResampleComponent {
     // Device address, or address of mapped host memory.
     uint64_t samples;
-    // Device address of uint32_t, one per column of the region.
-    uint64_t columns;
-    // Device address of uint32_t, one per row of the region.
-    uint64_t rows;
     // In bytes.
     uint32_t row_stride;
     // In bytes.
     uint32_t pixel_stride;
 };
 
-// Pixel (x, y) of the model's input is either in the region or in the border. Channel c of the
-// pixel is written to element c * output_channel_stride + y * output_row_stride + x *
-// output_pixel_stride of `output`, from entry c * VALUES + value of the table.
+// Pictures of regions of a frame, which follow one another in `output`. Each is a model's input:
+// channel c of pixel (x, y) is written to element c * output_channel_stride + y * output_row_stride +
+// x * output_pixel_stride of the picture, from entry c * VALUES + value of the table.
+//
+// Each picture has CHANNELS * (width + height) positions, in the order of the pictures. Component k has
+// width + height of them: one per column, then one per row of the model's input. A position says
+// where the column or row is among the samples: the index of the preceding sample, times
+// 2^POSITION_BITS, plus the fraction to the next sample. The fraction of the last sample is 0.
+// Columns and rows outside of the region have the position OUTSIDE, in all components.
 struct ResampleParams {
     ResampleComponent components[CHANNELS];
+    // Device address of uint32_t: the positions of the first picture.
+    uint64_t positions;
     // Device address, aligned to the elements' size.
     uint64_t table;
     // Device address, aligned to the elements' size.
@@ -68,13 +72,6 @@ struct ResampleParams {
     uint32_t width;
     // Of the model's input, in pixels.
     uint32_t height;
-    // The region in the model's input, in pixels.
-    uint32_t left;
-    uint32_t top;
-    // Exclusive.
-    uint32_t right;
-    // Exclusive.
-    uint32_t bottom;
     // The value of all channels outside of the region.
     uint32_t border;
     // In elements.

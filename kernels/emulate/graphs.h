@@ -32,15 +32,17 @@ struct NodeParameters {
     void **extra;
 };
 
+static bool is_resample(const Function &function) { return strncmp(function.name, "resample_", 9) == 0; }
+
 static bool fill(Node &node, const NodeParameters &from) {
     if (!from.function ||
         (from.function->threads != 0 && from.block_x != from.function->threads) ||
-        from.block_y != from.function->threads_y || from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z != 1 ||
-        from.shared_bytes != 0 || !from.parameters) {
+        from.block_y != from.function->threads_y || from.block_z != 1 || from.grid_x == 0 || from.grid_y == 0 || from.grid_z == 0 ||
+        (from.grid_z != 1 && !is_resample(*from.function)) || from.shared_bytes != 0 || !from.parameters) {
         return false;
     }
     node.function = from.function;
-    node.grid = Index{from.grid_x, from.grid_y};
+    node.grid = Index{from.grid_x, from.grid_y, from.grid_z};
     node.block = Index{from.block_x, from.block_y};
     node.parameters.clear();
     for (size_t i = 0; i < from.function->parameters.size(); i++) {
@@ -63,6 +65,7 @@ static void run_resample(const Node &node, uint64_t seed) {
         node.grid.y != params.height) {
         cuda_on_host::fail("resample is not launched as resample.cu describes");
     }
+    resample_launches++;
     const std::string name = node.function->name;
     cuda_on_host::launch(node.grid, Index{RESAMPLE_THREADS}, 3, seed, [=] {
         (name == "resample_32"   ? resample_32
@@ -73,28 +76,40 @@ static void run_resample(const Node &node, uint64_t seed) {
 
 // Whether the memory that a kernel of resample.cu accesses is allocated, and its output and table are
 // aligned.
-static bool is_accessible(const ResampleParams &params, uint32_t element_bytes) {
+static bool is_accessible(const ResampleParams &params, uint32_t pictures, uint32_t element_bytes) {
+    const uint64_t size = uint64_t(params.channels) * params.width * params.height;
     const uint64_t last_x = params.width - 1, last_y = params.height - 1;
-    const uint64_t elements = 1 + last_y * params.output_row_stride +
+    const uint64_t elements = (pictures - 1) * size + 1 + last_y * params.output_row_stride +
                               last_x * params.output_pixel_stride +
                               uint64_t(params.channels - 1) * params.output_channel_stride;
+    const uint64_t sides = params.width + params.height;
     std::lock_guard<std::mutex> guard(lock);
     const auto is_allocated = [](uint64_t at, uint64_t bytes) {
         return holding(at, bytes) != allocations.end();
     };
-    for (uint32_t k = 0; k < params.component_count; k++) {
-        const ResampleComponent &component = params.components[k];
-        const uint64_t columns = params.right - params.left, rows = params.bottom - params.top;
-        if (!is_allocated(component.columns, columns * 4) || !is_allocated(component.rows, rows * 4)) {
-            return false;
+    if (!is_allocated(params.positions, pictures * CHANNELS * sides * 4)) {
+        return false;
+    }
+    // The index of the last sample that positions need; 0 if all are outside of the region.
+    const auto last = [](const uint32_t *positions, uint32_t count) {
+        uint64_t sample = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (positions[i] != OUTSIDE) {
+                sample = std::max(sample, (uint64_t(positions[i]) + (1 << POSITION_BITS) - 1) >> POSITION_BITS);
+            }
         }
-        // Positions ascend, so the last has the last sample.
-        const uint32_t last_column = ((const uint32_t *)component.columns)[columns - 1];
-        const uint32_t last_row = ((const uint32_t *)component.rows)[rows - 1];
-        const auto last = [](uint32_t position) { return uint64_t(position + 255) / 256; };
-        if (!is_allocated(component.samples, 1 + last(last_row) * component.row_stride +
-                                                 last(last_column) * component.pixel_stride)) {
-            return false;
+        return sample;
+    };
+    for (uint32_t region = 0; region < pictures; region++) {
+        for (uint32_t k = 0; k < params.component_count; k++) {
+            const ResampleComponent &component = params.components[k];
+            const uint32_t *const positions =
+                (const uint32_t *)params.positions + (region * CHANNELS + k) * sides;
+            if (!is_allocated(component.samples,
+                              1 + last(positions + params.width, params.height) * component.row_stride +
+                                  last(positions, params.width) * component.pixel_stride)) {
+                return false;
+            }
         }
     }
     return (params.table | params.output) % element_bytes == 0 &&
@@ -444,10 +459,9 @@ EXPORT Result cuLaunchKernel(const Function *function, uint32_t grid_x, uint32_t
     if (!fill(node, given)) {
         return INVALID_VALUE;
     }
-    const std::string name = function->name;
-    if (name.compare(0, 9, "resample_") == 0 &&
-        !is_accessible(parameter<ResampleParams>(node, 0),
-                       uint32_t(std::stoul(name.substr(9))) / 8)) {
+    if (is_resample(*function) &&
+        !is_accessible(parameter<ResampleParams>(node, 0), grid_z,
+                       uint32_t(atoi(function->name + strlen("resample_"))) / 8)) {
         return ILLEGAL_ADDRESS;
     }
     {

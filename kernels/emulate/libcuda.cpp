@@ -126,7 +126,7 @@ static std::set<Stream *> streams;
 static std::set<Event *> events;
 static int contexts_in_use;
 // Of the calling thread, for tests.
-static thread_local int context_waits, launch_priority, sorted_launches;
+static thread_local int context_waits, launch_priority, sorted_launches, resample_launches;
 static thread_local int64_t device_bytes;
 
 static const int LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5;
@@ -554,6 +554,9 @@ EXPORT int nmsfilter_emulated_launch_priority() { return launch_priority; }
 
 // The number of this thread's launches with an image whose candidates were sorted.
 EXPORT int nmsfilter_emulated_sorted_launches() { return sorted_launches; }
+
+// The number of this thread's launches of kernels of resample.cu.
+EXPORT int nmsfilter_emulated_resample_launches() { return resample_launches; }
 
 // The bytes of device memory that this thread has allocated, less those that it has freed.
 EXPORT int64_t nmsfilter_emulated_device_bytes() { return device_bytes; }

@@ -18,6 +18,7 @@ mod memory;
 mod merging;
 mod oriented;
 mod outcome;
+mod pictures;
 mod resample;
 mod run_kernels;
 mod sorted;

@@ -10,7 +10,8 @@ use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::model::Letterbox;
 use gstonnxruntime::inference::model::{ChannelOrder, InputLayout, InputSpec, PixelElement};
 use gstonnxruntime::inference::picture::{
-    DeviceFrame, GpuResampler, Resampler, Rows, Scaling, Scratch, Staging, Table, resample,
+    DeviceFrame, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch, Staging, Table,
+    resample,
 };
 use gstonnxruntime::inference::provider::GpuStream;
 use nmsfilter_core::cuda::{Device, DeviceBuffer, Module, OwnedEvent, PinnedBuffer, Stream};
@@ -43,7 +44,7 @@ const FORMATS: [VideoFormat; 13] = [
 ];
 
 /// Returns a frame of random bytes, and the input of a random model.
-fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec, Letterbox) {
+pub fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec, Letterbox) {
     let mut side = |most| random.u32(1..most);
     let (frame, model) = ([side(200), side(100)], [side(300), side(40)]);
     let info = VideoInfo::builder(FORMATS[random.usize(..FORMATS.len())], frame[0], frame[1])
@@ -64,7 +65,7 @@ fn random_case(random: &mut fastrand::Rng) -> (gst::Buffer, VideoInfo, InputSpec
 }
 
 /// The bytes of `frame` in device memory.
-fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
+pub fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
     let bytes = frame.map_readable().unwrap();
     let mut pinned = PinnedBuffer::new(&gpu.device, bytes.len()).unwrap();
     pinned.as_mut_slice().copy_from_slice(&bytes);
@@ -78,7 +79,7 @@ fn on_device(gpu: &GpuStream, frame: &gst::BufferRef) -> gst::Buffer {
 }
 
 /// Initializes GStreamer and returns a stream of the GPU under test.
-fn gpu_stream() -> GpuStream {
+pub fn gpu_stream() -> GpuStream {
     engines::require_gpu();
     pipeline::init();
     let device = Device::open(0).unwrap();
@@ -166,7 +167,7 @@ fn random_scaling(
 
 #[test]
 #[ignore = "needs a GPU"]
-fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_a_region() {
+fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_regions() {
     let gpu = Arc::new(gpu_stream());
     let (mut rows, mut scratch, mut staging) =
         (Rows::default(), Scratch::default(), Staging::default());
@@ -174,35 +175,47 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_a_region() {
         let random = &mut fastrand::Rng::with_seed(seed);
         let (frame, info, input, letterbox) = random_case(random);
         let resampler = Resampler::new(&info, &input).unwrap();
-        let scaling = random_scaling(random, &resampler, &input, letterbox);
+        let count = random.usize(1..5);
+        let scalings: Vec<Scaling> =
+            (0..count).map(|_| random_scaling(random, &resampler, &input, letterbox)).collect();
         let table = Table::new(&input);
         let on_gpu = GpuResampler::new(&gpu, &resampler, &input, &table).unwrap();
-        // The scaling replaces another one.
-        let whole = Scaling::of_frame(&resampler, &input, letterbox);
-        let mut scaling_on_gpu = on_gpu.scaling(&input, &whole).unwrap();
-        on_gpu.replace_scaling(&mut scaling_on_gpu, &scaling).unwrap();
+        // The scalings from number `first` on replace others. Pictures are made of them alone.
+        let first = random.usize(..count);
+        let mut others = scalings.clone();
+        others[first..].fill_with(|| random_scaling(random, &resampler, &input, letterbox));
+        let mut scalings_on_gpu = GpuScalings::new(&gpu, &input).unwrap();
+        scalings_on_gpu.replace(&others, 0..count).unwrap();
+        scalings_on_gpu.replace(&scalings, first..count).unwrap();
         // The elements have the tensor's alignment.
-        let mut expected = vec![0u32; input.bytes().div_ceil(4)];
-        let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..input.bytes()];
-        let output = DeviceBuffer::new(&gpu.device, input.bytes()).unwrap();
-        let mut found = vec![0; input.bytes()];
+        let bytes = (count - first) * input.bytes();
+        let mut expected = vec![0u32; bytes.div_ceil(4)];
+        let expected = &mut bytemuck::cast_slice_mut(&mut expected)[..bytes];
+        let output = DeviceBuffer::new(&gpu.device, bytes).unwrap();
+        let mut found = vec![0; bytes];
         let read = OwnedEvent::new(&gpu.device).unwrap();
+        let regions = || (&scalings_on_gpu, first..count);
         resampler
             .samples(&frame, &mut scratch, |planes| {
-                resample((&resampler, &scaling), planes, (&input, &table), &mut rows, expected);
-                let staged = on_gpu.stage(planes, &mut staging).unwrap();
-                // SAFETY: the output has the input's size, and the last work with `staging` has completed.
-                unsafe {
-                    on_gpu.resample(&staged.components, &scaling_on_gpu, output.address(), &read)
+                let pictures = expected.chunks_exact_mut(input.bytes());
+                for (scaling, picture) in scalings[first..].iter().zip(pictures) {
+                    resample((&resampler, scaling), planes, (&input, &table), &mut rows, picture);
                 }
-                .unwrap();
+                let staged = on_gpu.stage(planes, &mut staging).unwrap();
+                // SAFETY: the output has the pictures' size, and the last work with `staging` has completed.
+                unsafe { on_gpu.resample(&staged.components, regions(), output.address(), &read) }
+                    .unwrap();
             })
             .unwrap();
         let mut check = |what: &str| {
             // SAFETY: `found` is as long as the output.
             unsafe { gpu.stream.download(output.address(), &mut found) }.unwrap();
-            let first = found.iter().zip(&*expected).position(|(a, b)| a != b);
-            assert_eq!(first, None, "seed {seed}, {what}: {info:?}, {input:?}, {scaling:?}");
+            let differing = found.iter().zip(&*expected).position(|(a, b)| a != b);
+            let region = differing.map(|byte| &scalings[first + byte / input.bytes()]);
+            assert_eq!(
+                differing, None,
+                "seed {seed}, {what}: {info:?}, {input:?}, {region:?} of {count} from {first}"
+            );
             gpu.stream.zero(&output).unwrap();
         };
         check("frame in host memory");
@@ -210,9 +223,8 @@ fn the_cpu_and_the_gpu_make_the_same_input_of_a_frame_or_a_region() {
         let frame = on_device(&gpu, &frame);
         let frame = DeviceFrame::new(&frame, &resampler, &gpu.stream).unwrap();
         let frame = frame.expect("it is in this GPU's memory");
-        // SAFETY: the output has the input's size, and the frame exists until the download has completed.
-        unsafe { on_gpu.resample(&frame.components, &scaling_on_gpu, output.address(), &read) }
-            .unwrap();
+        // SAFETY: the output has the pictures' size, and the frame exists until the download has completed.
+        unsafe { on_gpu.resample(&frame.components, regions(), output.address(), &read) }.unwrap();
         read.synchronize().unwrap();
         check("frame in device memory");
     }

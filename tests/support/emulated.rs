@@ -140,6 +140,11 @@ impl Emulated {
         self.count(c"nmsfilter_emulated_sorted_launches")
     }
 
+    /// Returns the number of this thread's launches of the kernels of `kernels/resample.cu`.
+    pub fn resample_launches(self) -> c_int {
+        self.count(c"nmsfilter_emulated_resample_launches")
+    }
+
     /// Returns the number of references to primary contexts.
     pub fn contexts_in_use(self) -> c_int {
         self.count(c"nmsfilter_emulated_contexts_in_use")

@@ -45,12 +45,12 @@ impl FramesRun<'_> {
         let written = self.descriptions.len();
         assert!(written < self.capacity(), "there are places for {}", self.capacity());
         self.pictures.set_frame(format)?;
-        let prepared = self.pictures.prepare(frame)?;
+        let whole = FrameRegion::whole([format.width(), format.height()]);
+        let prepared = self.pictures.prepare(frame, &[whole])?;
         let (input, place) = (self.entry.input, self.entry.first + written);
-        let whole = (0, &[FrameRegion::whole([format.width(), format.height()])][..]);
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry,
         // and the entry's run does not begin before `BatchEntry::run` is called.
-        let result = unsafe { self.pictures.write(&prepared, whole, input, place) };
+        let result = unsafe { self.pictures.write(&prepared, 0..1, input, place) };
         self.pictures.release(prepared)?;
         self.written = result?;
         self.descriptions.push(self.pictures.description());

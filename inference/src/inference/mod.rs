@@ -189,8 +189,8 @@ impl Inference {
             return Ok(());
         }
         let Self { pictures, member, last_run } = self;
-        let prepared = pictures.prepare(frame)?;
-        let entries = run_regions(pictures, member, &prepared, regions, last_run);
+        let prepared = pictures.prepare(frame, regions)?;
+        let entries = run_regions(pictures, member, &prepared, regions.len(), last_run);
         pictures.release(prepared)?;
         let description = pictures.description();
         let mut region = 0;
@@ -217,20 +217,20 @@ impl Inference {
     }
 }
 
-/// Runs the model on the regions of a frame. Each run takes as many regions as its batch has room for. The entries keep
+/// Runs the model on `regions` regions of a frame. Each run takes as many regions as its batch has room for. The entries keep
 /// the tensors until they are attached.
 fn run_regions<'m>(
     pictures: &mut Pictures,
     member: &'m Member,
     prepared: &Prepared<'_>,
-    regions: &[FrameRegion],
+    regions: usize,
     last_run: &mut Run,
 ) -> Result<Vec<BatchEntry<'m>>, InferenceError> {
     let mut entries = Vec::with_capacity(1);
     let mut done = 0;
-    while done < regions.len() {
-        let mut entry = member.enter(regions.len() - done)?;
-        let chosen = (done, &regions[done..done + entry.pictures]);
+    while done < regions {
+        let mut entry = member.enter(regions - done)?;
+        let chosen = done..done + entry.pictures;
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry, and
         // its run does not begin before `BatchEntry::run` is called.
         let written = unsafe { pictures.write(prepared, chosen, entry.input, entry.first) }?;

@@ -3,16 +3,17 @@
 //!
 //! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of each
 //! region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
-//! so that other elements do not wait for the copy. Then a kernel makes the picture, in a stream that belongs to
+//! so that other elements do not wait for the copy. Then one kernel makes the pictures of all regions in the batch, in a stream that belongs to
 //! this element alone.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::InputMemory;
 use super::error::InferenceError;
 use super::model::InputSpec;
 use super::picture::{
-    self, DeviceFrame, Formats, GpuResampler, GpuScaling, Resampler, Rows, Scaling, Scratch,
+    self, DeviceFrame, Formats, GpuResampler, GpuScalings, Resampler, Rows, Scaling, Scratch,
     Staged, Staging, Table,
 };
 use super::provider::GpuStream;
@@ -39,13 +40,13 @@ struct Resamplers {
     resampler: Resampler,
     /// The rule by which regions of these frames are fitted into the model's input.
     rule: FitRule,
-    /// The scaling of each region of the last frame; on a GPU, also in its memory.
-    regions: Vec<(Scaling, Option<GpuScaling>)>,
+    /// The scaling of each region of the last frame. Earlier frames may have had more.
+    scalings: Vec<Scaling>,
     /// The model description for these frames; `None` if the description for square pixels applies.
     description: Option<gst::Caps>,
     scratch: Scratch,
-    /// `None` if the model's input is in host memory.
-    on_gpu: Option<GpuResampler>,
+    /// `None` if the model's input is in host memory. Otherwise, the memory has all scalings.
+    on_gpu: Option<(GpuResampler, GpuScalings)>,
 }
 
 struct PicturesOnGpu {
@@ -120,11 +121,12 @@ impl Pictures {
                 Some(on_gpu) => {
                     // Wait for work that reads memory of earlier formats, which may be freed now.
                     on_gpu.gpu.stream.synchronize()?;
-                    Some(GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?)
+                    let resampler = GpuResampler::new(&on_gpu.gpu, &resampler, input, table)?;
+                    Some((resampler, GpuScalings::new(&on_gpu.gpu, input)?))
                 }
             };
-            let (regions, scratch) = (Vec::new(), Scratch::default());
-            Ok(Resamplers { resampler, rule, description, regions, scratch, on_gpu })
+            let (scalings, scratch) = (Vec::new(), Scratch::default());
+            Ok(Resamplers { resampler, rule, description, scalings, scratch, on_gpu })
         })
     }
 
@@ -137,21 +139,23 @@ impl Pictures {
         self.resamplers.current().expect("the format of frames is set").description.clone()
     }
 
-    /// Performs the part of the work that does not need the memory of pictures.
+    /// Performs the part of the work for `regions` of a frame that does not need the memory of pictures.
     ///
     /// # Errors
-    /// If the frame cannot be read.
+    /// If the frame cannot be read, or the GPU fails.
     ///
     /// # Panics
-    /// If [`set_frame`](Self::set_frame) was not called before.
+    /// If [`set_frame`](Self::set_frame) was not called before, or a region is not inside the frame.
     pub fn prepare<'f>(
         &mut self,
         frame: &'f gst::BufferRef,
+        regions: &[FrameRegion],
     ) -> Result<Prepared<'f>, InferenceError> {
         let current = self.resamplers.current().expect("the format of frames is set");
+        current.select_regions(regions, &self.input)?;
         let Resamplers { resampler, scratch, on_gpu: to_device, .. } = current;
         self.uploaded = 0;
-        let Some((on_gpu, to_device)) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
+        let Some((on_gpu, (to_device, _))) = self.on_gpu.as_mut().zip(to_device.as_ref()) else {
             return Ok(Prepared::OnHost(frame));
         };
         if let Some(on_device) = DeviceFrame::new(frame, resampler, &on_gpu.gpu.stream)? {
@@ -166,16 +170,15 @@ impl Pictures {
         Ok(Prepared::Staged(staged))
     }
 
-    /// Makes the pictures of `regions` of a frame, one after the other, the first of them with number `first` of the
-    /// input `input`. `slot` is the number of the first of these regions among all regions of the frame: the scaling of a
-    /// region is kept for the region with this number in the next frame. On a GPU, the work is only submitted;
+    /// Makes the pictures of `regions`, the numbers of regions for which the frame was prepared, one after the other, the
+    /// first of them with number `first` of the input `input`. On a GPU, the work is only submitted;
     /// the returned event marks its completion, and exists as long as `self`.
     ///
     /// # Errors
     /// If the frame cannot be read, or the GPU fails.
     ///
     /// # Panics
-    /// If a region is not inside the frame.
+    /// If neither this frame nor an earlier one of its format was prepared for that many regions.
     ///
     /// # Safety
     /// `input` must be memory for the model's input, on the device that `new` was given, or on the host; and it
@@ -184,34 +187,30 @@ impl Pictures {
     pub unsafe fn write(
         &mut self,
         prepared: &Prepared<'_>,
-        (slot, regions): (usize, &[FrameRegion]),
+        regions: Range<usize>,
         input: InputMemory,
         first: usize,
     ) -> Result<Option<Event>, InferenceError> {
-        let current = self.resamplers.current().expect("the format of frames is set");
-        for (index, &region) in regions.iter().enumerate() {
-            current.select_region(slot + index, region, &self.input)?;
-        }
         let bytes = self.input.bytes();
         let address = input.address + (first * bytes) as u64;
-        let Resamplers { resampler, scratch, on_gpu: to_device, regions: scalings, .. } = current;
-        let scalings = &scalings[slot..slot + regions.len()];
+        let current = self.resamplers.current().expect("the format of frames is set");
+        let Resamplers { resampler, scalings, scratch, on_gpu: to_device, .. } = current;
+        let chosen = &scalings[regions.clone()];
         let frame = match (&mut self.on_gpu, to_device, prepared) {
-            (Some(on_gpu), Some(to_device), prepared) => {
-                let scalings = scalings.iter().filter_map(|(_, on_gpu)| on_gpu.as_ref());
-                let pictures = scalings.zip((address..).step_by(bytes));
+            (Some(on_gpu), Some((to_device, scalings)), prepared) => {
+                let regions = (&*scalings, regions);
                 // SAFETY: the caller guarantees these conditions.
-                return unsafe { on_gpu.write(to_device, prepared, input.free, pictures) };
+                return unsafe { on_gpu.write(to_device, prepared, regions, input.free, address) };
             }
             (_, _, Prepared::OnHost(frame)) => frame,
             _ => unreachable!("frames are prepared for the processor that has the input"),
         };
-        let length = regions.len() * bytes;
+        let length = chosen.len() * bytes;
         // SAFETY: the caller guarantees that the pictures are in host memory, and that nothing else accesses them.
         let tensor = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) };
         let to = (&self.input, &self.table);
         resampler.samples(frame, scratch, |planes| {
-            for ((scaling, _), picture) in scalings.iter().zip(tensor.chunks_exact_mut(bytes)) {
+            for (scaling, picture) in chosen.iter().zip(tensor.chunks_exact_mut(bytes)) {
                 picture::resample((resampler, scaling), planes, to, &mut self.rows, picture);
             }
         })?;
@@ -232,29 +231,32 @@ impl Pictures {
 }
 
 impl Resamplers {
-    /// Computes the scaling of the region with number `slot`, unless it is the region that had this number before.
-    fn select_region(
+    /// Computes the scalings of `regions`, except those that are equal to the regions with these numbers in earlier frames.
+    fn select_regions(
         &mut self,
-        slot: usize,
-        region: FrameRegion,
+        regions: &[FrameRegion],
         input: &InputSpec,
     ) -> Result<(), InferenceError> {
-        let Self { resampler, rule, regions, on_gpu, .. } = self;
-        if regions.get(slot).is_some_and(|(known, _)| known.region == region) {
-            return Ok(());
-        }
-        let scaling = Scaling::new(resampler, region, input, *rule);
-        match (regions.get_mut(slot), on_gpu) {
-            (Some((known, to)), on_gpu) => {
-                if let Some((on_gpu, to)) = on_gpu.as_ref().zip(to.as_mut()) {
-                    on_gpu.replace_scaling(to, &scaling)?;
-                }
-                *known = scaling;
+        let Self { resampler, rule, scalings, on_gpu, .. } = self;
+        let mut changed: Option<Range<usize>> = None;
+        for (number, &region) in regions.iter().enumerate() {
+            let known = scalings.get_mut(number);
+            if known.as_ref().is_some_and(|known| known.region == region) {
+                continue;
             }
-            (None, None) => regions.push((scaling, None)),
-            (None, Some(on_gpu)) => {
-                let to = on_gpu.scaling(input, &scaling)?;
-                regions.push((scaling, Some(to)));
+            let scaling = Scaling::new(resampler, region, input, *rule);
+            match known {
+                Some(known) => *known = scaling,
+                None => scalings.push(scaling),
+            }
+            changed = Some(changed.map_or(number, |changed| changed.start)..number + 1);
+        }
+        if let Some((changed, (_, memory))) = changed.zip(on_gpu.as_mut()) {
+            let first = changed.start;
+            if let Err(error) = memory.replace(scalings, changed) {
+                // The memory does not have these scalings.
+                scalings.truncate(first);
+                return Err(error.into());
             }
         }
         Ok(())
@@ -278,16 +280,17 @@ fn fit_rule(
 }
 
 impl PicturesOnGpu {
-    /// Makes a picture with each of the scalings, at the address beside it.
+    /// Makes a picture of each of the regions, from `address` on.
     ///
     /// # Safety
     /// See [`Pictures::write`].
-    unsafe fn write<'s>(
+    unsafe fn write(
         &mut self,
         resampler: &GpuResampler,
         prepared: &Prepared<'_>,
+        regions: (&GpuScalings, Range<usize>),
         free: Option<Event>,
-        pictures: impl Iterator<Item = (&'s GpuScaling, u64)>,
+        address: u64,
     ) -> Result<Option<Event>, InferenceError> {
         if let Some(free) = free {
             self.gpu.stream.wait_for(free)?;
@@ -297,11 +300,9 @@ impl PicturesOnGpu {
             Prepared::OnDevice(frame) => (&frame.components, &self.read),
             Prepared::OnHost(_) => unreachable!("frames are prepared for the GPU"),
         };
-        for (scaling, address) in pictures {
-            // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
-            // frame in device memory exists until `Pictures::release` has waited for it.
-            unsafe { resampler.resample(samples, scaling, address, read) }?;
-        }
+        // SAFETY: the caller guarantees the output. Staging memory is not written before `read` has completed, and a
+        // frame in device memory exists until `Pictures::release` has waited for it.
+        unsafe { resampler.resample(samples, regions, address, read) }?;
         // SAFETY: the event exists as long as `self`.
         Ok(Some(unsafe { read.event() }))
     }

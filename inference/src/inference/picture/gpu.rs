@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on a GPU, with `kernels/resample.cu`.
 //!
-//! In: a frame, a region of it, and the address of the model's input. Out: the model's input, which is written in
-//! stream order. The bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
+//! In: a frame, regions of it, and the address of the model's input. Out: a picture of each region in the model's input,
+//! which one kernel writes in stream order. The bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
 //! place.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::frame_format::CHANNELS;
+use super::gpu_scalings::GpuScalings;
 use super::resample_params::{RESAMPLE_THREADS, ResampleComponent, ResampleParams};
 use super::resampler::{BORDER, Plane, Resampler};
-use super::scaling::Scaling;
 use super::table::Table;
 use crate::inference::model::{InputLayout, InputSpec};
 use crate::inference::provider::GpuStream;
 use nmsfilter_core::device::{
     DeviceBuffer, DriverError, Kernel, Module, OwnedEvent, PinnedBuffer, RESAMPLE,
 };
-use nmsfilter_core::geometry::Fit;
 
 /// Memory from which the GPU can read a frame's bytes: pinned memory and, for a discrete GPU, also device memory.
 /// The copy to device memory pays off because a copy engine reads pinned memory at the full rate of the bus. A
@@ -56,21 +56,10 @@ pub struct GpuResampler {
     kernel: Kernel,
     /// The memory of the table.
     _table: DeviceBuffer,
-    /// The parameters that do not depend on the frame and the region.
+    /// The parameters that do not depend on the frame and the regions.
     params: ResampleParams,
     /// The index of each component's plane.
     planes: [usize; CHANNELS],
-}
-
-/// A [`Scaling`] in the memory of a GPU. It can be replaced by another scaling to the same model's input.
-pub struct GpuScaling {
-    host: PinnedBuffer,
-    memory: DeviceBuffer,
-    /// Completes when the scaling has been used by the last kernel that was launched with it.
-    used: OwnedEvent,
-    /// The addresses of the positions of each component's columns and rows.
-    positions: [[u64; 2]; CHANNELS],
-    fit: Fit,
 }
 
 impl GpuResampler {
@@ -121,54 +110,6 @@ impl GpuResampler {
         Ok(Self { gpu: gpu.clone(), kernel, _table: memory, params, planes })
     }
 
-    /// Creates memory for a scaling to a model's input of this size, and copies `scaling` to it.
-    ///
-    /// # Errors
-    /// If memory cannot be allocated, or the copy cannot be submitted.
-    pub fn scaling(&self, input: &InputSpec, scaling: &Scaling) -> Result<GpuScaling, DriverError> {
-        // The positions of the columns and rows of a component are 32-bit numbers, at multiples of 16 bytes.
-        let bytes = |side: u32| (side as usize * size_of::<u32>()).next_multiple_of(16);
-        let size = CHANNELS * input.size.iter().map(|&side| bytes(side)).sum::<usize>();
-        let device = &self.gpu.device;
-        let mut created = GpuScaling {
-            host: PinnedBuffer::new(device, size)?,
-            memory: DeviceBuffer::new(device, size)?,
-            used: OwnedEvent::with_blocking_wait(device)?,
-            positions: [[0; 2]; CHANNELS],
-            fit: scaling.fit,
-        };
-        self.replace_scaling(&mut created, scaling)?;
-        Ok(created)
-    }
-
-    /// Copies `scaling` to the memory of another scaling, asynchronously, in stream order. Waits for the kernels that
-    /// use the other scaling.
-    ///
-    /// # Errors
-    /// If the copy cannot be submitted.
-    ///
-    /// # Panics
-    /// If the memory was created for a model's input of another size.
-    pub fn replace_scaling(
-        &self,
-        to: &mut GpuScaling,
-        scaling: &Scaling,
-    ) -> Result<(), DriverError> {
-        to.used.synchronize()?;
-        let (host, mut copied) = (to.host.as_mut_slice(), 0);
-        for (addresses, positions) in to.positions.iter_mut().zip(&scaling.positions) {
-            for (address, axis) in addresses.iter_mut().zip([&positions.columns, &positions.rows]) {
-                let bytes: &[u8] = bytemuck::cast_slice(axis);
-                host[copied..copied + bytes.len()].copy_from_slice(bytes);
-                *address = to.memory.address() + copied as u64;
-                copied += bytes.len().next_multiple_of(16);
-            }
-        }
-        to.fit = scaling.fit;
-        self.gpu.stream.upload(&to.host, &to.memory, copied)?;
-        self.gpu.stream.record(&to.used)
-    }
-
     /// Copies a frame in host memory to memory that the GPU can read. The copy from pinned memory to device memory
     /// is asynchronous, in stream order.
     ///
@@ -217,46 +158,39 @@ impl GpuResampler {
         Ok(Staged { components, bytes: copied as u64, _device: on_device.cloned() })
     }
 
-    /// Converts a region of a frame to the model's input at `output`, asynchronously, in stream order. Then records
-    /// `read`, after which the frame is not read anymore.
+    /// Makes a picture of each region of a frame, one after the other, from the address `output` on. `regions` are the
+    /// numbers of their scalings. One kernel makes all pictures, asynchronously, in stream order. Then records `read`,
+    /// after which the frame is not read anymore.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
     ///
     /// # Safety
-    /// - `output` must be valid for writes of the input's size, and no work in another stream may access it.
+    /// - `output` must be valid for writes of the pictures, and no work in another stream may access it.
     /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or of a
     ///   [`DeviceFrame`](super::DeviceFrame) for the same [`Resampler`]. They must stay readable, and unchanged, until
     ///   `read` has completed.
-    /// - `scaling` must be for a region of these frames, because a `Resampler` checks that the samples of whole frames are
-    ///   in their memory.
+    /// - `scalings` must have scalings with these numbers, for regions of these frames, because a `Resampler` checks that
+    ///   the samples of whole frames are in their memory.
     pub unsafe fn resample(
         &self,
         samples: &ComponentSamples,
-        scaling: &GpuScaling,
+        (scalings, regions): (&GpuScalings, Range<usize>),
         output: u64,
         read: &OwnedEvent,
     ) -> Result<(), DriverError> {
-        let Fit { size, offset, .. } = scaling.fit;
-        let mut params = ResampleParams {
-            output,
-            left: offset[0],
-            top: offset[1],
-            right: offset[0] + size[0],
-            bottom: offset[1] + size[1],
-            ..self.params
-        };
-        let components = params.components.iter_mut().zip(samples).zip(&scaling.positions);
-        for ((to, &(samples, row_stride)), &[columns, rows]) in components {
-            *to = ResampleComponent { samples, row_stride, columns, rows, ..*to };
+        let positions = scalings.address(regions.start);
+        let mut params = ResampleParams { output, positions, ..self.params };
+        for (to, &(samples, row_stride)) in params.components.iter_mut().zip(samples) {
+            *to = ResampleComponent { samples, row_stride, ..*to };
         }
-        let (grid, block) = (params.grid(), [RESAMPLE_THREADS, 1, 1]);
+        let (grid, block) = (params.grid(regions.len() as u32), [RESAMPLE_THREADS, 1, 1]);
         let mut arguments = [(&raw mut params).cast::<c_void>()];
         // SAFETY: the kernel has a single parameter of this type. It reads the samples, which the caller guarantees, the
-        // table and the positions, which exist until `read` and `used` have completed, and it writes the output, in
-        // stream order.
+        // table and the positions, which exist until `read` and the recorded use have completed, and it writes the
+        // output, in stream order.
         unsafe { self.kernel.launch(&self.gpu.stream, grid, block, &mut arguments) }?;
-        self.gpu.stream.record(&scaling.used)?;
+        scalings.record_use()?;
         self.gpu.stream.record(read)
     }
 }

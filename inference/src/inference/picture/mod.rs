@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts a video frame to the numbers that a model takes.
 //!
-//! In: a frame of any raw format, or a region of it. Out: the model's input tensor. The region is scaled (bilinear interpolation), its
+//! In: a frame of any raw format, or regions of it. Out: the model's input tensor. A region is scaled (bilinear interpolation), its
 //! components are converted to red, green and blue, and each channel value is replaced by a number from a
 //! [`Table`]:
 //!
@@ -23,6 +23,7 @@ mod device_frame;
 mod formats;
 mod frame_format;
 mod gpu;
+mod gpu_scalings;
 mod positions;
 mod resample_params;
 mod resampler;
@@ -32,7 +33,8 @@ mod table;
 pub use cpu::{Rows, resample};
 pub use device_frame::DeviceFrame;
 pub use formats::Formats;
-pub use gpu::{GpuResampler, GpuScaling, Staged, Staging};
+pub use gpu::{GpuResampler, Staged, Staging};
+pub use gpu_scalings::GpuScalings;
 pub use resampler::{BORDER, Plane};
 pub use resampler::{Resampler, Scratch};
 pub use scaling::Scaling;
