@@ -22,7 +22,7 @@ pub(super) struct Fitted {
     pub images: usize,
     pub classes: Option<usize>,
     pub placed: ArrayVec<Placed, MAX_INPUTS>,
-    /// Another number that the shapes leave open, in the only tensor that leaves one open.
+    /// Another number that the shapes leave open, in the only section that leaves one open.
     pub open: Option<OpenNumber>,
     pub prototypes: Option<PrototypeImages>,
 }
@@ -167,6 +167,10 @@ impl Description<'static> {
                 found[level] = Some(Found { tensor, anchors: placed.anchors });
             }
             fitted.classes = fitted.classes.or(placed.classes);
+            let is_other = |open: OpenNumber| placed.open.is_some_and(|other| other != open);
+            if fitted.open.is_some_and(is_other) {
+                return Err(self.shape_error(tensor, expects));
+            }
             fitted.open = fitted.open.or(placed.open);
             fitted.prototypes = fitted.prototypes.or(placed.prototypes);
             fitted.images = images;
