@@ -3,6 +3,7 @@
 //! and keypoints are computed in double precision from what the stored elements stand for.
 
 mod expected;
+mod recorded;
 mod stored;
 
 use nmsfilter_core::engine::detail::Details;
@@ -57,21 +58,29 @@ struct Decoded {
     mask: Vec<[usize; 2]>,
 }
 
-/// The survivors in the order of anchors, without suppression: of the reference engine, after a comparison with the
-/// engine under test.
+/// The candidates in the order of anchors.
 fn survivors(tensors: &[TensorView<'_>], name: &str, options: Options) -> Vec<Decoded> {
+    let thresholds = ClassThresholds::uniform(THRESHOLD);
+    let params = Params { thresholds, method: Method::None, ..Params::default() };
+    let mut decoded = suppressed(tensors, name, options, &params);
+    decoded.sort_by_key(|it| it.detection.anchor);
+    decoded
+}
+
+/// The survivors of the reference engine, after a comparison with the engine under test.
+fn suppressed(
+    tensors: &[TensorView<'_>],
+    name: &str,
+    options: Options,
+    params: &Params,
+) -> Vec<Decoded> {
     let choice = decoder::choose(tensors, decoder::by_name(name), options);
     let mut layout = choice.unwrap_or_else(|error| panic!("{error}")).layout;
     let details = Details::prepare(&mut layout, true);
-    let params = Params {
-        thresholds: ClassThresholds::uniform(THRESHOLD),
-        method: Method::None,
-        ..Params::default()
-    };
-    let place = ImagePlace::in_model([SIDE as f32; 2]);
+    let place = ImagePlace::in_model(options.model_size.unwrap());
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let outcome = reference.run(tensors, &layout, &params, &[place]).unwrap();
-    let found = fast.run(tensors, &layout, &params, &[place]).unwrap();
+    let outcome = reference.run(tensors, &layout, params, &[place]).unwrap();
+    let found = fast.run(tensors, &layout, params, &[place]).unwrap();
     let (group, other) = (outcome.group(0), found.group(0));
     assert_eq!(engines::bits(&other), engines::bits(&group));
     assert_eq!(other.columns, group.columns);
@@ -89,9 +98,7 @@ fn survivors(tensors: &[TensorView<'_>], name: &str, options: Options) -> Vec<De
             mask: engines::masks(&group)[index].map(pixels).unwrap_or_default(),
         }
     });
-    let mut decoded: Vec<Decoded> = decoded.collect();
-    decoded.sort_by_key(|it| it.detection.anchor);
-    decoded
+    decoded.collect()
 }
 
 /// The pixels that a mask sets.

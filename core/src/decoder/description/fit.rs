@@ -124,7 +124,9 @@ impl Description<'static> {
                 classes: fitted.classes,
             };
             let images = first.map(|_| fitted.images);
-            let model = KnownModel { classes: known_classes, prototypes, options };
+            let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
+            let input = options.model_size.filter(|_| has_strides);
+            let model = KnownModel { classes: known_classes, prototypes, input, options };
             let (images, placed) = match fit(tensor, rule, known, images, model) {
                 Ok(fit) => fit,
                 Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {

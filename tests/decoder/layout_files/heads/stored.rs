@@ -79,8 +79,8 @@ pub struct Level {
 impl Level {
     /// Stores the numbers of each cell, as `[1,channels,H,W]` or `[1,H,W,channels]`.
     pub fn new(stride: usize, rows: Vec<Vec<f32>>, format: Format) -> Self {
-        let (side, channels) = (SIDE / stride, rows[0].len());
-        let cells = side * side;
+        let (cells, channels) = (rows.len(), rows[0].len());
+        let side = cells.isqrt();
         let (shape, at): (_, Box<dyn Fn(usize, usize) -> usize>) = match format.is_channels_last {
             true => {
                 ([1, side, side, channels], Box::new(|cell, channel| cell * channels + channel))
@@ -132,7 +132,7 @@ impl Level {
     pub fn cell(levels: &[Self], mut anchor: usize) -> (usize, [usize; 2]) {
         for level in levels {
             if anchor < level.rows.len() {
-                let side = SIDE / level.stride;
+                let side = level.rows.len().isqrt();
                 return (level.stride, [anchor % side, anchor / side]);
             }
             anchor -= level.rows.len();
