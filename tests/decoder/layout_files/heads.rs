@@ -267,6 +267,21 @@ fn pose_models_of_rknn_have_decoded_keypoints_in_one_tensor() {
     }
 }
 
+/// `[32,80,80]` could be 80 images of 80x32, beside 32 scores and 80 coefficients, but then the model's input were not
+/// square.
+#[test]
+fn prototypes_have_the_aspect_ratio_of_the_input() {
+    let shapes: Vec<[usize; 4]> = STRIDES
+        .into_iter()
+        .flat_map(|stride| [64, 80, 32].map(|channels| [1, channels, 320 / stride, 320 / stride]))
+        .collect();
+    let mut tensors: Vec<(&str, &[usize])> =
+        shapes.iter().map(|shape| ("a", shape.as_slice())).collect();
+    tensors.push(("a", &[1, 32, 80, 80]));
+    let layout = choose(&tensors, "yolov8-heads-seg", model_size(320.0)).unwrap().layout;
+    assert_eq!((layout.classes, layout.columns[0].components), (80, 32));
+}
+
 /// Shapes do not distinguish 32 scores from 32 coefficients.
 #[test]
 fn names_decide_where_coefficients_have_the_shape_of_scores() {
