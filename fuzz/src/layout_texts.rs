@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 46] = [
+const WORDS: [&str; 48] = [
     "yes",
     "no",
     "0",
@@ -59,9 +59,11 @@ const WORDS: [&str; 46] = [
     "H,W,M",
     "4+C+3K,N",
     "N,6+M",
+    "K,3,N",
+    "M,H,W",
 ];
 
-const KEYS: [&str; 33] = [
+const KEYS: [&str; 36] = [
     "name",
     "about",
     "label",
@@ -92,6 +94,9 @@ const KEYS: [&str; 33] = [
     "bins",
     "angle",
     "kind",
+    "relative",
+    "shift",
+    "visibility",
     "exact",
     "fewer-anchors",
     "prototypes",

@@ -87,7 +87,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             5,
             "shape = N,B",
-            "line 5: shape: expected up to 4 dimensions such as N,5+C: of N, A, H, W, and a number, C, or both, \
+            "line 5: shape: expected up to 4 dimensions such as N,5+C: of N, A, H, W, K, and a number, C, or both, \
              got \"N,B\"",
         ),
         (
@@ -98,7 +98,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             5,
             "shape = A,7,H,W",
-            "line 5: shape: expected one dimension of numbers, before or after those of the anchors, got \"A,7,H,W\"",
+            "line 5: shape: expected one dimension of numbers, or K,3 or K,2, before or after those of the anchors, got \"A,7,H,W\"",
         ),
         (
             5,
@@ -230,6 +230,26 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             17,
             "[column k]\nnumbers = output 4\ncount = 9",
             "line 18: numbers: expected 9 from column 4 on to be within the tensor's shape N,5+C, got \"output 4\"",
+        ),
+        (
+            17,
+            "[column k]\nnumbers = output\ncount = 4\nkind = points\nshift = 1",
+            "line 21: shift: expected relative in the same section, got \"1\"",
+        ),
+        (
+            17,
+            "[column k]\nnumbers = output\ncount = 4\nkind = points\nrelative = 1\nshift = inf",
+            "line 22: shift: expected a number, got \"inf\"",
+        ),
+        (
+            17,
+            "[column k]\nnumbers = output\ncount = 4\nkind = points\nvisibility = sigmoid",
+            "line 21: visibility: expected kind = points-with-visibility in the same section, got \"sigmoid\"",
+        ),
+        (
+            17,
+            "[column k]\nnumbers = output\ncount = 4\nvisibility = sigmoid",
+            "line 20: visibility: expected kind = points in the same section, got \"sigmoid\"",
         ),
         (
             17,
@@ -431,13 +451,12 @@ fn shapes_that_leave_a_number_open_need_what_tells_it() {
         ),
         (
             MASKS.replace("4+C+M,N", "4+C+M,N or 4+C,N"),
-            "line 4: shape: expected M, or 2K or 3K, in each shape or in none, and not per level, got \"4+C+M,N or \
-             4+C,N\"",
+            "line 4: shape: expected M, or 2K or 3K, in each shape or in none, got \"4+C+M,N or 4+C,N\"",
         ),
         (
             MASKS.replace("4+C+M", "M+4+C+2K"),
-            "line 4: shape: expected up to 4 dimensions such as N,5+C: of N, A, H, W, and a number, C, or both, got \
-             \"M+4+C+2K,N\"",
+            "line 4: shape: expected up to 4 dimensions such as N,5+C: of N, A, H, W, K, and a number, C, or both, \
+             got \"M+4+C+2K,N\"",
         ),
         (
             MASKS.replace("M,H,W or H,W,M", "M,H,W or M,H,W"),
@@ -446,7 +465,7 @@ fn shapes_that_leave_a_number_open_need_what_tells_it() {
         ),
         (
             MASKS.replace("M,H,W or H,W,M", "N,4+M"),
-            "line 8: tensor prototypes: expected M or K in one tensor",
+            "line 8: tensor prototypes: expected M or K in one section",
         ),
         (
             MASKS.replace("output C+4", "output M"),

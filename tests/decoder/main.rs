@@ -12,6 +12,7 @@ mod masks2026;
 mod models2026;
 mod prototypes;
 mod score_activation;
+mod tensor_ids;
 mod yolo_tasks;
 mod yolox;
 

@@ -44,7 +44,18 @@ pub(super) fn score(
 /// Objectness in the form that enters the score.
 #[inline(always)]
 pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {
-    match rule.activation {
+    single(rule.activation, stored)
+}
+
+/// The visibility of a point.
+pub(super) fn visibility(rule: &PointRule, stored: f32) -> f32 {
+    single(rule.visibility, stored)
+}
+
+/// The activation of a number that has no other numbers beside it.
+#[inline(always)]
+fn single(activation: Activation, stored: f32) -> f32 {
+    match activation {
         Activation::Sigmoid => sigmoid(stored),
         Activation::None | Activation::Softmax => stored,
     }
@@ -271,7 +282,7 @@ pub(crate) fn point(
     [0, 1].map(|axis| {
         let value = match (rule.relative, prior) {
             (Some(factor), Some(prior)) => {
-                prior.point[axis] + numbers[axis] * factor * prior.size[axis]
+                prior.point[axis] + (numbers[axis] * factor + rule.shift) * prior.size[axis]
             }
             _ => numbers[axis],
         };

@@ -275,6 +275,18 @@ pub enum Decoder {
         nick = "yolov8-heads"
     )]
     Yolov8Heads = 27,
+    /// Heads with mask coefficients.
+    #[enum_value(
+        name = "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for 3 strides, prototypes [1,M,H,W]",
+        nick = "yolov8-heads-seg"
+    )]
+    Yolov8HeadsSeg = 30,
+    /// Heads with keypoints.
+    #[enum_value(
+        name = "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for 3 strides, or [1,K,3,N]",
+        nick = "yolov8-heads-pose"
+    )]
+    Yolov8HeadsPose = 31,
     /// SSD, decoded and suppressed.
     #[enum_value(
         name = "SSD with its postprocessing: boxes, classes, scores, count",

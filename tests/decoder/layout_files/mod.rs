@@ -3,6 +3,7 @@
 //! this file.
 
 mod grids;
+mod heads;
 mod matching;
 mod values;
 

@@ -303,7 +303,7 @@ impl ColumnRule<'static> {
             ColumnNumbers::Coefficients { .. } => {
                 Column { name, components: number, kind: ColumnKind::MaskCoefficients }
             }
-            ColumnNumbers::Points { count, relative, unit } => {
+            ColumnNumbers::Points { count, relative, shift, visibility, unit } => {
                 let (components, of_point) = match (count, open) {
                     (PointCount::Fixed { components, of_point }, _) => (components, of_point),
                     (PointCount::Open, Some(OpenNumber { kind: Open::Keypoints(each), .. })) => {
@@ -317,7 +317,8 @@ impl ColumnRule<'static> {
                     PointUnit::Normalized => true,
                     PointUnit::Boxes => normalized,
                 };
-                let rule = PointRule { components: of_point, relative, normalized };
+                let rule =
+                    PointRule { components: of_point, relative, shift, visibility, normalized };
                 Column { name, components, kind: ColumnKind::Points(rule) }
             }
         }

@@ -22,7 +22,7 @@ pub(super) struct Fitted {
     pub images: usize,
     pub classes: Option<usize>,
     pub placed: ArrayVec<Placed, MAX_INPUTS>,
-    /// Another number that the shapes leave open, in the only tensor that leaves one open.
+    /// Another number that the shapes leave open, in the only section that leaves one open.
     pub open: Option<OpenNumber>,
     pub prototypes: Option<PrototypeImages>,
 }
@@ -124,7 +124,9 @@ impl Description<'static> {
                 classes: fitted.classes,
             };
             let images = first.map(|_| fitted.images);
-            let model = KnownModel { classes: known_classes, prototypes, options };
+            let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
+            let input = options.model_size.filter(|_| has_strides);
+            let model = KnownModel { classes: known_classes, prototypes, input, options };
             let (images, placed) = match fit(tensor, rule, known, images, model) {
                 Ok(fit) => fit,
                 Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {
@@ -167,6 +169,10 @@ impl Description<'static> {
                 found[level] = Some(Found { tensor, anchors: placed.anchors });
             }
             fitted.classes = fitted.classes.or(placed.classes);
+            let is_other = |open: OpenNumber| placed.open.is_some_and(|other| other != open);
+            if fitted.open.is_some_and(is_other) {
+                return Err(self.shape_error(tensor, expects));
+            }
             fitted.open = fitted.open.or(placed.open);
             fitted.prototypes = fitted.prototypes.or(placed.prototypes);
             fitted.images = images;

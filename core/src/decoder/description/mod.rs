@@ -38,7 +38,7 @@
 //! | | `about` | what the tensors have, for messages; the names of tensor sections in braces are replaced by their shapes |
 //! | | `label` | the name of class 0, where the model has one class |
 //! | | `values` | what scores are: `probabilities` (the default), `model` (they depend on the model), `any` |
-//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number. In one tensor a number can also have `M`, for the coefficients of a mask, or `3K` or `2K`, for K keypoints of three or two numbers: `4+C+M`. Prototypes of masks are `M,H,W` or `H,W,M` |
+//! | `[tensor NAME]` | `shape` | required; dimensions of `N`, `A`, `H`, `W` and numbers such as `4`, `C`, `5+C`; several shapes are separated by `or`; `1` is a single number. In one section a number can also have `M`, for the coefficients of a mask, or `3K` or `2K`, for K keypoints of three or two numbers: `4+C+M`; the keypoints alone can have two dimensions: `K,3,N`. Prototypes of masks are `M,H,W` or `H,W,M`; with `per-level` these are coefficients |
 //! | | `ids` | tensor ids, separated by commas, by which the decoder is chosen |
 //! | | `names` | other names, by which tensors are found if the decoder is set, also with `onnx/` before them |
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
@@ -75,6 +75,8 @@
 //! | | `prototypes` | the tensor of the prototypes, with `count = M` |
 //! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility |
 //! | | `relative` | of points: the factor of coordinates relative to the anchor's point and size; absolute if it is left out |
+//! | | `shift` | of relative points: added to a coordinate after the factor, in sizes of the anchor; 0 by default |
+//! | | `visibility` | of points with visibility: its function, `none` (the default) or `sigmoid` |
 //! | | `unit` | of absolute points: `pixels` (the default) of the model's input, `normalized`, `boxes` (the unit of the boxes); relative points have the unit of the boxes |
 //! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
 //!
@@ -251,6 +253,10 @@ enum ColumnNumbers {
         count: PointCount,
         /// The factor of coordinates relative to the anchor.
         relative: Option<f32>,
+        /// Added to relative coordinates.
+        shift: f32,
+        /// The function of the visibility.
+        visibility: Activation,
         unit: PointUnit,
     },
     /// One coefficient per prototype in the tensor with this index.

@@ -16,6 +16,8 @@ pub(super) struct KnownModel<'t> {
     pub classes: Option<usize>,
     /// The tensor of the prototypes and its shapes; `None` without prototypes, or before their tensor.
     pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
+    /// The size of the model's input, if the number of anchors follows from it.
+    pub input: Option<[f32; 2]>,
     pub options: Options,
 }
 
@@ -45,9 +47,12 @@ pub(super) fn divide(
         (Open::Keypoints(components), _) => keypoints(components, after, scores, model.options),
         (Open::Coefficients, None) => return Ok(Some(placed)),
         (Open::Coefficients, Some((tensor, shapes))) => {
-            let is_possible = |channels: usize| match scores {
-                Some(scores) => scores.checked_add(channels) == Some(after),
-                None => channels < after,
+            let is_possible = |images: &PrototypeImages| {
+                let is_number = match scores {
+                    Some(scores) => scores.checked_add(images.channels) == Some(after),
+                    None => images.channels < after,
+                };
+                is_number && model.input.is_none_or(|input| images.has_ratio_of(input))
             };
             let has_classes = scores.is_some();
             prototypes = PrototypeImages::find(tensor, shapes, is_possible, model.options)

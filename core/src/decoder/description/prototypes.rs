@@ -30,7 +30,7 @@ const USUAL_CHANNELS: usize = 32;
 
 impl PrototypeImages {
     /// The prototypes in a tensor whose shape is one of `shapes`, `M,H,W` or `H,W,M`; `None` if the shape does not fit.
-    /// `is_possible` tells whether the other tensor can have as many coefficients.
+    /// `is_possible` tells whether a reading fits the other tensors.
     ///
     /// If both orders are possible, the size of the model's input decides, else the number of prototypes: at most 32, of
     /// images with larger sides. A cube has equal readings in both orders, and the first order is used.
@@ -40,7 +40,7 @@ impl PrototypeImages {
     pub fn find(
         tensor: &TensorView<'_>,
         shapes: &[Pattern],
-        is_possible: impl Fn(usize) -> bool,
+        is_possible: impl Fn(&Self) -> bool,
         options: Options,
     ) -> Result<Option<Self>, [Self; 2]> {
         let (images, [a, b, c]) = match *tensor.shape {
@@ -59,7 +59,7 @@ impl PrototypeImages {
             true => Self { images, channels: c, height: a, width: b, is_channels_last: true },
         };
         // Vectors are not images.
-        let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of.channels);
+        let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of);
         let mut readings = shapes.iter().map(reading).filter(fits);
         let (first, last) = match (readings.next(), readings.next()) {
             (Some(first), Some(last)) if a != b || b != c => (first, last),
@@ -78,6 +78,11 @@ impl PrototypeImages {
             _ => None,
         };
         only(&is_of_input).or_else(|| only(&is_usual)).map(Some).ok_or([first, last])
+    }
+
+    /// Returns true if the images have the aspect ratio of this size.
+    pub fn has_ratio_of(&self, [width, height]: [f32; 2]) -> bool {
+        self.width as f32 * height == self.height as f32 * width
     }
 
     /// The prototypes in the tensor with index `tensor`, whose coefficients are the column with index `column`.

@@ -114,14 +114,25 @@ enum Axis {
     Rows,
     /// `W`: columns of cells.
     Columns,
-    /// The numbers of an anchor.
+    /// `K`: the keypoints of an anchor. The next axis is the numbers of each.
+    Points,
+    /// The numbers of an anchor, or of each of its keypoints.
     Numbers(Count),
+}
+
+impl Axis {
+    /// Returns false if it counts the numbers of an anchor.
+    fn counts_anchors(self) -> bool {
+        !matches!(self, Self::Points | Self::Numbers(_))
+    }
 }
 
 /// The shape of a tensor, without the dimension of the batch and dimensions of 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     axes: ArrayVec<Axis, MAX_AXES>,
+    /// True if there is a tensor for each level.
+    per_level: bool,
 }
 
 /// The order of the anchors in a shape with `H` and `W`.
@@ -134,11 +145,11 @@ pub(super) enum CellOrder {
 }
 
 impl Pattern {
-    /// From text such as `N,5+C`, `4,N`, `A,H,W,85` or `1`.
+    /// From text such as `N,5+C`, `4,N`, `A,H,W,85` or `1`, the shape of one tensor or of one for each level.
     ///
     /// # Errors
     /// Returns what was expected, if the text is not a shape.
-    pub fn parse(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str, per_level: bool) -> Result<Self, &'static str> {
         let mut axes = ArrayVec::new();
         for part in text.split(',').map(str::trim) {
             let axis = match part {
@@ -146,6 +157,7 @@ impl Pattern {
                 "A" => Axis::PerCell,
                 "H" => Axis::Rows,
                 "W" => Axis::Columns,
+                "K" => Axis::Points,
                 "1" => continue,
                 _ => {
                     let count = Count::parse(part).filter(|count| count.least() > 0);
@@ -154,9 +166,9 @@ impl Pattern {
             };
             axes.try_push(axis).map_err(|_| EXPECTED)?;
         }
-        let pattern = Self { axes };
+        let pattern = Self { axes, per_level };
         let anchor_axes: ArrayVec<Axis, MAX_AXES> =
-            pattern.axes.iter().copied().filter(|axis| !matches!(axis, Axis::Numbers(_))).collect();
+            pattern.axes.iter().copied().filter(|axis| axis.counts_anchors()).collect();
         use Axis::{Anchors, Columns, PerCell, Rows};
         let is_known = matches!(
             anchor_axes.as_slice(),
@@ -166,11 +178,19 @@ impl Pattern {
             return Err("the anchors as N, as H,W, as A,H,W or as H,W,A");
         }
         // Both ends of the dimensions of anchors: the numbers of an anchor are before or after them.
-        let numbers = pattern.axes.len() - anchor_axes.len();
         let is_beside =
             pattern.axes.starts_with(&anchor_axes) || pattern.axes.ends_with(&anchor_axes);
-        if numbers > 1 || !is_beside {
-            return Err("one dimension of numbers, before or after those of the anchors");
+        let numbers: ArrayVec<Axis, MAX_AXES> =
+            pattern.axes.iter().copied().filter(|axis| !axis.counts_anchors()).collect();
+        let is_known = match numbers.as_slice() {
+            [] | [Axis::Numbers(_)] => true,
+            [Axis::Points, Axis::Numbers(count)] => [2, 3].map(Count::constant).contains(count),
+            _ => false,
+        };
+        if !is_known || !is_beside {
+            return Err(
+                "one dimension of numbers, or K,3 or K,2, before or after those of the anchors",
+            );
         }
         Ok(pattern)
     }
@@ -181,12 +201,16 @@ impl Pattern {
             Axis::Numbers(count) => Some(*count),
             _ => None,
         });
-        numbers.unwrap_or(Count::constant(1))
+        let numbers = numbers.unwrap_or(Count::constant(1));
+        match self.axes.contains(&Axis::Points) {
+            true => Count { open: Some(Open::Keypoints(numbers.constant)), ..Count::default() },
+            false => numbers,
+        }
     }
 
     /// Returns true if it has any anchors, as opposed to one number for the image, or images.
     pub fn has_anchors(&self) -> bool {
-        !self.is_images() && self.axes.iter().any(|axis| !matches!(axis, Axis::Numbers(_)))
+        !self.is_images() && self.axes.iter().any(|axis| axis.counts_anchors())
     }
 
     /// The order of anchors, if they are in rows and columns.
@@ -203,10 +227,12 @@ impl Pattern {
         })
     }
 
-    /// Returns true if it is `M,H,W` or `H,W,M`, the shapes of images.
+    /// Returns true if it is `M,H,W` or `H,W,M` of one tensor, the shapes of prototypes. A tensor of this shape for each
+    /// level has the coefficients of cells.
     pub fn is_images(&self) -> bool {
         let images = Count { open: Some(Open::Coefficients), ..Count::default() };
-        self.numbers() == images && self.len() == 3 && self.axes.contains(&Axis::Rows)
+        let is_image = self.numbers() == images && self.len() == 3;
+        is_image && self.axes.contains(&Axis::Rows) && !self.per_level
     }
 
     /// Returns true if the last dimension counts an anchor's numbers.
@@ -258,8 +284,9 @@ impl Pattern {
         for (axis, &position) in self.axes.iter().zip(positions) {
             let stride = product(&dimensions[position + 1..]);
             match axis {
+                Axis::Points => placed.numbers = dimensions[position],
                 Axis::Numbers(count) => {
-                    placed.numbers = dimensions[position];
+                    placed.numbers = placed.numbers.saturating_mul(dimensions[position]);
                     placed.component_stride = stride;
                     placed.classes = match count.open {
                         None if count.has_classes => Some(placed.numbers - count.constant),
@@ -290,6 +317,7 @@ impl fmt::Display for Pattern {
                 Axis::PerCell => f.write_str("A")?,
                 Axis::Rows => f.write_str("H")?,
                 Axis::Columns => f.write_str("W")?,
+                Axis::Points => f.write_str("K")?,
                 Axis::Numbers(count) => write!(f, "{count}")?,
             }
         }
@@ -297,7 +325,8 @@ impl fmt::Display for Pattern {
     }
 }
 
-const EXPECTED: &str = "up to 4 dimensions such as N,5+C: of N, A, H, W, and a number, C, or both";
+const EXPECTED: &str =
+    "up to 4 dimensions such as N,5+C: of N, A, H, W, K, and a number, C, or both";
 
 /// The product, or the greatest number if it is greater: the shape has not been checked against the memory yet.
 fn product(dimensions: &[usize]) -> usize {
@@ -378,6 +407,7 @@ impl Search<'_> {
             Axis::PerCell => is(per_cell),
             Axis::Rows => is(cells.map(|[rows, _]| rows)),
             Axis::Columns => is(cells.map(|[_, columns]| columns)),
+            Axis::Points => dimension > 0,
             Axis::Numbers(count) if count.open.is_some() => dimension >= count.least(),
             Axis::Numbers(Count { constant, has_classes: false, .. }) => dimension == constant,
             Axis::Numbers(Count { constant, has_classes: true, .. }) => {
@@ -393,7 +423,7 @@ mod tests {
     use super::*;
 
     fn placed(pattern: &str, dimensions: &[usize]) -> Option<[usize; 5]> {
-        let pattern = Pattern::parse(pattern).unwrap();
+        let pattern = Pattern::parse(pattern, false).unwrap();
         let placed = pattern.fit(dimensions, Known::default())?;
         let Placed { anchors, numbers, anchor_stride, component_stride, elements, .. } = placed;
         Some([anchors, numbers, anchor_stride, component_stride, elements])
@@ -419,11 +449,28 @@ mod tests {
     }
 
     #[test]
+    fn keypoints_and_their_numbers_can_be_two_dimensions() {
+        assert_eq!(placed("K,3,N", &[17, 3, 84]), Some([84, 51, 1, 84, 4284]));
+        assert_eq!(placed("K,3,N", &[1, 3, 84]), Some([84, 3, 1, 84, 252]), "one keypoint");
+        assert_eq!(placed("N,K,2", &[84, 5, 2]), Some([84, 10, 10, 1, 840]));
+        assert_eq!(placed("K,3,N", &[17, 2, 84]), None);
+    }
+
+    #[test]
+    fn m_for_each_level_is_coefficients_of_cells() {
+        let [prototypes, coefficients] =
+            [false, true].map(|per_level| Pattern::parse("M,H,W", per_level).unwrap());
+        assert!(prototypes.is_images() && !prototypes.has_anchors());
+        assert!(!coefficients.is_images() && coefficients.has_anchors());
+    }
+
+    #[test]
     fn shapes_without_one_order_of_anchors_are_errors() {
         for text in [
-            "", "N,N", "A,5,H,W", "N,4,4", "4,N,C", "H", "C+C", "N,4+4", "N,-1", "N,+4", "N,0", "B",
+            "", "N,N", "A,5,H,W", "N,4,4", "4,N,C", "H", "C+C", "N,4+4", "N,-1", "N,+4", "N,0",
+            "B", "N,K", "K,N,3", "3,K,N", "K,4,N", "K,C,N", "K,K,3",
         ] {
-            assert!(Pattern::parse(text).is_err(), "{text}");
+            assert!(Pattern::parse(text, false).is_err(), "{text}");
         }
     }
 }

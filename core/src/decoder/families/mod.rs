@@ -49,6 +49,11 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("nanodet.layout"), include_str!("nanodet-plus.layout")])),
     Described(family(&[include_str!("picodet.layout")])),
     Described(family(&[include_str!("yolov8-heads.layout"), include_str!("yolo26-heads.layout")])),
+    Described(family(&[include_str!("yolov8-heads-seg.layout")])),
+    Described(family(&[
+        include_str!("yolov8-heads-pose.layout"),
+        include_str!("yolov8-heads-pose-rknn.layout"),
+    ])),
     Described(
         family(&[
             include_str!("ssd-postprocess.layout"),

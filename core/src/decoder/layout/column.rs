@@ -4,7 +4,7 @@
 //! Engines read the columns of survivors only, and change them for quantization only. Points and angles are
 //! computed from them afterwards, with equal operations for every engine.
 
-use super::Field;
+use super::{Activation, Field};
 
 /// Numbers that a survivor carries along.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,13 +38,17 @@ pub enum ColumnKind {
 /// How the points of a column are computed.
 ///
 /// With the point `p` and the size `s` of the anchor's [`Reference`](super::Reference), a coordinate is
-/// `p + v * variance * s` if the rule is relative, else `v`.
+/// `p + (v * factor + shift) * s` if the rule is relative, else `v`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PointRule {
-    /// The components of a point: 2, or 3 with a visibility, which is passed on as it is.
+    /// The components of a point: 2, or 3 with a visibility.
     pub components: usize,
     /// The factor of coordinates relative to the anchor's reference; `None` if points are absolute.
     pub relative: Option<f32>,
+    /// The number that is added to a relative coordinate after the factor.
+    pub shift: f32,
+    /// The function of the visibility: none or the sigmoid.
+    pub visibility: Activation,
     /// True if coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
 }

@@ -14,7 +14,7 @@ pub struct Point {
     pub x: f32,
     /// The y coordinate.
     pub y: f32,
-    /// The visibility that the model outputs, usually 0 to 1, or 1 if the model has no visibility.
+    /// The visibility, usually 0 to 1, or 1 if the model has no visibility.
     pub visibility: f32,
 }
 
@@ -62,7 +62,8 @@ impl Points<'_> {
             let rule = rule.expect("a model without points gives no numbers of points");
             let scale = if rule.normalized { scale } else { [1.0; 2] };
             let [x, y] = formula::point(&rule, prior, scale, [numbers[0], numbers[1]]);
-            Point { x, y, visibility: numbers.get(2).copied().unwrap_or(1.0) }
+            let visibility = |&stored: &f32| formula::visibility(&rule, stored);
+            Point { x, y, visibility: numbers.get(2).map_or(1.0, visibility) }
         })
     }
 }

@@ -8,7 +8,7 @@ use super::super::sections::{Entry, Keys, Parsed};
 use super::super::shape::{Count, Open, Pattern};
 use super::super::{ColumnNumbers, ColumnRule, DescriptionError, PointCount, PointUnit};
 use super::fields::Fields;
-use crate::decoder::layout::{MAX_COLUMN_COMPONENTS, MAX_COLUMNS};
+use crate::decoder::layout::{Activation, MAX_COLUMN_COMPONENTS, MAX_COLUMNS};
 
 /// All sections. `has_reference` tells whether anchors have a point and a size.
 pub(super) fn read<'a>(
@@ -25,7 +25,16 @@ pub(super) fn read<'a>(
             return Err(DescriptionError::new(keys.line, text));
         }
         columns.push(column);
-        keys.finish(&["numbers", "count", "kind", "relative", "unit", "prototypes"])?;
+        keys.finish(&[
+            "numbers",
+            "count",
+            "kind",
+            "relative",
+            "shift",
+            "visibility",
+            "unit",
+            "prototypes",
+        ])?;
         let components: usize = columns.iter().map(|column| column.numbers.fixed()).sum();
         if columns.len() > MAX_COLUMNS || components > MAX_COLUMN_COMPONENTS {
             let text = format!(
@@ -100,6 +109,10 @@ fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<Colu
     let words = [("numbers", 0), ("points", 2), ("points-with-visibility", 3)];
     let of_point = keys.word("kind", 0, &words)?;
     let relative_entry = keys.take("relative");
+    let shift_entry = keys.take("shift");
+    let visibility_entry = keys.peek("visibility");
+    let words = [("none", Activation::None), ("sigmoid", Activation::Sigmoid)];
+    let visibility = keys.word("visibility", Activation::None, &words)?;
     let unit_entry = keys.peek("unit");
     let units = [
         ("pixels", PointUnit::Pixels),
@@ -109,7 +122,7 @@ fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<Colu
     let unit = keys.word("unit", PointUnit::Pixels, &units)?;
     let count = match (count.open, of_point) {
         (None, 0) => {
-            return match relative_entry.or(unit_entry) {
+            return match relative_entry.or(shift_entry).or(visibility_entry).or(unit_entry) {
                 Some(entry) => Err(entry.error("kind = points in the same section")),
                 None => Ok(ColumnNumbers::Plain(count.constant)),
             };
@@ -127,12 +140,25 @@ fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<Colu
     {
         return Err(entry.error(&format!("a count that is a multiple of {of_point}")));
     }
+    if let (PointCount::Fixed { of_point: 2, .. }, Some(entry)) = (count, visibility_entry) {
+        return Err(entry.error("kind = points-with-visibility in the same section"));
+    }
     let relative = relative_entry.map(|entry| factor(entry, has_reference)).transpose()?;
+    let shift = match shift_entry {
+        Some(entry) if relative.is_none() => {
+            return Err(entry.error("relative in the same section"));
+        }
+        Some(entry) => {
+            let number = entry.value.parse().ok().filter(|number: &f32| number.is_finite());
+            number.ok_or_else(|| entry.error("a number"))?
+        }
+        None => 0.0,
+    };
     if let Some(entry) = unit_entry.filter(|_| relative.is_some()) {
         return Err(entry.error("relative points without it: they have the unit of the boxes"));
     }
     let unit = if relative.is_some() { PointUnit::Boxes } else { unit };
-    Ok(ColumnNumbers::Points { count, relative, unit })
+    Ok(ColumnNumbers::Points { count, relative, shift, visibility, unit })
 }
 
 /// The factor of coordinates relative to the anchor.

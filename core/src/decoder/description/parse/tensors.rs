@@ -31,7 +31,7 @@ pub(super) fn read<'a>(
             return Err(DescriptionError::new(line, text + "; expected one for each name"));
         }
         if tensor.has_open_number() && tensors.iter().any(TensorRule::has_open_number) {
-            let text = format!("tensor {}: expected M or K in one tensor", Quoted(tensor.name));
+            let text = format!("tensor {}: expected M or K in one section", Quoted(tensor.name));
             return Err(DescriptionError::new(line, text));
         }
         tensors.push(tensor);
@@ -48,11 +48,12 @@ pub(super) fn read<'a>(
 fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
     let name = keys.name;
     let shape = keys.required("shape")?;
+    let per_level = keys.is_yes("per-level")?;
     let mut shapes = Vec::new();
     for text in shape.value.split(" or ").take(MAX_SIZES) {
-        shapes.push(Pattern::parse(text).map_err(|expected| shape.error(expected))?);
+        let pattern = Pattern::parse(text, per_level);
+        shapes.push(pattern.map_err(|expected| shape.error(expected))?);
     }
-    let per_level = keys.is_yes("per-level")?;
     let has_grid = *levels != Levels::None;
     if per_level && !has_grid {
         let reason = "per-level: expected strides or cells in [anchors]";
@@ -74,11 +75,11 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
     }
     let open = |shape: &Pattern| shape.numbers().open;
     let has_first_kind = |shape: &Pattern| match (open(shape), open(&shapes[0])) {
-        (Some(open), Some(first)) => open.has_kind_of(first) && !per_level,
+        (Some(open), Some(first)) => open.has_kind_of(first),
         (open, first) => open == first,
     };
     if !shapes.iter().all(has_first_kind) {
-        return Err(shape.error("M, or 2K or 3K, in each shape or in none, and not per level"));
+        return Err(shape.error("M, or 2K or 3K, in each shape or in none"));
     }
     let count = if per_level { levels.groups() } else { 1 };
     let mut names = vec![TensorNames::default(); count];
