@@ -4,7 +4,7 @@
 //! In: a file of kernels, as PTX or machine code. Out: its bytes, for the driver to load. They are decompressed once in
 //! a process, when they are first needed. A program that does not refer to a file is linked without it.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 /// A compressed file of kernels.
@@ -39,7 +39,31 @@ impl CompressedKernels {
     pub fn ptx(&self) -> &CStr {
         CStr::from_bytes_with_nul(self.bytes()).expect("PTX is text")
     }
+
+    /// The names of the kernels in PTX.
+    #[cfg(test)]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &str> {
+        let kernels = self.ptx().to_str().expect("PTX is ASCII").split(ENTRY).skip(1);
+        kernels.map(|kernel| kernel.split('(').next().expect("a first part"))
+    }
+
+    /// The text of PTX with the kernel `name` alone: what stands before the first kernel, which declares the shared
+    /// memory of all, and this kernel. No kernel refers to another.
+    ///
+    /// # Panics
+    /// If the file has machine code, or no such kernel.
+    pub(crate) fn ptx_of(&self, name: &CStr) -> CString {
+        let text = self.ptx().to_str().expect("PTX is ASCII");
+        let begin = format!("{ENTRY}{}(", name.to_str().expect("names are ASCII"));
+        let at = text.find(&begin).expect("the file has the kernel");
+        let (declarations, kernel) = (&text[..text.find(ENTRY).unwrap_or(at)], &text[at..]);
+        let end = kernel[ENTRY.len()..].find(ENTRY).map_or(kernel.len(), |next| ENTRY.len() + next);
+        CString::new([declarations, &kernel[..end]].concat()).expect("text has no zero")
+    }
 }
+
+/// The beginning of a kernel in PTX, before its name.
+const ENTRY: &str = ".visible .entry ";
 
 /// The kernels of a file that `build.rs` has compressed.
 macro_rules! compressed_kernels {
@@ -69,5 +93,17 @@ mod tests {
         assert_eq!(RESAMPLE.ptx().to_bytes(), file);
         // A second call returns this memory and does not decompress again.
         assert_eq!(RESAMPLE.ptx().as_ptr(), RESAMPLE.ptx().as_ptr());
+    }
+
+    #[test]
+    fn a_kernel_alone_has_the_declarations_of_the_file_and_its_own_text() {
+        let ptx = RESAMPLE.ptx().to_str().unwrap();
+        let names: Vec<_> = RESAMPLE.entries().collect();
+        assert!(names.len() > 1);
+        let (declarations, kernels) = ptx.split_once(ENTRY).unwrap();
+        for (name, kernel) in names.into_iter().zip(kernels.split(ENTRY)) {
+            let alone = RESAMPLE.ptx_of(&CString::new(name).unwrap());
+            assert_eq!(alone.to_str().unwrap(), format!("{declarations}{ENTRY}{kernel}"));
+        }
     }
 }

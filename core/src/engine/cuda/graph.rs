@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels as one launch of a CUDA graph.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -81,6 +81,37 @@ impl GraphConfig {
         deciding.chain(merge).chain(masks).chain([Publish])
     }
 
+    /// The name of the function of a kernel. It depends on the configuration only, also for a launch with fewer groups,
+    /// because some drivers cannot change a node's function. Kernels for batches can run a single group, too, but take a
+    /// little longer.
+    fn function(&self, kernel: KernelNode) -> &'static CStr {
+        let is_oriented = self.decode == DecodeKernel::Oriented;
+        let (is_batch, has_columns) = (self.groups > 1, self.column_components > 0);
+        match kernel {
+            KernelNode::Decode => self.decode.function(self.multi_label),
+            KernelNode::Map if is_oriented => c"map_oriented",
+            KernelNode::Map if is_batch => c"map_batch",
+            KernelNode::Map => c"map",
+            KernelNode::Reduce if is_oriented => c"reduce_oriented",
+            KernelNode::Reduce if is_batch => c"reduce_batch",
+            KernelNode::Reduce => c"reduce",
+            KernelNode::SortCount => c"sort_count",
+            KernelNode::SortScatter => c"sort_scatter",
+            KernelNode::SortRank => c"sort_rank",
+            KernelNode::ChunkFilter(_) => c"chunk_filter",
+            KernelNode::ChunkMap(_) => c"chunk_map",
+            KernelNode::ChunkReduce(_) => c"chunk_reduce",
+            KernelNode::Merge(kernel) => kernel.function(),
+            KernelNode::Masks => self.masks.expect("the graph has the node").function(),
+            KernelNode::Publish => match (has_columns, is_batch) {
+                (false, false) => c"publish",
+                (false, true) => c"publish_batch",
+                (true, false) => c"publish_columns",
+                (true, true) => c"publish_columns_batch",
+            },
+        }
+    }
+
     /// Returns true if launches of `wanted` can run on a graph with this configuration.
     fn holds(&self, wanted: &Self) -> bool {
         self.capacity >= wanted.capacity
@@ -102,7 +133,7 @@ pub(super) struct Graph {
     kernels: Arc<Kernels>,
     config: GraphConfig,
     workspace: DeviceBuffer,
-    nodes: Vec<(KernelNode, sys::CUgraphNode)>,
+    nodes: Vec<Node>,
     /// The parameters of the decode, the masks and the publish node.
     params: LaunchParams,
     /// The number of groups in the nodes' grids. Decode's grid depends on the images of `params`
@@ -112,6 +143,14 @@ pub(super) struct Graph {
 
 // SAFETY: the nodes' handles may be used from any thread in which their context is current.
 unsafe impl Send for Graph {}
+
+/// A node of a graph.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kernel: KernelNode,
+    function: sys::CUfunction,
+    handle: sys::CUgraphNode,
+}
 
 /// The kernel of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,8 +225,10 @@ impl Graph {
         };
         for kernel in config.kernels() {
             // The launch sets decode's parameters and its grid.
-            let node = graph.add_kernel(&graph.sequence, kernel, !graph.nodes.is_empty())?;
-            graph.nodes.push((kernel, node));
+            let function = kernels.function(config.function(kernel))?;
+            let follows_kernel = !graph.nodes.is_empty();
+            let handle = graph.add_kernel(&graph.sequence, kernel, function, follows_kernel)?;
+            graph.nodes.push(Node { kernel, function, handle });
         }
         graph.sequence.instantiate()?;
         Ok(graph)
@@ -200,11 +241,12 @@ impl Graph {
         &self,
         sequence: &NodeSequence,
         kernel: KernelNode,
+        function: sys::CUfunction,
         follows_kernel: bool,
     ) -> Result<sys::CUgraphNode, DriverError> {
         let is_programmatic = follows_kernel && self.kernels.programmatic_launch;
         let start = if is_programmatic { Start::Programmatic } else { Start::AfterCompletion };
-        self.with_node_params(kernel, &self.params, self.groups, |params| {
+        self.with_node_params(kernel, function, &self.params, self.groups, |params| {
             // SAFETY: the parameters match the kernel's signature.
             unsafe { sequence.add_kernel(params, start) }
         })
@@ -212,7 +254,7 @@ impl Graph {
 
     /// The names of the kernels, in the order of their launches.
     pub fn kernel_names(&self) -> Vec<String> {
-        self.nodes.iter().map(|(kernel, _)| kernel.name()).collect()
+        self.nodes.iter().map(|node| node.kernel.name()).collect()
     }
 
     /// A graph that runs the first `count` kernels of the last launch `times` times. The last
@@ -236,8 +278,8 @@ impl Graph {
                 let sort_state = first + sort_state_offset(capacity) as u64;
                 sequence.add_memset(sort_state, 0, [SORT_STATE_BYTES, groups, stride])?;
             }
-            for (i, &(kernel, _)) in self.nodes[..count].iter().enumerate() {
-                self.add_kernel(&sequence, kernel, i > 0)?;
+            for (i, node) in self.nodes[..count].iter().enumerate() {
+                self.add_kernel(&sequence, node.kernel, node.function, i > 0)?;
             }
         }
         sequence.instantiate()?;
@@ -249,64 +291,40 @@ impl Graph {
     fn with_node_params<T>(
         &self,
         kernel: KernelNode,
+        function: sys::CUfunction,
         params: &LaunchParams,
         groups: u32,
         act: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> T,
     ) -> T {
-        let (kernels, capacity) = (&*self.kernels, self.config.capacity);
+        let capacity = self.config.capacity;
         let groups = groups.max(1);
-        // Chosen by the configuration even for a launch with fewer groups, because some drivers
-        // cannot change a node's function.
-        let after_decode = kernels.map_reduce_publish(self.config.decode, self.config.groups);
-        let multiprocessors = kernels.device().multiprocessors();
-        let (function, blocks, threads) = match kernel {
+        let multiprocessors = self.kernels.device().multiprocessors();
+        let (blocks, threads) = match kernel {
             KernelNode::Decode => {
-                let decode = kernels.decode(self.config.decode, self.config.multi_label);
                 let blocks = match self.config.decode {
                     DecodeKernel::Plain(_) => params.kernel.decode_blocks(),
                     DecodeKernel::Layout | DecodeKernel::Oriented => params.layout.blocks(),
                 };
-                (decode, blocks, DECODE_THREADS)
+                (blocks, DECODE_THREADS)
             }
-            KernelNode::Map => {
-                (after_decode.map, map_blocks(multiprocessors, capacity, groups), MAP_THREADS)
+            KernelNode::Map => (map_blocks(multiprocessors, capacity, groups), MAP_THREADS),
+            KernelNode::Reduce | KernelNode::ChunkReduce(_) => {
+                (reduce_blocks(multiprocessors, capacity, groups), REDUCE_THREADS)
             }
-            KernelNode::Reduce => (
-                after_decode.reduce,
-                reduce_blocks(multiprocessors, capacity, groups),
-                REDUCE_THREADS,
-            ),
             KernelNode::SortCount | KernelNode::SortScatter => {
-                let is_count = kernel == KernelNode::SortCount;
-                let function = if is_count { kernels.sort.count } else { kernels.sort.scatter };
-                (function, sort_blocks(multiprocessors, capacity, groups), SORT_THREADS)
+                (sort_blocks(multiprocessors, capacity, groups), SORT_THREADS)
             }
             KernelNode::SortRank => {
-                let blocks = sort_rank_blocks(multiprocessors, capacity, groups);
-                (kernels.sort.rank, blocks, CHUNK_THREADS)
+                (sort_rank_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
             }
             KernelNode::ChunkFilter(_) | KernelNode::ChunkMap(_) => {
-                let is_filter = matches!(kernel, KernelNode::ChunkFilter(_));
-                let function =
-                    if is_filter { kernels.sort.chunk_filter } else { kernels.sort.chunk_map };
-                (function, chunk_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
-            }
-            KernelNode::ChunkReduce(_) => {
-                let blocks = reduce_blocks(multiprocessors, capacity, groups);
-                (kernels.sort.chunk_reduce, blocks, REDUCE_THREADS)
+                (chunk_blocks(multiprocessors, capacity, groups), CHUNK_THREADS)
             }
             KernelNode::Merge(kernel) => {
-                let blocks = kernel.blocks(multiprocessors, capacity, groups);
-                (kernels.merge(kernel), blocks, kernel.threads())
+                (kernel.blocks(multiprocessors, capacity, groups), kernel.threads())
             }
-            KernelNode::Masks => {
-                let kernel = self.config.masks.expect("the graph has the node");
-                (kernels.masks(kernel), mask_blocks(multiprocessors, groups), MASK_THREADS)
-            }
-            KernelNode::Publish if self.has_columns() => {
-                (after_decode.publish_columns, 1, PUBLISH_THREADS)
-            }
-            KernelNode::Publish => (after_decode.publish, 1, PUBLISH_THREADS),
+            KernelNode::Masks => (mask_blocks(multiprocessors, groups), MASK_THREADS),
+            KernelNode::Publish => (1, PUBLISH_THREADS),
         };
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()
@@ -398,8 +416,8 @@ impl Graph {
         if has_other_groups {
             // If this fails, the engine drops the graph.
             self.groups = groups;
-            for &(kernel, node) in self.nodes.iter().filter(|(of, _)| of.has_constant_params()) {
-                self.update_node(&driver, kernel, node, params)?;
+            for node in self.nodes.iter().filter(|node| node.kernel.has_constant_params()) {
+                self.update_node(&driver, node, params)?;
             }
         }
         let has_other_columns = self.has_columns() && self.params.columns != params.columns;
@@ -413,8 +431,8 @@ impl Graph {
         }
         if has_other_groups || self.params.merge != params.merge {
             let has_params = |kernel| matches!(kernel, KernelNode::Merge(of) if of.has_params());
-            for &(kernel, node) in self.nodes.iter().filter(|(of, _)| has_params(*of)) {
-                self.update_node(&driver, kernel, node, params)?;
+            for node in self.nodes.iter().filter(|node| has_params(node.kernel)) {
+                self.update_node(&driver, node, params)?;
             }
         }
         // Equal parameters imply an equal number of images.
@@ -438,8 +456,8 @@ impl Graph {
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
         let driver = self.kernels.device().enter()?;
-        for &(kernel, _) in &self.nodes {
-            self.with_node_params(kernel, params, params.groups, |node| {
+        for &Node { kernel, function, .. } in &self.nodes {
+            self.with_node_params(kernel, function, params, params.groups, |node| {
                 // SAFETY: see `launch`; the parameters match the kernel's signature, and the driver
                 // copies them.
                 unsafe {
@@ -469,33 +487,34 @@ impl Graph {
         kernel: KernelNode,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        let node = self.nodes.iter().find(|(of, _)| *of == kernel);
-        self.update_node(driver, kernel, node.expect("the graph has the node").1, params)
+        let node = self.nodes.iter().find(|node| node.kernel == kernel);
+        self.update_node(driver, node.expect("the graph has the node"), params)
     }
 
     /// Sets the parameters and the grid of a node of the instantiated graph.
     fn update_node(
         &self,
         driver: &ContextGuard<'_>,
-        kernel: KernelNode,
-        node: sys::CUgraphNode,
+        &Node { kernel, function, handle }: &Node,
         params: &LaunchParams,
     ) -> Result<(), DriverError> {
-        self.with_node_params(kernel, params, self.groups, |params| {
+        self.with_node_params(kernel, function, params, self.groups, |params| {
             // SAFETY: the node belongs to this graph, and the parameters match the kernel's
             // signature.
-            unsafe { self.sequence.set_kernel(driver, node, params) }
+            unsafe { self.sequence.set_kernel(driver, handle, params) }
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::interface::Precision;
     use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;
-    use crate::engine::Detection;
+    use crate::engine::{Detection, Method};
 
     const SQUARES: u32 = 60;
 
@@ -573,6 +592,41 @@ mod tests {
             let survivors: usize = all.iter().map(|(_, survivors)| survivors.len()).sum();
             assert_eq!(bytes as usize, 32 * images as usize + 28 * survivors);
             all
+        }
+    }
+
+    #[test]
+    fn the_files_have_the_kernels_of_all_graphs_and_no_others() {
+        use Precision::{F16, F32};
+        let plain = [[F32, F32], [F32, F16], [F16, F32], [F16, F16]].map(DecodeKernel::Plain);
+        let decode = plain.into_iter().chain([DecodeKernel::Layout, DecodeKernel::Oriented]);
+        let mut names = BTreeSet::new();
+        for (decode, multi_label, groups) in
+            decode.flat_map(|decode| [(decode, false, 1), (decode, true, 2)])
+        {
+            // Each of the choices that follow has kernels of its own, whatever the others are.
+            let masks = [None, Some(MaskKernel::Prototypes), Some(MaskKernel::Frame)];
+            for (method, masks) in Method::ALL.into_iter().zip(masks.into_iter().cycle()) {
+                for column_components in [0, 1] {
+                    let config = GraphConfig {
+                        capacity: 1 << 20,
+                        groups,
+                        sort: SortLimits::DEFAULT,
+                        decode,
+                        multi_label,
+                        merge: MergeKernel::of(method),
+                        column_components,
+                        masks,
+                        mask_words: 0,
+                    };
+                    names.extend(
+                        config.kernels().map(|kernel| config.function(kernel).to_str().unwrap()),
+                    );
+                }
+            }
+        }
+        for file in super::super::kernels::tests::entries() {
+            assert_eq!(file.into_iter().collect::<BTreeSet<_>>(), names);
         }
     }
 

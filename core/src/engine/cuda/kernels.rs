@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels, loaded on a GPU.
+//!
+//! In: the name of a kernel. Out: its function. The driver compiles PTX when it is loaded, which takes seconds for all
+//! kernels together, until it has them in its cache. So each kernel is loaded by itself, when a graph first has it.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,11 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 
 use super::interface::Precision;
-use super::mask_params::MaskKernel;
-use super::merging::MergeKernel;
 use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed_kernels};
 
 /// Kernels for GPUs with at least a certain compute capability.
+#[derive(Debug)]
 struct KernelBinary {
     name: &'static str,
     from: (i32, i32),
@@ -21,6 +24,16 @@ struct KernelBinary {
     /// True if it is compiled for a single architecture. Otherwise it runs on all architectures
     /// from `from` on.
     is_native: bool,
+}
+
+impl KernelBinary {
+    /// The bytes that the driver loads for the kernel `name`: machine code whole, PTX with this kernel alone.
+    fn image(&self, name: &CStr) -> Cow<'_, [u8]> {
+        if self.is_native {
+            return Cow::Borrowed(self.kernels.bytes());
+        }
+        Cow::Owned(self.kernels.ptx_of(name).into_bytes_with_nul())
+    }
 }
 
 /// The lowest compute capability at which the kernels use programmatic dependent launch
@@ -62,28 +75,6 @@ const OF_ANOTHER_GPU: [u32; 2] = [
     sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as u32,
 ];
 
-/// The kernels after decode, for a single group of images or for batches.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MapReducePublish {
-    pub map: sys::CUfunction,
-    pub reduce: sys::CUfunction,
-    pub publish: sys::CUfunction,
-    /// Also publishes columns.
-    pub publish_columns: sys::CUfunction,
-}
-
-/// The kernels for groups with sorted candidates, single groups and batches alike, in the order of
-/// their launches. The kernels in `chunk` are launched for each chunk.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sort {
-    pub count: sys::CUfunction,
-    pub scatter: sys::CUfunction,
-    pub rank: sys::CUfunction,
-    pub chunk_filter: sys::CUfunction,
-    pub chunk_map: sys::CUfunction,
-    pub chunk_reduce: sys::CUfunction,
-}
-
 /// Selects a launch's decode kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeKernel {
@@ -95,32 +86,45 @@ pub(super) enum DecodeKernel {
     Oriented,
 }
 
+impl DecodeKernel {
+    /// The kernel's function.
+    pub fn function(self, multi_label: bool) -> &'static CStr {
+        use Precision::{F16, F32};
+        match (self, multi_label) {
+            (Self::Plain([F32, F32]), false) => c"decode_f32_f32",
+            (Self::Plain([F32, F16]), false) => c"decode_f32_f16",
+            (Self::Plain([F16, F32]), false) => c"decode_f16_f32",
+            (Self::Plain([F16, F16]), false) => c"decode_f16_f16",
+            (Self::Plain([F32, F32]), true) => c"decode_multi_f32_f32",
+            (Self::Plain([F32, F16]), true) => c"decode_multi_f32_f16",
+            (Self::Plain([F16, F32]), true) => c"decode_multi_f16_f32",
+            (Self::Plain([F16, F16]), true) => c"decode_multi_f16_f16",
+            (Self::Layout, false) => c"decode_layout",
+            (Self::Layout, true) => c"decode_layout_multi",
+            (Self::Oriented, false) => c"decode_oriented",
+            (Self::Oriented, true) => c"decode_oriented_multi",
+        }
+    }
+}
+
+/// The kernel that shows whether the GPU takes a binary: one that takes little time to compile.
+const FIRST: &CStr = c"publish";
+
 /// The kernels on one GPU, shared by all engines on it.
 #[derive(Debug)]
 pub(super) struct Kernels {
     device: Arc<Device>,
-    module: sys::CUmodule,
-    /// The binary that was loaded.
-    pub binary: &'static str,
+    binary: &'static KernelBinary,
     /// True if each kernel waits for the preceding one with a grid dependency wait.
     pub programmatic_launch: bool,
-    /// Indexed by the precision of the boxes, then by the precision of the scores.
-    decode: [[sys::CUfunction; 2]; 2],
-    /// The decode kernels with `multi_label`, indexed like `decode`.
-    decode_multi: [[sys::CUfunction; 2]; 2],
-    /// For any layout of upright boxes; without and with `multi_label`.
-    decode_layout: [sys::CUfunction; 2],
-    /// The kernel for pixels of the prototypes, then the kernel for pixels of the frame.
-    masks: [sys::CUfunction; 2],
-    /// For any layout of oriented boxes; without and with `multi_label`.
-    decode_oriented: [sys::CUfunction; 2],
-    single: MapReducePublish,
-    batch: MapReducePublish,
-    /// Map and reduce for oriented boxes, for any number of groups.
-    oriented: [sys::CUfunction; 2],
-    pub sort: Sort,
-    /// Indexed by the number of the kernel.
-    merge: [sys::CUfunction; MergeKernel::COUNT],
+    loaded: Mutex<LoadedKernels>,
+}
+
+/// The modules and functions that were loaded so far.
+#[derive(Debug, Default)]
+struct LoadedKernels {
+    modules: Vec<sys::CUmodule>,
+    functions: Vec<(&'static CStr, sys::CUfunction)>,
 }
 
 // SAFETY: handles may be used from any thread in which their context is current.
@@ -128,13 +132,13 @@ unsafe impl Send for Kernels {}
 // SAFETY: see `Send`; nothing is changed through the handles.
 unsafe impl Sync for Kernels {}
 
-/// The kernels that are currently loaded.
-static LOADED: Mutex<Vec<Weak<Kernels>>> = Mutex::new(Vec::new());
+/// The kernels of each GPU that is in use.
+static OPEN: Mutex<Vec<Weak<Kernels>>> = Mutex::new(Vec::new());
 
 impl Kernels {
     /// The kernels of GPU number `ordinal`. Loads them if needed.
     pub fn open(ordinal: u32) -> Result<Arc<Self>, DeviceError> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.retain(|kernels| kernels.strong_count() > 0);
         let known = loaded.iter().filter_map(Weak::upgrade);
         if let Some(kernels) = known.into_iter().find(|k| k.device.ordinal() == ordinal) {
@@ -146,142 +150,103 @@ impl Kernels {
     }
 
     fn load(device: Arc<Device>) -> Result<Self, DriverError> {
-        let driver = device.enter()?;
-        let mut binaries =
-            KERNEL_BINARIES.iter().filter(|binary| device.capability() >= binary.from);
+        let binaries = KERNEL_BINARIES.iter().filter(|binary| device.capability() >= binary.from);
         let mut refused = None;
-        let (binary, module) = loop {
-            let Some(binary) = binaries.next() else {
-                return Err(refused.expect("a device is from 6.0 on, and so is the last binary"));
+        for binary in binaries {
+            let target = if binary.is_native { device.capability() } else { binary.from };
+            let supports_edge_data = device.enter()?.supports_edge_data();
+            let kernels = Self {
+                device: device.clone(),
+                binary,
+                programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && supports_edge_data,
+                loaded: Mutex::default(),
             };
-            let mut module = null_mut();
-            let bytes = binary.kernels.bytes();
-            // SAFETY: `module` is a valid handle to write to, and the binary is complete; `drop`
-            // unloads it.
-            match unsafe { driver.cuModuleLoadData(&mut module, bytes.as_ptr().cast()) } {
-                Ok(()) => break (binary, module),
+            match kernels.function(FIRST) {
+                Ok(_) => return Ok(kernels),
                 Err(error) if !OF_ANOTHER_GPU.contains(&error.code) => return Err(error),
                 Err(error) => refused = Some(error),
             }
-        };
-        let target = if binary.is_native { device.capability() } else { binary.from };
-        let unknown = MapReducePublish {
-            map: null_mut(),
-            reduce: null_mut(),
-            publish: null_mut(),
-            publish_columns: null_mut(),
-        };
-        let mut kernels = Self {
-            device: device.clone(),
-            module,
-            binary: binary.name,
-            programmatic_launch: target >= PROGRAMMATIC_LAUNCH_FROM && driver.supports_edge_data(),
-            decode: [[null_mut(); 2]; 2],
-            decode_multi: [[null_mut(); 2]; 2],
-            decode_layout: [null_mut(); 2],
-            masks: [null_mut(); 2],
-            decode_oriented: [null_mut(); 2],
-            single: unknown,
-            batch: unknown,
-            oriented: [null_mut(); 2],
-            sort: Sort {
-                count: null_mut(),
-                scatter: null_mut(),
-                rank: null_mut(),
-                chunk_filter: null_mut(),
-                chunk_map: null_mut(),
-                chunk_reduce: null_mut(),
-            },
-            merge: [null_mut(); MergeKernel::COUNT],
-        };
-        let function = |name: &CStr| {
-            let mut function = null_mut();
-            // SAFETY: `function` is a valid handle to write to; the module is loaded.
-            unsafe { driver.cuModuleGetFunction(&mut function, module, name.as_ptr()) }?;
-            Ok::<_, DriverError>(function)
-        };
-        kernels.decode = [
-            [function(c"decode_f32_f32")?, function(c"decode_f32_f16")?],
-            [function(c"decode_f16_f32")?, function(c"decode_f16_f16")?],
-        ];
-        kernels.decode_multi = [
-            [function(c"decode_multi_f32_f32")?, function(c"decode_multi_f32_f16")?],
-            [function(c"decode_multi_f16_f32")?, function(c"decode_multi_f16_f16")?],
-        ];
-        kernels.decode_layout = [function(c"decode_layout")?, function(c"decode_layout_multi")?];
-        kernels.masks = [function(c"masks")?, function(c"frame_masks")?];
-        kernels.single = MapReducePublish {
-            map: function(c"map")?,
-            reduce: function(c"reduce")?,
-            publish: function(c"publish")?,
-            publish_columns: function(c"publish_columns")?,
-        };
-        kernels.batch = MapReducePublish {
-            map: function(c"map_batch")?,
-            reduce: function(c"reduce_batch")?,
-            publish: function(c"publish_batch")?,
-            publish_columns: function(c"publish_columns_batch")?,
-        };
-        kernels.decode_oriented =
-            [function(c"decode_oriented")?, function(c"decode_oriented_multi")?];
-        kernels.oriented = [function(c"map_oriented")?, function(c"reduce_oriented")?];
-        kernels.sort = Sort {
-            count: function(c"sort_count")?,
-            scatter: function(c"sort_scatter")?,
-            rank: function(c"sort_rank")?,
-            chunk_filter: function(c"chunk_filter")?,
-            chunk_map: function(c"chunk_map")?,
-            chunk_reduce: function(c"chunk_reduce")?,
-        };
-        for kernel in MergeKernel::ALL {
-            kernels.merge[kernel as usize] = function(kernel.function())?;
         }
-        Ok(kernels)
+        Err(refused.expect("a device is from 6.0 on, and so is the last binary"))
     }
 
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
 
-    pub fn decode(&self, kernel: DecodeKernel, multi_label: bool) -> sys::CUfunction {
-        match kernel {
-            DecodeKernel::Plain([boxes, scores]) => {
-                let all = if multi_label { &self.decode_multi } else { &self.decode };
-                all[boxes as usize][scores as usize]
-            }
-            DecodeKernel::Layout => self.decode_layout[usize::from(multi_label)],
-            DecodeKernel::Oriented => self.decode_oriented[usize::from(multi_label)],
+    /// The name of the binary that the kernels are from.
+    pub fn binary(&self) -> &'static str {
+        self.binary.name
+    }
+
+    /// The function of the kernel `name`. Loads the kernel if needed.
+    ///
+    /// # Errors
+    /// If the driver cannot compile or load the kernel.
+    pub fn function(&self, name: &'static CStr) -> Result<sys::CUfunction, DriverError> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, function)) = loaded.functions.iter().find(|(known, _)| *known == name) {
+            return Ok(*function);
         }
-    }
-
-    pub fn masks(&self, kernel: MaskKernel) -> sys::CUfunction {
-        self.masks[kernel as usize]
-    }
-
-    pub fn merge(&self, kernel: MergeKernel) -> sys::CUfunction {
-        self.merge[kernel as usize]
-    }
-
-    /// The kernels after `decode` for graphs of up to `groups` groups. Kernels for batches can run
-    /// a single group, too, but take a little longer.
-    pub fn map_reduce_publish(&self, decode: DecodeKernel, groups: u32) -> MapReducePublish {
-        let of_upright = if groups <= 1 { self.single } else { self.batch };
-        match decode {
-            DecodeKernel::Plain(_) | DecodeKernel::Layout => of_upright,
-            DecodeKernel::Oriented => {
-                let [map, reduce] = self.oriented;
-                MapReducePublish { map, reduce, ..of_upright }
+        let driver = self.device.enter()?;
+        // Machine code has all kernels in one module.
+        let module = match loaded.modules.first() {
+            Some(&module) if self.binary.is_native => module,
+            _ => {
+                let mut module = null_mut();
+                let image = self.binary.image(name);
+                // SAFETY: `module` is a valid handle to write to, and the image is complete; `drop` unloads it.
+                unsafe { driver.cuModuleLoadData(&mut module, image.as_ptr().cast()) }?;
+                loaded.modules.push(module);
+                module
             }
-        }
+        };
+        let mut function = null_mut();
+        // SAFETY: `function` is a valid handle to write to; the module is loaded.
+        unsafe { driver.cuModuleGetFunction(&mut function, module, name.as_ptr()) }?;
+        loaded.functions.push((name, function));
+        Ok(function)
     }
 }
 
 impl Drop for Kernels {
     fn drop(&mut self) {
         if let Ok(driver) = self.device.enter() {
-            // SAFETY: the module was loaded in this context, and everything that runs its kernels
-            // holds a reference to `self`.
-            let _ = unsafe { driver.cuModuleUnload(self.module) };
+            let loaded = self.loaded.get_mut().unwrap_or_else(PoisonError::into_inner);
+            for module in loaded.modules.drain(..) {
+                // SAFETY: the module was loaded in this context, and everything that runs its kernels
+                // holds a reference to `self`.
+                let _ = unsafe { driver.cuModuleUnload(module) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The names of the kernels in each file of PTX.
+    pub fn entries() -> impl Iterator<Item = Vec<&'static str>> {
+        let ptx = KERNEL_BINARIES.iter().filter(|binary| !binary.is_native);
+        ptx.map(|binary| binary.kernels.entries().collect())
+    }
+
+    #[test]
+    fn no_kernel_refers_to_code_or_memory_of_another() {
+        let ptx = KERNEL_BINARIES.iter().filter(|binary| !binary.is_native);
+        for binary in ptx {
+            let text = binary.kernels.ptx().to_str().unwrap();
+            // Functions and variables outside of kernels; shared memory is declared before the first kernel.
+            let outside = text.lines().skip_while(|line| !line.starts_with(".visible"));
+            let declared = outside.filter(|line| {
+                line.starts_with('.')
+                    && !line.starts_with(".visible .entry ")
+                    && !line.starts_with(".maxntid")
+                    && !line.starts_with(".minnctapersm")
+            });
+            assert_eq!(declared.collect::<Vec<_>>(), [""; 0], "{}", binary.name);
+            assert!(!text.contains("call"), "{}", binary.name);
         }
     }
 }

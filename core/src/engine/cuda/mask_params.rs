@@ -5,6 +5,8 @@
 //! In: a layout with prototypes, the tensors in device memory, and the pixels of masks. Out: the
 //! parameters that kernels receive by value.
 
+use std::ffi::CStr;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::interface::{Source, blocks_per_group};
@@ -35,6 +37,14 @@ impl MaskKernel {
         match grid {
             MaskGrid::Prototypes { .. } => Self::Prototypes,
             MaskGrid::Frame { .. } => Self::Frame,
+        }
+    }
+
+    /// The kernel's function.
+    pub fn function(self) -> &'static CStr {
+        match self {
+            Self::Prototypes => c"masks",
+            Self::Frame => c"frame_masks",
         }
     }
 }

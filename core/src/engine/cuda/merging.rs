@@ -36,11 +36,6 @@ pub(super) enum MergeKernel {
 use MergeKernel::*;
 
 impl MergeKernel {
-    pub const COUNT: usize = Self::ALL.len();
-    /// All kernels, in the order of their numbers.
-    pub const ALL: [Self; 11] =
-        [Claims, Roots, Classes, Order, Grow, Average, Fuse, Soften, Compensate, Decay, Rank];
-
     /// The kernels of a method, in the order of their launches.
     pub fn of(method: Method) -> &'static [Self] {
         match method {
@@ -140,7 +135,5 @@ mod tests {
             assert_eq!(MergeKernel::of(method).is_empty(), method.only_suppresses(), "{method:?}");
             assert!(deciding_method(method).only_suppresses(), "{method:?}");
         }
-        let numbers = MergeKernel::ALL.map(|kernel| kernel as usize);
-        assert!(numbers.iter().copied().eq(0..MergeKernel::COUNT));
     }
 }

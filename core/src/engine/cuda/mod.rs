@@ -282,7 +282,7 @@ impl fmt::Display for Cuda {
         let kernels = &self.on.kernels;
         let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
         let (major, minor) = (version / 1000, version % 1000 / 10);
-        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary)
+        write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary())
     }
 }
 
