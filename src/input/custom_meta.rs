@@ -34,11 +34,10 @@
 //! the video frame (scale, crop, flip, convert) do not copy it to the new frame, because they do not support one of
 //! its tags; on the new frame, the coordinates would be wrong.
 
-use std::sync::OnceLock;
-
 use gst::glib::prelude::StaticType;
 
 use super::region::TensorRegion;
+use super::registered_meta::RegisteredMeta;
 use super::selection::SetTensors;
 use super::{AttachedTensor, InputError, Tensors};
 use crate::bindings::strings;
@@ -49,30 +48,13 @@ use nmsfilter_core::tensor::{
 /// The name under which the metadata is registered.
 pub const META_NAME: &str = "NmsFilterTensor";
 
-const TAGS: &[&str] = &["video", "nmsfilter-tensor"];
-
-/// The metadata's API type. It is cached, because GStreamer's comparison by name allocates memory.
-static API: OnceLock<gst::glib::Type> = OnceLock::new();
+static META: RegisteredMeta = RegisteredMeta::new(META_NAME, &["video", "nmsfilter-tensor"]);
 
 /// Registers the metadata with GStreamer. Further calls have no effect.
 ///
 /// [`attach`] and [`Tensors::of`](super::Tensors::of) call this function.
 pub fn register() {
-    api();
-}
-
-/// Returns the metadata's API type, and registers it if necessary. Another copy of this crate in the process (for
-/// example in an application that also loads the plugin) has a separate [`API`], but uses this registered type,
-/// too.
-fn api() -> gst::glib::Type {
-    *API.get_or_init(|| {
-        // Another copy of this crate may have registered the metadata.
-        if !gst::meta::CustomMeta::is_registered(META_NAME) {
-            gst::meta::CustomMeta::register(META_NAME, TAGS);
-        }
-        gst::glib::Type::from_name(format!("{META_NAME}-api"))
-            .expect("the API type of custom metadata has this name")
-    })
+    META.api();
 }
 
 /// A tensor to attach. It owns a reference to its memory.
@@ -194,9 +176,7 @@ fn add(
 ) -> Result<(), TensorError> {
     tensor.as_attached().view().checked_len()?;
 
-    register();
-    let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME)
-        .expect("the metadata is registered and the buffer writable");
+    let mut meta = META.add(buffer);
     let structure = meta.mut_structure();
     structure.set("id", &tensor.id);
     structure.set("type", tensor.element.name());
@@ -228,7 +208,7 @@ pub(super) fn read<'a>(
     buffer: &'a gst::BufferRef,
     tensors: &mut Tensors<'a>,
 ) -> Result<(), InputError> {
-    structures(buffer).try_for_each(|structure| push(structure, tensors))
+    META.structures(buffer).try_for_each(|structure| push(structure, tensors))
 }
 
 /// Reads the attached tensors with this source, and the regions that they belong to; `None` stands for tensors without
@@ -243,7 +223,7 @@ pub(super) fn read_from<'a>(
 ) -> Result<SetTensors<'a>, InputError> {
     let mut frame = Tensors::default();
     let mut regions: Vec<(TensorRegion, Tensors<'a>)> = Vec::new();
-    for structure in structures(buffer) {
+    for structure in META.structures(buffer) {
         if self::source(structure)? != source {
             continue;
         }
@@ -277,7 +257,7 @@ pub(super) fn read_from<'a>(
 pub(super) fn sources(
     buffer: &gst::BufferRef,
 ) -> impl Iterator<Item = Result<Option<&str>, InputError>> {
-    structures(buffer).map(source)
+    META.structures(buffer).map(source)
 }
 
 /// Adds the tensor in a structure, or counts it if there is no room.
@@ -290,26 +270,9 @@ fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Resu
     Ok(())
 }
 
-/// Returns the structures of the metadata items, in the order in which they were attached.
-fn structures(buffer: &gst::BufferRef) -> impl Iterator<Item = &gst::StructureRef> {
-    let api = api();
-    buffer
-        .iter_meta::<gst::Meta>()
-        .filter(move |meta| meta.api() == api)
-        .filter_map(|meta| meta.try_as_custom_meta().map(structure))
-}
-
 /// Returns the field `source`, or `None` if it is missing.
 fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
     if structure.has_field("source") { text_field(structure, "source").map(Some) } else { Ok(None) }
-}
-
-/// Returns the structure of a metadata item, with the lifetime of the buffer's borrow.
-fn structure<'a>(meta: &gst::MetaRef<'a, gst::meta::CustomMeta>) -> &'a gst::StructureRef {
-    let structure: *const gst::StructureRef = meta.structure();
-    // SAFETY: the metadata owns the structure, and the buffer, which is borrowed immutably for `'a`, owns the
-    // metadata. `structure()` returns a reference with the shorter lifetime of the borrow of `meta`.
-    unsafe { &*structure }
 }
 
 fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError> {
@@ -424,7 +387,7 @@ pub(super) fn remove_from(buffer: &mut gst::BufferRef, source: Option<&str>) {
 }
 
 fn remove_if(buffer: &mut gst::BufferRef, remove: impl Fn(&gst::StructureRef) -> bool) {
-    let api = api();
+    let api = META.api();
     buffer.foreach_meta_mut(|meta| {
         let is_ours = meta.api() == api;
         let is_removed =

@@ -22,6 +22,8 @@ mod error;
 pub mod inference_mark;
 pub mod model;
 pub mod region;
+#[cfg(feature = "v1_20")]
+mod registered_meta;
 pub(crate) mod selection;
 pub(crate) mod source;
 #[cfg(feature = "v1_26")]
