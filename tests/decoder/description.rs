@@ -233,26 +233,6 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         ),
         (
             17,
-            "[column k]\nnumbers = output\ncount = 4\nkind = points\nshift = 1",
-            "line 21: shift: expected relative in the same section, got \"1\"",
-        ),
-        (
-            17,
-            "[column k]\nnumbers = output\ncount = 4\nkind = points\nrelative = 1\nshift = inf",
-            "line 22: shift: expected a number, got \"inf\"",
-        ),
-        (
-            17,
-            "[column k]\nnumbers = output\ncount = 4\nkind = points\nvisibility = sigmoid",
-            "line 21: visibility: expected kind = points-with-visibility in the same section, got \"sigmoid\"",
-        ),
-        (
-            17,
-            "[column k]\nnumbers = output\ncount = 4\nvisibility = sigmoid",
-            "line 20: visibility: expected kind = points in the same section, got \"sigmoid\"",
-        ),
-        (
-            17,
             "[priors]\n1 2 3",
             "line 18: prior: expected center x, center y, width and height, separated by spaces, got \"1 2 3\"",
         ),

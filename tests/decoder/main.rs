@@ -10,6 +10,7 @@ mod description;
 mod layout_files;
 mod masks2026;
 mod models2026;
+mod points;
 mod prototypes;
 mod score_activation;
 mod tensor_ids;

@@ -336,3 +336,39 @@ fn the_levels_have_equal_numbers_of_coefficients_and_of_keypoints() {
         assert_eq!(choose(&all, decoder, options).is_ok(), fits, "{decoder}, {channels:?}");
     }
 }
+
+/// A file can describe heads of one tensor for each stride.
+#[test]
+fn a_tensor_for_each_stride_can_have_scores_and_coefficients() {
+    const TEXT: &str = "
+        name = heads
+        [tensor head]
+        shape = 4+C+M,H,W
+        per-level = yes
+        [tensor prototypes]
+        shape = M,H,W
+        [anchors]
+        strides = 16 32
+        [score]
+        scores = head 4
+        [box]
+        box = head
+        format = distances
+        [column mask]
+        numbers = head C+4
+        count = M
+        prototypes = prototypes
+    ";
+    let decoder = decoder::from_text(TEXT).unwrap();
+    for (channels, fits) in [([15, 15], true), ([15, 14], false), ([15, 16], false)] {
+        let tensors: [(&str, &[usize]); 3] = [
+            ("a", &[1, channels[0], 4, 4]),
+            ("b", &[1, channels[1], 2, 2]),
+            ("c", &[1, 8, 16, 16]),
+        ];
+        let found = with_zeros(&tensors, |tensors| {
+            decoder::choose(tensors, Some(decoder), model_size(64.0)).map(|it| it.layout.classes)
+        });
+        assert_eq!(found.ok(), fits.then_some(3), "{channels:?}");
+    }
+}

@@ -124,9 +124,10 @@ impl Description<'static> {
                 classes: fitted.classes,
             };
             let images = first.map(|_| fitted.images);
+            let classes = fitted.classes.or(known_classes);
             let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
             let input = options.model_size.filter(|_| has_strides);
-            let model = KnownModel { classes: known_classes, prototypes, input, options };
+            let model = KnownModel { classes, prototypes, input, options };
             let (images, placed) = match fit(tensor, rule, known, images, model) {
                 Ok(fit) => fit,
                 Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {
