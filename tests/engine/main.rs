@@ -7,6 +7,7 @@ mod support;
 
 mod box_nms;
 mod candidates;
+mod edges;
 mod examples;
 mod facade;
 mod groups;

@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use crate::support::{data, engines};
 
-fn vectors(file: &str) -> Option<Vec<Value>> {
+/// The cases of a file, or `None` if the folder of test data has no such file.
+pub fn vectors(file: &str) -> Option<Vec<Value>> {
     let path = data::path(&format!("vectors/merging/{file}"))?;
     let text = std::fs::read_to_string(path).unwrap();
     let mut vectors: Value = serde_json::from_str(&text).unwrap();

@@ -118,6 +118,10 @@ fn any_groups(rng: &mut Rng, places: &mut [ImagePlace], is_oriented: bool) {
         place.boxes = BoxPixels::Frame;
         if place.visible != Bounds::ANY && rng.bool() {
             place.visible = Bounds::ANY;
+        } else if rng.bool() {
+            // A tile, whose right and lower edges cut boxes.
+            let [left, top] = corner.map(|edge| edge as f32);
+            place.visible = Bounds { left, top, right: left + 90.0, bottom: top + 70.0 };
         }
     }
     // With masks of frames, an image in no frame beside others in a frame is an error.

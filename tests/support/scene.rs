@@ -5,7 +5,7 @@ use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, SizeLimits,
+    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::Bounds;
 use nmsfilter_core::tensor::TensorView;
@@ -561,6 +561,12 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         thresholds,
         sizes,
         class_rules,
+        // Without effect on images that are not in a frame.
+        region_edges: *rng
+            .choice(&[RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower])
+            .unwrap(),
+        edge_margin: *rng.choice(&[1.0, 5.0, 20.0]).unwrap(),
+        edge_score: *rng.choice(&[0.6, 0.3, 0.0]).unwrap(),
         // The reference engine takes seconds for more pairs.
         multi_label: rng.bool() && anchors * classes <= 4_000,
         max_candidates: cap(rng) as usize,
