@@ -561,18 +561,20 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         thresholds,
         sizes,
         class_rules,
-        // Without effect on images that are not in a frame.
-        region_edges: *rng
-            .choice(&[RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower])
-            .unwrap(),
-        edge_margin: *rng.choice(&[1.0, 5.0, 20.0]).unwrap(),
-        edge_score: *rng.choice(&[0.6, 0.3, 0.0]).unwrap(),
         // The reference engine takes seconds for more pairs.
         multi_label: rng.bool() && anchors * classes <= 4_000,
         max_candidates: cap(rng) as usize,
         max_detections: cap(rng) as usize,
         ..Params::default()
     }
+}
+
+/// Chooses a rule for boxes at inner edges of regions.
+pub fn any_edge_rule(rng: &mut Rng, params: &mut Params) {
+    let rules = [RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower];
+    params.region_edges = *rng.choice(&rules).unwrap();
+    params.edge_margin = *rng.choice(&[1.0, 5.0, 20.0]).unwrap();
+    params.edge_score = *rng.choice(&[0.6, 0.3, 0.0]).unwrap();
 }
 
 /// Images in no frame, with any visible part.
