@@ -301,7 +301,7 @@ fn boxes_at_the_edges_of_a_whole_frame_are_kept() {
     for properties in ["region-edges=drop", "region-edges=drop edge-margin=1"] {
         let (whole, ended) = run_with(properties, move |buffer| {
             for tensor in windows("", &boxes) {
-                attach(buffer, &tensor, None).unwrap();
+                attach(buffer, &tensor).unwrap();
             }
         });
         assert_eq!((whole.len(), ended.error, ended.warnings), (2, None, vec![]), "{properties}");
