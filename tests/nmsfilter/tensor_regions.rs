@@ -2,6 +2,9 @@
 //! Tensors of several regions of a frame: tiles, and objects of another detector. Boxes of all regions are compared, in
 //! pixels of the frame.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, attach_region, register};
 use gstnmsfilter::input::model::ModelInfo;
@@ -292,6 +295,44 @@ fn boxes_at_edges_between_tiles_are_kept_dropped_or_lowered() {
     assert_eq!(rectangles("region-edges=lower edge-score=0.85"), [left, right]);
     // No edge is farther from the frame's edge.
     assert_eq!(rectangles("region-edges=drop edge-margin=320 method=none"), [left, right, whole]);
+}
+
+#[test]
+fn the_rule_for_edges_changes_while_the_stream_plays() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=6 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let (region, tensors) = part([0, 0, 320, 320], &[[200.0, 100.0, 310.0, 200.0, 0.9]]);
+    intercept(&pipeline, "in", move |buffer| {
+        for tensor in &tensors {
+            attach_region(buffer, tensor, None, &region).unwrap();
+        }
+    });
+    let nms = pipeline.by_name("nms").unwrap();
+    let changes = [
+        ("region-edges", "drop"),
+        ("edge-margin", "10"),
+        ("region-edges", "lower"),
+        ("edge-score", "0.5"),
+        ("edge-margin", "9"),
+        ("edge-margin", "10"),
+    ];
+    let frame = AtomicUsize::new(0);
+    nms.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, {
+        let nms = nms.clone();
+        move |_, _| {
+            let (property, value) = changes[frame.fetch_add(1, Ordering::SeqCst)];
+            nms.set_property_from_str(property, value);
+            gst::PadProbeReturn::Ok
+        }
+    });
+    let seen = watch(&pipeline, "nms", |buffer| {
+        regions::iter(buffer).map(|region| region.confidence.unwrap() as f32).collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    let expected = [vec![0.9], vec![], vec![0.6], vec![0.5], vec![0.9], vec![0.5]];
+    assert_eq!(*seen.lock().unwrap(), expected);
 }
 
 /// The property is for regions; a user who sets it for whole frames loses nothing.
