@@ -151,6 +151,31 @@ fn tiles_are_the_slices_of_sahi() {
     assert!(compared >= 3, "{compared} of {} cases", cases.len());
 }
 
+/// The slices of Roboflow supervision, whose overlap is in pixels.
+#[test]
+fn tiles_are_the_slices_of_supervision() {
+    let Some(path) = data::path("vectors/merging/supervision_nmm.json") else { return };
+    let text = std::fs::read_to_string(path).unwrap();
+    let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cases = recorded["cases"].as_array().unwrap().iter();
+    let cases: Vec<_> = cases.filter(|case| case["method"] == "slices").collect();
+    for case in &cases {
+        let pair = |name: &str| [0, 1].map(|axis| case[name][axis].as_u64().unwrap() as u32);
+        let (frame, tile, overlap) = (pair("resolution_wh"), pair("slice_wh"), pair("overlap_wh"));
+        let [ratio, other] = [0, 1].map(|axis| f64::from(overlap[axis]) / f64::from(tile[axis]));
+        assert_eq!(ratio, other);
+        let expected: Vec<[u32; 4]> =
+            serde_json::from_value(case["expected"]["boxes"].clone()).unwrap();
+        let found: Vec<[u32; 4]> = tiles(frame, tile, ratio)
+            .unwrap()
+            .iter()
+            .map(|tile| [tile.left, tile.top, tile.left + tile.width, tile.top + tile.height])
+            .collect();
+        assert_eq!(found, expected, "{}", case["name"]);
+    }
+    assert_eq!(cases.len(), 4);
+}
+
 /// A model that finds a box at the right edge of each picture: at an edge between tiles, or at the frame's edge.
 #[test]
 fn boxes_between_tiles_are_kept_dropped_or_lowered() {
