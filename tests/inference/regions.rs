@@ -200,8 +200,7 @@ fn boxes_between_tiles_are_kept_dropped_or_lowered() {
         });
         let ended = pipeline::run(&pipeline);
         assert_eq!((ended.error, ended.warnings), (None, vec![]));
-        let found = seen.lock().unwrap().remove(0);
-        found
+        seen.lock().unwrap().remove(0)
     };
     let [left, right] = [100, 260].map(|x| [30, 150].map(|y| [x, y, 60, 60]));
     let whole = [200, 60, 120, 120];
