@@ -214,6 +214,27 @@ DEVICE Verdict check_limits(const KernelParams &params, const Box &of, uint32_t 
     return CANDIDATE;
 }
 
+// Rule 7: drops a box that touches an inner edge of the block's image, or lowers its score. For
+// images in the table.
+DEVICE Verdict check_edges(const KernelParams &params, const float4 &box, uint32_t class_index,
+                           float &score) {
+    const PlacedImage &own = placed_image(params);
+    const float4 limits = __ldg((const float4 *)own.edge_limits);
+    if (box.x > limits.x && box.y > limits.y && box.z < limits.z && box.w < limits.w) {
+        return CANDIDATE;
+    }
+    if (__ldg(&own.drops_at_edges) != 0) {
+        return DROPPED;
+    }
+    const float threshold = class_threshold(params, class_index);
+    const float edge_score = __ldg(&own.edge_score);
+    const float most = threshold > edge_score ? threshold : edge_score;
+    if (score > most) {
+        score = add_rn(most, 0.0f); // minus zero becomes zero
+    }
+    return CANDIDATE;
+}
+
 // Rules 5 and 6: computes the corners. In: `box` has the tensor's numbers. Out: `box` has x1, y1,
 // x2, y2.
 DEVICE Verdict make_box(const KernelParams &params, float4 &box, uint32_t class_index) {
@@ -264,11 +285,14 @@ DEVICE void store_params(const KernelParams &params, void *workspaces, uint64_t 
     header->start_time = device_clock();
 }
 
-// Counts a warp's candidates and rejected anchors, and appends the candidates. All lanes call it.
-// Candidates beyond the capacity are counted, but not stored.
+// Applies rule 7, counts a warp's candidates and rejected anchors, and appends the candidates. All
+// lanes call it. Candidates beyond the capacity are counted, but not stored.
 template <typename Box>
 DEVICE void append(const KernelParams &params, const OwnGroup &own, Verdict verdict, const Box &box,
                    float score, uint32_t index, uint32_t class_index) {
+    if (params.placed_images != 0 && verdict == CANDIDATE) {
+        verdict = check_edges(params, box.bounds, class_index, score);
+    }
     Header *const header = own.header;
     const uint32_t lane = lane_index();
     const uint32_t rejected = __ballot_sync(ALL_LANES, verdict == REJECTED);

@@ -109,6 +109,17 @@ enum Method : uint32_t {
     METHOD_MATRIX_GAUSSIAN = 10,
 };
 
+// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
+// shows only a part of an object.
+enum RegionEdges : uint32_t {
+    // They are like other boxes.
+    REGION_EDGES_KEEP = 0,
+    // They are dropped.
+    REGION_EDGES_DROP = 1,
+    // Their scores become [`Params::edge_score`], so that they suppress no better box.
+    REGION_EDGES_LOWER = 2,
+};
+
 // The function that turns a tensor's scores into probabilities.
 enum Activation : uint32_t {
     // None: scores are probabilities, or have no unit.
@@ -503,7 +514,12 @@ struct PlacedImage {
     uint32_t group;
     // The index of the group's first image.
     uint32_t first_image;
-    uint32_t reserved[2];
+    // 1 if boxes that touch an inner edge are dropped; 0 if their scores are lowered.
+    uint32_t drops_at_edges;
+    // The score to which scores are lowered, but not below the threshold of the class.
+    float edge_score;
+    // Left, top, right, bottom, in pixels of boxes: a box inside these limits touches no inner edge.
+    float edge_limits[4];
 };
 
 
@@ -515,3 +531,6 @@ struct PlacedImage {
 
 // All values.
 #define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, }
+
+// All values.
+#define RegionEdges_ALL { RegionEdges_Keep, RegionEdges_Drop, RegionEdges_Lower, }

@@ -65,6 +65,18 @@ pub enum MaskSize {
     Frame = 1,
 }
 
+/// The rule for boxes that touch an inner edge of a region, such as a tile.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum RegionEdges {
+    /// They are like other boxes.
+    Keep = 0,
+    /// They are dropped.
+    Drop = 1,
+    /// Their scores become `edge_score` of NmsfilterParams, so that they suppress no better box.
+    Lower = 2,
+}
+
 /// Rules for the detections of one class, which replace the rules for all classes. If all bytes except `size` are 0, the
 /// structure has no effect.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +163,14 @@ pub struct Params {
     /// 1 if NMSFILTER_METHOD_MERGE and NMSFILTER_METHOD_MERGE_TRANSITIVE lose boxes that do not overlap the grown box, as
     /// SAHI does; 0, the default, if these boxes remain.
     pub lose_released: u32,
+    /// An NmsfilterRegionEdges, for an image that is a region of a frame, such as a tile: `visible` is the region, and
+    /// `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is inside
+    /// the frame, and more than `edge_margin` away from the frame's edge.
+    pub region_edges: u32,
+    /// The distance from an inner edge at which boxes touch it, in pixels of the frame, at least 1; 0 for the default, 5.
+    pub edge_margin: f32,
+    /// The score that NMSFILTER_REGION_EDGES_LOWER lowers to, but not below the threshold of the class; 0.6 by default.
+    pub edge_score: f32,
 }
 
 sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
@@ -187,6 +207,9 @@ impl Params {
             frame_offset: [0.0; 2],
             sigma: defaults.sigma,
             lose_released: defaults.lose_released.into(),
+            region_edges: RegionEdges::Keep as u32,
+            edge_margin: defaults.edge_margin,
+            edge_score: defaults.edge_score,
         }
     }
 
@@ -222,6 +245,9 @@ impl Params {
             },
             sizes: SizeLimits { min: self.min_size, max: self.max_size },
             class_rules,
+            region_edges: region_edges(self.region_edges)?,
+            edge_margin: edge_margin(self.edge_margin),
+            edge_score: self.edge_score,
             multi_label: flag("params: multi_label", self.multi_label)?,
             max_candidates: self.max_candidates,
             max_detections: self.max_detections,
@@ -254,6 +280,8 @@ impl From<ParamError> for Failure {
             Parameter::IouThreshold => ("params", "iou_threshold", ""),
             Parameter::PixelOffset => ("params", "pixel_offset", ""),
             Parameter::Sigma => ("params", "sigma", ""),
+            Parameter::EdgeMargin => ("params", "edge_margin", ""),
+            Parameter::EdgeScore => ("params", "edge_score", ""),
             Parameter::MinSize => ("params", "min_size", ""),
             // In a structure of zeros these two are invalid.
             Parameter::MaxSize => ("params", "max_size", INIT),
@@ -331,6 +359,24 @@ fn mask_size(number: u32) -> Result<nms::MaskSize, Failure> {
             "params: mask_size: expected an NmsfilterMaskSize, got {other}"
         ))),
     }
+}
+
+/// # Errors
+/// If the number is not an NmsfilterRegionEdges.
+fn region_edges(number: u32) -> Result<nms::RegionEdges, Failure> {
+    match number {
+        it if it == RegionEdges::Keep as u32 => Ok(nms::RegionEdges::Keep),
+        it if it == RegionEdges::Drop as u32 => Ok(nms::RegionEdges::Drop),
+        it if it == RegionEdges::Lower as u32 => Ok(nms::RegionEdges::Lower),
+        other => Err(Failure::argument(format!(
+            "params: region_edges: expected an NmsfilterRegionEdges, got {other}"
+        ))),
+    }
+}
+
+/// The margin of inner edges. The structure of an older header has 0.
+fn edge_margin(number: f32) -> f32 {
+    if number == 0.0 { nms::Params::default().edge_margin } else { number }
 }
 
 /// The width of Gaussian functions. The structure of an older header has 0.
@@ -437,6 +483,9 @@ mod tests {
             frame_offset: [13.0, 14.0],
             sigma: 0.25,
             lose_released: 1,
+            region_edges: RegionEdges::Lower as u32,
+            edge_margin: 15.0,
+            edge_score: 0.16,
         };
         let mut class_rules = vec![nms::ClassRule::default(); 3];
         class_rules[0].iou_threshold = Some(0.9);
@@ -454,6 +503,9 @@ mod tests {
             thresholds: ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] },
             sizes: SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] },
             class_rules,
+            region_edges: nms::RegionEdges::Lower,
+            edge_margin: 15.0,
+            edge_score: 0.16,
             multi_label: true,
             max_candidates: 11,
             max_detections: 12,

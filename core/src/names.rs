@@ -33,6 +33,7 @@ pub(crate) enum Name {
     MultiLabel,
     NumClasses,
     Quantization,
+    RegionEdges,
     ScoreActivation,
     ScoreThreshold,
     Sizes,
@@ -92,6 +93,9 @@ impl Interface {
                 "score_activation",
                 "score_activation",
             ],
+            Name::RegionEdges => {
+                ["region-edges", "Params::region_edges", "region_edges", "region_edges"]
+            }
             Name::ScoreThreshold => {
                 ["score-threshold", "Params::thresholds", "score_threshold", "score_threshold"]
             }

@@ -11,7 +11,7 @@ use nmsfilter_core::decoder::layout::{Group, Reference as BoxReference};
 use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
-    MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, SizeLimits,
+    MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
 use nmsfilter_core::plan::Plan;
@@ -386,6 +386,9 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         class_agnostic: bytes.bool(),
         sigma: bytes.pick(&[0.5, 2.0, 1.0e-40, 1.0e30, f32::NAN]),
         lose_released: bytes.bool(),
+        region_edges: bytes.pick(&[RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower]),
+        edge_margin: bytes.pick(&[5.0, 1.0, 64.0, f32::NAN]),
+        edge_score: bytes.pick(&[0.6, 0.3, 0.0, -0.0, f32::NAN]),
         thresholds,
         sizes,
         class_rules,

@@ -15,7 +15,7 @@ use nmsfilter_core::decoder::{
 };
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
-    Scalar, ScalarKind, SizeLimits,
+    RegionEdges, Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::plan;
@@ -26,7 +26,7 @@ use crate::snapshot::Snapshot;
 
 /// Properties whose effect is predicted, beside those in the core's table. After any other property
 /// was changed, no frame is predicted.
-const PREDICTED: [&str; 24] = [
+const PREDICTED: [&str; 25] = [
     "attach",
     "backend",
     "box-format",
@@ -50,6 +50,7 @@ const PREDICTED: [&str; 24] = [
     "num-classes",
     "overlap",
     "pixel-offset",
+    "region-edges",
     "unique-id",
 ];
 
@@ -339,6 +340,14 @@ fn overlap(settings: &Snapshot) -> Overlap {
     })
 }
 
+fn region_edges(settings: &Snapshot) -> RegionEdges {
+    value_of!(settings, "region-edges", {
+        "keep" => RegionEdges::Keep,
+        "drop" => RegionEdges::Drop,
+        "lower" => RegionEdges::Lower,
+    })
+}
+
 /// Returns the parameters. Lengths are in pixels of the frame.
 fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     let mut params = Params::default();
@@ -357,6 +366,7 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
         method: method(settings),
         overlap: overlap(settings),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,
+        region_edges: region_edges(settings),
         thresholds,
         sizes: SizeLimits {
             min: [settings.get("min-size"); 2],

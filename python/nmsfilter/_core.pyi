@@ -122,6 +122,9 @@ class Decoder:
         quantization: Quantization | Mapping[str, Quantization] | None = None,
         sigma: float = 0.5,
         lose_released: bool = False,
+        region_edges: Literal["keep", "drop", "lower"] | None = None,
+        edge_margin: float = 5.0,
+        edge_score: float = 0.6,
     ) -> Decoder: ...
     def __call__(
         self,

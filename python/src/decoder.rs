@@ -67,6 +67,10 @@ use crate::stream::from_argument;
 ///   "top-left" (as YOLOX) keep their aspect ratio, and need frame_size and model_size.
 /// - visible: the (left, upper, right, lower) edge of the part of the model's input that shows the image. Boxes that do not
 ///   intersect it are rejected. By default the part with the frame, or without frame_size the whole plane.
+/// - region_edges: what happens to boxes that touch an inner edge, that is, an edge of visible that is inside the frame and
+///   more than edge_margin pixels of the frame away from the frame's edge: "keep" (the default); "drop"; or "lower", which
+///   lowers their scores to edge_score, but not below their threshold. Needs frame_size and visible.
+/// - edge_margin: the distance in pixels of the frame at which boxes touch an inner edge, at least 1.
 /// - masks: masks are computed if the model has them.
 /// - mask_size: the pixels of masks: "prototypes" (the default), or "frame", which needs frame_size.
 ///
@@ -115,7 +119,8 @@ impl Decoder {
         class_iou_thresholds=None, class_max_detections=None, class_sizes=None, method=None,
         overlap=None, class_agnostic=false, multi_label=false, masks=true, mask_size=None,
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
-        keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false
+        keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
+        region_edges=None, edge_margin=5.0, edge_score=0.6
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -154,6 +159,9 @@ impl Decoder {
         #[pyo3(from_py_with = options::quantization)] quantization: Option<Quantizations>,
         #[pyo3(from_py_with = options::sigma)] sigma: f32,
         lose_released: bool,
+        region_edges: Option<&str>,
+        #[pyo3(from_py_with = options::edge_margin)] edge_margin: f32,
+        #[pyo3(from_py_with = options::edge_score)] edge_score: f32,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -179,6 +187,9 @@ impl Decoder {
                 class_max_detections.unwrap_or_default(),
                 class_sizes.unwrap_or_default(),
             ),
+            region_edges: options::region_edges(region_edges)?,
+            edge_margin,
+            edge_score,
             multi_label,
             max_candidates,
             max_detections,

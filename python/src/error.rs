@@ -67,6 +67,8 @@ impl From<ParamError> for Error {
             (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
             (Parameter::PixelOffset, _) => "pixel_offset",
             (Parameter::Sigma, _) => "sigma",
+            (Parameter::EdgeMargin, _) => "edge_margin",
+            (Parameter::EdgeScore, _) => "edge_score",
             (Parameter::MinSize, None) => "min_size",
             (Parameter::MaxSize, None) => "max_size",
             (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",

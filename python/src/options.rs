@@ -6,7 +6,7 @@
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
     Activation, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
-    MaskSize, Method, Overlap, SizeLimits, check_iou_threshold, check_sigma,
+    MaskSize, Method, Overlap, RegionEdges, SizeLimits, check_iou_threshold, check_sigma,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::prelude::*;
@@ -298,6 +298,20 @@ pub fn mask_size(name: Option<&str>) -> Result<MaskSize> {
     let Some(name) = name else { return Ok(MaskSize::Prototypes) };
     let all = [MaskSize::Prototypes, MaskSize::Frame];
     named("mask_size", name, &all.map(|size| (size.name(), size)))
+}
+
+pub fn region_edges(name: Option<&str>) -> Result<RegionEdges> {
+    let Some(name) = name else { return Ok(RegionEdges::Keep) };
+    let all = [RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower];
+    named("region_edges", name, &all.map(|edges| (edges.name(), edges)))
+}
+
+pub fn edge_margin(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    Ok(number("edge_margin", value)? as f32)
+}
+
+pub fn edge_score(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    Ok(number("edge_score", value)? as f32)
 }
 
 pub fn letterbox(name: Option<&str>) -> Result<Letterbox> {

@@ -158,6 +158,7 @@ impl Settings {
         set("max_size", max.into_bound_py_any(py)?)?;
         add_class_rules(&arguments, &params.class_rules)?;
         set("method", params.method.name().into_bound_py_any(py)?)?;
+        set("region_edges", params.region_edges.name().into_bound_py_any(py)?)?;
         set("overlap", params.overlap.name().into_bound_py_any(py)?)?;
         set("mask_size", params.mask_size.name().into_bound_py_any(py)?)?;
         let PlaceSettings { model_size, visible, frame_size, letterbox } = place;

@@ -8,14 +8,14 @@ use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::device::Device;
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cuda, Detection, DeviceCounts, Engine, GroupOutcome,
-    ImagePlace, MaskSize, Outcome, Overlap, Params, Reference, SizeLimits,
+    ImagePlace, MaskSize, Outcome, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
 use nmsfilter_core::tensor::{Shape, Storage, TensorView};
 
 use crate::support::engines::{self, bits, masks};
 use crate::support::random_layout::RandomLayout;
-use crate::support::scene::{Scene, any_params, has_class_limits};
+use crate::support::scene::{Scene, any_edge_rule, any_params, has_class_limits};
 
 /// The tensors of a run.
 enum Tensors {
@@ -80,6 +80,7 @@ impl GroupScene {
                 .collect();
         }
         let images = any_places(rng, &layout, &params);
+        any_edge_rule(rng, &mut params);
         Self { tensors, layout, params, images }
     }
 
@@ -188,6 +189,7 @@ fn random_groups_equal_the_reference_engine() {
     let mut reference = Reference::default();
     let mut kept = Cuda::new(Some(0)).unwrap();
     let (mut groups, mut images, mut survivors, mut in_several, mut with_masks) = (0, 0, 0, 0, 0);
+    let mut at_edges = 0;
     let scenes = engines::scene_count(4_000);
     for seed in 0..scenes {
         let scene = GroupScene::new(seed);
@@ -214,6 +216,16 @@ fn random_groups_equal_the_reference_engine() {
         let case = || format!("seed {seed}: {layout:#?} {params:?} {places:#?}");
         let expected = reference.run(&whole, layout, params, places);
         let expected = expected.unwrap_or_else(|error| panic!("{error}, {}", case()));
+        if params.region_edges != RegionEdges::Keep {
+            let keep = Params { region_edges: RegionEdges::Keep, ..params.clone() };
+            let mut other = Reference::default();
+            let kept = other.run(&whole, layout, &keep, places).unwrap();
+            let is_equal = expected
+                .groups()
+                .map(|group| bits(&group))
+                .eq(kept.groups().map(|group| bits(&group)));
+            at_edges += usize::from(!is_equal);
+        }
         // An engine that keeps its graphs and tables, or one that sorts.
         let mut new = None;
         let cuda = match rng.u8(0..4) {
@@ -240,10 +252,12 @@ fn random_groups_equal_the_reference_engine() {
     }
     println!(
         "{scenes} runs of {images} images in {groups} groups: {survivors} survivors, \
-         {in_several} groups with survivors of several images, {with_masks} runs with masks"
+         {in_several} groups with survivors of several images, {with_masks} runs with masks, {at_edges} with \
+         boxes at inner edges"
     );
     assert!(images > 5 * scenes as usize && survivors > 5 * groups);
     assert!(in_several > scenes as usize / 5 && with_masks > scenes as usize / 30);
+    assert!(at_edges > scenes as usize / 30);
 }
 
 /// Returns device memory as work that is enqueued on `stream` after the run reads it.
@@ -361,7 +375,7 @@ fn a_table_of_places_is_uploaded_where_places_differ_and_when_they_change() {
     let tensors = [TensorView::from_slice("windows", &[4, ANCHORS, 4], &windows)];
     let layout = layout(&tensors);
     let tensor = size_of_val(windows.as_slice()) as u64;
-    let table = 4 * 80;
+    let table = 4 * 96;
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let alone: Vec<ImagePlace> = (0..4).map(|group| tile(50.0, group)).collect();
     let apart: Vec<ImagePlace> = (0..4).map(|image| tile(f64::from(image) * 640.0, 0)).collect();
@@ -386,5 +400,32 @@ fn a_table_of_places_is_uploaded_where_places_differ_and_when_they_change() {
             outcome.device().bytes_downloaded as usize,
             32 * survivors.len() + 28 * survivors.iter().sum::<usize>()
         );
+    }
+}
+
+/// A region that is alone on its frame needs the table only if boxes at its edges are dropped or lowered.
+#[test]
+#[ignore = "needs a GPU"]
+fn a_table_of_places_has_the_inner_edges_of_a_region_that_is_alone() {
+    engines::require_gpu();
+    let windows = windows(&[3], 3);
+    let tensors = [TensorView::from_slice("windows", &[1, 3, 4], &windows)];
+    let layout = layout(&tensors);
+    let visible = Bounds { left: 50.0, top: 0.0, right: 690.0, bottom: 640.0 };
+    let region = ImagePlace { visible, ..tile(50.0, 0) };
+    let tensor = size_of_val(windows.as_slice()) as u64;
+    let mut cuda = Cuda::new(Some(0)).unwrap();
+    for (region_edges, place, uploaded, survivors) in [
+        (RegionEdges::Keep, region, 0, 3),
+        // The first window is at the left edge.
+        (RegionEdges::Drop, region, 96, 2),
+        (RegionEdges::Lower, region, 96, 3),
+        (RegionEdges::Drop, tile(50.0, 0), 0, 3),
+        (RegionEdges::Keep, region, 0, 3),
+    ] {
+        let params = Params { region_edges, ..Params::default() };
+        let outcome = cuda.run(&tensors, &layout, &params, &[place]).unwrap();
+        assert_eq!(outcome.group(0).survivors.len(), survivors, "{region_edges:?}");
+        assert_eq!(outcome.device().bytes_uploaded, tensor + uploaded, "{region_edges:?}");
     }
 }

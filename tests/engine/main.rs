@@ -7,6 +7,7 @@ mod support;
 
 mod box_nms;
 mod candidates;
+mod edges;
 mod examples;
 mod facade;
 mod groups;
@@ -24,5 +25,6 @@ mod properties;
 mod recorded;
 #[allow(dead_code, reason = "this program has no element to set them")]
 mod settings;
+mod supervision_vectors;
 mod through_pipeline;
 mod vectors;

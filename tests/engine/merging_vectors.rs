@@ -4,11 +4,11 @@
 //! | project | of equal scores, the first is | conflict |
 //! | --- | --- | --- |
 //! | SAHI | the box with lesser corners | overlap >= threshold; a member joins if its overlap is > threshold |
-//! | supervision | the later box | overlap >= threshold for merging, > for suppression |
 //! | Weighted-Boxes-Fusion | not defined | overlap > threshold |
 //! | here | the earlier box | `threshold_inclusive` |
 //!
-//! A case whose rule differs is left out, and its reason is stated. The counts must add up.
+//! A case whose rule differs is left out, and its reason is stated. The counts must add up. The cases of supervision are in
+//! the module `supervision_vectors`.
 
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
@@ -18,42 +18,43 @@ use serde_json::Value;
 
 use crate::support::{data, engines};
 
-fn vectors(file: &str) -> Option<Vec<Value>> {
+/// The cases of a file, or `None` if the folder of test data has no such file.
+pub fn vectors(file: &str) -> Option<Vec<Value>> {
     let path = data::path(&format!("vectors/merging/{file}"))?;
     let text = std::fs::read_to_string(path).unwrap();
     let mut vectors: Value = serde_json::from_str(&text).unwrap();
     Some(vectors["cases"].as_array_mut().unwrap().drain(..).collect())
 }
 
-fn name(case: &Value) -> &str {
+pub fn name(case: &Value) -> &str {
     case["name"].as_str().unwrap()
 }
 
-fn floats(value: &Value) -> Vec<f32> {
+pub fn floats(value: &Value) -> Vec<f32> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap() as f32).collect()
 }
 
-fn rows(value: &Value) -> Vec<Vec<f32>> {
+pub fn rows(value: &Value) -> Vec<Vec<f32>> {
     value.as_array().unwrap().iter().map(floats).collect()
 }
 
-fn indices(value: &Value) -> Vec<u32> {
+pub fn indices(value: &Value) -> Vec<u32> {
     value.as_array().unwrap().iter().map(|index| index.as_u64().unwrap() as u32).collect()
 }
 
 /// Boxes of a case.
 #[derive(Clone, Debug, Default)]
-struct Boxes {
+pub struct Boxes {
     corners: Vec<f32>,
     scores: Vec<f32>,
-    classes: Vec<i32>,
+    pub classes: Vec<i32>,
     /// The index of each box in the case.
     indices: Vec<u32>,
 }
 
 impl Boxes {
     /// Boxes from rows of corners, score and class, in the order of `order`.
-    fn new(rows: &[Vec<f32>], order: impl IntoIterator<Item = usize>) -> Self {
+    pub fn new(rows: &[Vec<f32>], order: impl IntoIterator<Item = usize>) -> Self {
         let mut boxes = Self::default();
         for index in order {
             let row = &rows[index];
@@ -71,7 +72,7 @@ impl Boxes {
     }
 
     /// Runs `BoxNms::merge`, whose survivors must equal both engines'.
-    fn merge(&self, set: impl FnOnce(&mut BoxNms)) -> MergedBoxes {
+    pub fn merge(&self, set: impl FnOnce(&mut BoxNms)) -> MergedBoxes {
         let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
         set(&mut nms);
         let n = self.scores.len();
@@ -113,7 +114,7 @@ impl Boxes {
     }
 
     /// The keepers, each with the boxes that were merged into it, as indices of the case.
-    fn groups(&self, merged: &MergedBoxes) -> Vec<(u32, Vec<u32>)> {
+    pub fn groups(&self, merged: &MergedBoxes) -> Vec<(u32, Vec<u32>)> {
         let original = |&index: &u32| self.indices[index as usize];
         let group = |index: usize| {
             let members = merged.merged_into(index).iter().map(original).collect();
@@ -209,44 +210,6 @@ fn cases_of_sahi_have_the_expected_boxes() {
         }
     }
     assert_eq!((equal, different), (42, 3));
-}
-
-#[test]
-fn cases_of_supervision_have_the_expected_groups_and_survivors() {
-    let Some(cases) = vectors("supervision_nmm.json") else { return };
-    let (mut equal, mut different) = (0, 0);
-    for case in &cases {
-        let merges = match case["method"].as_str().unwrap() {
-            "nmm_groups" => true,
-            "nms" => false,
-            // Masks, tiles, overlaps of pairs, and scores weighted by area.
-            "mask_nms" | "mask_nmm_groups" | "overlap" | "slices" | "merge_pair" => {
-                different += 1;
-                continue;
-            }
-            other => panic!("{other}"),
-        };
-        let predictions = rows(&case["predictions"]);
-        let boxes = Boxes::new(&predictions, (0..predictions.len()).rev());
-        let merged = boxes.merge(|nms| {
-            nms.method = if merges { Method::Merge } else { Method::Greedy };
-            nms.iou_threshold = case["iou_threshold"].as_f64().unwrap();
-            nms.threshold_inclusive = merges;
-        });
-        let groups = boxes.groups(&merged);
-        if merges {
-            let found =
-                groups.into_iter().map(|(keeper, members)| [vec![keeper], members].concat());
-            let expected = case["expected"]["groups"].as_array().unwrap().iter().map(indices);
-            assert!(found.eq(expected), "{}", name(case));
-        } else {
-            let is_kept = |index| groups.iter().any(|(keeper, _)| *keeper == index);
-            let mask: Vec<bool> = (0..predictions.len() as u32).map(is_kept).collect();
-            assert_eq!(serde_json::json!(mask), case["expected"]["keep_mask"], "{}", name(case));
-        }
-        equal += 1;
-    }
-    assert_eq!((equal, different), (12, 24));
 }
 
 /// The score of Weighted-Boxes-Fusion from the mean of the scores of a cluster, or `None` if it
@@ -413,4 +376,46 @@ fn cases_of_matrix_suppression_have_the_expected_scores() {
         }
     }
     assert_eq!(cases.len(), 6);
+}
+
+/// TensorFlow's box voting replaces the boxes and scores of survivors by means of all boxes that overlap them. Weighted
+/// fusion means over the boxes that overlap the mean, and has equal results in these cases.
+#[test]
+fn cases_of_box_voting_have_the_expected_means() {
+    let Some(cases) = vectors("box_voting.json") else { return };
+    for case in &cases {
+        let (pool, params) = (&case["pool"], &case["params"]);
+        let classes = pool.get("classes").map(indices);
+        let mut boxes = Boxes::default();
+        for (index, (corners, score)) in
+            rows(&pool["boxes"]).iter().zip(floats(&pool["scores"])).enumerate()
+        {
+            let class = classes.as_ref().map_or(0, |classes| classes[index] as i32);
+            boxes.add(corners[..].try_into().unwrap(), score, class, index as u32);
+        }
+        let threshold = params.get("voting_iou_threshold").or(params.get("iou_threshold"));
+        let merged = boxes.merge(|nms| {
+            nms.method = Method::WeightedFusion;
+            nms.iou_threshold = threshold.unwrap().as_f64().unwrap();
+            nms.threshold_inclusive = true;
+        });
+        let expected = &case["expected"];
+        let (corners, scores) = (rows(&expected["boxes"]), floats(&expected["scores"]));
+        assert_eq!(merged.boxes.len(), corners.len(), "{}", name(case));
+        let is_close = |a: f32, b: f32| (a - b).abs() < 1e-6;
+        for index in 0..corners.len() {
+            let edges = merged.boxes[index].iter().zip(&corners[index]);
+            assert!(
+                is_close(merged.scores[index], scores[index])
+                    && edges.into_iter().all(|(&a, &b)| is_close(a, b)),
+                "{}: {merged:?}",
+                name(case)
+            );
+        }
+        if let Some(classes) = expected.get("classes") {
+            let found = merged.keepers.iter().map(|&keeper| boxes.classes[keeper as usize] as u32);
+            assert!(found.eq(indices(classes)), "{}", name(case));
+        }
+    }
+    assert_eq!(cases.len(), 2);
 }

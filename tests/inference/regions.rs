@@ -11,9 +11,7 @@ use gstonnxruntime::regions::tiles;
 
 use crate::element::{Values, file, has_onnx_runtime, inference, stat, tensors};
 use crate::support::data;
-#[cfg(feature = "v1_28")]
-use crate::support::onnx::constant;
-use crate::support::onnx::{Element, identity};
+use crate::support::onnx::{Element, constant, identity};
 use crate::support::pipeline::{self, intercept, parse, watch};
 
 /// A model whose output is its input.
@@ -151,6 +149,70 @@ fn tiles_are_the_slices_of_sahi() {
         compared += 1;
     }
     assert!(compared >= 3, "{compared} of {} cases", cases.len());
+}
+
+/// The slices of Roboflow supervision, whose overlap is in pixels.
+#[test]
+fn tiles_are_the_slices_of_supervision() {
+    let Some(path) = data::path("vectors/merging/supervision_nmm.json") else { return };
+    let text = std::fs::read_to_string(path).unwrap();
+    let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cases = recorded["cases"].as_array().unwrap().iter();
+    let cases: Vec<_> = cases.filter(|case| case["method"] == "slices").collect();
+    for case in &cases {
+        let pair = |name: &str| [0, 1].map(|axis| case[name][axis].as_u64().unwrap() as u32);
+        let (frame, tile, overlap) = (pair("resolution_wh"), pair("slice_wh"), pair("overlap_wh"));
+        let [ratio, other] = [0, 1].map(|axis| f64::from(overlap[axis]) / f64::from(tile[axis]));
+        assert_eq!(ratio, other);
+        let expected: Vec<[u32; 4]> =
+            serde_json::from_value(case["expected"]["boxes"].clone()).unwrap();
+        let found: Vec<[u32; 4]> = tiles(frame, tile, ratio)
+            .unwrap()
+            .iter()
+            .map(|tile| [tile.left, tile.top, tile.left + tile.width, tile.top + tile.height])
+            .collect();
+        assert_eq!(found, expected, "{}", case["name"]);
+    }
+    assert_eq!(cases.len(), 4);
+}
+
+/// A model that finds a box at the right edge of each picture: at an edge between tiles, or at the frame's edge.
+#[test]
+fn boxes_between_tiles_are_kept_dropped_or_lowered() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let row = [40.0, 12.0, 64.0, 36.0, 0.9, 0.0];
+    let model = file(&constant(DIMS, "output0", &[1, 1, 6], &row));
+    let found = |properties: &str| {
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,width=320,height=240
+               ! {} ! nmsfilter name=nms decoder=end2end {properties} ! fakesink",
+            inference(
+                &model,
+                "provider=cpu regions=tiles tile-width=160 tile-height=120 tile-overlap=0"
+            ),
+        ));
+        let seen = watch(&pipeline, "nms", |buffer| {
+            gstnmsfilter::regions::iter(buffer)
+                .map(|region| (region.rectangle, region.confidence.unwrap() as f32))
+                .collect::<Vec<_>>()
+        });
+        let ended = pipeline::run(&pipeline);
+        assert_eq!((ended.error, ended.warnings), (None, vec![]));
+        seen.lock().unwrap().remove(0)
+    };
+    let [left, right] = [100, 260].map(|x| [30, 150].map(|y| [x, y, 60, 60]));
+    let whole = [200, 60, 120, 120];
+    let with = |rectangles: &[[u32; 4]], score: f32| -> Vec<([u32; 4], f32)> {
+        rectangles.iter().map(|rectangle| (*rectangle, score)).collect()
+    };
+    // By rank: rows of tiles, then the whole frame.
+    let all = [left[0], right[0], left[1], right[1], whole];
+    assert_eq!(found("region-edges=keep"), with(&all, 0.9));
+    let others = with(&[right[0], right[1], whole], 0.9);
+    assert_eq!(found("region-edges=drop"), others);
+    assert_eq!(found("region-edges=lower"), [others, with(&left, 0.6)].concat());
 }
 
 fn add_roi(buffer: &mut gst::BufferRef, label: &str, id: i32, rect: (u32, u32, u32, u32)) {

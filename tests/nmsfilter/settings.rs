@@ -7,7 +7,7 @@ use gst::prelude::*;
 use gstnmsfilter::elements::nmsfilter::enums;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use nmsfilter_core::decoder::BoxFormat;
-use nmsfilter_core::engine::{Method, Overlap};
+use nmsfilter_core::engine::{Method, Overlap, RegionEdges};
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 
@@ -223,6 +223,12 @@ fn names_of_enumerations_of_the_core_equal_the_nicks_of_the_properties() {
     for method in Method::ALL {
         nms.set_property_from_str("method", method.name());
         assert_eq!(Method::from(nms.property::<enums::Method>("method")), method);
+    }
+    let edges = glib::EnumClass::new::<enums::RegionEdges>();
+    use enums::RegionEdges::{Drop, Keep, Lower};
+    for edge in [Keep, Drop, Lower] {
+        let nick = edges.value(edge.into_glib()).unwrap().nick();
+        assert_eq!(nick, RegionEdges::from(edge).name());
     }
     let overlaps = glib::EnumClass::new::<enums::Overlap>();
     use enums::Overlap::{Diou, Iou, Representative, Smaller};

@@ -2,8 +2,11 @@
 //! Tensors of several regions of a frame: tiles, and objects of another detector. Boxes of all regions are compared, in
 //! pixels of the frame.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
-use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach_region, register};
+use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, attach_region, register};
 use gstnmsfilter::input::model::ModelInfo;
 use gstnmsfilter::input::region::TensorRegion;
 use gstnmsfilter::regions;
@@ -45,8 +48,17 @@ fn run_with(
     properties: &str,
     change: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) -> (Vec<Found>, Ended) {
+    stream(1, properties, change)
+}
+
+/// Runs several frames like [`run_with`].
+fn stream(
+    frames: u32,
+    properties: &str,
+    change: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> (Vec<Found>, Ended) {
     let pipeline = parse(&format!(
-        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+        "videotestsrc name=in num-buffers={frames} ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms {properties} ! fakesink"
     ));
     intercept(&pipeline, "in", change);
@@ -260,4 +272,98 @@ fn a_source_whose_tensors_have_a_region_only_in_part_is_an_error() {
             "tensor scores: expected the field region in all tensors of a source, or in none";
         assert!(ended.error().contains(expected), "{}", ended.error());
     }
+}
+
+/// Two tiles cut an object, and each part has a higher score than the object in the whole frame.
+#[test]
+fn boxes_at_edges_between_tiles_are_kept_dropped_or_lowered() {
+    let parts = vec![
+        part([0, 0, 320, 320], &[[200.0, 100.0, 320.0, 200.0, 0.9]]),
+        part([280, 0, 320, 320], &[[0.0, 100.0, 140.0, 200.0, 0.8]]),
+        // The whole frame has half the size in the model's input, below 40 rows of border.
+        part([0, 0, 640, 480], &[[100.0, 90.0, 210.0, 140.0, 0.7]]),
+    ];
+    let [left, right, whole] = [[200, 100, 120, 100], [280, 100, 140, 100], [200, 100, 220, 100]];
+    let rectangles = |properties: &str| -> Vec<[u32; 4]> {
+        found(properties, parts.clone()).iter().map(|(_, _, rectangle)| *rectangle).collect()
+    };
+    assert_eq!(rectangles("region-edges=keep method=none"), [left, right, whole]);
+    assert_eq!(rectangles("region-edges=keep"), [left, right]);
+    assert_eq!(rectangles("region-edges=drop"), [whole]);
+    assert_eq!(rectangles("region-edges=lower method=none"), [whole, left, right]);
+    assert_eq!(rectangles("region-edges=lower"), [whole]);
+    assert_eq!(rectangles("region-edges=lower edge-score=0.85"), [left, right]);
+    // No edge is farther from the frame's edge.
+    assert_eq!(rectangles("region-edges=drop edge-margin=320 method=none"), [left, right, whole]);
+}
+
+#[test]
+fn the_rule_for_edges_changes_while_the_stream_plays() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=6 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms ! fakesink",
+    );
+    let (region, tensors) = part([0, 0, 320, 320], &[[200.0, 100.0, 310.0, 200.0, 0.9]]);
+    intercept(&pipeline, "in", move |buffer| {
+        for tensor in &tensors {
+            attach_region(buffer, tensor, None, &region).unwrap();
+        }
+    });
+    let nms = pipeline.by_name("nms").unwrap();
+    let changes = [
+        ("region-edges", "drop"),
+        ("edge-margin", "10"),
+        ("region-edges", "lower"),
+        ("edge-score", "0.5"),
+        ("edge-margin", "9"),
+        ("edge-margin", "10"),
+    ];
+    let frame = AtomicUsize::new(0);
+    nms.static_pad("sink").unwrap().add_probe(gst::PadProbeType::BUFFER, {
+        let nms = nms.clone();
+        move |_, _| {
+            let (property, value) = changes[frame.fetch_add(1, Ordering::SeqCst)];
+            nms.set_property_from_str(property, value);
+            gst::PadProbeReturn::Ok
+        }
+    });
+    let seen = watch(&pipeline, "nms", |buffer| {
+        regions::iter(buffer).map(|region| region.confidence.unwrap() as f32).collect::<Vec<_>>()
+    });
+    assert_eq!(run(&pipeline).error, None);
+    let expected = [vec![0.9], vec![], vec![0.6], vec![0.5], vec![0.9], vec![0.5]];
+    assert_eq!(*seen.lock().unwrap(), expected);
+}
+
+/// The property is for regions; a user who sets it for whole frames loses nothing.
+#[test]
+fn boxes_at_the_edges_of_a_whole_frame_are_kept() {
+    let boxes = [[0.0, 0.0, 320.0, 320.0, 0.9], [0.0, 40.0, 10.0, 50.0, 0.8]];
+    for properties in ["region-edges=drop", "region-edges=drop edge-margin=1"] {
+        let (whole, ended) = run_with(properties, move |buffer| {
+            for tensor in windows("", &boxes) {
+                attach(buffer, &tensor).unwrap();
+            }
+        });
+        assert_eq!((whole.len(), ended.error, ended.warnings), (2, None, vec![]), "{properties}");
+    }
+}
+
+/// The warning names the rule because of which nothing is found.
+#[test]
+fn a_stream_whose_boxes_are_all_at_edges_gives_a_warning() {
+    let boxes = [[0.0, 100.0, 140.0, 200.0, 0.8]];
+    let (_, ended) = stream(20, "region-edges=drop min-size=9", move |buffer| {
+        let (region, tensors) = part([280, 0, 320, 320], &boxes);
+        for tensor in &tensors {
+            attach_region(buffer, tensor, None, &region).unwrap();
+        }
+    });
+    let expected = "1 boxes with scores up to 0.8 are at inner edges of regions and dropped; if they are objects, correct \
+                    region-edges, or enlarge the regions or their overlap";
+    assert!(
+        ended.warnings.len() == 1 && ended.warnings[0].contains(expected),
+        "{:?}",
+        ended.warnings
+    );
 }

@@ -8,7 +8,7 @@ use nmsfilter_core::engine::{BoxPixels, ImagePlace, MaskSize, Overlap, Params};
 use nmsfilter_core::geometry::{Bounds, FrameMap};
 
 use super::random_layout::RandomLayout;
-use super::scene::{any_params, any_place};
+use super::scene::{any_edge_rule, any_params, any_place};
 
 /// A layout, its tensors, parameters and the place of each image.
 pub struct LayoutScene {
@@ -39,6 +39,7 @@ impl LayoutScene {
         let random = RandomLayout::of_images(rng, images, false);
         let mut scene = Self::with(rng, random);
         any_groups(rng, &mut scene.places, false);
+        any_edges(rng, &mut scene.params, &mut scene.places);
         scene
     }
 
@@ -49,6 +50,7 @@ impl LayoutScene {
         let random = RandomLayout::of_images(rng, images, true);
         let mut scene = Self::with_angles(rng, random);
         any_groups(rng, &mut scene.places, true);
+        any_edges(rng, &mut scene.params, &mut scene.places);
         scene
     }
 
@@ -124,6 +126,20 @@ fn any_groups(rng: &mut Rng, places: &mut [ImagePlace], is_oriented: bool) {
     let frame = places.iter().find_map(|place| place.frame);
     for place in places {
         place.frame = place.frame.or(frame);
+    }
+}
+
+/// Makes tiles, whose edges cut boxes, of some images in a frame, and chooses a rule for such boxes.
+fn any_edges(rng: &mut Rng, params: &mut Params, places: &mut [ImagePlace]) {
+    any_edge_rule(rng, params);
+    for place in places {
+        if let (BoxPixels::Frame, Some(frame)) = (place.boxes, place.frame)
+            && place.visible == Bounds::ANY
+            && rng.bool()
+        {
+            let [left, top] = [0, 1].map(|axis| (-frame.offset[axis] / frame.ratio[axis]) as f32);
+            place.visible = Bounds { left, top, right: left + 90.0, bottom: top + 70.0 };
+        }
     }
 }
 

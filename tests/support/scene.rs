@@ -5,7 +5,7 @@ use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, SizeLimits,
+    ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::Bounds;
 use nmsfilter_core::tensor::TensorView;
@@ -567,6 +567,14 @@ pub fn any_params(rng: &mut Rng, anchors: usize, classes: usize) -> Params {
         max_detections: cap(rng) as usize,
         ..Params::default()
     }
+}
+
+/// Chooses a rule for boxes at inner edges of regions.
+pub fn any_edge_rule(rng: &mut Rng, params: &mut Params) {
+    let rules = [RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower];
+    params.region_edges = *rng.choice(&rules).unwrap();
+    params.edge_margin = *rng.choice(&[1.0, 5.0, 20.0]).unwrap();
+    params.edge_score = *rng.choice(&[0.6, 0.3, 0.0]).unwrap();
 }
 
 /// Images in no frame, with any visible part.

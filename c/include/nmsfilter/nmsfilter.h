@@ -505,6 +505,20 @@ typedef struct NmsfilterParams {
      * SAHI does; 0, the default, if these boxes remain.
      */
     uint32_t lose_released;
+    /**
+     * An NmsfilterRegionEdges, for an image that is a region of a frame, such as a tile: `visible` is the region, and
+     * `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is inside
+     * the frame, and more than `edge_margin` away from the frame's edge.
+     */
+    uint32_t region_edges;
+    /**
+     * The distance from an inner edge at which boxes touch it, in pixels of the frame, at least 1; 0 for the default, 5.
+     */
+    float edge_margin;
+    /**
+     * The score that NMSFILTER_REGION_EDGES_LOWER lowers to, but not below the threshold of the class; 0.6 by default.
+     */
+    float edge_score;
 } NmsfilterParams;
 
 /**

@@ -107,7 +107,7 @@ fn settings_that_are_none_are_errors() {
     const THRESHOLDS: &[f32; 2] = &[0.5, f32::NAN];
     let handle = Handle::new();
     type Change = fn(&mut Params);
-    let of_params: [(Change, &str); 20] = [
+    let of_params: [(Change, &str); 23] = [
         (
             |params| params.size = 0,
             "params: expected a size of at least 168, got 0; set it to sizeof(NmsfilterParams)",
@@ -165,6 +165,18 @@ fn settings_that_are_none_are_errors() {
         (
             |params| params.sigma = f32::NAN,
             "params: sigma: expected a finite number above 0, got NaN",
+        ),
+        (
+            |params| params.region_edges = 3,
+            "params: region_edges: expected an NmsfilterRegionEdges, got 3",
+        ),
+        (
+            |params| params.edge_margin = 0.5,
+            "params: edge_margin: expected a finite number of at least 1, got 0.5",
+        ),
+        (
+            |params| params.edge_score = f32::NAN,
+            "params: edge_score: expected a finite number, got NaN",
         ),
         (|params| params.pixel_offset = f32::NAN, "params: pixel_offset: expected 0 or 1, got NaN"),
         (

@@ -13,7 +13,8 @@ use std::fmt;
 
 use crate::decoder::Layout;
 use crate::engine::{
-    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, SizeLimits,
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, RegionEdges,
+    SizeLimits,
 };
 use crate::geometry::Bounds;
 use crate::names::{Interface, Name};
@@ -45,6 +46,8 @@ pub struct Silence {
 enum Cause {
     /// No anchor has a box with an area, or the number of detections that the model outputs is 0.
     NoBox { anchors: usize },
+    /// All boxes of allowed sizes whose scores reach their thresholds are at inner edges of regions.
+    Edges { boxes: usize, best: Detection },
     /// All boxes whose scores reach their thresholds are too small or too large.
     Size { boxes: usize, best: Detection },
     /// The best score belongs to an excluded class, and no anchor has a class that is not excluded.
@@ -71,6 +74,12 @@ impl Silence {
                 f,
                 ": none of the {anchors} anchors that decoder {decoder} reads has a box; if there are objects in \
                  them, check {word}, the zero point of quantized tensors, and the model's input"
+            ),
+            Some(Cause::Edges { boxes, best: Detection { score, .. } }) => write!(
+                f,
+                ": {boxes} boxes with scores up to {score} are at inner edges of regions and dropped; if they are \
+                 objects, correct {}, or enlarge the regions or their overlap",
+                names.name(Name::RegionEdges)
             ),
             Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
                 f,
@@ -153,9 +162,10 @@ impl Quiet {
     fn examine(&mut self, run: Run<'_>) {
         let best = |cause: &Cause| match cause {
             Cause::NoBox { .. } => f32::NEG_INFINITY,
-            Cause::Size { best, .. } | Cause::Excluded { best } | Cause::Score { best, .. } => {
-                best.score
-            }
+            Cause::Edges { best, .. }
+            | Cause::Size { best, .. }
+            | Cause::Excluded { best }
+            | Cause::Score { best, .. } => best.score,
         };
         // There is no cause if the host cannot read the tensors.
         let cause = cause(run).filter(|new| self.cause.is_none_or(|old| best(new) > best(&old)));
@@ -166,9 +176,10 @@ impl Quiet {
 /// Returns the reason why no anchor of a run is a candidate; `None` if the CPU cannot read the tensors.
 fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
     let mut engine = Cpu::default();
+    // Without a visible part, there are no inner edges either.
     let images: Vec<ImagePlace> =
         images.iter().map(|place| ImagePlace { visible: Bounds::ANY, ..*place }).collect();
-    let mut decode = |thresholds: ClassThresholds| {
+    let mut decode = |thresholds: ClassThresholds, has_sizes: bool| {
         let params = Params {
             thresholds,
             method: Method::None,
@@ -176,8 +187,8 @@ fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
             max_detections: 1,
             // The best class of each anchor is enough.
             multi_label: false,
-            sizes: SizeLimits::ANY,
-            class_rules: Vec::new(),
+            sizes: if has_sizes { params.sizes } else { SizeLimits::ANY },
+            class_rules: if has_sizes { params.class_rules.clone() } else { Vec::new() },
             ..params.clone()
         };
         let outcome = engine.run(tensors, layout, &params, &images).ok()?;
@@ -186,7 +197,12 @@ fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
         Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))
     };
     let thresholds = &params.thresholds;
-    if let (boxes, Some(best)) = decode(thresholds.clone())? {
+    if params.region_edges == RegionEdges::Drop
+        && let (boxes, Some(best)) = decode(thresholds.clone(), true)?
+    {
+        return Some(Cause::Edges { boxes, best });
+    }
+    if let (boxes, Some(best)) = decode(thresholds.clone(), false)? {
         return Some(Cause::Size { boxes, best });
     }
     let unlimited = |&threshold: &f32| {
@@ -196,10 +212,10 @@ fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
         default: unlimited(&thresholds.default),
         per_class: thresholds.per_class.iter().map(unlimited).collect(),
     };
-    if let (_, Some(best)) = decode(lowest)? {
+    if let (_, Some(best)) = decode(lowest, false)? {
         return Some(Cause::Score { best, threshold: thresholds.of(best.class) });
     }
-    Some(match decode(ClassThresholds::uniform(f32::NEG_INFINITY))? {
+    Some(match decode(ClassThresholds::uniform(f32::NEG_INFINITY), false)? {
         (_, Some(best)) => Cause::Excluded { best },
         (_, None) => Cause::NoBox { anchors: layout.anchors() },
     })

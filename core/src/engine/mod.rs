@@ -76,6 +76,8 @@
 //!    right bound, the lower edge is not below the upper bound, or the upper edge is not above the
 //!    lower bound. A box outside the visible part therefore suppresses no other box and does not
 //!    count toward [`Params::max_candidates`].
+//! 7. If the box touches an inner edge of the image's region, the anchor is dropped, or its score is
+//!    lowered, according to [`Params::region_edges`]. The module `edges` has the rule.
 //!
 //! With [`Params::multi_label`] these rules apply to each pair of anchor and class, as if the
 //! anchor had that class alone: the lowest threshold in rules 1 and 4 is the threshold of the
@@ -209,6 +211,7 @@ mod cpu;
 pub mod cuda;
 pub mod detail;
 mod device_outcome;
+mod edges;
 mod formula;
 mod masks;
 mod merging;
@@ -230,7 +233,7 @@ pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size, check_sigma};
-pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, SizeLimits};
+pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, RegionEdges, SizeLimits};
 pub(crate) use place::DecodePlace;
 pub use place::{BoxPixels, ImagePlace, image_groups};
 pub use reference::Reference;
@@ -393,9 +396,9 @@ impl<'a> Outcome<'a> {
 pub struct DeviceWork {
     /// Bytes copied to the GPU. They include tensors in host memory. Values are copied again only
     /// if they changed: thresholds by class, rules of classes (20 for each class), tables of the
-    /// addresses of images (8 for each image), and two tables of places. Places of boxes take 80
-    /// for each image, and are omitted if all places are equal and every image is a separate group.
-    /// Places of masks take 64 for each image of a model with masks, and are omitted if all places
+    /// addresses of images (8 for each image), and two tables of places. Places of boxes take 96
+    /// for each image, and are omitted if all places are equal, every image is a separate group, and
+    /// no boxes at edges are dropped or lowered. Places of masks take 64 for each image of a model with masks, and are omitted if all places
     /// are equal.
     pub bytes_uploaded: u64,
     /// Bytes copied from the GPU in each launch: 32 for the counts of each group, 28 for each

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use super::params::MIN_EDGE_MARGIN;
 use super::{ImagePlace, MAX_FRAME_SIDE, MaskSize, Params, SizeLimits};
 use crate::geometry::FrameMap;
 
@@ -22,6 +23,10 @@ pub enum Parameter {
     PixelOffset,
     /// [`Params::sigma`], or [`BoxNms::sigma`](crate::nms::BoxNms::sigma).
     Sigma,
+    /// [`Params::edge_margin`].
+    EdgeMargin,
+    /// [`Params::edge_score`].
+    EdgeScore,
     /// [`SizeLimits::min`].
     MinSize,
     /// [`SizeLimits::max`].
@@ -74,6 +79,8 @@ impl ParamError {
             Parameter::IouThreshold => "iou_threshold",
             Parameter::PixelOffset => "pixel_offset",
             Parameter::Sigma => "sigma",
+            Parameter::EdgeMargin => "edge_margin",
+            Parameter::EdgeScore => "edge_score",
             Parameter::MinSize => "sizes.min",
             Parameter::MaxSize => "sizes.max",
             Parameter::Visible => "visible",
@@ -102,6 +109,13 @@ impl Params {
             return Err(ParamError::new(Parameter::PixelOffset, "0 or 1", self.pixel_offset));
         }
         check_sigma(self.sigma)?;
+        if !(self.edge_margin.is_finite() && self.edge_margin >= MIN_EDGE_MARGIN) {
+            let expected = "a finite number of at least 1";
+            return Err(ParamError::new(Parameter::EdgeMargin, expected, self.edge_margin));
+        }
+        if !self.edge_score.is_finite() {
+            return Err(ParamError::new(Parameter::EdgeScore, "a finite number", self.edge_score));
+        }
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
             let check = || {

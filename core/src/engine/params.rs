@@ -120,6 +120,9 @@ impl ClassThresholds {
     }
 }
 
+/// The least [`Params::edge_margin`]. Edges of frames in pixels of the model's input are rounded by less.
+pub(super) const MIN_EDGE_MARGIN: f32 = 1.0;
+
 /// The limits of a box's sides, inclusive. They are in pixels of the frame, or in pixels of the
 /// model's input if the image is not in a frame. A limit of NaN has no effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,6 +171,32 @@ impl MaskSize {
     }
 }
 
+/// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
+/// shows only a part of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum RegionEdges {
+    /// They are like other boxes.
+    #[default]
+    Keep = 0,
+    /// They are dropped.
+    Drop = 1,
+    /// Their scores become [`Params::edge_score`], so that they suppress no better box.
+    Lower = 2,
+}
+
+impl RegionEdges {
+    /// The value of the property `region-edges`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Drop => "drop",
+            Self::Lower => "lower",
+        }
+    }
+}
+
 /// Parameters of decoding and suppression. The rules of the engines say where each parameter
 /// applies.
 ///
@@ -202,6 +231,14 @@ pub struct Params {
     pub sizes: SizeLimits,
     /// The rules of single classes, indexed by class. Classes beyond the end have no rules.
     pub class_rules: Vec<ClassRule>,
+    /// The rule for boxes that touch an inner edge of their image's region: an edge of
+    /// [`ImagePlace::visible`](super::ImagePlace::visible) that is inside the frame.
+    pub region_edges: RegionEdges,
+    /// The distance from an inner edge at which boxes touch it, in pixels of the frame; finite, at
+    /// least 1. Edges this near to the frame's edge are not inner.
+    pub edge_margin: f32,
+    /// The score that [`RegionEdges::Lower`] lowers to, but not below the threshold of the class.
+    pub edge_score: f32,
     /// If set, every class whose score reaches its threshold makes a candidate of the anchor.
     /// Otherwise only the best class does.
     pub multi_label: bool,
@@ -230,6 +267,9 @@ impl Default for Params {
             thresholds: ClassThresholds::uniform(0.25),
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),
+            region_edges: RegionEdges::Keep,
+            edge_margin: 5.0,
+            edge_score: 0.6,
             multi_label: false,
             max_candidates: 0,
             max_detections: 0,
@@ -295,6 +335,28 @@ impl Params {
             text: "Whether the methods merge and merge-transitive lose boxes that do not \
                    overlap the grown box, as SAHI does, instead of keeping them",
             kind: ScalarKind::Flag(scalar_field!(lose_released)),
+        },
+        Scalar {
+            name: "edge_margin",
+            title: "Edge margin",
+            text: "Distance in pixels of the frame at which a box touches an inner edge of its \
+                   region, for region-edges",
+            kind: ScalarKind::Number {
+                minimum: MIN_EDGE_MARGIN,
+                maximum: f32::MAX,
+                field: scalar_field!(edge_margin),
+            },
+        },
+        Scalar {
+            name: "edge_score",
+            title: "Edge score",
+            text: "Greatest score of a box that touches an inner edge, with region-edges=lower; the \
+                   score is not lowered below the score threshold of the class",
+            kind: ScalarKind::Number {
+                minimum: f32::MIN,
+                maximum: f32::MAX,
+                field: scalar_field!(edge_score),
+            },
         },
         Scalar {
             name: "multi_label",
@@ -374,8 +436,16 @@ mod tests {
 
     /// The fields with more than one value, or with an enumeration's value. Interfaces offer them
     /// in their own ways.
-    const OTHERS: [&str; 7] =
-        ["method", "overlap", "pixel_offset", "thresholds", "sizes", "class_rules", "mask_size"];
+    const OTHERS: [&str; 8] = [
+        "method",
+        "overlap",
+        "pixel_offset",
+        "thresholds",
+        "sizes",
+        "class_rules",
+        "region_edges",
+        "mask_size",
+    ];
 
     #[test]
     fn each_field_is_a_scalar_or_has_a_form_of_its_own() {

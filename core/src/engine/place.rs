@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use super::edges::InnerEdges;
 use super::params::{Params, SizeLimits};
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
@@ -98,7 +99,8 @@ impl ImagePlace {
             (_, None) => (unit, [0.0; 2], [1.0; 2]),
         };
         let sizes = scaled_limits(&params.sizes, limit_ratio);
-        DecodePlace { scale, offset, visible: self.visible, sizes, limit_ratio }
+        let edges = InnerEdges::new(self, params);
+        DecodePlace { scale, offset, visible: self.visible, edges, sizes, limit_ratio }
     }
 
     /// Width and height of the model's input in pixels, for masks. If the size is unknown, it is a
@@ -138,6 +140,8 @@ pub(crate) struct DecodePlace {
     pub offset: [f32; 2],
     /// Boxes outside this part are rejected.
     pub visible: Bounds,
+    /// The edges at which boxes are dropped or have lower scores.
+    pub edges: Option<InnerEdges>,
     /// The limits of sides for classes without limits, in pixels of boxes.
     pub sizes: SizeLimits,
     /// Pixels of boxes per pixel of the limits.

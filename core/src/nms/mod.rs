@@ -63,8 +63,8 @@ pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
-    Method, Outcome, ParamError, Parameter, Params, Scalar, ScalarField, ScalarKind, SizeLimits,
-    check_iou_threshold, check_model_size, check_sigma,
+    Method, Outcome, ParamError, Parameter, Params, RegionEdges, Scalar, ScalarField, ScalarKind,
+    SizeLimits, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;
@@ -85,8 +85,8 @@ pub struct Nms {
     /// The visible part of the model's input, in pixels, such as the part between the borders of a letterbox. Boxes that
     /// do not intersect it are rejected.
     pub visible: Bounds,
-    /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]); with a frame,
-    /// [`Params::sizes`] are in pixels of the frame.
+    /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]) and for
+    /// [`Params::region_edges`]; with a frame, [`Params::sizes`] are in pixels of the frame.
     pub frame: Option<FrameMap>,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4

@@ -131,6 +131,19 @@ property_enum! {
 }
 
 property_enum! {
+    /// The rule for boxes at inner edges of regions.
+    RegionEdges as "GstNmsFilterRegionEdges" for engine::RegionEdges {
+        /// Like other boxes.
+        #[default]
+        Keep = 0, "keep", "Keep: like other boxes";
+        /// Dropped.
+        Drop = 1, "drop", "Drop: they are no detections and suppress nothing";
+        /// With a lower score.
+        Lower = 2, "lower", "Lower: their score becomes edge-score, if it is greater";
+    }
+}
+
+property_enum! {
     /// Where to decode and suppress.
     Backend as "GstNmsFilterBackend" for engine::Backend {
         /// On the device that holds the tensors, or on the one that takes less time.

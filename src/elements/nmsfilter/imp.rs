@@ -11,7 +11,7 @@ use gst::subclass::prelude::*;
 use super::debug_category::CAT;
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
-    Overlap, ScoreActivation,
+    Overlap, RegionEdges, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
 use super::scalars;
@@ -131,6 +131,16 @@ pub struct NmsFilter {
         nick = "Max size",
         blurb = "Maximum width and height of a candidate in pixels of the frame (0: no limit)",
         mutable_playing
+    )]
+    #[property(
+        name = "region-edges", get, set, type = RegionEdges, member = region_edges,
+        builder(Settings::default().region_edges)
+            .nick("Region edges")
+            .blurb(
+                "Boxes that touch an inner edge of their region, such as a tile. An edge is inner if it is more than \
+                 edge-margin pixels away from the frame's edge; whole frames have no inner edges",
+            )
+            .mutable_playing()
     )]
     #[property(
         name = "mask-size", get, set, type = MaskSize, member = mask_size,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::class_rules::ClassRules;
 use super::enums::{
     Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
-    Overlap, ScoreActivation,
+    Overlap, RegionEdges, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
@@ -41,6 +41,7 @@ pub(super) struct Settings {
     pub class_sizes: Option<String>,
     pub min_size: f32,
     pub max_size: f32,
+    pub region_edges: RegionEdges,
     pub mask_size: MaskSize,
     pub score_activation: ScoreActivation,
     pub layout_file: Option<String>,
@@ -82,6 +83,7 @@ impl Default for Settings {
             class_sizes: None,
             min_size: 0.0,
             max_size: 0.0,
+            region_edges: RegionEdges::default(),
             mask_size: MaskSize::default(),
             score_activation: ScoreActivation::default(),
             layout_file: None,
@@ -350,6 +352,7 @@ impl Settings {
             thresholds,
             sizes: SizeLimits { min: [self.min_size; 2], max },
             class_rules,
+            region_edges: self.region_edges.into(),
             mask_size: self.mask_size.into(),
             ..self.scalars.clone()
         }

@@ -23,7 +23,7 @@ pub(super) struct Scored {
 /// The anchor is rejected.
 pub(super) struct Rejected;
 
-/// Applies rules 3 to 6 of the [engines](super::super). `components` reads the box, and is called
+/// Applies rules 3 to 7 of the [engines](super::super). `components` reads the box, and is called
 /// only if the score is high enough. The function adds the candidate to `candidates`, because
 /// returning the candidate would copy it through memory.
 ///
@@ -56,7 +56,7 @@ pub(super) fn make_candidate(
     add_box(corners, score, class, anchor, rules, candidates)
 }
 
-/// Applies the rest of rule 5, and rule 6, to the scaled corners of a box. `anchor` is the anchor's index in the image.
+/// Applies the rest of rule 5, and rules 6 and 7, to the scaled corners of a box. `anchor` is the anchor's index in the image.
 ///
 /// # Errors
 /// Returns an error if the anchor is rejected. A dropped anchor is not an error.
@@ -81,10 +81,21 @@ pub(super) fn add_box(
         if !place.visible.intersects([x1, y1, x2, y2]) {
             return Err(Rejected);
         }
-        let anchor = first_anchor + anchor;
-        candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
+        if let Some(score) = judge_edges([x1, y1, x2, y2], score, class, rules) {
+            let anchor = first_anchor + anchor;
+            candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
+        }
     }
     Ok(())
+}
+
+/// Rule 7: the score of a box, or `None` if the box is dropped at an inner edge.
+#[inline(always)]
+fn judge_edges(corners: [f32; 4], score: f32, class: u32, rules: &ImageRules<'_>) -> Option<f32> {
+    match &rules.place.edges {
+        None => Some(score),
+        Some(edges) => edges.judge(corners, score, rules.params.thresholds.of(class)),
+    }
 }
 
 #[inline(always)]
@@ -99,7 +110,7 @@ fn is_outside_limits(side: f32, axis: usize, sizes: &SizeLimits) -> bool {
     (side == 0.0) | (side < sizes.min[axis]) | (side > sizes.max[axis])
 }
 
-/// Applies the rest of rule 5, and rule 6, to a scaled oriented box. Adds the rectangle, too.
+/// Applies the rest of rule 5, and rules 6 and 7, to a scaled oriented box. Adds the rectangle, too.
 /// `anchor` is the anchor's index in the image.
 ///
 /// # Errors
@@ -133,9 +144,11 @@ pub(super) fn add_oriented_box(
     if !place.visible.intersects([x1, y1, x2, y2]) {
         return Err(Rejected);
     }
-    let anchor = first_anchor + anchor;
-    found.candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
-    found.rectangles.push(rectangle);
+    if let Some(score) = judge_edges([x1, y1, x2, y2], score, class, rules) {
+        let anchor = first_anchor + anchor;
+        found.candidates.push(Detection { x1, y1, x2, y2, score, class, anchor });
+        found.rectangles.push(rectangle);
+    }
     Ok(())
 }
 

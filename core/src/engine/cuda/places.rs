@@ -2,18 +2,20 @@
 //! The places of a run's images, in the form that decode reads.
 //!
 //! In: the places of images. Out: the numbers with which boxes are decoded. They are passed by
-//! value if they are equal for all images and every image is a separate group, or else in a table
-//! in device memory. The structures are also in kernels/interface_generated.cuh.
+//! value if they are equal for all images, every image is a separate group, and boxes at edges are
+//! like others; or else in a table in device memory. The structures are also in kernels/interface_generated.cuh.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::upload::{Table, UploadStream};
 use crate::decoder::Layout;
 use crate::device::DriverError;
+#[cfg(test)]
+use crate::engine::SizeLimits;
+use crate::engine::edges::InnerEdges;
 use crate::engine::place::image_groups;
 use crate::engine::{DecodePlace, ImagePlace, Params};
-#[cfg(test)]
-use crate::{engine::SizeLimits, geometry::Bounds};
+use crate::geometry::Bounds;
 
 /// The numbers with which the boxes of an image are decoded (core/src/engine/place.rs). Aligned to
 /// 16 bytes in a table.
@@ -43,10 +45,15 @@ pub(super) struct PlacedImage {
     group: u32,
     /// The index of the group's first image.
     first_image: u32,
-    reserved: [u32; 2],
+    /// 1 if boxes that touch an inner edge are dropped; 0 if their scores are lowered.
+    drops_at_edges: u32,
+    /// The score to which scores are lowered, but not below the threshold of the class.
+    edge_score: f32,
+    /// Left, top, right, bottom, in pixels of boxes: a box inside these limits touches no inner edge.
+    edge_limits: [f32; 4],
 }
 
-const _: () = assert!(size_of::<PlacedImage>() == 80);
+const _: () = assert!(size_of::<PlacedImage>() == 96);
 
 /// The data that a kernel reads for each image.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,11 +66,11 @@ pub(super) struct Placed<T> {
 
 impl PlaceParams {
     fn new(place: &DecodePlace) -> Self {
-        let &DecodePlace { scale, offset, visible, sizes, limit_ratio } = place;
+        let &DecodePlace { scale, offset, visible, sizes, limit_ratio, edges: _ } = place;
         Self {
             scale,
             offset,
-            visible: [visible.left, visible.top, visible.right, visible.bottom],
+            visible: numbers(visible),
             min_size: sizes.min,
             max_size: sizes.max,
             limit_ratio,
@@ -75,8 +82,27 @@ impl PlaceParams {
     pub fn of_pixels() -> Self {
         let (scale, sizes, limit_ratio) = ([1.0; 2], SizeLimits::ANY, [1.0; 2]);
         let (offset, visible) = ([0.0; 2], Bounds::ANY);
-        Self::new(&DecodePlace { scale, offset, visible, sizes, limit_ratio })
+        Self::new(&DecodePlace { scale, offset, visible, sizes, limit_ratio, edges: None })
     }
+}
+
+impl PlacedImage {
+    fn new(place: &DecodePlace, group: u32, first_image: u32) -> Self {
+        let InnerEdges { limits, score } =
+            place.edges.unwrap_or(InnerEdges { limits: Bounds::ANY, score: None });
+        Self {
+            place: PlaceParams::new(place),
+            group,
+            first_image,
+            drops_at_edges: score.is_none().into(),
+            edge_score: score.unwrap_or_default(),
+            edge_limits: numbers(limits),
+        }
+    }
+}
+
+fn numbers(Bounds { left, top, right, bottom }: Bounds) -> [f32; 4] {
+    [left, top, right, bottom]
 }
 
 impl Table<PlacedImage> {
@@ -88,22 +114,26 @@ impl Table<PlacedImage> {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<(Placed<PlaceParams>, u64), DriverError> {
-        let place = |image: &ImagePlace| PlaceParams::new(&image.decode_place(layout, params));
-        let same = images.first().map(place).unwrap_or_default();
+        let place = |image: &ImagePlace| image.decode_place(layout, params);
+        let first = images.first().map(place);
+        let same = first.as_ref().map(PlaceParams::new).unwrap_or_default();
         let is_group = |(index, image): (usize, &ImagePlace)| image.group as usize == index;
-        let is_same = |image| are_equal(&place(image), &same);
-        if images.iter().enumerate().all(is_group) && images.iter().skip(1).all(is_same) {
+        let is_same = |image| {
+            let place = place(image);
+            place.edges.is_none() && are_equal(&PlaceParams::new(&place), &same)
+        };
+        let has_edges = first.is_some_and(|place| place.edges.is_some());
+        if !has_edges
+            && images.iter().enumerate().all(is_group)
+            && images.iter().skip(1).all(is_same)
+        {
             return Ok((Placed { same, table: 0 }, 0));
         }
         let place = &place;
         let entries = image_groups(images).flat_map(|group| {
             let first_image = group.start as u32;
-            images[group].iter().map(move |image| PlacedImage {
-                place: place(image),
-                group: image.group,
-                first_image,
-                reserved: [0; 2],
-            })
+            let images = images[group].iter();
+            images.map(move |image| PlacedImage::new(&place(image), image.group, first_image))
         });
         let (table, uploaded) = self.provide(on, entries)?;
         Ok((Placed { same: PlaceParams::default(), table }, uploaded))

@@ -256,7 +256,7 @@ impl Image<'_> {
         let index = self.first_anchor + anchor;
         let ((group, anchor), rule) = (locate(layout, anchor), &layout.score);
         let number = |field: &Field, anchor, component| self.number(field, anchor, component);
-        let DecodePlace { scale, visible, .. } = self.decode_place;
+        let DecodePlace { scale, visible, edges, .. } = self.decode_place;
         let class_of = |component: usize| rule.first_class + component as u32;
         let lowest = match pair {
             Some(component) => params.thresholds.of(class_of(component)),
@@ -357,6 +357,13 @@ impl Image<'_> {
         if !visible.intersects([x1, y1, x2, y2]) {
             return Verdict::Rejected;
         }
+        let judged = match edges {
+            None => Some(score),
+            Some(edges) => edges.judge([x1, y1, x2, y2], score, threshold),
+        };
+        let Some(score) = judged else {
+            return Verdict::Dropped;
+        };
         let detection = Detection { x1, y1, x2, y2, score, class, anchor: index as u32 };
         let rectangle = oriented.map(|oriented| Rectangle::new(&oriented));
         Verdict::Candidate(Candidate { detection, rectangle })
