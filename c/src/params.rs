@@ -37,6 +37,12 @@ pub enum Method {
     MatrixLinear = 9,
     /// Matrix NMS, Gaussian.
     MatrixGaussian = 10,
+    /// NMSFILTER_METHOD_GREEDY, but the threshold is at least the density of the candidate of higher score: Adaptive-NMS.
+    /// Densities are a column of a layout with `kind = density`, or an argument of nmsfilter_boxes_merge.
+    Adaptive = 11,
+    /// NMSFILTER_METHOD_GREEDY, but candidates whose embeddings differ do not conflict: FeatureNMS. Embeddings are a column
+    /// of a layout with `kind = embedding`, or an argument of nmsfilter_boxes_merge.
+    Feature = 12,
 }
 
 /// The measure by which two boxes conflict. Boxes that do not intersect never conflict.
@@ -151,6 +157,12 @@ pub struct Params {
     /// 1 if NMSFILTER_METHOD_MERGE and NMSFILTER_METHOD_MERGE_TRANSITIVE lose boxes that do not overlap the grown box, as
     /// SAHI does; 0, the default, if these boxes remain.
     pub lose_released: u32,
+    /// The distance of embeddings above which candidates do not conflict with NMSFILTER_METHOD_FEATURE, at least 0; 1 by
+    /// default.
+    pub embedding_distance: f32,
+    /// The overlap above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their embeddings differ, 0 to 1;
+    /// 0.9 by default.
+    pub embedding_iou_threshold: f32,
 }
 
 sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
@@ -187,6 +199,8 @@ impl Params {
             frame_offset: [0.0; 2],
             sigma: defaults.sigma,
             lose_released: defaults.lose_released.into(),
+            embedding_distance: defaults.embedding_distance,
+            embedding_iou_threshold: defaults.embedding_iou_threshold,
         }
     }
 
@@ -216,6 +230,8 @@ impl Params {
             class_agnostic: flag("params: class_agnostic", self.class_agnostic)?,
             sigma: sigma(self.sigma),
             lose_released: flag("params: lose_released", self.lose_released)?,
+            embedding_distance: self.embedding_distance,
+            embedding_iou_threshold: self.embedding_iou_threshold,
             thresholds: ClassThresholds {
                 default: self.score_threshold,
                 per_class: per_class.to_vec(),
@@ -254,6 +270,8 @@ impl From<ParamError> for Failure {
             Parameter::IouThreshold => ("params", "iou_threshold", ""),
             Parameter::PixelOffset => ("params", "pixel_offset", ""),
             Parameter::Sigma => ("params", "sigma", ""),
+            Parameter::EmbeddingDistance => ("params", "embedding_distance", ""),
+            Parameter::EmbeddingIouThreshold => ("params", "embedding_iou_threshold", ""),
             Parameter::MinSize => ("params", "min_size", ""),
             // In a structure of zeros these two are invalid.
             Parameter::MaxSize => ("params", "max_size", INIT),
@@ -353,6 +371,8 @@ pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
         it if it == Method::SoftGaussian as u32 => nms::Method::SoftGaussian,
         it if it == Method::MatrixLinear as u32 => nms::Method::MatrixLinear,
         it if it == Method::MatrixGaussian as u32 => nms::Method::MatrixGaussian,
+        it if it == Method::Adaptive as u32 => nms::Method::Adaptive,
+        it if it == Method::Feature as u32 => nms::Method::Feature,
         other => {
             let text = format!("{of}: method: expected an NmsfilterMethod, got {other}");
             return Err(Failure::argument(text));
@@ -437,6 +457,8 @@ mod tests {
             frame_offset: [13.0, 14.0],
             sigma: 0.25,
             lose_released: 1,
+            embedding_distance: 0.75,
+            embedding_iou_threshold: 0.8,
         };
         let mut class_rules = vec![nms::ClassRule::default(); 3];
         class_rules[0].iou_threshold = Some(0.9);
@@ -451,6 +473,8 @@ mod tests {
             class_agnostic: true,
             sigma: 0.25,
             lose_released: true,
+            embedding_distance: 0.75,
+            embedding_iou_threshold: 0.8,
             thresholds: ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] },
             sizes: SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] },
             class_rules,
@@ -482,6 +506,8 @@ mod tests {
             Method::SoftGaussian,
             Method::MatrixLinear,
             Method::MatrixGaussian,
+            Method::Adaptive,
+            Method::Feature,
         ];
         let read = methods.map(|it| method("params", it as u32).unwrap());
         assert_eq!(read, nms::Method::ALL);

@@ -67,6 +67,8 @@ impl From<ParamError> for Error {
             (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
             (Parameter::PixelOffset, _) => "pixel_offset",
             (Parameter::Sigma, _) => "sigma",
+            (Parameter::EmbeddingDistance, _) => "embedding_distance",
+            (Parameter::EmbeddingIouThreshold, _) => "embedding_iou_threshold",
             (Parameter::MinSize, None) => "min_size",
             (Parameter::MaxSize, None) => "max_size",
             (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",

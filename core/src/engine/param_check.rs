@@ -22,6 +22,12 @@ pub enum Parameter {
     PixelOffset,
     /// [`Params::sigma`], or [`BoxNms::sigma`](crate::nms::BoxNms::sigma).
     Sigma,
+    /// [`Params::embedding_distance`], or
+    /// [`BoxNms::embedding_distance`](crate::nms::BoxNms::embedding_distance).
+    EmbeddingDistance,
+    /// [`Params::embedding_iou_threshold`], or
+    /// [`BoxNms::embedding_iou_threshold`](crate::nms::BoxNms::embedding_iou_threshold).
+    EmbeddingIouThreshold,
     /// [`SizeLimits::min`].
     MinSize,
     /// [`SizeLimits::max`].
@@ -74,6 +80,8 @@ impl ParamError {
             Parameter::IouThreshold => "iou_threshold",
             Parameter::PixelOffset => "pixel_offset",
             Parameter::Sigma => "sigma",
+            Parameter::EmbeddingDistance => "embedding_distance",
+            Parameter::EmbeddingIouThreshold => "embedding_iou_threshold",
             Parameter::MinSize => "sizes.min",
             Parameter::MaxSize => "sizes.max",
             Parameter::Visible => "visible",
@@ -102,6 +110,7 @@ impl Params {
             return Err(ParamError::new(Parameter::PixelOffset, "0 or 1", self.pixel_offset));
         }
         check_sigma(self.sigma)?;
+        check_embedding(self.embedding_distance, self.embedding_iou_threshold)?;
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
             let check = || {
@@ -210,6 +219,22 @@ pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
     Err(ParamError::new(Parameter::Sigma, "a finite number above 0", sigma))
 }
 
+/// Checks the distance and the overlap by which embeddings decide.
+///
+/// # Errors
+/// Fails if `distance` is not finite or below 0, or if `iou_threshold` is not from 0 to 1.
+pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamError> {
+    if !(0.0..f32::INFINITY).contains(&distance) {
+        let expected = "a finite number of at least 0";
+        return Err(ParamError::new(Parameter::EmbeddingDistance, expected, distance));
+    }
+    if !(0.0..=1.0).contains(&iou_threshold) {
+        let expected = "a number from 0 to 1";
+        return Err(ParamError::new(Parameter::EmbeddingIouThreshold, expected, iou_threshold));
+    }
+    Ok(())
+}
+
 /// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
 /// boxes remain normalized.
 ///
@@ -297,6 +322,16 @@ mod tests {
                 format!("sigma: expected a finite number above 0, got {got}")
             );
         }
+        for (distance, got) in [(nan, "NaN"), (-1.0, "-1"), (f32::INFINITY, "inf")] {
+            assert_eq!(
+                text(|params| params.embedding_distance = distance),
+                format!("embedding_distance: expected a finite number of at least 0, got {got}")
+            );
+        }
+        assert_eq!(
+            text(|params| params.embedding_iou_threshold = 1.5),
+            "embedding_iou_threshold: expected a number from 0 to 1, got 1.5"
+        );
         assert_eq!(
             text(|params| params.sizes.min[1] = nan),
             "sizes.min: expected numbers of at least 0, got [0.0, NaN]"

@@ -44,7 +44,11 @@ impl MergeKernel {
     /// The kernels of a method, in the order of their launches.
     pub fn of(method: Method) -> &'static [Self] {
         match method {
-            Method::Greedy | Method::MapReduce | Method::None => &[],
+            Method::Greedy
+            | Method::MapReduce
+            | Method::None
+            | Method::Adaptive
+            | Method::Feature => &[],
             Method::Merge => &[Claims, Order, Grow],
             Method::MergeTransitive => &[Claims, Roots, Order, Grow],
             Method::WeightedAverage => &[Claims, Order, Average],
@@ -97,6 +101,7 @@ impl MergeKernel {
 pub(super) fn deciding_method(method: Method) -> Method {
     match method {
         Method::Greedy | Method::MapReduce | Method::None => method,
+        Method::Adaptive | Method::Feature => unreachable!("`supports` has refused them"),
         Method::Merge | Method::WeightedAverage => Method::Greedy,
         Method::MergeTransitive
         | Method::WeightedFusion

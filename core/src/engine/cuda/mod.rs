@@ -44,7 +44,7 @@ use std::time::Duration;
 use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use super::place;
-use super::validate::{check_method, check_overlap, validate};
+use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
     Params,
@@ -231,13 +231,14 @@ impl Cuda {
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
+    let unsupported = |what, value| {
+        Err(EngineError::Unsupported { engine: Cuda::NAME, what, value, instead: Cpu::NAME })
+    };
+    if params.method.column().is_some() {
+        return unsupported("method", params.method.name());
+    }
     match params.overlap {
-        Overlap::Diou => Err(EngineError::Unsupported {
-            engine: Cuda::NAME,
-            what: "overlap measure",
-            value: params.overlap.name(),
-            instead: Cpu::NAME,
-        }),
+        Overlap::Diou => unsupported("overlap measure", params.overlap.name()),
         Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
     }
 }
@@ -250,7 +251,8 @@ impl Engine for Cuda {
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         supports(params)?;
         check_overlap(layout.is_oriented(), params.overlap)?;
-        check_method(layout.is_oriented(), params.method)
+        check_method(layout.is_oriented(), params.method)?;
+        check_column(layout, params.method)
     }
 
     fn run(
