@@ -123,7 +123,7 @@ fn oriented_boxes_are_an_error_of_both_engines() {
         for method in Method::ALL {
             let params = Params { method, ..Params::default() };
             let outcome = engine.run(&tensors, &layout, &params, &places).map(|_| ());
-            if method.only_suppresses() {
+            if matches!(method, Method::Greedy | Method::MapReduce | Method::None) {
                 assert_eq!(outcome, Ok(()));
                 continue;
             }
@@ -286,7 +286,7 @@ fn boxes_that_overlap_nothing_remain_and_boxes_below_the_threshold_are_left_out(
     let mut boxes = intervals(&[[0.0, 10.0, 0.5], [1.0, 11.0, 0.4], [0.0, 30.0, 0.1]]);
     boxes.push(([5.0, 5.0, 5.0, 9.0], 0.45));
     boxes.push(([f32::NAN, 0.0, 9.0, 9.0], 0.9));
-    for method in Method::ALL {
+    for method in Method::ALL.into_iter().filter(|method| method.column().is_none()) {
         let (found, _, keepers, _) = merge(&boxes, |nms| {
             by(method, Overlap::Smaller, 0.5)(nms);
             nms.score_threshold = 0.2;

@@ -119,8 +119,9 @@ fn boxes_alone_are_merged() {
     let mut merged: MergedBoxes = unsafe { zeroed() };
     let mut run = |classes: *const Tensor| {
         merged.size = size_of::<MergedBoxes>();
-        let status =
-            unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, null(), &mut merged) };
+        let status = unsafe {
+            nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, null(), &mut merged)
+        };
         assert_eq!(status, Status::Ok);
         merged
     };
@@ -138,7 +139,8 @@ fn boxes_alone_are_merged() {
     assert_eq!(handle.set_params(wrong_sigma), Status::InvalidArgument);
     assert_eq!(handle.error(), "params: sigma: expected a finite number above 0, got -1");
     merged.size = 1;
-    let status = unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), null(), &mut merged) };
+    let status =
+        unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), null(), &mut merged) };
     assert_eq!(status, Status::InvalidArgument);
 }
 

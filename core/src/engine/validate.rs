@@ -12,8 +12,8 @@ use super::{
 };
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
-    BoxFormat, ColumnKind, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
-    Reference,
+    BoxFormat, ColumnKind, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS,
+    MAX_GROUPS, Reference,
 };
 use crate::geometry::Overlap;
 use crate::tensor::{TensorError, TensorView};

@@ -246,10 +246,7 @@ impl ColumnRule<'_> {
 #[derive(Clone, Copy, Debug)]
 enum ColumnNumbers {
     /// Numbers of a kind other than points and coefficients.
-    Plain {
-        components: usize,
-        kind: ColumnKind,
-    },
+    Plain { components: usize, kind: ColumnKind },
     Points {
         count: PointCount,
         /// The factor of coordinates relative to the anchor.

@@ -72,7 +72,8 @@ impl<'a> ImageTensors<'_, 'a> {
 
     /// Appends the columns of a survivor of the image.
     pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
-        (0..layout.columns.len()).for_each(|column| self.append_column(layout, column, survivor, to));
+        (0..layout.columns.len())
+            .for_each(|column| self.append_column(layout, column, survivor, to));
     }
 
     /// Appends a column of a candidate of the image.

@@ -115,7 +115,11 @@ fn coefficients(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Colu
 }
 
 /// Points, or numbers of another kind.
-fn plain_or_points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<ColumnNumbers> {
+fn plain_or_points(
+    keys: &mut Keys<'_>,
+    count: Count,
+    has_reference: bool,
+) -> Parsed<ColumnNumbers> {
     let kind_entry = keys.peek("kind");
     let words = [
         ("numbers", KindWord::Plain(ColumnKind::Numbers)),
@@ -146,7 +150,9 @@ fn plain_or_points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Pa
             }
             return Ok(ColumnNumbers::Plain { components, kind });
         }
-        (None, KindWord::Points(of_point)) => PointCount::Fixed { components: count.constant, of_point },
+        (None, KindWord::Points(of_point)) => {
+            PointCount::Fixed { components: count.constant, of_point }
+        }
         (Some(_), KindWord::Points(2)) => PointCount::Open,
         (Some(_), _) => {
             let text =
