@@ -72,10 +72,10 @@ property_enum! {
         MatrixGaussian = 10, "matrix-gaussian", "Matrix NMS, Gaussian decay (Wang et al. 2020)";
         /// Adaptive-NMS.
         Adaptive = 11, "adaptive",
-            "Adaptive-NMS: a column of densities raises the threshold (Liu et al. 2019); on the CPU";
+            "Adaptive-NMS: a column of densities raises the threshold (Liu et al. 2019)";
         /// FeatureNMS.
         Feature = 12, "feature",
-            "FeatureNMS: boxes whose embeddings differ do not conflict (Salscheider 2020); on the CPU";
+            "FeatureNMS: boxes whose embeddings differ do not conflict (Salscheider 2020)";
     }
 }
 

@@ -14,8 +14,8 @@
 //! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
 //! repeated, so memory for all anchors is reserved.
 //!
-//! Methods that merge boxes or lower scores have further kernels in their graph, which replace
-//! candidates and decisions before masks and survivors are written.
+//! Methods that merge boxes, lower scores, or read a column have further kernels in their graph, which
+//! replace candidates and decisions before masks and survivors are written.
 //!
 //! Groups with more candidates than `SortLimits::limit` need additional kernels. A separate graph
 //! contains them. It is launched while the preceding batch had such a group, so that other groups
@@ -61,7 +61,7 @@ use interface::{ClassRule, SortLimits, Source};
 use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
-use merging::MergeParams;
+use merging::{ByColumnParams, MergeParams};
 use places::{Placed, PlacedImage};
 use results::{DeviceResults, ResultSize, Results};
 pub use run_kernels::RunKernels;
@@ -231,14 +231,13 @@ impl Cuda {
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
 pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
-    let unsupported = |what, value| {
-        Err(EngineError::Unsupported { engine: Cuda::NAME, what, value, instead: Cpu::NAME })
-    };
-    if params.method.column().is_some() {
-        return unsupported("method", params.method.name());
-    }
     match params.overlap {
-        Overlap::Diou => unsupported("overlap measure", params.overlap.name()),
+        Overlap::Diou => Err(EngineError::Unsupported {
+            engine: Cuda::NAME,
+            what: "overlap measure",
+            value: params.overlap.name(),
+            instead: Cpu::NAME,
+        }),
         Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
     }
 }
@@ -374,7 +373,11 @@ impl OnDevice {
             source.priors = address;
             uploaded += bytes;
         }
-        let mut launch = LaunchParams { merge: MergeParams::new(params), ..Default::default() };
+        let mut launch = LaunchParams {
+            merge: MergeParams::new(params),
+            by_column: ByColumnParams::new(layout, params),
+            ..Default::default()
+        };
         if plain.is_none() {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);
