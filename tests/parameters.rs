@@ -197,7 +197,7 @@ fn scalars_have_one_default() {
         let expected = match scalar.kind {
             // A list of thresholds is another value of this argument.
             ScalarKind::Number { .. } if scalar.name == "score_threshold" => "None".to_owned(),
-            ScalarKind::Number { .. } => default.get::<f32>().unwrap().to_string(),
+            ScalarKind::Number { .. } => format!("{:?}", default.get::<f32>().unwrap()),
             ScalarKind::Count(_) => default.get::<u32>().unwrap().to_string(),
             ScalarKind::Flag(_) if default.get().unwrap() => "True".to_owned(),
             ScalarKind::Flag(_) => "False".to_owned(),

@@ -160,8 +160,8 @@ pub struct Params {
     /// The distance of embeddings above which candidates do not conflict with NMSFILTER_METHOD_FEATURE, at least 0; 1 by
     /// default.
     pub embedding_distance: f32,
-    /// The overlap above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their embeddings differ, 0 to 1;
-    /// 0.9 by default.
+    /// The overlap, 0 to 1 and 0.9 by default, above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their
+    /// embeddings differ.
     pub embedding_iou_threshold: f32,
 }
 

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 46] = [
+const WORDS: [&str; 48] = [
     "yes",
     "no",
     "0",
@@ -44,6 +44,8 @@ const WORDS: [&str; 46] = [
     "pixels",
     "points",
     "points-with-visibility",
+    "density",
+    "embedding",
     "output",
     "output 4",
     "boxes",

@@ -294,6 +294,7 @@ class Arguments(unittest.TestCase):
                 "max_size": (70.0, 80.0), "class_iou_thresholds": {3: 0.25}, "class_max_detections": {0: 9},
                 "class_sizes": {3: ((1.0, 2.0), (3.0, 4.0))}, "mask_size": "frame", "visible": (0.0, 60.0, 640.0, 400.0),
                 "frame_size": (1280, 720), "letterbox": "center", "sigma": 0.25, "lose_released": True,
+                "embedding_distance": 0.5, "embedding_iou_threshold": 0.75,
             },
         ]
         names = set(inspect.signature(nmsfilter.Decoder).parameters)

@@ -4,7 +4,7 @@
 //! example that was computed by hand.
 
 use fastrand::Rng;
-use nmsfilter_core::decoder::layout::{Column, ColumnKind, Field};
+use nmsfilter_core::decoder::layout::ColumnKind;
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{ClassRule, Engine, ImagePlace, Method, Params, Reference};
 use nmsfilter_core::nms::{Backend, BoxNms};
@@ -12,7 +12,7 @@ use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
 use crate::support::engines::{self, bits};
-use crate::support::methods::with_column_method;
+use crate::support::methods::{add_column, column_numbers, with_column_method};
 use crate::support::random_layout::RandomLayout;
 use crate::support::scene::Scene;
 
@@ -38,22 +38,6 @@ fn count(groups: &[Bits]) -> usize {
     groups.iter().map(|(survivors, _)| survivors.len()).sum()
 }
 
-/// Adds a column to a layout of one group, whose numbers are in the tensor that follows `tensors`,
-/// anchor by anchor.
-fn add_column(layout: &mut decoder::Layout, tensors: usize, kind: ColumnKind, components: usize) {
-    let anchors = layout.anchors();
-    layout.columns.push(Column { name: kind.name(), components, kind });
-    for group in &mut layout.groups {
-        group.columns.push(Field {
-            tensor: tensors,
-            offset: 0,
-            image_stride: anchors * components,
-            anchor_stride: components,
-            component_stride: 1,
-        });
-    }
-}
-
 #[test]
 fn engine_equals_reference_bit_for_bit_and_in_order() {
     let scenes = engines::scene_count(3_000);
@@ -74,14 +58,7 @@ fn engine_equals_reference_bit_for_bit_and_in_order() {
             _ => (ColumnKind::Embedding, rng.usize(1..5)),
         };
         let shape = [layout.images, layout.anchors(), components];
-        let numbers: Vec<f32> = (0..shape.iter().product())
-            .map(|_| match rng.u32(0..200) {
-                0 => f32::NAN,
-                1 => f32::INFINITY,
-                // Steps, so that densities equal thresholds, and distances of embeddings 0 or 1.
-                _ => rng.u32(0..=4) as f32 * 0.25,
-            })
-            .collect();
+        let numbers = column_numbers(&mut rng, shape.iter().product());
         add_column(&mut layout, tensors.len(), kind, components);
         tensors.push(TensorView::from_slice("column", &shape, &numbers));
         let mut places = scene.places();

@@ -291,8 +291,9 @@ impl Cpu {
         let compares_classes = compares_classes(decoder, params);
         let candidates = &decoder.found.candidates[..];
         let keys = ranking.top(candidates, candidates.len().min(cap(params.max_candidates)));
-        let rows = &decoder.found.rows;
-        let ranked = merging::Ranked { candidates, keys, compares_classes, rows };
+        let rows = &decoder.found.rows[..];
+        let components = rows.len().checked_div(candidates.len()).unwrap_or(0);
+        let ranked = merging::Ranked { candidates, keys, compares_classes, rows, components };
         let merged = merging.run(&ranked, by_class, params);
         merged.truncate(cap(params.survivors_to_find()));
         survivors.extend(merged.survivors().map(|(detection, _)| detection));

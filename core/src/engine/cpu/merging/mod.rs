@@ -46,6 +46,8 @@ pub(super) struct Ranked<'a> {
     pub compares_classes: bool,
     /// The rows of the method's column, one for each candidate, if the method reads one.
     pub rows: &'a [f32],
+    /// The length of a row.
+    pub components: usize,
 }
 
 /// The survivors of a group.
@@ -86,8 +88,7 @@ impl Part<'_> {
     /// The numbers of a candidate in the method's column.
     #[inline(always)]
     fn row(&self, index: u32) -> &[f32] {
-        let Ranked { candidates, keys, rows, .. } = self.ranked;
-        let components = rows.len() / candidates.len();
+        let &Ranked { keys, rows, components, .. } = self.ranked;
         let candidate = ranking::index(keys[self.positions[index as usize] as usize]);
         &rows[candidate * components..][..components]
     }
