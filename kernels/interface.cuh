@@ -36,7 +36,8 @@
 // `chunk` is a uint32_t. For oriented boxes, sort_limit is the greatest uint32_t.
 //
 // layout.cuh has the interface of the kernels for general layouts and for oriented boxes, and
-// merge_params.cuh the interface of the kernels that merge boxes or lower scores.
+// merge_params.cuh the interface of the kernels that merge boxes, lower scores, or read a column of
+// candidates.
 //
 // Parameters are passed in this order: `params` is a KernelParams, by value; `workspace` is a void
 // *; `stride` is a uint64_t; `results` is a ResultHeader *; and `detections` is a Detection *. The

@@ -15,6 +15,9 @@
 // The greatest number of columns of a layout.
 #define MAX_COLUMNS 4
 
+// The greatest number of components of all columns together.
+#define MAX_COLUMN_COMPONENTS 1024
+
 // The greatest number of anchors per grid cell with listed sizes.
 #define MAX_SIZES 6
 
@@ -69,7 +72,7 @@
 // Threads per block of most kernels that merge boxes or lower scores.
 #define MERGE_THREADS 256
 
-// Threads per block of merge_fuse and merge_soften.
+// Threads per block of merge_fuse, merge_soften and merge_by_column.
 #define PART_THREADS 512
 
 // The method of suppression, merging or rescoring, which decides which candidates survive.
@@ -107,17 +110,12 @@ enum Method : uint32_t {
     METHOD_MATRIX_LINEAR = 9,
     // Scores are lowered in one pass, by Gaussian decay: Matrix NMS (Wang et al. 2020, SOLOv2).
     METHOD_MATRIX_GAUSSIAN = 10,
-};
-
-// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
-// shows only a part of an object.
-enum RegionEdges : uint32_t {
-    // They are like other boxes.
-    REGION_EDGES_KEEP = 0,
-    // They are dropped.
-    REGION_EDGES_DROP = 1,
-    // Their scores become [`Params::edge_score`], so that they suppress no better box.
-    REGION_EDGES_LOWER = 2,
+    // Like [`Greedy`](Self::Greedy), but the threshold is at least the density of the candidate of
+    // higher rank, a column of the layout: Adaptive-NMS (Liu, Huang, Wang 2019).
+    METHOD_ADAPTIVE = 11,
+    // Like [`Greedy`](Self::Greedy), but candidates with different embeddings, a column of the
+    // layout, do not conflict: FeatureNMS (Salscheider 2020).
+    METHOD_FEATURE = 12,
 };
 
 // The function that turns a tensor's scores into probabilities.
@@ -208,11 +206,19 @@ enum ReferenceKind : uint32_t {
     REFERENCE_KIND_TABLE = 3,
 };
 
-// A kernel of a method that changes boxes or scores.
-struct MergeKernel;
-
 // Determines which groups of images have their candidates sorted, to avoid comparing all pairs.
 struct SortLimits;
+
+// The parameters of a launch of merge_by_column.
+struct ByColumnParams {
+    // The index of the column among those of ColumnParams.
+    uint32_t column;
+    uint32_t components;
+    // 0 or 1: the column has embeddings, not densities.
+    uint32_t is_embedding;
+    float embedding_distance;
+    float embedding_iou_threshold;
+};
 
 // The rules of a class.
 struct ClassRule {
@@ -526,11 +532,5 @@ struct PlacedImage {
 
 
 
-// All kernels, in the order of their numbers.
-#define MergeKernel_ALL { Claims, Roots, Classes, Order, Grow, Average, Fuse, Soften, Compensate, Decay, Rank, }
-
 // All values.
-#define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, }
-
-// All values.
-#define RegionEdges_ALL { RegionEdges_Keep, RegionEdges_Drop, RegionEdges_Lower, }
+#define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, Method_Adaptive, Method_Feature, }

@@ -20,8 +20,8 @@
 // them into chunks, and compare each candidate with its neighbors (sort.cuh, chunk.cuh,
 // reduce_chunk.cuh).
 //
-// Methods that merge boxes or lower scores have further kernels before masks and publish
-// (merge_params.cuh), which replace boxes, scores and decisions by rank.
+// Methods that merge boxes, lower scores, or read a column have further kernels before masks and
+// publish (merge_params.cuh), which replace boxes, scores and decisions by rank.
 //
 // The candidates are the vertices of the conflict graph. Two candidates are adjacent if they
 // conflict: the overlap of their boxes exceeds the threshold, and their classes conflict.
@@ -60,3 +60,4 @@
 #include "reduce_chunk.cuh"
 #include "merge_boxes.cuh"
 #include "rescore.cuh"
+#include "by_column.cuh"

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr::null;
 
 use nmsfilter_core::cuda::ForeignStream;
-use nmsfilter_core::nms::{BoxNms, check_iou_threshold, check_sigma};
+use nmsfilter_core::nms::{self, BoxNms, check_embedding, check_iou_threshold, check_sigma};
 
 use crate::border::{self, sized_struct};
 use crate::device_result::DeviceResult;
@@ -52,6 +52,10 @@ pub struct BoxesParams {
     pub class_agnostic: u32,
     /// See `lose_released` of NmsfilterParams.
     pub lose_released: u32,
+    /// See `embedding_distance` of NmsfilterParams.
+    pub embedding_distance: f32,
+    /// See `embedding_iou_threshold` of NmsfilterParams.
+    pub embedding_iou_threshold: f32,
 }
 
 sized_struct!(BoxesParams, "NmsfilterBoxesParams", max_detections: usize);
@@ -65,6 +69,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_params_init(
     run(|| {
         border::check_pointer(params, "params")?;
         border::check_size::<BoxesParams>(size, "params")?;
+        let nms::Params { embedding_distance, embedding_iou_threshold, .. } = Default::default();
         let defaults = BoxesParams {
             size,
             iou_threshold: 0.5,
@@ -76,6 +81,8 @@ pub unsafe extern "C" fn nmsfilter_boxes_params_init(
             threshold_inclusive: 0,
             class_agnostic: 0,
             lose_released: 0,
+            embedding_distance,
+            embedding_iou_threshold,
         };
         // SAFETY: the caller guarantees that there are `size` bytes.
         unsafe { border::write(params, size, &defaults) };
@@ -129,6 +136,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_set_params(
             check_iou_threshold(params.iou_threshold)?;
             let sigma = sigma(params.sigma);
             check_sigma(sigma)?;
+            check_embedding(params.embedding_distance, params.embedding_iou_threshold)?;
             let threshold_inclusive =
                 flag("params: threshold_inclusive", params.threshold_inclusive)?;
             let class_agnostic = flag("params: class_agnostic", params.class_agnostic)?;
@@ -138,6 +146,8 @@ pub unsafe extern "C" fn nmsfilter_boxes_set_params(
             boxes.nms.threshold_inclusive = threshold_inclusive;
             boxes.nms.class_agnostic = class_agnostic;
             boxes.nms.lose_released = lose_released;
+            boxes.nms.embedding_distance = params.embedding_distance;
+            boxes.nms.embedding_iou_threshold = params.embedding_iou_threshold;
             (boxes.nms.method, boxes.nms.overlap) = (method, overlap);
             boxes.nms.iou_threshold = params.iou_threshold;
             boxes.nms.max_detections = params.max_detections;
@@ -203,13 +213,16 @@ sized_struct!(MergedBoxes, "NmsfilterMergedBoxes", merged_ends: *const usize);
 /// be set.
 ///
 /// The tensors are as for nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
-/// groups. Boxes without area, or with a number that is not finite, remain unchanged.
+/// groups. `column` has the numbers that the method reads, of type f32 or f16: densities [N] for NMSFILTER_METHOD_ADAPTIVE,
+/// embeddings [N,E] with E from 1 to 1024 for NMSFILTER_METHOD_FEATURE; NULL for other methods. Boxes without area, or with a
+/// number that is not finite, remain unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_boxes_merge(
     boxes: *mut Boxes,
     corners: *const Tensor,
     scores: *const Tensor,
     classes: *const Tensor,
+    column: *const Tensor,
     merged: *mut MergedBoxes,
 ) -> Status {
     // SAFETY: the caller guarantees it.
@@ -218,7 +231,9 @@ pub unsafe extern "C" fn nmsfilter_boxes_merge(
             let size = border::size_at(merged, "merged")?;
             let tensors = read(corners, scores, classes)?;
             let views = tensors.views();
-            let found = boxes.nms.merge(&views[0], &views[1], views.get(2))?;
+            let column = read_column(column)?;
+            let column = column.views();
+            let found = boxes.nms.merge(&views[0], &views[1], views.get(2), column.first())?;
             let result = MergedBoxes {
                 size,
                 count: found.keepers.len(),
@@ -276,4 +291,14 @@ unsafe fn read<'a>(
     let named = [(Some(corners), "boxes"), (Some(scores), "scores"), (groups, "groups")];
     // SAFETY: the caller guarantees it.
     unsafe { Tensors::read_named(named) }
+}
+
+/// The column of a call, or no tensor.
+///
+/// # Safety
+/// The requirements of [`Tensors::read`].
+unsafe fn read_column<'a>(column: *const Tensor) -> Result<Tensors<'a>, border::Failure> {
+    let column = (!column.is_null()).then_some(column);
+    // SAFETY: the caller guarantees it.
+    unsafe { Tensors::read_named([(column, "column")]) }
 }

@@ -37,6 +37,12 @@ pub enum Method {
     MatrixLinear = 9,
     /// Matrix NMS, Gaussian.
     MatrixGaussian = 10,
+    /// NMSFILTER_METHOD_GREEDY, but the threshold is at least the density of the candidate of higher score: Adaptive-NMS.
+    /// Densities are a column of a layout with `kind = density`, or an argument of nmsfilter_boxes_merge.
+    Adaptive = 11,
+    /// NMSFILTER_METHOD_GREEDY, but candidates whose embeddings differ do not conflict: FeatureNMS. Embeddings are a column
+    /// of a layout with `kind = embedding`, or an argument of nmsfilter_boxes_merge.
+    Feature = 12,
 }
 
 /// The measure by which two boxes conflict. Boxes that do not intersect never conflict.
@@ -171,6 +177,12 @@ pub struct Params {
     pub edge_margin: f32,
     /// The score that NMSFILTER_REGION_EDGES_LOWER lowers to, but not below the threshold of the class; 0.6 by default.
     pub edge_score: f32,
+    /// The distance of embeddings above which candidates do not conflict with NMSFILTER_METHOD_FEATURE, at least 0; 1 by
+    /// default.
+    pub embedding_distance: f32,
+    /// The overlap, 0 to 1 and 0.9 by default, above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their
+    /// embeddings differ.
+    pub embedding_iou_threshold: f32,
 }
 
 sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
@@ -210,6 +222,8 @@ impl Params {
             region_edges: RegionEdges::Keep as u32,
             edge_margin: defaults.edge_margin,
             edge_score: defaults.edge_score,
+            embedding_distance: defaults.embedding_distance,
+            embedding_iou_threshold: defaults.embedding_iou_threshold,
         }
     }
 
@@ -239,6 +253,8 @@ impl Params {
             class_agnostic: flag("params: class_agnostic", self.class_agnostic)?,
             sigma: sigma(self.sigma),
             lose_released: flag("params: lose_released", self.lose_released)?,
+            embedding_distance: self.embedding_distance,
+            embedding_iou_threshold: self.embedding_iou_threshold,
             thresholds: ClassThresholds {
                 default: self.score_threshold,
                 per_class: per_class.to_vec(),
@@ -282,6 +298,8 @@ impl From<ParamError> for Failure {
             Parameter::Sigma => ("params", "sigma", ""),
             Parameter::EdgeMargin => ("params", "edge_margin", ""),
             Parameter::EdgeScore => ("params", "edge_score", ""),
+            Parameter::EmbeddingDistance => ("params", "embedding_distance", ""),
+            Parameter::EmbeddingIouThreshold => ("params", "embedding_iou_threshold", ""),
             Parameter::MinSize => ("params", "min_size", ""),
             // In a structure of zeros these two are invalid.
             Parameter::MaxSize => ("params", "max_size", INIT),
@@ -399,6 +417,8 @@ pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
         it if it == Method::SoftGaussian as u32 => nms::Method::SoftGaussian,
         it if it == Method::MatrixLinear as u32 => nms::Method::MatrixLinear,
         it if it == Method::MatrixGaussian as u32 => nms::Method::MatrixGaussian,
+        it if it == Method::Adaptive as u32 => nms::Method::Adaptive,
+        it if it == Method::Feature as u32 => nms::Method::Feature,
         other => {
             let text = format!("{of}: method: expected an NmsfilterMethod, got {other}");
             return Err(Failure::argument(text));
@@ -486,6 +506,8 @@ mod tests {
             region_edges: RegionEdges::Lower as u32,
             edge_margin: 15.0,
             edge_score: 0.16,
+            embedding_distance: 0.75,
+            embedding_iou_threshold: 0.8,
         };
         let mut class_rules = vec![nms::ClassRule::default(); 3];
         class_rules[0].iou_threshold = Some(0.9);
@@ -500,6 +522,8 @@ mod tests {
             class_agnostic: true,
             sigma: 0.25,
             lose_released: true,
+            embedding_distance: 0.75,
+            embedding_iou_threshold: 0.8,
             thresholds: ClassThresholds { default: 0.3, per_class: vec![0.1, f32::INFINITY] },
             sizes: SizeLimits { min: [1.0, 2.0], max: [3.0, 4.0] },
             class_rules,
@@ -534,6 +558,8 @@ mod tests {
             Method::SoftGaussian,
             Method::MatrixLinear,
             Method::MatrixGaussian,
+            Method::Adaptive,
+            Method::Feature,
         ];
         let read = methods.map(|it| method("params", it as u32).unwrap());
         assert_eq!(read, nms::Method::ALL);

@@ -40,6 +40,7 @@ impl From<NmsError> for Failure {
                 | EngineError::NeedsHost { .. }
                 | EngineError::Overlap { .. }
                 | EngineError::OrientedMethod { .. }
+                | EngineError::MethodColumn { .. }
                 | EngineError::Pairs { .. },
             ) => Status::Unsupported,
             NmsError::Engine(

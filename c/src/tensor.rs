@@ -205,8 +205,8 @@ impl<'a> Tensors<'a> {
     ///
     /// # Safety
     /// The requirements of [`read`](Self::read), for each tensor.
-    pub unsafe fn read_named(
-        from: [(Option<*const Tensor>, &'static str); 3],
+    pub unsafe fn read_named<const COUNT: usize>(
+        from: [(Option<*const Tensor>, &'static str); COUNT],
     ) -> Result<Self, Failure> {
         let mut tensors = ArrayVec::new();
         for (pointer, name) in from {

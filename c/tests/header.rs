@@ -103,6 +103,7 @@ const ENGINE: Kernels = Kernels {
         "Axes",
         "BoxFormat",
         "BoxTransform",
+        "ByColumnParams",
         "ClassRule",
         "ColumnParams",
         "Combination",
@@ -119,7 +120,7 @@ const ENGINE: Kernels = Kernels {
         "ReferenceKind",
     ],
     renamed: &[("DeviceCounts", "ResultHeader")],
-    excluded: &["MAX_BINS", "MAX_COLUMN_COMPONENTS", "MAX_IMAGES", "MAX_MASK_BYTES"],
+    excluded: &["MAX_BINS", "MAX_IMAGES", "MAX_MASK_BYTES"],
 };
 
 const RESAMPLE: Kernels = Kernels {

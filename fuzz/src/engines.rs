@@ -115,7 +115,12 @@ fn random_layout(
     counts: &mut Counts,
 ) -> Result<(), Failure> {
     counts.one("engines: random layouts");
-    let random = RandomLayout::new(&mut bytes.rng());
+    let random = match params.method.column() {
+        Some(_) if !bytes.one_in(8) => {
+            RandomLayout::with_densities_and_embeddings(&mut bytes.rng())
+        }
+        _ => RandomLayout::new(&mut bytes.rng()),
+    };
     let tensors = random.views();
     let mut layout = random.layout.clone();
     if bytes.one_in(3) {
@@ -389,6 +394,8 @@ fn params(bytes: &mut Bytes<'_>) -> Params {
         region_edges: bytes.pick(&[RegionEdges::Keep, RegionEdges::Drop, RegionEdges::Lower]),
         edge_margin: bytes.pick(&[5.0, 1.0, 64.0, f32::NAN]),
         edge_score: bytes.pick(&[0.6, 0.3, 0.0, -0.0, f32::NAN]),
+        embedding_distance: bytes.pick(&[1.0, 0.0, 0.5, 1.0e30, f32::NAN]),
+        embedding_iou_threshold: bytes.pick(&[0.9, 0.5, 0.0, 1.0, f32::NAN]),
         thresholds,
         sizes,
         class_rules,

@@ -44,6 +44,8 @@ const WORDS: [&str; 48] = [
     "pixels",
     "points",
     "points-with-visibility",
+    "density",
+    "embedding",
     "output",
     "output 4",
     "boxes",

@@ -327,6 +327,8 @@ fn method(settings: &Snapshot) -> Method {
         "soft-gaussian" => Method::SoftGaussian,
         "matrix-linear" => Method::MatrixLinear,
         "matrix-gaussian" => Method::MatrixGaussian,
+        "adaptive" => Method::Adaptive,
+        "feature" => Method::Feature,
     })
 }
 

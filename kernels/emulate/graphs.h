@@ -216,7 +216,7 @@ static void run_sort(const Node &node, uint64_t seed) {
     });
 }
 
-// The kernels of merge.cuh, merge_boxes.cuh and rescore.cuh.
+// The kernels of merge.cuh, merge_boxes.cuh, rescore.cuh and by_column.cuh.
 static void run_merge(const Node &node, uint64_t seed) {
     void *const workspace = parameter<void *>(node, 0);
     const uint64_t stride = parameter<uint64_t>(node, 1);
@@ -233,6 +233,9 @@ static void run_merge(const Node &node, uint64_t seed) {
         const auto kernel = without_params.find(name);
         if (kernel != without_params.end()) {
             kernel->second(workspace, stride);
+        } else if (name == "merge_by_column") {
+            merge_by_column(workspace, stride, parameter<ByColumnParams>(node, 2),
+                            parameter<ColumnParams>(node, 3));
         } else {
             with_params.at(name)(workspace, stride, parameter<MergeParams>(node, 2));
         }

@@ -21,6 +21,8 @@ Method: TypeAlias = Literal[
     "soft-gaussian",
     "matrix-linear",
     "matrix-gaussian",
+    "adaptive",
+    "feature",
 ]
 Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
 Quantization: TypeAlias = tuple[float, int]
@@ -84,6 +86,10 @@ def suppress(
     class_agnostic: bool = False,
     lose_released: bool = False,
     max_detections: int = 0,
+    densities: Any | None = None,
+    embeddings: Any | None = None,
+    embedding_distance: float = 1.0,
+    embedding_iou_threshold: float = 0.9,
 ) -> tuple[ArrayT, ArrayT, ArrayT | None, ArrayT, ArrayT, ArrayT]: ...
 def decoders() -> list[str]: ...
 
@@ -125,6 +131,8 @@ class Decoder:
         region_edges: Literal["keep", "drop", "lower"] | None = None,
         edge_margin: float = 5.0,
         edge_score: float = 0.6,
+        embedding_distance: float = 1.0,
+        embedding_iou_threshold: float = 0.9,
     ) -> Decoder: ...
     def __call__(
         self,

@@ -43,6 +43,10 @@ def suppress(
     class_agnostic: bool = False,
     lose_released: bool = False,
     max_detections: int = 0,
+    densities: Any | None = None,
+    embeddings: Any | None = None,
+    embedding_distance: float = 1.0,
+    embedding_iou_threshold: float = 0.9,
 ) -> MergedBoxes:
     """Suppresses, merges or rescores boxes in host memory, on the CPU.
 
@@ -51,12 +55,15 @@ def suppress(
 
     method: "greedy", "map-reduce" or "none", which keep boxes and scores; "merge" (SAHI's GREEDYNMM), "merge-transitive"
     (SAHI's NMM), "weighted-fusion" (Weighted Boxes Fusion) or "weighted-average" (non-maximum weighted), which merge
-    boxes; "soft-linear" or "soft-gaussian" (Soft-NMS), "matrix-linear" or "matrix-gaussian" (Matrix NMS), which lower scores.
+    boxes; "soft-linear" or "soft-gaussian" (Soft-NMS), "matrix-linear" or "matrix-gaussian" (Matrix NMS), which lower scores;
+    "adaptive" (Adaptive-NMS) with densities [N], or "feature" (FeatureNMS) with embeddings [N, E], which keep more boxes than
+    "greedy".
     overlap: "iou", "smaller" (SAHI's IOS), "representative" or "diou". iou_threshold: the overlap above which boxes
     conflict, 0 to 1; threshold_inclusive: an overlap equal to it is a conflict, too. score_threshold: boxes below it are left
     out, before and after scores are lowered. sigma: the width of Gaussian functions, above 0. lose_released: "merge" and
     "merge-transitive" lose boxes that do not overlap the grown box, as SAHI does. max_detections: the greatest number of
-    boxes; 0 for all.
+    boxes; 0 for all. densities: the threshold of a box is at least the density of the better box. Boxes whose embeddings are
+    more than embedding_distance apart do not conflict, unless their overlap exceeds embedding_iou_threshold.
     """
     return MergedBoxes(
         *_core.suppress(
@@ -72,5 +79,9 @@ def suppress(
             class_agnostic=class_agnostic,
             lose_released=lose_released,
             max_detections=max_detections,
+            densities=densities,
+            embeddings=embeddings,
+            embedding_distance=embedding_distance,
+            embedding_iou_threshold=embedding_iou_threshold,
         )
     )

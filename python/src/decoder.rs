@@ -44,7 +44,8 @@ use crate::stream::from_argument;
 /// - threshold_inclusive: an overlap equal to the threshold suppresses, too.
 /// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; "none"; or, for arrays in host
 ///   memory, a method of suppress, which merges boxes or lowers scores.
-/// - sigma, lose_released: see suppress.
+///   "adaptive" and "feature" read a column of the layout with kind = density or embedding.
+/// - sigma, lose_released, embedding_distance, embedding_iou_threshold: see suppress.
 /// - overlap: "iou" (the default), "smaller", "representative", "diou", or, for oriented boxes only, "prob-iou".
 /// - pixel_offset: pixels that are added to the lengths of sides and intersections: 0, or 1 for coordinates that are indices of
 ///   the first and the last pixel.
@@ -120,7 +121,8 @@ impl Decoder {
         overlap=None, class_agnostic=false, multi_label=false, masks=true, mask_size=None,
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
         keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
-        region_edges=None, edge_margin=5.0, edge_score=0.6
+        region_edges=None, edge_margin=5.0, edge_score=0.6,
+        embedding_distance=1.0, embedding_iou_threshold=0.9
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -162,6 +164,8 @@ impl Decoder {
         region_edges: Option<&str>,
         #[pyo3(from_py_with = options::edge_margin)] edge_margin: f32,
         #[pyo3(from_py_with = options::edge_score)] edge_score: f32,
+        #[pyo3(from_py_with = options::embedding_distance)] embedding_distance: f32,
+        #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -180,6 +184,8 @@ impl Decoder {
             class_agnostic,
             sigma,
             lose_released,
+            embedding_distance,
+            embedding_iou_threshold,
             thresholds: score_threshold.unwrap_or_else(|| ClassThresholds::uniform(0.25)),
             sizes: options::size_limits(min_size, max_size),
             class_rules: options::class_rules(

@@ -69,6 +69,8 @@ impl From<ParamError> for Error {
             (Parameter::Sigma, _) => "sigma",
             (Parameter::EdgeMargin, _) => "edge_margin",
             (Parameter::EdgeScore, _) => "edge_score",
+            (Parameter::EmbeddingDistance, _) => "embedding_distance",
+            (Parameter::EmbeddingIouThreshold, _) => "embedding_iou_threshold",
             (Parameter::MinSize, None) => "min_size",
             (Parameter::MaxSize, None) => "max_size",
             (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",

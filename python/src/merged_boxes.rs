@@ -17,6 +17,8 @@ use crate::source::{Order, Source};
 const BOXES: &str = "boxes";
 const SCORES: &str = "scores";
 const CLASSES: &str = "classes";
+const DENSITIES: &str = "densities";
+const EMBEDDINGS: &str = "embeddings";
 
 /// An array in host memory with this shape. In the shape, `None` is any number.
 fn input<'py>(
@@ -47,7 +49,8 @@ fn input<'py>(
 #[pyfunction]
 #[pyo3(signature = (
     boxes, scores, classes=None, *, method=None, overlap=None, iou_threshold=0.5, score_threshold=None,
-    threshold_inclusive=false, sigma=0.5, class_agnostic=false, lose_released=false, max_detections=0
+    threshold_inclusive=false, sigma=0.5, class_agnostic=false, lose_released=false, max_detections=0,
+    densities=None, embeddings=None, embedding_distance=1.0, embedding_iou_threshold=0.9
 ))]
 #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
 pub fn suppress<'py>(
@@ -64,6 +67,10 @@ pub fn suppress<'py>(
     class_agnostic: bool,
     lose_released: bool,
     #[pyo3(from_py_with = options::max_detections)] max_detections: usize,
+    densities: Option<&Bound<'py, PyAny>>,
+    embeddings: Option<&Bound<'py, PyAny>>,
+    #[pyo3(from_py_with = options::embedding_distance)] embedding_distance: f32,
+    #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
 ) -> PyResult<[Option<Bound<'py, PyAny>>; 6]> {
     let method = options::any_method(method)?;
     let overlap = options::overlap(overlap)?;
@@ -71,6 +78,16 @@ pub fn suppress<'py>(
     let count = boxes.shape[0];
     let scores = input(scores, SCORES, &[Some(count)])?;
     let classes = classes.map(|classes| input(classes, CLASSES, &[Some(count)])).transpose()?;
+    let densities = densities.map(|it| input(it, DENSITIES, &[Some(count)])).transpose()?;
+    let embeddings = embeddings.map(|it| input(it, EMBEDDINGS, &[Some(count), None])).transpose()?;
+    let column = match (&densities, &embeddings) {
+        (Some(_), Some(_)) => {
+            let text = "embeddings: expected none beside densities, since a method reads one of them";
+            return Err(Error::Input(text.to_owned()).into());
+        }
+        (Some(densities), None) => Some((densities, DENSITIES)),
+        (None, embeddings) => embeddings.as_ref().map(|embeddings| (embeddings, EMBEDDINGS)),
+    };
     if count > u32::MAX as usize {
         return Err(Error::Input(format!("{BOXES}: expected less than 2^32, got {count}")).into());
     }
@@ -79,6 +96,8 @@ pub fn suppress<'py>(
     let of_scores = Source::of_floats(&scores, SCORES, order)?;
     let of_classes =
         classes.as_ref().map(|classes| Source::of_integers(classes, CLASSES, order)).transpose()?;
+    let of_column =
+        column.map(|(column, name)| Source::of_floats(column, name, order)).transpose()?;
 
     let mut nms = BoxNms::new(Backend::Cpu, None).map_err(Error::from)?;
     (nms.method, nms.overlap, nms.iou_threshold) = (method, overlap, iou_threshold);
@@ -86,9 +105,12 @@ pub fn suppress<'py>(
     nms.threshold_inclusive = threshold_inclusive;
     (nms.sigma, nms.class_agnostic, nms.lose_released) = (sigma, class_agnostic, lose_released);
     nms.max_detections = max_detections;
+    nms.embedding_distance = embedding_distance;
+    nms.embedding_iou_threshold = embedding_iou_threshold;
     let found = py.detach(|| {
         let classes = of_classes.as_ref().map(|classes| classes.view(CLASSES));
-        nms.merge(&of_boxes.view(BOXES), &of_scores.view(SCORES), classes.as_ref())
+        let column = of_column.as_ref().map(|of| of.view(column.map_or("", |(_, name)| name)));
+        nms.merge(&of_boxes.view(BOXES), &of_scores.view(SCORES), classes.as_ref(), column.as_ref())
     });
     let found = found.map_err(Error::from)?;
     Ok(arrays(py, &boxes, classes.is_some(), found)?)

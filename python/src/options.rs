@@ -58,6 +58,14 @@ pub fn sigma(value: &Bound<'_, PyAny>) -> PyResult<f32> {
     Ok(sigma)
 }
 
+pub fn embedding_distance(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    Ok(number("embedding_distance", value)? as f32)
+}
+
+pub fn embedding_iou_threshold(value: &Bound<'_, PyAny>) -> PyResult<f32> {
+    Ok(number("embedding_iou_threshold", value)? as f32)
+}
+
 /// The score that boxes must reach; `None` for any score.
 pub fn least_score(value: &Bound<'_, PyAny>) -> PyResult<Option<f32>> {
     let number = || number("score_threshold", value).map(|score| score as f32);

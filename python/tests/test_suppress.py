@@ -59,6 +59,33 @@ class Suppress(unittest.TestCase):
         self.assertAlmostEqual(narrow, 0.6 * numpy.exp(-4 / 9), places=6)
         self.assertEqual(len(lowered(method="soft-linear", score_threshold=0.5)), 1)
 
+    def test_densities_and_embeddings_decide(self):
+        # The intersection is 0.6 of the union.
+        boxes = numpy.array([[0, 0, 40, 10], [10, 0, 50, 10]], numpy.float32)
+        scores = numpy.array([0.9, 0.8], numpy.float32)
+
+        def keepers(**options):
+            return nmsfilter.suppress(boxes, scores, **options).keepers.tolist()
+
+        self.assertEqual(keepers(method="adaptive", densities=numpy.array([0.7, 0])), [0, 1])
+        self.assertEqual(keepers(method="adaptive", densities=numpy.array([0.5, 0.7])), [0])
+        options = {"method": "feature", "embeddings": numpy.array([[0, 0], [3, 4]], numpy.float32), "iou_threshold": 0.1}
+        self.assertEqual(keepers(**options), [0, 1])
+        self.assertEqual(keepers(**options, embedding_distance=5), [0])
+        self.assertEqual(keepers(**options, embedding_iou_threshold=0.5), [0])
+        for expected, options in [
+            ("densities: expected shape [2], got [1]", {"method": "adaptive", "densities": numpy.array([0.5])}),
+            ("embeddings: expected shape [2, N], got [2]", {"method": "feature", "embeddings": scores}),
+            ("expected densities [2] of type f32 or f16 for the method adaptive, got none", {"method": "adaptive"}),
+            ("expected no densities and no embeddings for the method greedy, got ", {"densities": scores}),
+            ("embeddings: expected none beside densities", {"densities": scores, "embeddings": boxes}),
+            ("embedding_distance: expected a finite number of at least 0, got -1", {"embedding_distance": -1}),
+            ("embedding_iou_threshold: expected a number from 0 to 1, got 2", {"embedding_iou_threshold": 2}),
+        ]:
+            with self.assertRaises(nmsfilter.InputError) as caught:
+                keepers(**options)
+            self.assertTrue(str(caught.exception).startswith(expected), caught.exception)
+
     def test_other_arguments(self):
         half = numpy.array([[0, 0, 10, 10], [5, 0, 15, 10]], numpy.float32)
 
@@ -80,6 +107,16 @@ class Suppress(unittest.TestCase):
         self.assertEqual(found.boxes.tolist(), [[0, 0, 90, 50], [200, 0, 250, 50]])
         found = nmsfilter.suppress(BOXES[:0], SCORES[:0], method="merge")
         self.assertEqual((found.boxes.shape, found.merged.shape), ((0, 4), (0,)))
+
+    def test_a_decoder_reads_a_column_of_its_layout(self):
+        layout = (
+            "name = crowd\n[tensor rows]\nshape = N,6\n[score]\nscores = rows 4\n[box]\nbox = rows\n"
+            "[column density]\nnumbers = rows 5\ncount = 1\nkind = density\n"
+        )
+        rows = numpy.array([[[0, 0, 40, 10, 0.9, 0.7], [10, 0, 50, 10, 0.8, 0]]], numpy.float32)
+        for method, count in [("greedy", 1), ("adaptive", 2)]:
+            found = nmsfilter.Decoder(layout=layout, method=method)({"rows": rows})
+            self.assertEqual(found.counts.tolist(), [count], method)
 
     def test_wrong_arguments(self):
         for expected, arguments, options in [

@@ -8,6 +8,7 @@ use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::counting::allocations;
 use crate::support::engines;
+use crate::support::methods::add_column;
 use crate::windows::windows;
 
 #[test]
@@ -26,7 +27,7 @@ fn the_engine_allocates_nothing_once_warm() {
     let mut engine = engines::fast();
     for (tensors, multi_label) in &tensors {
         let layout = decoder::choose(tensors, None, decoder::Options::default()).unwrap().layout;
-        for method in Method::ALL {
+        for method in Method::ALL.into_iter().filter(|method| method.column().is_none()) {
             let params = Params { method, multi_label: *multi_label, ..Params::default() };
             let places = engines::places(&layout);
             let mut run = || {
@@ -37,6 +38,31 @@ fn the_engine_allocates_nothing_once_warm() {
             run();
             assert_eq!(allocations(run), 0, "{method:?}");
         }
+    }
+}
+
+#[test]
+fn the_engine_allocates_nothing_for_a_column_once_warm() {
+    let windows = windows(700);
+    let column: Vec<f32> = (0..700).map(|index| (index % 5) as f32 * 0.2).collect();
+    let tensors = [
+        TensorView::from_slice("windows", &[700, 4], &windows),
+        TensorView::from_slice("column", &[1, 700, 1], &column),
+    ];
+    let options = decoder::Options::default();
+    let mut engine = engines::fast();
+    for method in [Method::Adaptive, Method::Feature] {
+        let mut layout = decoder::choose(&tensors[..1], None, options).unwrap().layout;
+        add_column(&mut layout, 1, method.column().unwrap(), 1);
+        let params = Params { method, ..Params::default() };
+        let places = engines::places(&layout);
+        let mut run = || {
+            assert!(
+                engine.run(&tensors, &layout, &params, &places).unwrap().group(0).candidates > 0
+            )
+        };
+        run();
+        assert_eq!(allocations(run), 0, "{method:?}");
     }
 }
 

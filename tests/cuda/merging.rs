@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Methods that change boxes or scores, on a GPU. The tests of the program `engine` also run on it.
+//! Methods that change boxes or scores, or read a column, on a GPU. The tests of the program `engine` also run on it.
 
 use fastrand::Rng;
 use nmsfilter_core::cuda::{ForeignStream, Stream};
@@ -12,7 +12,9 @@ use nmsfilter_core::tensor::TensorView;
 use crate::outcome::layout;
 use crate::sorted::{Boxes, assert_equal, kinds, sorting};
 use crate::support::engines::{self, bits};
-use crate::support::methods::{changing, with_any_method};
+use crate::support::methods::{
+    add_column, changing, column_numbers, with_any_method, with_column_method,
+};
 use crate::support::scene::Scene;
 
 /// The method, the limit above which candidates are sorted, and the number of groups change from
@@ -34,6 +36,44 @@ fn random_scenes_that_are_merged_after_each_other_equal_reference() {
         let params = with_any_method(&mut rng, &joined.params);
         let expected = reference.run(&tensors, &layout, &params, &joined.places()).unwrap();
         let outcome = cuda.run(&tensors, &layout, &params, &joined.places()).unwrap();
+        for (image, (expected, found)) in expected.groups().zip(outcome.groups()).enumerate() {
+            assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {image}: {params:?}");
+            survivors += found.survivors.len();
+            left_out += found.candidates - found.survivors.len();
+        }
+    }
+    assert!(survivors > 10 && left_out > 10, "{survivors} survivors, {left_out} left out");
+}
+
+/// The method, the number of components, the tensors' addresses, the limit above which candidates
+/// are sorted, and the number of groups change from run to run.
+#[test]
+#[ignore = "needs a GPU"]
+fn random_scenes_with_columns_after_each_other_equal_reference() {
+    engines::require_gpu();
+    let (mut reference, mut cuda) = (Reference::default(), sorting(20, 5));
+    let (mut survivors, mut left_out) = (0, 0);
+    for seed in 0..engines::scene_count(1_000) {
+        let mut rng = Rng::with_seed(seed);
+        if rng.u8(0..4) == 0 {
+            cuda.sort_above(*rng.choice(&[0, 3, 20, 2_000]).unwrap(), 5);
+        }
+        let scene = match seed % 3 {
+            0 => Scene::any(seed),
+            1 => Scene::joined(&Scene::batch(seed, 5)),
+            // A pass of a block has 512 boxes.
+            _ => Scene::large(seed, 1_100),
+        };
+        let (mut tensors, mut layout) = scene.tensors();
+        let params = with_column_method(&mut rng, &scene.params);
+        let kind = params.method.column().unwrap();
+        let components = if params.method == Method::Feature { rng.usize(1..40) } else { 1 };
+        let shape = [layout.images, layout.anchors(), components];
+        let numbers = column_numbers(&mut rng, shape.iter().product());
+        add_column(&mut layout, tensors.len(), kind, components);
+        tensors.push(TensorView::from_slice("column", &shape, &numbers));
+        let expected = reference.run(&tensors, &layout, &params, &scene.places()).unwrap();
+        let outcome = cuda.run(&tensors, &layout, &params, &scene.places()).unwrap();
         for (image, (expected, found)) in expected.groups().zip(outcome.groups()).enumerate() {
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {image}: {params:?}");
             survivors += found.survivors.len();

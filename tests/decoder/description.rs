@@ -2,6 +2,9 @@
 //! Invalid descriptions of layouts: the error has the line and the reason.
 
 use nmsfilter_core::decoder::description::{Description, MAX_LENGTH};
+use nmsfilter_core::decoder::layout::ColumnKind;
+use nmsfilter_core::decoder::{self, Options};
+use nmsfilter_core::tensor::TensorView;
 
 const TEXT: &str = "name = yolox-raw
 
@@ -497,4 +500,41 @@ fn names_in_braces_become_shapes() {
         Description::parse(&text).unwrap().expects(),
         "[1,4+C+M,N] of numbers, and [1,M,H,W] or [1,H,W,M] of images"
     );
+}
+
+#[test]
+fn a_column_can_have_densities_or_embeddings() {
+    let text = |column: &str| {
+        format!(
+            "name = mine\n[tensor output]\nshape = N,9\n[score]\nscores = output 4\n[box]\nbox = output\n\
+             [column first]\nnumbers = output 5\n{column}\n"
+        )
+    };
+    let embedding = "[column second]\nnumbers = output 6\ncount = 3\nkind = embedding";
+    let decoder = decoder::from_text(&text(&format!("count = 1\nkind = density\n{embedding}")));
+    let numbers = [0.0f32; 18];
+    let tensors = [TensorView::from_slice("output", &[1, 2, 9], &numbers)];
+    let choice = decoder::choose(&tensors, Some(decoder.unwrap()), Options::default()).unwrap();
+    let columns: Vec<_> = choice.layout.columns.iter().map(|it| (it.kind, it.components)).collect();
+    assert_eq!(columns, [(ColumnKind::Density, 1), (ColumnKind::Embedding, 3)]);
+    for (column, expected) in [
+        (
+            "count = 2\nkind = density",
+            "line 11: kind: expected count = 1 in the same section, got \"density\"",
+        ),
+        (
+            "count = 2\nkind = embedding\nrelative = 1",
+            "line 12: relative: expected kind = points in the same section, got \"1\"",
+        ),
+        (
+            "count = 1\nkind = distance",
+            "line 11: kind: expected numbers, points, points-with-visibility, density, embedding, got \"distance\"",
+        ),
+        (
+            "count = 1\nkind = density\n[column more]\nnumbers = output 6\ncount = 1\nkind = density",
+            "line 12: a second column with kind = density; expected one",
+        ),
+    ] {
+        assert_eq!(message(&text(column)), expected);
+    }
 }

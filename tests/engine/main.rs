@@ -6,6 +6,7 @@
 mod support;
 
 mod box_nms;
+mod by_column;
 mod candidates;
 mod edges;
 mod examples;

@@ -82,7 +82,7 @@ impl Boxes {
             TensorView::from_slice("labels", &[n], &self.classes),
         ];
         let [corners, scores, classes] = &tensors;
-        let merged = nms.merge(corners, scores, Some(classes)).unwrap().clone();
+        let merged = nms.merge(corners, scores, Some(classes), None).unwrap().clone();
         let params = Params {
             method: nms.method,
             overlap: nms.overlap,

@@ -10,6 +10,7 @@ mod analytics;
 #[cfg(feature = "v1_28")]
 mod analytics_batch;
 mod bad_input;
+mod by_column;
 mod classifier;
 mod contradictions;
 mod details;

@@ -11,9 +11,12 @@ use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
-    Grid, Group, Layout, Prototypes, Reference, ScoreRule,
+    Grid, Group, Layout, MAX_COLUMNS, Prototypes, Reference, ScoreRule,
 };
 use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
+
+/// An engine accepts no more tensors.
+const MOST_TENSORS: usize = 16;
 
 /// A layout and its tensors.
 pub struct RandomLayout {
@@ -88,10 +91,38 @@ impl RandomLayout {
         Self::of_images(rng, images, true)
     }
 
+    /// Generates a layout of upright boxes with columns for the methods that read one.
+    pub fn with_densities_and_embeddings(rng: &mut Rng) -> Self {
+        loop {
+            let mut random = Self::new(rng);
+            let has_room = random.layout.columns.len() <= MAX_COLUMNS - 2
+                && random.tensors.len() + 2 * random.layout.groups.len() <= MOST_TENSORS;
+            if has_room {
+                random.add_column(rng, ColumnKind::Density, 1, Kind::Range(-0.1, 1.1));
+                let components = *rng.choice(&[1, 2, 3, 32]).unwrap();
+                random.add_column(rng, ColumnKind::Embedding, components, Kind::Range(0.0, 1.0));
+                return random;
+            }
+        }
+    }
+
+    /// Adds a column, before or after the others, in a tensor for each group.
+    fn add_column(&mut self, rng: &mut Rng, kind: ColumnKind, components: usize, numbers: Kind) {
+        let index = rng.usize(0..=self.layout.columns.len());
+        self.layout.columns.insert(index, Column { name: kind.name(), components, kind });
+        if let Some(prototypes) = &mut self.layout.prototypes {
+            prototypes.column += usize::from(prototypes.column >= index);
+        }
+        for group in 0..self.layout.groups.len() {
+            let anchors = self.layout.groups[group].anchors;
+            let wanted = NewField { kind: numbers, components, anchors, is_shared: false };
+            let field = self.add_tensor(rng, &[wanted])[0];
+            self.layout.groups[group].columns.insert(index, field);
+        }
+    }
+
     /// A layout of this number of images.
     pub fn of_images(rng: &mut Rng, images: usize, is_oriented: bool) -> Self {
-        /// An engine accepts no more.
-        const MOST_TENSORS: usize = 16;
         loop {
             let random = Self::of_any_size(rng, images, is_oriented);
             if random.tensors.len() <= MOST_TENSORS {

@@ -227,6 +227,16 @@ typedef enum NmsfilterMethod {
      * Matrix NMS, Gaussian.
      */
     NMSFILTER_METHOD_MATRIX_GAUSSIAN = 10,
+    /**
+     * NMSFILTER_METHOD_GREEDY, but the threshold is at least the density of the candidate of higher score: Adaptive-NMS.
+     * Densities are a column of a layout with `kind = density`, or an argument of nmsfilter_boxes_merge.
+     */
+    NMSFILTER_METHOD_ADAPTIVE = 11,
+    /**
+     * NMSFILTER_METHOD_GREEDY, but candidates whose embeddings differ do not conflict: FeatureNMS. Embeddings are a column
+     * of a layout with `kind = embedding`, or an argument of nmsfilter_boxes_merge.
+     */
+    NMSFILTER_METHOD_FEATURE = 12,
 } NmsfilterMethod;
 
 /**
@@ -519,6 +529,16 @@ typedef struct NmsfilterParams {
      * The score that NMSFILTER_REGION_EDGES_LOWER lowers to, but not below the threshold of the class; 0.6 by default.
      */
     float edge_score;
+    /**
+     * The distance of embeddings above which candidates do not conflict with NMSFILTER_METHOD_FEATURE, at least 0; 1 by
+     * default.
+     */
+    float embedding_distance;
+    /**
+     * The overlap, 0 to 1 and 0.9 by default, above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their
+     * embeddings differ.
+     */
+    float embedding_iou_threshold;
 } NmsfilterParams;
 
 /**
@@ -860,6 +880,14 @@ typedef struct NmsfilterBoxesParams {
      * See `lose_released` of NmsfilterParams.
      */
     uint32_t lose_released;
+    /**
+     * See `embedding_distance` of NmsfilterParams.
+     */
+    float embedding_distance;
+    /**
+     * See `embedding_iou_threshold` of NmsfilterParams.
+     */
+    float embedding_iou_threshold;
 } NmsfilterBoxesParams;
 
 /**
@@ -1090,12 +1118,15 @@ enum NmsfilterStatus nmsfilter_boxes_run(struct NmsfilterBoxes *boxes,
  * be set.
  *
  * The tensors are as for nmsfilter_boxes_run, with corners of the shape [N,4]. `classes` is NULL or has the classes as
- * groups. Boxes without area, or with a number that is not finite, remain unchanged.
+ * groups. `column` has the numbers that the method reads, of type f32 or f16: densities [N] for NMSFILTER_METHOD_ADAPTIVE,
+ * embeddings [N,E] with E from 1 to 1024 for NMSFILTER_METHOD_FEATURE; NULL for other methods. Boxes without area, or with a
+ * number that is not finite, remain unchanged.
  */
 enum NmsfilterStatus nmsfilter_boxes_merge(struct NmsfilterBoxes *boxes,
                                            const struct NmsfilterTensor *corners,
                                            const struct NmsfilterTensor *scores,
                                            const struct NmsfilterTensor *classes,
+                                           const struct NmsfilterTensor *column,
                                            struct NmsfilterMergedBoxes *merged);
 
 /**

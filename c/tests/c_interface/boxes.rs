@@ -66,7 +66,7 @@ fn boxes_alone_are_suppressed_in_groups() {
     assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1, 0, 2]);
     assert_eq!(handle.set_params(|params| params.max_detections = 1), Status::Ok);
     assert_eq!(handle.run(&corners, &scores, None).unwrap(), [1]);
-    assert_eq!(handle.set_params(|params| params.method = 11), Status::InvalidArgument);
+    assert_eq!(handle.set_params(|params| params.method = 13), Status::InvalidArgument);
     assert_eq!(
         handle.set_params(|params| params.iou_threshold = f64::NAN),
         Status::InvalidArgument
@@ -119,8 +119,9 @@ fn boxes_alone_are_merged() {
     let mut merged: MergedBoxes = unsafe { zeroed() };
     let mut run = |classes: *const Tensor| {
         merged.size = size_of::<MergedBoxes>();
-        let status =
-            unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, &mut merged) };
+        let status = unsafe {
+            nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, null(), &mut merged)
+        };
         assert_eq!(status, Status::Ok);
         merged
     };
@@ -138,6 +139,47 @@ fn boxes_alone_are_merged() {
     assert_eq!(handle.set_params(wrong_sigma), Status::InvalidArgument);
     assert_eq!(handle.error(), "params: sigma: expected a finite number above 0, got -1");
     merged.size = 1;
-    let status = unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), &mut merged) };
+    let status =
+        unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), null(), &mut merged) };
     assert_eq!(status, Status::InvalidArgument);
+}
+
+#[test]
+fn densities_and_embeddings_decide_which_boxes_alone_remain() {
+    // The intersection is 0.6 of the union.
+    let corners = tensor(c"", &[2, 4], &[0.0, 0.0, 40.0, 10.0, 10.0, 0.0, 50.0, 10.0]);
+    let scores = tensor(c"", &[2], &[0.9, 0.8]);
+    let handle = BoxHandle::new();
+    let keepers = |column: *const Tensor| {
+        let mut merged: MergedBoxes = unsafe { zeroed() };
+        merged.size = size_of::<MergedBoxes>();
+        let status = unsafe {
+            nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), column, &mut merged)
+        };
+        (status == Status::Ok).then(|| array(merged.keepers, merged.count).to_vec())
+    };
+    let adaptive = |params: &mut BoxesParams| params.method = Method::Adaptive as u32;
+    assert_eq!(handle.set_params(adaptive), Status::Ok);
+    assert_eq!(keepers(&tensor(c"", &[2], &[0.5, 0.7])), Some(vec![0]));
+    assert_eq!(keepers(&tensor(c"", &[2], &[0.7, 0.5])), Some(vec![0, 1]));
+    assert_eq!(keepers(null()), None);
+    let expected = "expected densities [2] of type f32 or f16 for the method adaptive, got none";
+    assert_eq!(handle.error(), expected);
+
+    let embeddings = tensor(c"", &[2, 2], &[0.0, 0.0, 3.0, 4.0]);
+    for (distance, iou_threshold, expected) in
+        [(4.9, 0.9, vec![0, 1]), (5.0, 0.9, vec![0]), (4.9, 0.55, vec![0])]
+    {
+        let feature = |params: &mut BoxesParams| {
+            params.method = Method::Feature as u32;
+            params.embedding_distance = distance;
+            params.embedding_iou_threshold = iou_threshold;
+        };
+        assert_eq!(handle.set_params(feature), Status::Ok);
+        assert_eq!(keepers(&embeddings), Some(expected), "{distance}, {iou_threshold}");
+    }
+    let negative = |params: &mut BoxesParams| params.embedding_distance = -1.0;
+    assert_eq!(handle.set_params(negative), Status::InvalidArgument);
+    let expected = "params: embedding_distance: expected a finite number of at least 0, got -1";
+    assert_eq!(handle.error(), expected);
 }

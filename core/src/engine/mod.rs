@@ -134,7 +134,21 @@
 //!   (Oro et al. 2020). The paper compares scores strictly, so that two equal scores do not
 //!   suppress each other; this implementation ranks equal scores by anchor.
 //! - [`Method::None`] keeps all candidates.
-//! - The other methods change boxes or scores, as the next section says.
+//! - [`Method::Adaptive`] is greedy suppression in which the threshold of two candidates is the
+//!   greater of their threshold and the *density* of the candidate of higher rank (Liu et al. 2019).
+//!   A density above 1 counts as 1, and NaN has no effect. The density is the number in the layout's
+//!   column of the kind [`ColumnKind::Density`](crate::decoder::layout::ColumnKind::Density).
+//! - [`Method::Feature`] is greedy suppression in which a conflict has no effect if the *embeddings*
+//!   of both candidates differ and their overlap does not exceed
+//!   [`Params::embedding_iou_threshold`] (Salscheider 2020). The squares of the differences of the
+//!   components are added in the order of the components, starting at 0, in single precision;
+//!   embeddings differ unless the sum is at most the square of [`Params::embedding_distance`]. The
+//!   embedding is the layout's column of the kind
+//!   [`ColumnKind::Embedding`](crate::decoder::layout::ColumnKind::Embedding).
+//!
+//! The other methods change boxes or scores, as the next section says.
+//! [`Params::threshold_inclusive`] applies to every threshold above. Adaptive-NMS and FeatureNMS are
+//! not defined for oriented boxes.
 //!
 //! Afterwards, [`ClassRule::max_detections`] keeps the highest-ranked survivors of a class, and
 //! [`Params::max_detections`] keeps the highest-ranked of the remaining survivors. A survivor that
@@ -215,6 +229,7 @@ mod edges;
 mod formula;
 mod masks;
 mod merging;
+mod pair_rules;
 mod param_check;
 mod params;
 mod place;
@@ -232,7 +247,9 @@ pub use cuda::RunKernels;
 pub use device_outcome::{DeviceCounts, DeviceOutcome};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
-pub use param_check::{ParamError, Parameter, check_iou_threshold, check_model_size, check_sigma};
+pub use param_check::{
+    ParamError, Parameter, check_embedding, check_iou_threshold, check_model_size, check_sigma,
+};
 pub use params::{ClassRule, ClassThresholds, MaskSize, Method, Params, RegionEdges, SizeLimits};
 pub(crate) use place::DecodePlace;
 pub use place::{BoxPixels, ImagePlace, image_groups};
@@ -240,7 +257,7 @@ pub use reference::Reference;
 pub use scalar::{Scalar, ScalarField, ScalarKind};
 pub use select::Selection;
 pub use select::{Backend, select};
-pub(crate) use validate::{check_method, check_overlap};
+pub(crate) use validate::{check_column, check_method, check_overlap};
 
 use std::time::Duration;
 
@@ -507,6 +524,19 @@ pub enum EngineError {
         /// The method.
         method: &'static str,
     },
+    /// The layout has no column of the kind by which the method decides.
+    #[error(
+        "the method {method} reads a column of the kind {kind}, but decoder {decoder} has none; describe the \
+         tensors in a layout file with this column, or choose another method"
+    )]
+    MethodColumn {
+        /// The method.
+        method: &'static str,
+        /// The kind of the column.
+        kind: &'static str,
+        /// The decoder that made the layout.
+        decoder: &'static str,
+    },
     /// With [`Params::multi_label`], there are more pairs of anchor and class than a 32-bit index
     /// can address.
     #[error("{}", self.text(Interface::Element))]
@@ -692,12 +722,13 @@ pub trait Engine: Send {
     /// equal errors.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot, and [`EngineError::Overlap`] or
+    /// [`EngineError::Unsupported`] if it cannot, [`EngineError::Overlap`] or
     /// [`EngineError::OrientedMethod`] if the measure of overlap or the method is not defined for
-    /// the layout's boxes.
+    /// the layout's boxes, and [`EngineError::MethodColumn`] if the layout lacks the method's column.
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         check_overlap(layout.is_oriented(), params.overlap)?;
-        check_method(layout.is_oriented(), params.method)
+        check_method(layout.is_oriented(), params.method)?;
+        check_column(layout, params.method)
     }
 
     /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each

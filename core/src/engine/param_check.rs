@@ -27,6 +27,12 @@ pub enum Parameter {
     EdgeMargin,
     /// [`Params::edge_score`].
     EdgeScore,
+    /// [`Params::embedding_distance`], or
+    /// [`BoxNms::embedding_distance`](crate::nms::BoxNms::embedding_distance).
+    EmbeddingDistance,
+    /// [`Params::embedding_iou_threshold`], or
+    /// [`BoxNms::embedding_iou_threshold`](crate::nms::BoxNms::embedding_iou_threshold).
+    EmbeddingIouThreshold,
     /// [`SizeLimits::min`].
     MinSize,
     /// [`SizeLimits::max`].
@@ -81,6 +87,8 @@ impl ParamError {
             Parameter::Sigma => "sigma",
             Parameter::EdgeMargin => "edge_margin",
             Parameter::EdgeScore => "edge_score",
+            Parameter::EmbeddingDistance => "embedding_distance",
+            Parameter::EmbeddingIouThreshold => "embedding_iou_threshold",
             Parameter::MinSize => "sizes.min",
             Parameter::MaxSize => "sizes.max",
             Parameter::Visible => "visible",
@@ -116,6 +124,7 @@ impl Params {
         if !self.edge_score.is_finite() {
             return Err(ParamError::new(Parameter::EdgeScore, "a finite number", self.edge_score));
         }
+        check_embedding(self.embedding_distance, self.embedding_iou_threshold)?;
         check_sizes(&self.sizes)?;
         for (class, rule) in self.class_rules.iter().enumerate() {
             let check = || {
@@ -224,6 +233,22 @@ pub fn check_sigma(sigma: f32) -> Result<(), ParamError> {
     Err(ParamError::new(Parameter::Sigma, "a finite number above 0", sigma))
 }
 
+/// Checks the distance and the overlap by which embeddings decide.
+///
+/// # Errors
+/// Fails if `distance` is not finite or below 0, or if `iou_threshold` is not from 0 to 1.
+pub fn check_embedding(distance: f32, iou_threshold: f32) -> Result<(), ParamError> {
+    if !(0.0..f32::INFINITY).contains(&distance) {
+        let expected = "a finite number of at least 0";
+        return Err(ParamError::new(Parameter::EmbeddingDistance, expected, distance));
+    }
+    if !(0.0..=1.0).contains(&iou_threshold) {
+        let expected = "a number from 0 to 1";
+        return Err(ParamError::new(Parameter::EmbeddingIouThreshold, expected, iou_threshold));
+    }
+    Ok(())
+}
+
 /// Checks the size of a model's input. A size of 1 by 1 means that the size is unknown, or that
 /// boxes remain normalized.
 ///
@@ -311,6 +336,16 @@ mod tests {
                 format!("sigma: expected a finite number above 0, got {got}")
             );
         }
+        for (distance, got) in [(nan, "NaN"), (-1.0, "-1"), (f32::INFINITY, "inf")] {
+            assert_eq!(
+                text(|params| params.embedding_distance = distance),
+                format!("embedding_distance: expected a finite number of at least 0, got {got}")
+            );
+        }
+        assert_eq!(
+            text(|params| params.embedding_iou_threshold = 1.5),
+            "embedding_iou_threshold: expected a number from 0 to 1, got 1.5"
+        );
         assert_eq!(
             text(|params| params.sizes.min[1] = nan),
             "sizes.min: expected numbers of at least 0, got [0.0, NaN]"

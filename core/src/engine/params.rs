@@ -6,6 +6,7 @@
 //! frame.
 
 use super::scalar::{Scalar, ScalarField, ScalarKind, scalar_field};
+use crate::decoder::layout::ColumnKind;
 use crate::geometry::Overlap;
 
 /// The method of suppression, merging or rescoring, which decides which candidates survive.
@@ -47,11 +48,17 @@ pub enum Method {
     MatrixLinear = 9,
     /// Scores are lowered in one pass, by Gaussian decay: Matrix NMS (Wang et al. 2020, SOLOv2).
     MatrixGaussian = 10,
+    /// Like [`Greedy`](Self::Greedy), but the threshold is at least the density of the candidate of
+    /// higher rank, a column of the layout: Adaptive-NMS (Liu, Huang, Wang 2019).
+    Adaptive = 11,
+    /// Like [`Greedy`](Self::Greedy), but candidates with different embeddings, a column of the
+    /// layout, do not conflict: FeatureNMS (Salscheider 2020).
+    Feature = 12,
 }
 
 impl Method {
     /// All values.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Greedy,
         Self::MapReduce,
         Self::None,
@@ -63,10 +70,36 @@ impl Method {
         Self::SoftGaussian,
         Self::MatrixLinear,
         Self::MatrixGaussian,
+        Self::Adaptive,
+        Self::Feature,
     ];
 
     /// Returns true if survivors keep their boxes and their scores.
     pub fn only_suppresses(self) -> bool {
+        match self {
+            Self::Greedy | Self::MapReduce | Self::None | Self::Adaptive | Self::Feature => true,
+            Self::Merge
+            | Self::MergeTransitive
+            | Self::WeightedFusion
+            | Self::WeightedAverage
+            | Self::SoftLinear
+            | Self::SoftGaussian
+            | Self::MatrixLinear
+            | Self::MatrixGaussian => false,
+        }
+    }
+
+    /// The kind of the column by which the method decides, if it reads one.
+    pub fn column(self) -> Option<ColumnKind> {
+        match self {
+            Self::Adaptive => Some(ColumnKind::Density),
+            Self::Feature => Some(ColumnKind::Embedding),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the method is defined for oriented boxes.
+    pub(crate) fn allows_oriented(self) -> bool {
         matches!(self, Self::Greedy | Self::MapReduce | Self::None)
     }
 
@@ -84,6 +117,8 @@ impl Method {
             Self::SoftGaussian => "soft-gaussian",
             Self::MatrixLinear => "matrix-linear",
             Self::MatrixGaussian => "matrix-gaussian",
+            Self::Adaptive => "adaptive",
+            Self::Feature => "feature",
         }
     }
 }
@@ -225,6 +260,12 @@ pub struct Params {
     /// If set, [`Method::Merge`] and [`Method::MergeTransitive`] lose the boxes that do not join
     /// the grown box, as SAHI does. Otherwise these boxes remain.
     pub lose_released: bool,
+    /// The distance of embeddings above which [`Method::Feature`] takes two candidates for different
+    /// objects; at least 0.
+    pub embedding_distance: f32,
+    /// The overlap above which candidates conflict with [`Method::Feature`] even if their embeddings
+    /// differ, 0 to 1.
+    pub embedding_iou_threshold: f32,
     /// The score that a candidate of each class must reach.
     pub thresholds: ClassThresholds,
     /// The limits of a box's sides.
@@ -264,6 +305,8 @@ impl Default for Params {
             class_agnostic: false,
             sigma: 0.5,
             lose_released: false,
+            embedding_distance: 1.0,
+            embedding_iou_threshold: 0.9,
             thresholds: ClassThresholds::uniform(0.25),
             sizes: SizeLimits::ANY,
             class_rules: Vec::new(),
@@ -356,6 +399,28 @@ impl Params {
                 minimum: f32::MIN,
                 maximum: f32::MAX,
                 field: scalar_field!(edge_score),
+            },
+        },
+        Scalar {
+            name: "embedding_distance",
+            title: "Embedding distance",
+            text: "Distance of embeddings above which two boxes do not conflict with the method \
+                   feature",
+            kind: ScalarKind::Number {
+                minimum: 0.0,
+                maximum: f32::MAX,
+                field: scalar_field!(embedding_distance),
+            },
+        },
+        Scalar {
+            name: "embedding_iou_threshold",
+            title: "Embedding IoU threshold",
+            text: "Overlap above which two boxes conflict with the method feature, whatever \
+                   their embeddings are",
+            kind: ScalarKind::Number {
+                minimum: 0.0,
+                maximum: 1.0,
+                field: scalar_field!(embedding_iou_threshold),
             },
         },
         Scalar {

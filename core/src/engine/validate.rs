@@ -12,8 +12,8 @@ use super::{
 };
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
-    BoxFormat, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS, MAX_GROUPS,
-    Reference,
+    BoxFormat, ColumnKind, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS,
+    MAX_GROUPS, Reference,
 };
 use crate::geometry::Overlap;
 use crate::tensor::{TensorError, TensorView};
@@ -54,6 +54,7 @@ pub(super) fn validate(
     check_structure(layout)?;
     check_overlap(layout.is_oriented(), params.overlap)?;
     check_method(layout.is_oriented(), params.method)?;
+    check_column(layout, params.method)?;
     check_masks(layout)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
@@ -87,10 +88,22 @@ pub(crate) fn check_overlap(is_oriented: bool, overlap: Overlap) -> Result<(), E
 /// # Errors
 /// [`EngineError::OrientedMethod`] if it is not.
 pub(crate) fn check_method(is_oriented: bool, method: Method) -> Result<(), EngineError> {
-    if is_oriented && !method.only_suppresses() {
+    if is_oriented && !method.allows_oriented() {
         return Err(EngineError::OrientedMethod { method: method.name() });
     }
     Ok(())
+}
+
+/// Checks that the layout has the column by which the method decides.
+///
+/// # Errors
+/// [`EngineError::MethodColumn`] if it has not.
+pub(crate) fn check_column(layout: &Layout, method: Method) -> Result<(), EngineError> {
+    let Some(kind) = method.column().filter(|&kind| layout.column_of(kind).is_none()) else {
+        return Ok(());
+    };
+    let (method, decoder) = (method.name(), layout.decoder);
+    Err(EngineError::MethodColumn { method, kind: kind.name(), decoder })
 }
 
 /// Checks that the parts of the layout fit together.
@@ -115,6 +128,14 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
             && layout.columns.iter().all(|column| column.components > 0)
             && layout.column_components() <= MAX_COLUMN_COMPONENTS,
         "at most 4 columns of 1 to 1024 components together, and a field for each in every group",
+    )?;
+    let count = |kind| layout.columns.iter().filter(|column| column.kind == kind).count();
+    let density = layout.column_of(ColumnKind::Density).map(|index| &layout.columns[index]);
+    expect(
+        count(ColumnKind::Density) <= 1
+            && count(ColumnKind::Embedding) <= 1
+            && density.is_none_or(|column| column.components == 1),
+        "at most one column of densities, of one component, and one of embeddings",
     )?;
     expect(
         !layout.has_class_field() || layout.score.components == 1,

@@ -25,13 +25,16 @@ use arrayvec::ArrayVec;
 use super::NmsError;
 use super::merged_boxes::Merger;
 use crate::decoder::MAX_CLASSES;
-use crate::decoder::layout::{BoxFormat, BoxRule, Field, Group, Layout, Reference, ScoreRule};
+use crate::decoder::layout::{
+    BoxFormat, BoxRule, Column, ColumnKind, Field, Group, Layout, MAX_COLUMN_COMPONENTS, Reference,
+    ScoreRule,
+};
 use crate::device::ForeignStream;
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
-    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_iou_threshold, check_method, check_overlap,
-    check_sigma,
+    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_embedding, check_iou_threshold, check_method,
+    check_overlap, check_sigma,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -76,6 +79,12 @@ pub struct BoxNms {
     /// True if boxes that do not join a grown box are lost; false unless set. See
     /// [`Params::lose_released`].
     pub lose_released: bool,
+    /// The distance above which embeddings differ, finite and at least 0; 1 unless set. See
+    /// [`Params::embedding_distance`].
+    pub embedding_distance: f32,
+    /// The overlap above which boxes conflict even if their embeddings differ, 0 to 1; 0.9 unless set. See
+    /// [`Params::embedding_iou_threshold`].
+    pub embedding_iou_threshold: f32,
     /// If set, boxes of different groups conflict, too; false unless set.
     pub class_agnostic: bool,
     /// The score that the boxes of [`merge`](Self::merge) must reach, before and after their scores are lowered; minus
@@ -96,6 +105,7 @@ impl std::fmt::Debug for EngineOf {
 const BOXES: usize = 0;
 const SCORES: usize = 1;
 const GROUPS: usize = 2;
+const COLUMN: usize = 3;
 
 /// Boxes are in no frame.
 const PLACE: ImagePlace = ImagePlace::in_model([1.0; 2]);
@@ -109,6 +119,7 @@ impl BoxNms {
     pub fn new(backend: Backend, ordinal: Option<u32>) -> Result<Self, NmsError> {
         let params =
             Params { thresholds: ClassThresholds::uniform(f32::NEG_INFINITY), ..Params::default() };
+        let Params { embedding_distance, embedding_iou_threshold, .. } = params;
         Ok(Self {
             engine: EngineOf(engine::select(backend, ordinal)?.engine),
             cpu: (backend == Backend::Cpu).then(Cpu::default),
@@ -123,6 +134,8 @@ impl BoxNms {
             threshold_inclusive: false,
             sigma: 0.5,
             lose_released: false,
+            embedding_distance,
+            embedding_iou_threshold,
             class_agnostic: false,
             score_threshold: f32::NEG_INFINITY,
             merger: Merger::default(),
@@ -131,7 +144,7 @@ impl BoxNms {
 
     /// The indices of the boxes that are kept, in descending order of their scores, equal scores in the order of their
     /// indices. If the method changes boxes or scores, these are the indices of the keepers, by their final scores;
-    /// [`merge`](Self::merge) has the boxes.
+    /// [`merge`](Self::merge) has the boxes, and the methods that read a column.
     ///
     /// | tensor | shape | elements |
     /// | --- | --- | --- |
@@ -197,13 +210,17 @@ impl BoxNms {
     pub(super) fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
         check_iou_threshold(self.iou_threshold)?;
         check_sigma(self.sigma)?;
+        check_embedding(self.embedding_distance, self.embedding_iou_threshold)?;
         check_overlap(input.is_oriented, self.overlap)?;
         check_method(input.is_oriented, self.method)?;
+        input.check_column(self.method)?;
         self.params.iou_threshold = floor(self.iou_threshold);
         (self.params.method, self.params.overlap) = (self.method, self.overlap);
         self.params.max_detections = self.max_detections;
         self.params.threshold_inclusive = self.threshold_inclusive;
         (self.params.sigma, self.params.lose_released) = (self.sigma, self.lose_released);
+        self.params.embedding_distance = self.embedding_distance;
+        self.params.embedding_iou_threshold = self.embedding_iou_threshold;
         self.params.class_agnostic = self.class_agnostic;
         Ok(())
     }
@@ -215,7 +232,8 @@ impl BoxNms {
         let survivors = match &mut self.cpu {
             Some(cpu) if !input.is_oriented => {
                 let (corners, _) = numbers.as_chunks();
-                cpu.suppress_boxes(&Boxes { corners, scores, classes }, &self.params)
+                let boxes = Boxes { corners, scores, classes, rows: &[] };
+                cpu.suppress_boxes(&boxes, &self.params)
             }
             _ => {
                 lay_out(&mut self.layout, input, count);
@@ -296,7 +314,7 @@ fn layout() -> Layout {
 }
 
 /// Sets the layout for `count` boxes.
-fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
+pub(super) fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     let group = &mut layout.groups[0];
     group.anchors = count;
     group.boxes.anchor_stride = input.numbers();
@@ -304,15 +322,27 @@ fn lay_out(layout: &mut Layout, input: &BoxInput<'_, '_>, count: usize) {
     group.class = input.groups.map(|_| field(GROUPS, 1));
     layout.boxes.format = if input.is_oriented { BoxFormat::Center } else { BoxFormat::Corners };
     layout.classes = if input.groups.is_some() { MAX_CLASSES } else { 1 };
+    layout.columns.clear();
+    group.columns.clear();
+    if let Some(column) = input.column {
+        let (kind, components) = match *column.shape {
+            [_, components] => (ColumnKind::Embedding, components),
+            _ => (ColumnKind::Density, 1),
+        };
+        layout.columns.push(Column { name: kind.name(), components, kind });
+        group.columns.push(field(COLUMN, components));
+    }
 }
 
 /// The tensors of a call, whose element types and shapes were checked.
 #[derive(Clone, Copy)]
 pub(super) struct BoxInput<'t, 'a> {
     pub boxes: &'t TensorView<'a>,
-    scores: &'t TensorView<'a>,
+    pub scores: &'t TensorView<'a>,
     pub groups: Option<&'t TensorView<'a>>,
-    count: usize,
+    /// The column that a method reads.
+    pub column: Option<&'t TensorView<'a>>,
+    pub count: usize,
     pub is_oriented: bool,
 }
 
@@ -339,7 +369,31 @@ impl<'t, 'a> BoxInput<'t, 'a> {
         {
             return Err(error(groups, &format!("groups [{count}] of type i32 or i64")));
         }
-        Ok(Self { boxes, scores, groups, count, is_oriented: numbers == 5 })
+        Ok(Self { boxes, scores, groups, column: None, count, is_oriented: numbers == 5 })
+    }
+
+    /// Checks that there is the column that the method reads, and no other.
+    fn check_column(&self, method: Method) -> Result<(), NmsError> {
+        let count = self.count;
+        let shape = self.column.filter(|column| column.element.is_float()).map(|it| &it.shape[..]);
+        let (is_valid, expected) = match method.column() {
+            None => (self.column.is_none(), "no densities and no embeddings".to_owned()),
+            Some(ColumnKind::Density) => {
+                (shape == Some(&[count]), format!("densities [{count}] of type f32 or f16"))
+            }
+            Some(_) => {
+                const MOST: usize = MAX_COLUMN_COMPONENTS;
+                let is_embedding = matches!(shape, Some(&[of, 1..=MOST]) if of == count);
+                (is_embedding, format!("embeddings [{count}, 1 to {MOST}] of type f32 or f16"))
+            }
+        };
+        if is_valid {
+            return Ok(());
+        }
+        Err(NmsError::BoxInput {
+            expected: format!("{expected} for the method {}", method.name()),
+            got: self.column.map_or_else(|| "none".to_owned(), TensorView::to_string),
+        })
     }
 
     /// The numbers of a box.
@@ -372,6 +426,8 @@ pub(super) struct HostBoxes {
     pub numbers: Vec<f32>,
     pub scores: Vec<f32>,
     pub classes: Vec<i32>,
+    /// The rows of the method's column.
+    pub rows: Vec<f32>,
     /// Their indices; empty if they are all boxes.
     pub indices: Vec<u32>,
     /// The other boxes, best first.
@@ -379,16 +435,19 @@ pub(super) struct HostBoxes {
     /// The number of each group.
     group_numbers: HashMap<i64, i32>,
     /// Copies of arrays that are in device memory.
-    pub downloads: [Vec<u64>; 3],
+    pub downloads: [Vec<u64>; 4],
 }
 
 impl HostBoxes {
     pub fn fill(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
-        let [of_boxes, of_scores, of_groups] = &mut self.downloads;
+        let [of_boxes, of_scores, of_groups, of_column] = &mut self.downloads;
         let boxes = HostNumbers::new(input.boxes, of_boxes)?;
         let scores = HostNumbers::new(input.scores, of_scores)?;
         let groups = input.groups.map(|groups| HostNumbers::new(groups, of_groups)).transpose()?;
+        let column = input.column.map(|column| HostNumbers::new(column, of_column)).transpose()?;
 
+        self.rows.clear();
+        column.iter().for_each(|column| column.append_to(&mut self.rows));
         self.numbers.clear();
         self.scores.clear();
         self.classes.clear();
@@ -434,6 +493,7 @@ impl HostBoxes {
     /// Moves the boxes that overlap no other from the arrays to `always_kept`.
     fn take_out(&mut self, width: usize, kind: fn(&[f32]) -> Kind) {
         let mut regular = 0;
+        let components = self.rows.len() / self.scores.len();
         for index in 0..self.scores.len() {
             let numbers = index * width..(index + 1) * width;
             let score = self.scores[index];
@@ -444,6 +504,8 @@ impl HostBoxes {
                     if !self.classes.is_empty() {
                         self.classes[regular] = self.classes[index];
                     }
+                    let row = index * components..(index + 1) * components;
+                    self.rows.copy_within(row, regular * components);
                     self.indices.push(index as u32);
                     regular += 1;
                 }
@@ -452,6 +514,7 @@ impl HostBoxes {
         }
         self.numbers.truncate(regular * width);
         self.scores.truncate(regular);
+        self.rows.truncate(regular * components);
         self.classes.truncate(regular);
         self.always_kept.sort_unstable_by(Ranked::order);
     }

@@ -5,7 +5,7 @@
 //! that remain, best first, and the indices of the boxes that were merged. The work is done on the
 //! CPU. The [rules of the engines](crate::engine) define the methods.
 
-use super::boxes::{BoxInput, BoxNms, HostBoxes, HostNumbers, Ranked};
+use super::boxes::{BoxInput, BoxNms, HostBoxes, HostNumbers, Ranked, lay_out};
 use super::{Detection, NmsError};
 use crate::engine::{Boxes, Cpu};
 use crate::tensor::TensorView;
@@ -71,7 +71,10 @@ impl BoxNms {
     /// Suppresses, merges or rescores upright boxes, by [`method`](Self::method).
     ///
     /// The tensors are as for [`run`](Self::run), with boxes `[N,4]` and with the classes as
-    /// groups. Boxes below [`score_threshold`](Self::score_threshold) are left out. Boxes without
+    /// groups. `column` has the numbers that [`method`](Self::method) reads: densities `[N]` for
+    /// [`Method::Adaptive`](super::Method::Adaptive), embeddings `[N,E]` with `E` from 1 to 1024 for
+    /// [`Method::Feature`](super::Method::Feature), f32 or f16; `None` for other methods. Boxes below
+    /// [`score_threshold`](Self::score_threshold) are left out. Boxes without
     /// area, or with a coordinate that is not finite, remain unchanged. Scores are limited to
     /// finite numbers.
     ///
@@ -86,7 +89,7 @@ impl BoxNms {
     ///
     /// let mut nms = BoxNms::new(Backend::Cpu, None)?;
     /// (nms.method, nms.overlap, nms.iou_threshold) = (Method::Merge, Overlap::Smaller, 0.3);
-    /// let merged = nms.merge(&boxes, &scores, None)?;
+    /// let merged = nms.merge(&boxes, &scores, None, None)?;
     /// assert_eq!(merged.boxes, [[0.0, 0.0, 90.0, 50.0], [200.0, 0.0, 250.0, 50.0]]);
     /// assert_eq!(merged.keepers, [1, 2]);
     /// assert_eq!(merged.merged_into(0), [0]);
@@ -101,8 +104,9 @@ impl BoxNms {
         boxes: &TensorView<'_>,
         scores: &TensorView<'_>,
         classes: Option<&TensorView<'_>>,
+        column: Option<&TensorView<'_>>,
     ) -> Result<&MergedBoxes, NmsError> {
-        let input = BoxInput::new(boxes, scores, classes)?;
+        let input = BoxInput { column, ..BoxInput::new(boxes, scores, classes)? };
         if input.is_oriented {
             return Err(NmsError::BoxInput {
                 expected: "boxes [N,4] of type f32 or f16".to_owned(),
@@ -113,13 +117,14 @@ impl BoxNms {
         let mut params = self.params.clone();
         params.thresholds.default = self.score_threshold;
         params.check()?;
+        lay_out(&mut self.layout, &input, input.count);
         self.engine.0.supports(&self.layout, &params)?;
         self.host.fill(&input)?;
 
         let Merger { cpu, result } = &mut self.merger;
-        let HostBoxes { numbers, scores, classes, indices, always_kept, downloads, .. } =
+        let HostBoxes { numbers, scores, classes, rows, indices, always_kept, downloads, .. } =
             &mut self.host;
-        let [of_boxes, _, of_classes] = downloads;
+        let [of_boxes, _, of_classes, _] = downloads;
         let input_boxes = HostNumbers::new(input.boxes, of_boxes)?;
         let input_classes =
             input.groups.map(|classes| HostNumbers::new(classes, of_classes)).transpose()?;
@@ -151,7 +156,7 @@ impl BoxNms {
         let candidates = scores.iter().filter(|&&score| is_kept(score)).count();
         params.max_candidates = candidates;
         let (corners, _) = numbers.as_chunks();
-        let boxes = Boxes { corners, scores, classes };
+        let boxes = Boxes { corners, scores, classes, rows };
         if params.method.only_suppresses() && candidates > 0 {
             let survivors = cpu.suppress_boxes(&boxes, &params);
             survivors.iter().for_each(|survivor| add_survivor(survivor, &[]));

@@ -64,7 +64,7 @@ pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
     Method, Outcome, ParamError, Parameter, Params, RegionEdges, Scalar, ScalarField, ScalarKind,
-    SizeLimits, check_iou_threshold, check_model_size, check_sigma,
+    SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;

@@ -70,6 +70,12 @@ property_enum! {
         MatrixLinear = 9, "matrix-linear", "Matrix NMS, linear decay (Wang et al. 2020)";
         /// Matrix NMS.
         MatrixGaussian = 10, "matrix-gaussian", "Matrix NMS, Gaussian decay (Wang et al. 2020)";
+        /// Adaptive-NMS.
+        Adaptive = 11, "adaptive",
+            "Adaptive-NMS: a column of densities raises the threshold (Liu et al. 2019)";
+        /// FeatureNMS.
+        Feature = 12, "feature",
+            "FeatureNMS: boxes whose embeddings differ do not conflict (Salscheider 2020)";
     }
 }
 

@@ -299,7 +299,7 @@ impl ColumnRule<'static> {
         let name = self.name;
         let number = open.map_or(0, |open| open.number);
         match self.numbers {
-            ColumnNumbers::Plain(components) => Column::of_numbers(name, components),
+            ColumnNumbers::Plain { components, kind } => Column { name, components, kind },
             ColumnNumbers::Coefficients { .. } => {
                 Column { name, components: number, kind: ColumnKind::MaskCoefficients }
             }

@@ -73,7 +73,7 @@
 //! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
 //! | | `count` | required; how many: a number, `K` for the points of `2K` and `3K`, or `M` for the coefficients of masks |
 //! | | `prototypes` | the tensor of the prototypes, with `count = M` |
-//! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility |
+//! | | `kind` | `numbers` (the default); `points`: x, y of each point, such as landmarks; `points-with-visibility`: x, y, visibility; `density` and `embedding`: by which the methods `adaptive` and `feature` decide |
 //! | | `relative` | of points: the factor of coordinates relative to the anchor's point and size; absolute if it is left out |
 //! | | `shift` | of relative points: added to a coordinate after the factor, in sizes of the anchor; 0 by default |
 //! | | `visibility` | of points with visibility: its function, `none` (the default) or `sigmoid` |
@@ -104,7 +104,7 @@ pub use error::DescriptionError;
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
-use super::layout::{Activation, BoxRule, Combination, MAX_GROUPS, MAX_SIZES};
+use super::layout::{Activation, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES};
 use super::{MAX_INPUTS, Role, Scores};
 
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
@@ -239,7 +239,7 @@ impl ColumnRule<'_> {
     fn prototypes(&self) -> Option<usize> {
         match self.numbers {
             ColumnNumbers::Coefficients { prototypes } => Some(prototypes),
-            ColumnNumbers::Plain(_) | ColumnNumbers::Points { .. } => None,
+            ColumnNumbers::Plain { .. } | ColumnNumbers::Points { .. } => None,
         }
     }
 }
@@ -247,8 +247,8 @@ impl ColumnRule<'_> {
 /// The meaning of a column's numbers.
 #[derive(Clone, Copy, Debug)]
 enum ColumnNumbers {
-    /// This many numbers, without a meaning.
-    Plain(usize),
+    /// Numbers of a kind other than points and coefficients.
+    Plain { components: usize, kind: ColumnKind },
     Points {
         count: PointCount,
         /// The factor of coordinates relative to the anchor.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Parts of a detection besides its box: columns, and the prototypes of masks.
 //!
-//! Engines read the columns of survivors only, and change them for quantization only. Points and angles are
+//! Engines read the columns of survivors, and for some methods one column of all candidates. They
+//! change them for quantization only. Points and angles are
 //! computed from them afterwards, with equal operations for every engine.
 
 use super::{Activation, Field};
@@ -33,6 +34,26 @@ pub enum ColumnKind {
     Points(PointRule),
     /// The coefficients of the mask, one for each channel of [`Prototypes`].
     MaskCoefficients,
+    /// One component: how crowded the surroundings of the object are, for
+    /// [`Method::Adaptive`](crate::engine::Method::Adaptive).
+    Density,
+    /// A vector whose distance to the vector of another box tells whether both are of one object,
+    /// for [`Method::Feature`](crate::engine::Method::Feature).
+    Embedding,
+}
+
+impl ColumnKind {
+    /// The value of `kind` in a layout file; coefficients of masks have none.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Numbers => "numbers",
+            Self::Points(PointRule { components: 3, .. }) => "points-with-visibility",
+            Self::Points(_) => "points",
+            Self::MaskCoefficients => "mask coefficients",
+            Self::Density => "density",
+            Self::Embedding => "embedding",
+        }
+    }
 }
 
 /// How the points of a column are computed.

@@ -121,6 +121,11 @@ impl Layout {
         self.columns.iter().fold(0, |sum, column| sum.saturating_add(column.components))
     }
 
+    /// The index of the column of this kind, the first if there are several.
+    pub(crate) fn column_of(&self, kind: ColumnKind) -> Option<usize> {
+        self.columns.iter().position(|column| column.kind == kind)
+    }
+
     /// Returns true if the class is a number in a tensor, rather than the position of the best score.
     pub fn has_class_field(&self) -> bool {
         self.groups.iter().any(|group| group.class.is_some())

@@ -48,6 +48,8 @@ pub(super) struct Found {
     pub candidates: Vec<Detection>,
     /// For oriented candidates, each candidate's rectangle.
     pub rectangles: Vec<Rectangle>,
+    /// If the method reads a column, each candidate's row of it.
+    pub rows: Vec<f32>,
     pub rejected: usize,
 }
 
@@ -55,6 +57,7 @@ impl Found {
     pub fn clear(&mut self) {
         self.candidates.clear();
         self.rectangles.clear();
+        self.rows.clear();
         self.rejected = 0;
     }
 }

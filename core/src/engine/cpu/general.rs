@@ -72,12 +72,24 @@ impl<'a> ImageTensors<'_, 'a> {
 
     /// Appends the columns of a survivor of the image.
     pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
-        let anchor = survivor.anchor as usize % layout.anchors();
+        (0..layout.columns.len())
+            .for_each(|column| self.append_column(layout, column, survivor, to));
+    }
+
+    /// Appends a column of a candidate of the image.
+    #[inline]
+    pub fn append_column(
+        &self,
+        layout: &Layout,
+        column: usize,
+        candidate: &Detection,
+        to: &mut Vec<f32>,
+    ) {
+        let anchor = candidate.anchor as usize % layout.anchors();
         let (group, anchor) = layout.locate(anchor).expect("an anchor is in a group");
-        for (field, column) in group.columns.iter().zip(&layout.columns) {
-            let numbers = self.numbers(field);
-            to.extend((0..column.components).map(|component| numbers.at(anchor, component)));
-        }
+        let numbers = self.numbers(&group.columns[column]);
+        let components = 0..layout.columns[column].components;
+        to.extend(components.map(|component| numbers.at(anchor, component)));
     }
 }
 

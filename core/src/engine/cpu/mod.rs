@@ -73,6 +73,9 @@ pub(crate) struct Boxes<'a> {
     /// Each class is at least 0 and less than [`MAX_CLASSES`]. The slice is empty if all boxes have
     /// one class.
     pub classes: &'a [i32],
+    /// The rows of the column that the method reads, one for each box. The slice is empty if the
+    /// method reads none.
+    pub rows: &'a [f32],
 }
 
 impl Engine for Cpu {
@@ -130,7 +133,7 @@ impl Cpu {
 
     /// Makes candidates of upright boxes.
     fn take_boxes(&mut self, boxes: &Boxes<'_>) {
-        let Boxes { corners, scores, classes } = *boxes;
+        let Boxes { corners, scores, classes, rows } = *boxes;
         let CandidateDecoder { found, classes: class_count, is_oriented, .. } = &mut self.decoder;
         found.clear();
         (*class_count, *is_oriented) = (if classes.is_empty() { 1 } else { MAX_CLASSES }, false);
@@ -140,6 +143,7 @@ impl Cpu {
         };
         let all = corners.iter().zip(scores).enumerate();
         found.candidates.extend(all.map(|(index, numbers)| candidate(index, numbers)));
+        found.rows.extend_from_slice(rows);
         self.groups.clear();
         self.survivors.clear();
     }
@@ -181,11 +185,19 @@ impl Cpu {
         images: &[ImagePlace],
     ) -> Result<(), EngineError> {
         let host = HostTensors::new(tensors, layout)?;
+        let column = params.method.column().and_then(|kind| layout.column_of(kind));
         for group in image_groups(images) {
             self.decoder.found.clear();
             for image in group.clone() {
                 let rules = image_rules(layout, params, images, &group, image);
-                self.decoder.decode_general(layout, &rules, &host.image(image)?);
+                let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
+                self.decoder.decode_general(layout, &rules, &tensors);
+                if let Some(column) = column {
+                    let Found { candidates, rows, .. } = &mut self.decoder.found;
+                    for candidate in &candidates[first..] {
+                        tensors.append_column(layout, column, candidate, rows);
+                    }
+                }
             }
             let first = self.suppress_group(params);
             if !layout.columns.is_empty() {
@@ -273,13 +285,15 @@ impl Cpu {
         self.groups.last_mut().expect("the group has been added").survivors = kept;
     }
 
-    /// Adds the survivors of a method that changes boxes or scores.
+    /// Adds the survivors of a method that changes boxes or scores, or decides by a column.
     fn merge(&mut self, params: &Params) -> &Merged {
         let Self { decoder, ranking, by_class, survivors, merging, .. } = self;
         let compares_classes = compares_classes(decoder, params);
         let candidates = &decoder.found.candidates[..];
         let keys = ranking.top(candidates, candidates.len().min(cap(params.max_candidates)));
-        let ranked = merging::Ranked { candidates, keys, compares_classes };
+        let rows = &decoder.found.rows[..];
+        let components = rows.len().checked_div(candidates.len()).unwrap_or(0);
+        let ranked = merging::Ranked { candidates, keys, compares_classes, rows, components };
         let merged = merging.run(&ranked, by_class, params);
         merged.truncate(cap(params.survivors_to_find()));
         survivors.extend(merged.survivors().map(|(detection, _)| detection));
@@ -287,7 +301,7 @@ impl Cpu {
     }
 
     fn suppress(&mut self, params: &Params) {
-        if !params.method.only_suppresses() {
+        if !params.method.only_suppresses() || params.method.column().is_some() {
             self.merge(params);
             return;
         }

@@ -16,7 +16,7 @@ use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
-use super::merging::{MergeKernel, MergeParams};
+use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::results::ResultAddresses;
 use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
 
@@ -54,6 +54,8 @@ pub(super) struct LaunchParams {
     pub columns: ColumnParams,
     /// For methods that change boxes or scores.
     pub merge: MergeParams,
+    /// For methods that read a column.
+    pub by_column: ByColumnParams,
     /// For layouts with prototypes.
     pub masks: MaskParams,
     /// The memory that the last kernels write to.
@@ -352,11 +354,14 @@ impl Graph {
             _ => 0,
         };
         let mut of_merge = [workspace, stride, address(&params.merge)];
+        let mut of_column =
+            [workspace, stride, address(&params.by_column), address(&params.columns)];
         let mut of_others = [workspace, stride, address(&chunk)];
         let parameters: &mut [*mut c_void] = match kernel {
             KernelNode::Decode => &mut of_decode,
             KernelNode::Masks => &mut of_masks,
             KernelNode::Publish => &mut of_publish,
+            KernelNode::Merge(MergeKernel::ByColumn) => &mut of_column,
             KernelNode::Merge(_) => &mut of_merge,
             _ => &mut of_others,
         };
@@ -429,9 +434,16 @@ impl Graph {
         if has_masks && (has_other_results || self.params.masks != params.masks) {
             self.update_kernel(&driver, KernelNode::Masks, params)?;
         }
-        if has_other_groups || self.params.merge != params.merge {
-            let has_params = |kernel| matches!(kernel, KernelNode::Merge(of) if of.has_params());
-            for node in self.nodes.iter().filter(|node| has_params(node.kernel)) {
+        let has_other_merge = has_other_groups || self.params.merge != params.merge;
+        let has_other_column =
+            has_other_groups || has_other_columns || self.params.by_column != params.by_column;
+        let is_outdated = |kernel| match kernel {
+            KernelNode::Merge(MergeKernel::ByColumn) => has_other_column,
+            KernelNode::Merge(of) => of.has_params() && has_other_merge,
+            _ => false,
+        };
+        if has_other_merge || has_other_column {
+            for node in self.nodes.iter().filter(|node| is_outdated(node.kernel)) {
                 self.update_node(&driver, node, params)?;
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels that merge boxes or lower scores, and their parameters. kernels/merge_params.cuh
-//! documents them; their structure and constants are also in kernels/interface_generated.cuh, which
+//! The kernels that merge boxes, lower scores, or read a column of candidates, and their parameters.
+//! kernels/merge_params.cuh documents them; their structures and constants are also in kernels/interface_generated.cuh, which
 //! `c/tests/header.rs` writes.
 //!
 //! In: a method. Out: the kernels that follow the deciding kernels, and what these must decide.
@@ -10,14 +10,16 @@ use std::ffi::CStr;
 use bytemuck::{Pod, Zeroable};
 
 use super::interface::blocks_per_group;
+use crate::decoder::Layout;
+use crate::decoder::layout::ColumnKind;
 use crate::engine::{Method, Params};
 
 /// Threads per block of most kernels that merge boxes or lower scores.
 pub const MERGE_THREADS: u32 = 256;
-/// Threads per block of merge_fuse and merge_soften.
+/// Threads per block of merge_fuse, merge_soften and merge_by_column.
 pub const PART_THREADS: u32 = 512;
 
-/// A kernel of a method that changes boxes or scores.
+/// A kernel of a method that changes boxes or scores, or reads a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MergeKernel {
     Claims,
@@ -31,6 +33,7 @@ pub(super) enum MergeKernel {
     Compensate,
     Decay,
     Rank,
+    ByColumn,
 }
 
 use MergeKernel::*;
@@ -46,6 +49,7 @@ impl MergeKernel {
             Method::WeightedFusion => &[Classes, Order, Fuse, Rank],
             Method::SoftLinear | Method::SoftGaussian => &[Classes, Order, Soften, Rank],
             Method::MatrixLinear | Method::MatrixGaussian => &[Compensate, Decay, Rank],
+            Method::Adaptive | Method::Feature => &[Classes, Order, ByColumn],
         }
     }
 
@@ -63,17 +67,18 @@ impl MergeKernel {
             Compensate => c"merge_compensate",
             Decay => c"merge_decay",
             Rank => c"merge_rank",
+            ByColumn => c"merge_by_column",
         }
     }
 
     /// The number of threads per block.
     pub fn threads(self) -> u32 {
-        if matches!(self, Fuse | Soften) { PART_THREADS } else { MERGE_THREADS }
+        if matches!(self, Fuse | Soften | ByColumn) { PART_THREADS } else { MERGE_THREADS }
     }
 
-    /// Returns true if the kernel reads [`MergeParams`].
+    /// Returns true if the kernel reads [`MergeParams`], or [`ByColumnParams`] and the columns.
     pub fn has_params(self) -> bool {
-        matches!(self, Grow | Soften | Decay)
+        matches!(self, Grow | Soften | Decay | ByColumn)
     }
 
     /// The number of blocks per group: no more than are resident at a time.
@@ -98,7 +103,9 @@ pub(super) fn deciding_method(method: Method) -> Method {
         | Method::SoftLinear
         | Method::SoftGaussian
         | Method::MatrixLinear
-        | Method::MatrixGaussian => Method::None,
+        | Method::MatrixGaussian
+        | Method::Adaptive
+        | Method::Feature => Method::None,
     }
 }
 
@@ -125,15 +132,45 @@ impl MergeParams {
     }
 }
 
+/// The parameters of a launch of merge_by_column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct ByColumnParams {
+    /// The index of the column among those of ColumnParams.
+    column: u32,
+    components: u32,
+    /// 0 or 1: the column has embeddings, not densities.
+    is_embedding: u32,
+    embedding_distance: f32,
+    embedding_iou_threshold: f32,
+}
+
+impl ByColumnParams {
+    /// The parameters, or zeros if the method reads no column. `validate` has checked that the
+    /// layout has the column.
+    pub fn new(layout: &Layout, params: &Params) -> Self {
+        let Some(kind) = params.method.column() else { return Self::default() };
+        let column = layout.column_of(kind).unwrap_or_default();
+        Self {
+            column: column as u32,
+            components: layout.columns.get(column).map_or(0, |column| column.components as u32),
+            is_embedding: (kind == ColumnKind::Embedding).into(),
+            embedding_distance: params.embedding_distance,
+            embedding_iou_threshold: params.embedding_iou_threshold,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_methods_that_change_boxes_or_scores_have_further_kernels() {
+    fn other_methods_than_those_of_map_and_reduce_have_further_kernels() {
         for method in Method::ALL {
-            assert_eq!(MergeKernel::of(method).is_empty(), method.only_suppresses(), "{method:?}");
-            assert!(deciding_method(method).only_suppresses(), "{method:?}");
+            let is_deciding = |of| matches!(of, Method::Greedy | Method::MapReduce | Method::None);
+            assert_eq!(MergeKernel::of(method).is_empty(), is_deciding(method), "{method:?}");
+            assert!(is_deciding(deciding_method(method)), "{method:?}");
         }
     }
 }

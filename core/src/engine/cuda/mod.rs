@@ -14,8 +14,8 @@
 //! follows from the survivors. Runs that are not waited for ([`Engine::enqueue`]) cannot be
 //! repeated, so memory for all anchors is reserved.
 //!
-//! Methods that merge boxes or lower scores have further kernels in their graph, which replace
-//! candidates and decisions before masks and survivors are written.
+//! Methods that merge boxes, lower scores, or read a column have further kernels in their graph, which
+//! replace candidates and decisions before masks and survivors are written.
 //!
 //! Groups with more candidates than `SortLimits::limit` need additional kernels. A separate graph
 //! contains them. It is launched while the preceding batch had such a group, so that other groups
@@ -44,7 +44,7 @@ use std::time::Duration;
 use super::class_limits::{ClassLimits, Survivors};
 use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use super::place;
-use super::validate::{check_method, check_overlap, validate};
+use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
     Params,
@@ -61,7 +61,7 @@ use interface::{ClassRule, SortLimits, Source};
 use kernels::Kernels;
 use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
-use merging::MergeParams;
+use merging::{ByColumnParams, MergeParams};
 use places::{Placed, PlacedImage};
 use results::{DeviceResults, ResultSize, Results};
 pub use run_kernels::RunKernels;
@@ -250,7 +250,8 @@ impl Engine for Cuda {
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
         supports(params)?;
         check_overlap(layout.is_oriented(), params.overlap)?;
-        check_method(layout.is_oriented(), params.method)
+        check_method(layout.is_oriented(), params.method)?;
+        check_column(layout, params.method)
     }
 
     fn run(
@@ -372,7 +373,11 @@ impl OnDevice {
             source.priors = address;
             uploaded += bytes;
         }
-        let mut launch = LaunchParams { merge: MergeParams::new(params), ..Default::default() };
+        let mut launch = LaunchParams {
+            merge: MergeParams::new(params),
+            by_column: ByColumnParams::new(layout, params),
+            ..Default::default()
+        };
         if plain.is_none() {
             launch.layout = LayoutParams::new(&source, layout, params);
             launch.columns = ColumnParams::new(&source, layout);

@@ -46,7 +46,11 @@ impl Details {
                 ColumnKind::Points(rule) if details.points.is_none() => {
                     details.points = Some(PointColumn { numbers: first..end, rule });
                 }
-                ColumnKind::Points(_) | ColumnKind::MaskCoefficients | ColumnKind::Numbers => {}
+                ColumnKind::Points(_)
+                | ColumnKind::MaskCoefficients
+                | ColumnKind::Numbers
+                | ColumnKind::Density
+                | ColumnKind::Embedding => {}
             }
             first = end;
         }

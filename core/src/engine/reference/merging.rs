@@ -25,7 +25,7 @@ pub(super) fn survivors(ranked: &[Candidate], params: &Params) -> Vec<Detection>
         Method::WeightedFusion => fused(ranked, params),
         Method::SoftLinear | Method::SoftGaussian => soft(ranked, params),
         Method::MatrixLinear | Method::MatrixGaussian => matrix(ranked, params),
-        Method::Greedy | Method::MapReduce | Method::None => {
+        Method::Greedy | Method::MapReduce | Method::None | Method::Adaptive | Method::Feature => {
             unreachable!("{} changes no box and no score", params.method.name())
         }
     };

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 
 use super::formula::{self, Prior};
 use super::masks::{MaskGrid, MaskMemory, WORD_BYTES};
+use super::pair_rules::{adaptive_threshold, are_near};
 use super::params::cap;
 use super::place::{DecodePlace, image_groups};
 use super::validate::validate;
@@ -84,7 +85,17 @@ impl Reference {
         let count = candidates.len();
         candidates.sort_by(rank);
         candidates.truncate(cap(params.max_candidates));
-        let found = suppress(&candidates, params);
+        let rows = match params.method.column().and_then(|kind| layout.column_of(kind)) {
+            Some(column) => {
+                let row = |candidate: &Candidate| {
+                    let image = candidate.detection.anchor as usize / layout.anchors();
+                    images[image].row(layout, column, &candidate.detection)
+                };
+                candidates.iter().map(row).collect()
+            }
+            None => Vec::new(),
+        };
+        let found = suppress(&candidates, &rows, params);
         let kept = kept(&found, params);
         let first = self.survivors.len();
         self.groups.push(GroupCounts {
@@ -209,6 +220,13 @@ impl Image<'_> {
         let elements = self.elements[field.tensor].expect("every tensor of a layout is mapped");
         let element = elements.to_f32(before + field.index(anchor, component));
         tensor.quantization.map_or(element, |quantization| quantization.number(element))
+    }
+
+    /// The numbers of a column of a candidate.
+    fn row(&self, layout: &Layout, column: usize, candidate: &Detection) -> Vec<f32> {
+        let (group, anchor) = self.locate(layout, candidate);
+        let components = 0..layout.columns[column].components;
+        components.map(|c| self.number(&group.columns[column], anchor, c)).collect()
     }
 
     /// The group that contains a survivor's anchor, and the anchor's number in it.
@@ -418,30 +436,53 @@ fn rank(a: &Candidate, b: &Candidate) -> Ordering {
     by_score.then((a.anchor, a.class).cmp(&(b.anchor, b.class)))
 }
 
-/// The survivors in the order of their final ranks.
-fn suppress(ranked: &[Candidate], params: &Params) -> Vec<Detection> {
-    let mut survivors: Vec<Candidate> = Vec::new();
-    for (i, candidate) in ranked.iter().enumerate() {
-        let outranking: &[Candidate] = match params.method {
-            Method::Greedy => &survivors,
-            Method::MapReduce => &ranked[..i],
-            Method::None => &[],
+/// The survivors in the order of their final ranks. `rows` has the numbers of each candidate in the
+/// method's column, if the method reads one.
+fn suppress(ranked: &[Candidate], rows: &[Vec<f32>], params: &Params) -> Vec<Detection> {
+    // The positions of the survivors among the ranked candidates.
+    let mut survivors: Vec<usize> = Vec::new();
+    for (position, lower) in ranked.iter().enumerate() {
+        let suppresses = |higher: usize| match params.method {
+            Method::Adaptive => {
+                let of_class = params.iou_threshold_of(lower.detection.class);
+                let threshold = adaptive_threshold(of_class, rows[higher][0]);
+                exceeds(&ranked[higher], lower, params, threshold)
+            }
+            Method::Feature => {
+                let is_duplicate =
+                    || exceeds(&ranked[higher], lower, params, params.embedding_iou_threshold);
+                let are_near =
+                    || are_near(&rows[higher], &rows[position], params.embedding_distance);
+                conflict(&ranked[higher], lower, params) && (is_duplicate() || are_near())
+            }
+            _ => conflict(&ranked[higher], lower, params),
+        };
+        let is_suppressed = match params.method {
+            Method::Greedy | Method::Adaptive | Method::Feature => {
+                survivors.iter().any(|&survivor| suppresses(survivor))
+            }
+            Method::MapReduce => (0..position).any(suppresses),
+            Method::None => false,
             _ => return merging::survivors(ranked, params),
         };
-        if !outranking.iter().any(|other| conflict(other, candidate, params)) {
-            survivors.push(*candidate);
+        if !is_suppressed {
+            survivors.push(position);
         }
     }
-    survivors.iter().map(|survivor| survivor.detection).collect()
+    survivors.iter().map(|&survivor| ranked[survivor].detection).collect()
 }
 
 /// The exact test: returns true if `higher`, which outranks `lower`, conflicts with it.
 fn conflict(higher: &Candidate, lower: &Candidate, params: &Params) -> bool {
+    exceeds(higher, lower, params, params.iou_threshold_of(lower.detection.class))
+}
+
+/// The exact test with any threshold.
+fn exceeds(higher: &Candidate, lower: &Candidate, params: &Params, threshold: f32) -> bool {
     let rectangles = higher.rectangle.zip(lower.rectangle);
     let (higher, lower) = (&higher.detection, &lower.detection);
     let offset = if rectangles.is_some() { 0.0 } else { params.pixel_offset };
     let Some(pair) = intersecting(higher, lower, params, offset) else { return false };
-    let threshold = params.iou_threshold_of(lower.class);
     if let Some((higher, lower)) = &rectangles {
         let is_inclusive = params.threshold_inclusive;
         return oriented::conflict(higher, lower, params.overlap, threshold, is_inclusive);

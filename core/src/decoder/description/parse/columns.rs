@@ -8,7 +8,7 @@ use super::super::sections::{Entry, Keys, Parsed};
 use super::super::shape::{Count, Open, Pattern};
 use super::super::{ColumnNumbers, ColumnRule, DescriptionError, PointCount, PointUnit};
 use super::fields::Fields;
-use crate::decoder::layout::{Activation, MAX_COLUMN_COMPONENTS, MAX_COLUMNS};
+use crate::decoder::layout::{Activation, ColumnKind, MAX_COLUMN_COMPONENTS, MAX_COLUMNS};
 
 /// All sections. `has_reference` tells whether anchors have a point and a size.
 pub(super) fn read<'a>(
@@ -22,6 +22,13 @@ pub(super) fn read<'a>(
         let is_mask = |column: &ColumnRule<'_>| column.prototypes().is_some();
         if is_mask(&column) && columns.iter().any(is_mask) {
             let text = "a second column with count = M; expected one";
+            return Err(DescriptionError::new(keys.line, text));
+        }
+        if let ColumnNumbers::Plain { kind, .. } = column.numbers
+            && kind != ColumnKind::Numbers
+            && columns.iter().any(|other| other.numbers.is_plain(kind))
+        {
+            let text = format!("a second column with kind = {}; expected one", kind.name());
             return Err(DescriptionError::new(keys.line, text));
         }
         columns.push(column);
@@ -50,11 +57,24 @@ impl ColumnNumbers {
     /// The number of numbers, as far as the text has it.
     fn fixed(self) -> usize {
         match self {
-            Self::Plain(components) => components,
+            Self::Plain { components, .. } => components,
             Self::Points { count: PointCount::Fixed { components, .. }, .. } => components,
             Self::Points { count: PointCount::Open, .. } | Self::Coefficients { .. } => 0,
         }
     }
+
+    /// Returns true for numbers of this kind.
+    fn is_plain(self, kind: ColumnKind) -> bool {
+        matches!(self, Self::Plain { kind: other, .. } if other == kind)
+    }
+}
+
+/// A value of `kind`.
+#[derive(Clone, Copy)]
+enum KindWord {
+    Plain(ColumnKind),
+    /// Points of this many numbers.
+    Points(usize),
 }
 
 fn column<'a>(
@@ -67,7 +87,7 @@ fn column<'a>(
     let field = field.ok_or_else(|| keys.missing("numbers"))?;
     let numbers = match count.open {
         Some(Open::Coefficients) => coefficients(keys, fields)?,
-        Some(Open::Keypoints(_)) | None => points(keys, count, has_reference)?,
+        Some(Open::Keypoints(_)) | None => plain_or_points(keys, count, has_reference)?,
     };
     Ok(ColumnRule { name: keys.name, field, numbers })
 }
@@ -103,11 +123,21 @@ fn coefficients(keys: &mut Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Colu
     Ok(ColumnNumbers::Coefficients { prototypes })
 }
 
-/// Points, or numbers without a meaning of their own.
-fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<ColumnNumbers> {
+/// Points, or numbers of another kind.
+fn plain_or_points(
+    keys: &mut Keys<'_>,
+    count: Count,
+    has_reference: bool,
+) -> Parsed<ColumnNumbers> {
     let kind_entry = keys.peek("kind");
-    let words = [("numbers", 0), ("points", 2), ("points-with-visibility", 3)];
-    let of_point = keys.word("kind", 0, &words)?;
+    let words = [
+        ("numbers", KindWord::Plain(ColumnKind::Numbers)),
+        ("points", KindWord::Points(2)),
+        ("points-with-visibility", KindWord::Points(3)),
+        ("density", KindWord::Plain(ColumnKind::Density)),
+        ("embedding", KindWord::Plain(ColumnKind::Embedding)),
+    ];
+    let kind = keys.word("kind", KindWord::Plain(ColumnKind::Numbers), &words)?;
     let relative_entry = keys.take("relative");
     let shift_entry = keys.take("shift");
     let visibility_entry = keys.peek("visibility");
@@ -120,15 +150,24 @@ fn points(keys: &mut Keys<'_>, count: Count, has_reference: bool) -> Parsed<Colu
         ("boxes", PointUnit::Boxes),
     ];
     let unit = keys.word("unit", PointUnit::Pixels, &units)?;
-    let count = match (count.open, of_point) {
-        (None, 0) => {
-            return match relative_entry.or(shift_entry).or(visibility_entry).or(unit_entry) {
-                Some(entry) => Err(entry.error("kind = points in the same section")),
-                None => Ok(ColumnNumbers::Plain(count.constant)),
-            };
+    let count = match (count.open, kind) {
+        (None, KindWord::Plain(kind)) => {
+            if let Some(entry) = relative_entry.or(shift_entry).or(visibility_entry).or(unit_entry)
+            {
+                return Err(entry.error("kind = points in the same section"));
+            }
+            let components = count.constant;
+            if let Some(entry) = kind_entry.filter(|_| kind == ColumnKind::Density)
+                && components != 1
+            {
+                return Err(entry.error("count = 1 in the same section"));
+            }
+            return Ok(ColumnNumbers::Plain { components, kind });
         }
-        (None, of_point) => PointCount::Fixed { components: count.constant, of_point },
-        (Some(_), 2) => PointCount::Open,
+        (None, KindWord::Points(of_point)) => {
+            PointCount::Fixed { components: count.constant, of_point }
+        }
+        (Some(_), KindWord::Points(2)) => PointCount::Open,
         (Some(_), _) => {
             let text =
                 format!("section [column {}]: count = K needs kind = points", Quoted(keys.name));

@@ -124,6 +124,12 @@ impl BoxGrid {
         first
     }
 
+    /// Returns true if `is_wanted` is true for any box near `entry`.
+    #[inline(always)]
+    pub fn any(&self, entry: &Entry, is_wanted: impl Fn(u32, &Entry) -> bool) -> bool {
+        self.near(entry).any(|items| items.iter().any(|item| is_wanted(item.index, &item.entry)))
+    }
+
     /// Calls `visit` for each box near `entry`, at least once.
     #[inline(always)]
     pub fn for_each(&self, entry: &Entry, mut visit: impl FnMut(u32, &Entry)) {

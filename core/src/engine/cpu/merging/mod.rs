@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Methods that merge boxes or lower scores.
+//! Methods that merge boxes, lower scores, or decide by a column.
 //!
 //! In: upright candidates in descending rank. Out: survivors in the order of their final ranks,
 //! each with the anchors of the candidates that were merged into it. Candidates whose classes are
@@ -7,6 +7,7 @@
 //! not conflict. A [`BoxGrid`] finds nearby boxes.
 
 mod box_grid;
+mod by_column;
 mod claims;
 mod fusion;
 mod rescoring;
@@ -43,6 +44,10 @@ pub(super) struct Ranked<'a> {
     pub keys: &'a [u64],
     /// If set, candidates of different classes do not conflict.
     pub compares_classes: bool,
+    /// The rows of the method's column, one for each candidate, if the method reads one.
+    pub rows: &'a [f32],
+    /// The length of a row.
+    pub components: usize,
 }
 
 /// The survivors of a group.
@@ -78,6 +83,14 @@ impl Part<'_> {
     fn detection(&self, index: u32) -> &Detection {
         let key = self.ranked.keys[self.positions[index as usize] as usize];
         &self.ranked.candidates[ranking::index(key)]
+    }
+
+    /// The numbers of a candidate in the method's column.
+    #[inline(always)]
+    fn row(&self, index: u32) -> &[f32] {
+        let &Ranked { keys, rows, components, .. } = self.ranked;
+        let candidate = ranking::index(keys[self.positions[index as usize] as usize]);
+        &rows[candidate * components..][..components]
     }
 
     /// The overlap threshold of the class of a candidate.
@@ -128,7 +141,7 @@ impl Merged {
 }
 
 impl Merging {
-    /// The survivors of a method that changes boxes or scores.
+    /// The survivors of a method that changes boxes or scores, or decides by a column.
     pub fn run(
         &mut self,
         ranked: &Ranked<'_>,
@@ -193,8 +206,9 @@ impl Merging {
             Method::MatrixLinear | Method::MatrixGaussian => {
                 rescoring.matrix::<M>(part, grid, params, merged);
             }
+            Method::Adaptive | Method::Feature => by_column::run::<C>(part, grid, params, merged),
             Method::Greedy | Method::MapReduce | Method::None => {
-                unreachable!("{} changes no box and no score", params.method.name())
+                unreachable!("{} needs no grid of merging", params.method.name())
             }
         }
     }
