@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 48] = [
+const WORDS: [&str; 50] = [
     "yes",
     "no",
     "0",
