@@ -521,8 +521,8 @@ typedef struct NmsfilterParams {
      */
     float embedding_distance;
     /**
-     * The overlap above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their embeddings differ, 0 to 1;
-     * 0.9 by default.
+     * The overlap, 0 to 1 and 0.9 by default, above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their
+     * embeddings differ.
      */
     float embedding_iou_threshold;
 } NmsfilterParams;
