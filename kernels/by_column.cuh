@@ -31,17 +31,17 @@ struct ColumnRow {
     DEVICE float load(uint32_t component) const { return numbers.load(anchor, component); }
 };
 
-// The numbers of the survivor that a block compares with.
-struct SharedRow {
-    float numbers[MAX_COLUMN_COMPONENTS];
+struct ByColumnShared {
+    BlockMaximum maximum;
+    float row[MAX_COLUMN_COMPONENTS]; // of the survivor that the block compares with
 };
 
 // True if the distance of two embeddings is at most the distance whose square is `limit`.
-DEVICE bool are_near(const SharedRow &row, const ColumnRow &other, uint32_t components, float limit) {
+DEVICE bool are_near(const float *row, const ColumnRow &other, uint32_t components, float limit) {
     float sum = 0.0f;
 #pragma unroll 1
     for (uint32_t c = 0; c < components; c++) {
-        const float difference = sub_rn(row.numbers[c], other.load(c));
+        const float difference = sub_rn(row[c], other.load(c));
         sum = add_rn(sum, mul_rn(difference, difference));
         if (sum > limit) { // no further component makes the sum smaller
             return false;
@@ -54,8 +54,7 @@ DEVICE bool are_near(const SharedRow &row, const ColumnRow &other, uint32_t comp
 KERNEL(PART_THREADS, 1)
 merge_by_column(void *workspaces, uint64_t stride, const ByColumnParams by,
                 const ColumnParams columns) {
-    BLOCK_SHARED(BlockMaximum, maximum);
-    BLOCK_SHARED(SharedRow, row);
+    BLOCK_SHARED(ByColumnShared, shared);
     grid_dependency_wait();
     Header *const header = group_header<true>(workspaces, stride);
     const uint32_t count = ranked_count(header);
@@ -72,13 +71,13 @@ merge_by_column(void *workspaces, uint64_t stride, const ByColumnParams by,
         const uint32_t start = arrays.part_start[part], end = part_end(arrays, part, start, count);
         // The greatest complement of a place is the first place.
         uint64_t next = start + threadIdx.x < end ? ~uint64_t(start + threadIdx.x) : 0;
-        while ((next = maximum.of_block(next, step++)) != 0) {
+        while ((next = shared.maximum.of_block(next, step++)) != 0) {
             const uint32_t taken = uint32_t(~next);
             const RankedCandidate survivor = arrays.ordered[taken];
             const ColumnRow own =
                 ColumnRow::of(columns, by.column, ImageAnchor(indices, survivor.index));
             for (uint32_t c = threadIdx.x; c < by.components; c += PART_THREADS) {
-                row.numbers[c] = own.load(c);
+                shared.row[c] = own.load(c);
             }
             __syncthreads();
             next = 0;
@@ -95,14 +94,14 @@ merge_by_column(void *workspaces, uint64_t stride, const ByColumnParams by,
                 const float4 box = other.box;
                 rule.set_class(header->params, other.class_index);
                 if (by.is_embedding == 0) {
-                    const float density = row.numbers[0] > 1.0f ? 1.0f : row.numbers[0];
+                    const float density = shared.row[0] > 1.0f ? 1.0f : shared.row[0];
                     rule.threshold = density > rule.threshold ? density : rule.threshold;
                 }
                 bool conflict = boxes_conflict(survivor.box, box, rule);
                 if (conflict && by.is_embedding != 0) {
                     rule.threshold = by.embedding_iou_threshold;
                     conflict = boxes_conflict(survivor.box, box, rule) ||
-                               are_near(row,
+                               are_near(shared.row,
                                         ColumnRow::of(columns, by.column,
                                                       ImageAnchor(indices, other.index)),
                                         by.components, limit);
