@@ -360,6 +360,17 @@ class Parameters(unittest.TestCase):
         boxes, scores = [[0, 0, 10, 10], [0, 20, 10, 30], [0, 8, 10, 21]], [0.9, 0.8, 0.7]
         self.assertEqual(self.kept(boxes, scores, visible=(0, 10, 64, 64)), [1, 2])
 
+    def test_boxes_at_an_inner_edge(self):
+        boxes, scores = [[12, 0, 20, 10], [20, 20, 30, 30], [50, 20, 64, 30]], [0.9, 0.8, 0.7]
+        # The left edge of the visible part is 10 pixels inside the frame.
+        region = {"frame_size": (64, 64), "model_size": (64, 64), "visible": (10, 0, 64, 64)}
+        self.assertEqual(self.kept(boxes, scores, **region), [0, 1, 2])
+        self.assertEqual(self.kept(boxes, scores, **region, region_edges="drop"), [1, 2])
+        self.assertEqual(self.kept(boxes, scores, **region, region_edges="drop", edge_margin=1), [0, 1, 2])
+        self.assertEqual(self.kept(boxes, scores, **region, region_edges="lower"), [1, 2, 0])
+        self.assertEqual(self.kept(boxes, scores, **region, region_edges="lower", edge_score=0.75), [1, 0, 2])
+        self.assertEqual(self.kept(boxes, scores, visible=(10, 0, 64, 64), region_edges="drop"), [0, 1, 2])
+
     def test_rules_of_classes(self):
         boxes = [[0, 0, 10, 10], [0, 4, 10, 14], [50, 0, 60, 10], [50, 4, 60, 14], [90, 0, 95, 5]]
         scores, classes = [0.9, 0.8, 0.7, 0.6, 0.5], [0, 0, 1, 1, 1]

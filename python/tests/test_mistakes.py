@@ -182,6 +182,9 @@ class Mistakes(unittest.TestCase):
         for message, settings in (
             ("pixel_offset: expected 0 or 1, got 2", {"pixel_offset": 2}),
             ("pixel_offset: expected 0 or 1, got NaN", {"pixel_offset": float("nan")}),
+            ('region_edges: expected one of "keep", "drop", "lower", got "cut"', {"region_edges": "cut"}),
+            ("edge_margin: expected a finite number of at least 1, got 0", {"edge_margin": 0}),
+            ("edge_score: expected a finite number, got NaN", {"edge_score": float("nan")}),
             ("min_size: expected numbers of at least 0, got [-1.0, -1.0]", {"min_size": -1}),
             ("max_size: expected numbers above 0, infinity for no limit, got [0.0, 8.0]", {"max_size": (0, 8)}),
             ("min_size: expected numbers of at most the greatest size, got [9.0, 9.0]", {"min_size": 9, "max_size": 8}),
