@@ -9,7 +9,7 @@ use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::META_NAME;
 use gstonnxruntime::regions::tiles;
 
-use crate::element::{Values, file, has_onnx_runtime, inference, stat, tensors};
+use crate::element::{Values, file, has_onnx_runtime, inference, stat, stats, tensors};
 use crate::support::data;
 use crate::support::onnx::{Element, constant, identity};
 use crate::support::pipeline::{self, intercept, parse, watch};
@@ -45,6 +45,17 @@ fn run(
     properties: &str,
     change: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
 ) -> (Vec<Picture>, [u64; 2]) {
+    let (seen, stats) = run_with_stats(caps, model, properties, change);
+    (seen, ["regions", "frames-without-regions"].map(|name| stats.get(name).unwrap()))
+}
+
+/// Like [`run`], with all statistics.
+fn run_with_stats(
+    caps: &str,
+    model: &Path,
+    properties: &str,
+    change: impl Fn(&mut gst::BufferRef) + Send + Sync + 'static,
+) -> (Vec<Picture>, gst::Structure) {
     let pipeline = parse(&format!(
         "videotestsrc num-buffers=1 pattern=smpte ! {caps} ! identity name=in ! {} ! fakesink",
         inference(model, &format!("provider=cpu {properties}"))
@@ -54,9 +65,8 @@ fn run(
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None);
     assert_eq!(ended.warnings, [""; 0]);
-    let counts = ["regions", "frames-without-regions"].map(|name| stat(&pipeline, name));
     let seen = seen.lock().unwrap().remove(0);
-    (seen, counts)
+    (seen, stats(&pipeline))
 }
 
 /// Returns the tensor of a frame that `videocrop` has cut out.
@@ -112,8 +122,11 @@ fn a_batch_takes_several_regions() {
     let (expected, _) = run(caps, &single, properties, |_| ());
     // 3 columns and 3 rows of tiles, and the whole frame.
     assert_eq!(expected.len(), 10);
-    for batch in [1, 4, 10, 16] {
-        let (found, _) = run(caps, &dynamic, &format!("{properties} batch-size={batch}"), |_| ());
+    // Of batches of 4, the last run has 2 of the 10 regions.
+    for (batch, mean) in [(1, 1.0), (4, 3.6), (10, 10.0), (16, 10.0)] {
+        let properties = format!("{properties} batch-size={batch}");
+        let (found, stats) = run_with_stats(caps, &dynamic, &properties, |_| ());
+        assert_eq!(stats.get("batch-mean"), Ok(mean));
         assert_eq!(found.len(), expected.len());
         for (index, (a, b)) in found.iter().zip(&expected).enumerate() {
             assert!(a == b, "batch of {batch}, region {index}: {:?}, expected {:?}", a.0, b.0);

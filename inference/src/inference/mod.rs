@@ -128,8 +128,10 @@ pub enum CudaGraph {
 pub struct Inference {
     pictures: Pictures,
     member: Member,
-    /// The run of the last frame.
+    /// The last run of the last frame.
     pub last_run: Run,
+    /// For each region of the last frame, the number of pictures in its run, added up.
+    pub batched: usize,
 }
 
 impl Inference {
@@ -143,7 +145,7 @@ impl Inference {
         let member = Member::new(&Instance::open(options, provider)?);
         let OpenModel { model, info, input_device, .. } = member.model();
         let pictures = Pictures::new(&model.input, info.clone(), input_device.as_ref())?;
-        Ok(Self { pictures, member, last_run: Run::default() })
+        Ok(Self { pictures, member, last_run: Run::default(), batched: 0 })
     }
 
     /// Returns the properties of the open model.
@@ -188,13 +190,16 @@ impl Inference {
         if regions.is_empty() {
             return Ok(());
         }
-        let Self { pictures, member, last_run } = self;
+        let Self { pictures, member, last_run, batched } = self;
         let prepared = pictures.prepare(frame, regions)?;
-        let entries = run_regions(pictures, member, &prepared, regions.len(), last_run);
+        let entries = run_regions(pictures, member, &prepared, regions.len());
         pictures.release(prepared)?;
         let description = pictures.description();
+        (*batched, *last_run) = (0, Run::default());
         let mut region = 0;
-        for entry in &entries? {
+        for (run, entry) in &entries? {
+            *batched += run.pictures * entry.pictures;
+            *last_run = *run;
             for picture in 0..entry.pictures {
                 entry.tensors(picture, description.as_ref(), |tensor| {
                     attach(frame, tensor, region)
@@ -211,21 +216,20 @@ impl Inference {
     /// If the model has failed.
     #[cfg(feature = "v1_28")]
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
-        let Self { pictures, member, last_run } = self;
+        let Self { pictures, member, last_run, .. } = self;
         let entry = member.enter(wanted)?;
         Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
     }
 }
 
-/// Runs the model on `regions` regions of a frame. Each run takes as many regions as its batch has room for. The entries keep
-/// the tensors until they are attached.
+/// Runs the model on `regions` regions of a frame. Each run takes as many regions as its batch has room for. Returns the
+/// runs with their entries, which keep the tensors until they are attached.
 fn run_regions<'m>(
     pictures: &mut Pictures,
     member: &'m Member,
     prepared: &Prepared<'_>,
     regions: usize,
-    last_run: &mut Run,
-) -> Result<Vec<BatchEntry<'m>>, InferenceError> {
+) -> Result<Vec<(Run, BatchEntry<'m>)>, InferenceError> {
     let mut entries = Vec::with_capacity(1);
     let mut done = 0;
     while done < regions {
@@ -234,9 +238,9 @@ fn run_regions<'m>(
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry, and
         // its run does not begin before `BatchEntry::run` is called.
         let written = unsafe { pictures.write(prepared, chosen, entry.input, entry.first) }?;
-        *last_run = entry.run(written)?;
+        let run = entry.run(written)?;
         done += entry.pictures;
-        entries.push(entry);
+        entries.push((run, entry));
     }
     Ok(entries)
 }

@@ -26,7 +26,7 @@ pub(super) struct Stats {
     bytes_uploaded: u64,
     /// The number of output sets, that is, of runs whose outputs are in memory at one time.
     output_sets: u64,
-    /// The sum, over all frames, of the number of pictures in the frame's last run.
+    /// The sum, over all regions, of the number of pictures in the region's run.
     batched: u64,
     /// The time per frame in the element, in nanoseconds.
     time: Histogram<u64>,
@@ -55,10 +55,11 @@ impl Default for Stats {
 }
 
 impl Stats {
-    /// Counts a frame with this number of regions, the last of which was part of `run`. The element took `time` for it.
+    /// Counts a frame with this number of regions, the last of which was part of `run`. `batched` is the number of
+    /// pictures in the run of each region, added up. The element took `time` for the frame.
     pub fn count(
         &mut self,
-        regions: usize,
+        (regions, batched): (usize, usize),
         (provider, run): (&'static str, Run),
         bytes_uploaded: u64,
         time: Duration,
@@ -73,7 +74,7 @@ impl Stats {
         }
         self.bytes_uploaded += bytes_uploaded;
         self.output_sets = run.sets as u64;
-        self.batched += run.pictures as u64;
+        self.batched += batched as u64;
         self.time.saturating_record(nanoseconds(time));
         if let Some(gpu_time) = run.gpu_time {
             self.gpu_time.saturating_record(nanoseconds(gpu_time));
@@ -107,10 +108,7 @@ impl Stats {
             .field("provider", self.provider)
             .field("bytes-uploaded", self.bytes_uploaded)
             .field("output-sets", self.output_sets)
-            .field(
-                "batch-mean",
-                self.batched as f64 / (self.frames - self.without_regions).max(1) as f64,
-            )
+            .field("batch-mean", self.batched as f64 / self.regions.max(1) as f64)
             .field("time-mean", self.time.mean().round() as u64)
             .field("time-p50", self.time.value_at_quantile(0.5))
             .field("time-p99", self.time.value_at_quantile(0.99))

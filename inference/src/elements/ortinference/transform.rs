@@ -249,7 +249,7 @@ impl OrtInference {
             let time = start.elapsed() / taken as u32;
             for index in 0..taken {
                 let uploaded = if index == 0 { uploaded } else { 0 };
-                lock(&self.stats).count(1, (provider, run), uploaded, time);
+                lock(&self.stats).count((1, run.pictures), (provider, run), uploaded, time);
             }
             done += taken;
         }
@@ -289,8 +289,8 @@ impl OrtInference {
         let State { inference, regions, .. } = state;
         let (run, uploaded) = (inference.last_run, inference.uploaded());
         let provider = inference.model().provider.name();
-        let count = regions.pixels().len();
-        lock(&self.stats).count(count, (provider, run), uploaded, start.elapsed());
+        let batched = (regions.pixels().len(), inference.batched);
+        lock(&self.stats).count(batched, (provider, run), uploaded, start.elapsed());
         Ok(())
     }
 
