@@ -38,7 +38,7 @@ fn left_edges(properties: &str) -> (Vec<u32>, Ended) {
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
            ! nmsfilter name=nms {properties} ! fakesink"
     ));
-    let rows = vec![
+    let rows = [
         [0.0f32, 10.0, 40.0, 90.0, 0.9, 0.7, 0.0, 0.0],
         [10.0, 10.0, 50.0, 90.0, 0.8, 0.2, 0.0, 0.5],
         [20.0, 10.0, 60.0, 90.0, 0.7, 0.2, 3.0, 4.0],
