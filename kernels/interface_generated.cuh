@@ -109,17 +109,6 @@ enum Method : uint32_t {
     METHOD_MATRIX_GAUSSIAN = 10,
 };
 
-// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
-// shows only a part of an object.
-enum RegionEdges : uint32_t {
-    // They are like other boxes.
-    REGION_EDGES_KEEP = 0,
-    // They are dropped.
-    REGION_EDGES_DROP = 1,
-    // Their scores become [`Params::edge_score`], so that they suppress no better box.
-    REGION_EDGES_LOWER = 2,
-};
-
 // The function that turns a tensor's scores into probabilities.
 enum Activation : uint32_t {
     // None: scores are probabilities, or have no unit.
@@ -531,6 +520,3 @@ struct PlacedImage {
 
 // All values.
 #define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, }
-
-// All values.
-#define RegionEdges_ALL { RegionEdges_Keep, RegionEdges_Drop, RegionEdges_Lower, }
