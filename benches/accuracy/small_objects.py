@@ -18,7 +18,6 @@ import os
 import shlex
 import sys
 import tempfile
-from typing import NamedTuple
 
 import numpy as np
 import onnxruntime
@@ -27,31 +26,12 @@ import accuracy
 import chain
 import ground_truth
 import independent
-import sahi_model
+import sliced
 from average_precision import SMALL, average_precision
+from sliced import RULES
 
-THRESHOLD = 0.25
-SCORE_TOLERANCE, EDGE_TOLERANCE = 0.02, (1.0, 0.02)
 # Number of pictures per run of gst-launch-1.0.
 RUN = 32
-
-
-class Rule(NamedTuple):
-    """A rule for boxes of several slices: properties of nmsfilter, and arguments of SAHI."""
-
-    name: str
-    properties: str
-    sahi: tuple
-
-
-RULES = [
-    Rule("IoU 0.45", "threshold-inclusive=true", ("NMS", "IOU", 0.45)),
-    Rule("smaller 0.5", "overlap=smaller iou-threshold=0.5 threshold-inclusive=true", ("NMS", "IOS", 0.5)),
-    Rule(
-        "merge, smaller 0.5", "method=merge overlap=smaller iou-threshold=0.5 threshold-inclusive=true lose-released=true",
-        ("GREEDYNMM", "IOS", 0.5),
-    ),
-]
 
 
 def size(text):
@@ -75,20 +55,6 @@ def options():
     return parser.parse_args()
 
 
-def equal(these, others):
-    """Returns the number of detections with an equal one in `others`. Each of `others` is used only once."""
-    pixels, part = EDGE_TOLERANCE
-    left, count = others.copy(), 0
-    for one in these:
-        side = max(one[3] - one[1], one[4] - one[2])
-        near = (left[:, 0] == one[0]) & (np.abs(left[:, 5] - one[5]) <= SCORE_TOLERANCE)
-        near &= np.abs(left[:, 1:5] - one[1:5]).max(axis=1) <= pixels + part * side
-        if near.any():
-            left = np.delete(left, near.argmax(), axis=0)
-            count += 1
-    return count
-
-
 def main():
     given = options()
     family, path = given.model
@@ -100,13 +66,11 @@ def main():
     if "ORT_DYLIB_PATH" not in os.environ:
         inference.append(f"library={os.path.dirname(onnxruntime.__file__)}")
     tiles = ["regions=tiles", f"tile-width={width}", f"tile-height={height}", f"tile-overlap={given.overlap}"]
-    nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={THRESHOLD}"]
+    nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
     filters = [[*nms, *rule.properties.split()] for rule in RULES]
     detector = independent.Detector(path, family, accuracy.values(properties.inference), "cpu")
-    model = sahi_model.SlicedModel(detector, THRESHOLD)
+    model = sliced.SlicedModel(detector, remembers=True)
     slices = width, height, given.overlap
-    candidates = {"score-threshold": THRESHOLD, "iou-threshold": 1}
-    by_slice = {"score-threshold": THRESHOLD, "iou-threshold": 0.7}
 
     frame, elements = [], [[] for _ in RULES]
     sahi, sahi_by_slice = [[] for _ in RULES], [[] for _ in RULES]
@@ -120,15 +84,15 @@ def main():
             for number, picture in enumerate(part):
                 pixels = chain.pixels(folder, number, picture.size)
                 model.outputs.clear()
-                for settings, clips, results in ((candidates, False, sahi), (by_slice, True, sahi_by_slice)):
-                    model.settings, model.clips = settings, clips
+                for by_slice, results in ((False, sahi), (True, sahi_by_slice)):
+                    model.by_slice = by_slice
                     for rule, rows in zip(RULES, results):
-                        rows.append(sahi_model.detections(model, pixels, slices, rule.sahi))
+                        rows.append(sliced.predict(model, pixels, slices, rule)[0])
 
     def row(name, found, other=None):
         cells = [f"{n:.4f}" for area in (SMALL, np.inf) for n in average_precision(found, truths, area)]
         count = sum(map(len, found))
-        same = "" if other is None else sum(map(equal, found, other))
+        same = "" if other is None else sum(map(sliced.equal, found, other))
         print("|", " | ".join([name, *cells, str(count), str(same)]), "|", flush=True)
 
     print("| | small: AP | AP50 | AP75 | all: AP | AP50 | AP75 | detections | equal |")
