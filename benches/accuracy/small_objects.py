@@ -7,7 +7,7 @@ needs gst-launch-1.0, the plugins (GST_PLUGIN_PATH) and the Python packages sahi
 
   small_objects.py --pictures val2017 --truth instances_val2017.json --model yolov8=yolov8n.onnx --tile 320x320
 
-The model is FAMILY=FILE as in accuracy.py. Small objects have at most 32 x 32 pixels (COCO's rule), by their boxes.
+For large pictures, use mosaic.py. The model is FAMILY=FILE as in accuracy.py. Small objects have at most 32 x 32 pixels (COCO's rule), by their boxes.
 `equal` is the number of detections that are equal in both programs: class, score within 0.02, edges within 1 pixel and a
 fiftieth of the longer side. "by slice" is SAHI with the models that it comes with: they suppress the boxes of each slice
 first, by an IoU of 0.7, and clip them to the slice. The other rows of SAHI have the elements' rules.
@@ -48,6 +48,7 @@ def options():
     parser.add_argument("--pictures", required=True, help="folder of the pictures")
     parser.add_argument("--truth", required=True, help="file of ground truth in COCO's format")
     parser.add_argument("--model", type=accuracy.model, required=True, metavar="FAMILY=FILE")
+    parser.add_argument("--inference", default="", help="further properties of ortinference")
     parser.add_argument("--tile", type=size, required=True, metavar="WIDTHxHEIGHT")
     parser.add_argument("--overlap", type=float, default=0.2, help="of tiles, as a fraction of their side")
     parser.add_argument("--first", type=int, help="use only so many pictures")
@@ -55,31 +56,30 @@ def options():
     return parser.parse_args()
 
 
-def main():
-    given = options()
+def detections(given, pictures):
+    """Returns the detections in each picture: of the elements without tiles; and by rule, of the elements with tiles, of
+    SAHI, and of SAHI by slice."""
     family, path = given.model
     properties = accuracy.FAMILIES[family]
-    width, height = given.tile
-    pictures = ground_truth.read(given.truth, given.pictures)[: given.first]
-    truths = [picture.boxes for picture in pictures]
-    inference = [f"model={path}", "provider=cpu", *properties.inference.split()]
+    inference = f"{properties.inference} {given.inference}"
+    words = [f"model={path}", "provider=cpu", *inference.split()]
     if "ORT_DYLIB_PATH" not in os.environ:
-        inference.append(f"library={os.path.dirname(onnxruntime.__file__)}")
-    tiles = ["regions=tiles", f"tile-width={width}", f"tile-height={height}", f"tile-overlap={given.overlap}"]
+        words.append(f"library={os.path.dirname(onnxruntime.__file__)}")
+    slices = *given.tile, given.overlap
+    tiles = ["regions=tiles", *map("=".join, zip(("tile-width", "tile-height", "tile-overlap"), map(str, slices)))]
     nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
     filters = [[*nms, *rule.properties.split()] for rule in RULES]
-    detector = independent.Detector(path, family, accuracy.values(properties.inference), "cpu")
+    detector = independent.Detector(path, family, accuracy.values(inference), "cpu")
     model = sliced.SlicedModel(detector, remembers=True)
-    slices = width, height, given.overlap
+    command = shlex.split(given.gst_launch)
 
-    frame, elements = [], [[] for _ in RULES]
-    sahi, sahi_by_slice = [[] for _ in RULES], [[] for _ in RULES]
+    frame = []
+    elements, sahi, sahi_by_slice = ([[] for _ in RULES] for _ in range(3))
     for start in range(0, len(pictures), RUN):
         part = pictures[start : start + RUN]
-        command = shlex.split(given.gst_launch)
         with tempfile.TemporaryDirectory() as folder:
-            frame += chain.run(command, part, inference, [nms], folder)[0]
-            for rows, found in zip(elements, chain.run(command, part, [*inference, *tiles], filters, folder)):
+            frame += chain.run(command, part, words, [nms], folder)[0]
+            for rows, found in zip(elements, chain.run(command, part, [*words, *tiles], filters, folder)):
                 rows += found
             for number, picture in enumerate(part):
                 pixels = chain.pixels(folder, number, picture.size)
@@ -88,24 +88,31 @@ def main():
                     model.by_slice = by_slice
                     for rule, rows in zip(RULES, results):
                         rows.append(sliced.predict(model, pixels, slices, rule)[0])
+    return frame, elements, sahi, sahi_by_slice
 
-    def row(name, found, other=None):
-        cells = [f"{n:.4f}" for area in (SMALL, np.inf) for n in average_precision(found, truths, area)]
-        count = sum(map(len, found))
-        same = "" if other is None else sum(map(sliced.equal, found, other))
-        print("|", " | ".join([name, *cells, str(count), str(same)]), "|", flush=True)
 
+def print_row(name, found, truths, other=None):
+    cells = [f"{n:.4f}" for area in (SMALL, np.inf) for n in average_precision(found, truths, area)]
+    same = "" if other is None else sum(map(sliced.equal, found, other))
+    print("|", " | ".join([name, *cells, str(sum(map(len, found))), str(same)]), "|", flush=True)
+
+
+def main():
+    given = options()
+    try:
+        pictures = ground_truth.read(given.truth, given.pictures)[: given.first]
+        frame, *by_rule = detections(given, pictures)
+    except (ground_truth.TruthError, chain.ChainError, OSError) as error:
+        sys.exit(f"small_objects.py: {error}")
+    truths = [picture.boxes for picture in pictures]
     print("| | small: AP | AP50 | AP75 | all: AP | AP50 | AP75 | detections | equal |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    row("frame", frame)
-    for number, rule in enumerate(RULES):
-        row(f"tiles, {rule.name}", elements[number], sahi[number])
-        row(f"SAHI, {rule.name}", sahi[number])
-        row(f"SAHI by slice, {rule.name}", sahi_by_slice[number])
+    print("|" + " --- |" * 9)
+    print_row("frame", frame, truths)
+    for rule, elements, sahi, sahi_by_slice in zip(RULES, *by_rule):
+        print_row(f"tiles, {rule.name}", elements, truths, sahi)
+        print_row(f"SAHI, {rule.name}", sahi, truths)
+        print_row(f"SAHI by slice, {rule.name}", sahi_by_slice, truths)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ground_truth.TruthError, chain.ChainError, OSError) as error:
-        sys.exit(f"small_objects.py: {error}")
+    main()
