@@ -46,7 +46,7 @@ RULES = [
 class SlicedModel(DetectionModel):
     """Detects objects in a slice.
 
-    By default, SAHI gets all candidates, and boxes end at the frame's edges, as in nmsfilter. If `by_slice` is true, the
+    By default, SAHI gets all candidates, and boxes end at the frame's edges, as in nmsfilter. If `by_slice` is true,
     boxes of a slice are suppressed by an IoU of 0.7 and end at the slice's edges, as in Ultralytics' program. If
     `remembers` is true, each slice runs only once until `outputs` is cleared.
     """
@@ -72,7 +72,8 @@ class SlicedModel(DetectionModel):
         boxes, scores, size = self._original_predictions
         shift = np.ravel(shift_amount_list)[:2]
         height, width = np.ravel(full_shape_list)[:2]
-        settings = {"score-threshold": SCORE_THRESHOLD, "iou-threshold": 0.7 if self.by_slice else 1, "max-detections": 8400}
+        settings = {"score-threshold": SCORE_THRESHOLD, "iou-threshold": 0.7 if self.by_slice else 1}
+        settings["max-detections"] = len(scores)
         moved, size = (np.zeros(2), size) if self.by_slice else (shift, (width, height))
         found = independent.select(boxes + np.tile(moved, 2), scores, size, settings)
         shape, shift = [int(height), int(width)], (shift - moved).astype(int).tolist()

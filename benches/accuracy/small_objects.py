@@ -7,10 +7,11 @@ needs gst-launch-1.0, the plugins (GST_PLUGIN_PATH) and the Python packages sahi
 
   small_objects.py --pictures val2017 --truth instances_val2017.json --model yolov8=yolov8n.onnx --tile 320x320
 
-For large pictures, use mosaic.py. The model is FAMILY=FILE as in accuracy.py. Small objects have at most 32 x 32 pixels (COCO's rule), by their boxes.
-`equal` is the number of detections that are equal in both programs: class, score within 0.02, edges within 1 pixel and a
-fiftieth of the longer side. "by slice" is SAHI with the models that it comes with: they suppress the boxes of each slice
-first, by an IoU of 0.7, and clip them to the slice. The other rows of SAHI have the elements' rules.
+mosaic.py makes large pictures. The model is FAMILY=FILE as in accuracy.py. Small objects have boxes of at most 32 x 32
+pixels (COCO's rule). `equal` is the number of detections that are equal in both programs: class, score within 0.02,
+edges within 1 pixel and a fiftieth of the longer side. "by slice" is SAHI with the models that it comes with: they
+suppress the boxes of each slice first, by an IoU of 0.7, and clip them to the slice. The other rows of SAHI have the
+elements' rules.
 """
 
 import argparse
@@ -51,14 +52,21 @@ def options():
     parser.add_argument("--inference", default="", help="further properties of ortinference")
     parser.add_argument("--tile", type=size, required=True, metavar="WIDTHxHEIGHT")
     parser.add_argument("--overlap", type=float, default=0.2, help="of tiles, as a fraction of their side")
+    parser.add_argument(
+        "--settings", type=accuracy.pair, action="append", default=[], metavar="NAME=PROPERTIES",
+        help="properties of nmsfilter for a row without SAHI",
+    )
     parser.add_argument("--first", type=int, help="use only so many pictures")
     parser.add_argument("--gst-launch", default="gst-launch-1.0", metavar="COMMAND")
     return parser.parse_args()
 
 
 def detections(given, pictures):
-    """Returns the detections in each picture: of the elements without tiles; and by rule, of the elements with tiles, of
-    SAHI, and of SAHI by slice."""
+    """Returns the detections in each picture.
+
+    These are the detections of the elements without tiles, and of the elements with tiles by rule and by further
+    settings; and by rule, of SAHI, and of SAHI by slice.
+    """
     family, path = given.model
     properties = accuracy.FAMILIES[family]
     inference = f"{properties.inference} {given.inference}"
@@ -68,13 +76,13 @@ def detections(given, pictures):
     slices = *given.tile, given.overlap
     tiles = ["regions=tiles", *map("=".join, zip(("tile-width", "tile-height", "tile-overlap"), map(str, slices)))]
     nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
-    filters = [[*nms, *rule.properties.split()] for rule in RULES]
+    filters = [[*nms, *text.split()] for text in (*(rule.properties for rule in RULES), *dict(given.settings).values())]
     detector = independent.Detector(path, family, accuracy.values(inference), "cpu")
     model = sliced.SlicedModel(detector, remembers=True)
     command = shlex.split(given.gst_launch)
 
     frame = []
-    elements, sahi, sahi_by_slice = ([[] for _ in RULES] for _ in range(3))
+    elements, sahi, sahi_by_slice = ([[] for _ in rows] for rows in (filters, RULES, RULES))
     for start in range(0, len(pictures), RUN):
         part = pictures[start : start + RUN]
         with tempfile.TemporaryDirectory() as folder:
@@ -101,17 +109,19 @@ def main():
     given = options()
     try:
         pictures = ground_truth.read(given.truth, given.pictures)[: given.first]
-        frame, *by_rule = detections(given, pictures)
+        frame, elements, *others = detections(given, pictures)
     except (ground_truth.TruthError, chain.ChainError, OSError) as error:
         sys.exit(f"small_objects.py: {error}")
     truths = [picture.boxes for picture in pictures]
     print("| | small: AP | AP50 | AP75 | all: AP | AP50 | AP75 | detections | equal |")
     print("|" + " --- |" * 9)
     print_row("frame", frame, truths)
-    for rule, elements, sahi, sahi_by_slice in zip(RULES, *by_rule):
-        print_row(f"tiles, {rule.name}", elements, truths, sahi)
+    for rule, found, sahi, sahi_by_slice in zip(RULES, elements, *others):
+        print_row(f"tiles, {rule.name}", found, truths, sahi)
         print_row(f"SAHI, {rule.name}", sahi, truths)
         print_row(f"SAHI by slice, {rule.name}", sahi_by_slice, truths)
+    for (name, _), found in zip(given.settings, elements[len(RULES) :]):
+        print_row(f"tiles, {name}", found, truths)
 
 
 if __name__ == "__main__":

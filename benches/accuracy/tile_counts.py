@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Prints what a detector finds in one picture as a whole and in 4, 16 and 64 tiles, in GStreamer's elements and in SAHI.
+"""Prints what a detector finds in a picture as a whole and in 4, 16 and 64 tiles, in GStreamer's elements and in SAHI.
 
   tile_counts.py --picture street.png --model yolov8=yolov8n.onnx
 
@@ -10,8 +10,8 @@ more region. Both programs get the same pixels.
 
 For each rule, the first table has the number of detections, in brackets how many have an equal one in SAHI; the
 detections with more than half of their area in a detection of a higher score and of the same class; and the part of
-these of which either box ends at an inner edge of a tile: duplicates at seams. `covered` is the number of the whole
-frame's detections that share half of their area (IoU) with a detection of the same class.
+these of which either box ends within 2 pixels of an inner edge of a tile: duplicates at seams. `covered` is the
+number of the whole frame's detections that have an IoU of a half or more with a detection of the same class.
 
 The second table has times of a frame in milliseconds (medians): ortinference (crop and model) and nmsfilter (decode,
 suppression and metadata); and SAHI's crop, preparation of the model's input (OpenCV), model, rest of its prediction, and
@@ -59,7 +59,8 @@ class TimedDetector(independent.Detector):
         canvas = np.full((self.size[1], self.size[0], 3), independent.BORDER, np.uint8)
         cv2.resize(picture, (width, height), dst=canvas[top : top + height, left : left + width])
         gain = (self.high - self.low) / 255
-        values = cv2.dnn.blobFromImage(canvas, gain, mean=(-self.low / gain,) * 3).astype(independent.TYPES[self.input.type])
+        values = cv2.dnn.blobFromImage(canvas, gain, mean=(-self.low / gain,) * 3)
+        values = values.astype(independent.TYPES[self.input.type], copy=False)
         self.preparation += time.perf_counter() - began
         return values, np.array([ratio, ratio]), np.array([left, top])
 
@@ -97,14 +98,13 @@ def inner_edges(pixels, side):
 
 def run_elements(given, words, nms, folder):
     """Returns the detections of each rule, and the medians of the times of ortinference and of each nmsfilter in ms."""
-    decoder = chain.decoder(given.picture)
-    pipeline = ["filesrc", f"location={given.picture}", "!", *decoder, "!", "videoconvert", "!", "video/x-raw,format=RGB"]
-    pipeline += ["!", "imagefreeze", f"num-buffers={given.frames}", "!", "tee", "name=pixels", "!", "ortinference"]
-    pipeline += ["name=inference", *words, "!", "tee", "name=tensors"]
+    pipeline = ["filesrc", f"location={given.picture}", "!", *chain.decoder(given.picture), "!", "videoconvert"]
+    pipeline += ["!", "video/x-raw,format=RGB", "!", "imagefreeze", f"num-buffers={given.frames}", "!", "tee"]
+    pipeline += ["name=pixels", "!", "ortinference", "name=inference", *words, "!", "tee", "name=tensors"]
     for number, rule in enumerate(RULES):
         pipeline += ["tensors.", "!", "nmsfilter", f"name=rule{number}", *nms, *rule.properties.split()]
         pipeline += ["!", "detectionjson", "!", "filesink", "async=false", f"location={folder}/{number}.ndjson"]
-    pipeline += ["pixels.", "!", "identity", "eos-after=2", "!", "filesink", "async=false", f"location={folder}/00000.rgb"]
+    pipeline += ["pixels.", "!", "multifilesink", "async=false", f"location={folder}/%05d.rgb"]
     ended = subprocess.run([*shlex.split(given.gst_launch), "-m", *pipeline], capture_output=True, text=True)
     if ended.returncode != 0:
         raise SystemExit(f"gst-launch-1.0 failed:\n{ended.stderr}")
@@ -135,72 +135,81 @@ def duplicates(found, edges):
     return inside, at_seam
 
 
-def covered(these, others):
-    """Returns how many detections have an IoU of at least a half with one of the same class."""
-    count = 0
-    for one in these:
-        same = others[others[:, 0] == one[0]]
-        overlap = ious(one[1:5], same[:, 1:5])
-        count += (overlap >= 0.5).any()
-    return count
-
-
 def ious(box, boxes):
     sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
     shared = np.prod(sides.clip(0), axis=1)
     return shared / (np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) + np.prod(box[2:] - box[:2]) - shared)
 
 
+def covered(these, others):
+    """Returns how many detections have an IoU of at least a half with one of the same class."""
+    return sum((ious(one[1:5], others[others[:, 0] == one[0], 1:5]) >= 0.5).any() for one in these)
+
+
+def sahi_times(detector, pixels, slices, repetitions):
+    """Returns the medians of SAHI's times in ms: crop, the model's input, model, rest of its prediction, merging."""
+    model = sliced.SlicedModel(detector, remembers=False)
+    model.by_slice = True
+    runs = []
+    for _ in range(repetitions):
+        detector.clear()
+        _, spent = sliced.predict(model, pixels, slices, RULES[-1])
+        rest = spent["prediction"] - detector.preparation - detector.model
+        runs.append([spent["slice"], detector.preparation, detector.model, rest, spent["postprocess"]])
+    return [statistics.median(column) * 1e3 for column in zip(*runs)]
+
+
+def compare(given, side, detector, whole):
+    """Returns the rows of both tables for side x side tiles. `whole` has the whole frame's detections for each rule."""
+    family, path = given.model
+    properties = accuracy.FAMILIES[family]
+    width, height = slices = [tile_side(pixels, side) for pixels in given.size]
+    words = [f"model={path}", "provider=cpu", *properties.inference.split()]
+    if "ORT_DYLIB_PATH" not in os.environ:
+        words.append(f"library={os.path.dirname(onnxruntime.__file__)}")
+    name, edges = "the frame", [np.empty(0)] * 2
+    if side > 1:
+        name, edges = f"{side * side}, {width}x{height}", [inner_edges(*pair) for pair in zip(given.size, slices)]
+        words += ["regions=tiles", f"tile-width={width}", f"tile-height={height}", f"tile-overlap={OVERLAP}"]
+    nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
+    with tempfile.TemporaryDirectory() as folder:
+        elements, times = run_elements(given, words, nms, folder)
+        pixels = chain.pixels(folder, 0, given.size)
+
+    model = sliced.SlicedModel(detector, remembers=True)
+    detector.clear()
+    counts = []
+    for rule, found in zip(RULES, elements):
+        baseline = whole.setdefault(rule.name, found)
+        other, _ = sliced.predict(model, pixels, (*slices, OVERLAP), rule)
+        cells = [name, rule.name, f"{len(found)} ({sliced.equal(found, other)})", len(other)]
+        counts.append([*cells, *duplicates(found, edges), f"{covered(baseline, found)} of {len(baseline)}"])
+
+    filters = [times[f"rule{number}"] for number in range(len(RULES))]
+    cells = [f"{number:.2f}" for number in (times["inference"], *filters)]
+    cells.append(f"{max(filters) / (max(filters) + times['inference']):.1%}")
+    sahi = sahi_times(detector, pixels, (*slices, OVERLAP), given.frames)
+    return counts, [name, *cells, *(f"{number:.1f}" for number in sahi), f"{sahi[-1] / sum(sahi):.1%}"]
+
+
+def print_table(titles, rows):
+    print("|", " | ".join(titles), "|\n|" + " --- |" * len(titles))
+    for cells in rows:
+        print("|", " | ".join(map(str, cells)), "|")
+
+
 def main():
     given = options()
     family, path = given.model
-    properties = accuracy.FAMILIES[family]
     given.size = cv2.imread(given.picture).shape[1::-1]
-    detector = TimedDetector(path, family, accuracy.values(properties.inference), "cpu")
-    nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
-    counts, speeds, whole = [], [], {}
-    for side in SIDES:
-        width, height = (tile_side(pixels, side) for pixels in given.size)
-        words = [f"model={path}", "provider=cpu", *properties.inference.split()]
-        if "ORT_DYLIB_PATH" not in os.environ:
-            words.append(f"library={os.path.dirname(onnxruntime.__file__)}")
-        if side > 1:
-            words += ["regions=tiles", f"tile-width={width}", f"tile-height={height}", f"tile-overlap={OVERLAP}"]
-        with tempfile.TemporaryDirectory() as folder:
-            elements, times = run_elements(given, words, nms, folder)
-            pixels = chain.pixels(folder, 0, given.size)
-        edges = [inner_edges(*pair) if side > 1 else np.empty(0) for pair in zip(given.size, (width, height))]
-        slices = width, height, OVERLAP
-        model = sliced.SlicedModel(detector, remembers=True)
-        detector.clear()
-        for rule, found in zip(RULES, elements):
-            whole.setdefault(rule.name, found)
-            other, _ = sliced.predict(model, pixels, slices, rule)
-            inside, at_seam = duplicates(found, edges)
-            name = f"{side * side}, {width}x{height}" if side > 1 else "the frame"
-            cells = [name, rule.name, f"{len(found)} ({sliced.equal(found, other)})", len(other), inside, at_seam]
-            counts.append([*cells, f"{covered(whole[rule.name], found)} of {len(whole[rule.name])}"])
-        model = sliced.SlicedModel(detector, remembers=False)
-        model.by_slice = True
-        runs = []
-        for _ in range(given.frames):
-            detector.clear()
-            _, spent = sliced.predict(model, pixels, slices, RULES[-1])
-            rest = spent["prediction"] - detector.preparation - detector.model
-            runs.append([spent["slice"], detector.preparation, detector.model, rest, spent["postprocess"]])
-        sahi = [statistics.median(column) * 1e3 for column in zip(*runs)]
-        filters = [times[f"rule{number}"] for number in range(len(RULES))]
-        share = max(filters) / (max(filters) + times["inference"])
-        cells = [f"{number:.2f}" for number in (times["inference"], *filters)] + [f"{share:.1%}"]
-        speeds.append([name, *cells, *(f"{number:.1f}" for number in sahi), f"{sahi[-1] / sum(sahi):.1%}"])
-    print("| tiles | rule | elements (equal) | SAHI | inside another | at a seam | covered |\n|" + " --- |" * 7)
-    for cells in counts:
-        print("|", " | ".join(map(str, cells)), "|")
+    detector = TimedDetector(path, family, accuracy.values(accuracy.FAMILIES[family].inference), "cpu")
+    whole = {}
+    tables = [compare(given, side, detector, whole) for side in SIDES]
+    titles = ["tiles", "rule", "elements (equal)", "SAHI", "inside another", "at a seam", "covered"]
+    print_table(titles, [row for counts, _ in tables for row in counts])
     titles = ["tiles", "ortinference", *(rule.name for rule in RULES), "share"]
-    titles += ["SAHI: crop", "input", "model", "rest", "merge", "share"]
-    print("\n|", " | ".join(titles), "|\n|" + " --- |" * len(titles))
-    for cells in speeds:
-        print("|", " | ".join(cells), "|")
+    print()
+    print_table([*titles, "SAHI: crop", "input", "model", "rest", "merge", "share"], [speeds for _, speeds in tables])
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@
     python soft_nms.py
 
 Needs the packages nmsfilter (a wheel by python/build.sh) and opencv-python-headless; with tensorflow, TensorFlow is
-compared, too. TensorFlow has the Gaussian function only, and its sigma is half of nmsfilter's. Ten boxes lie around each
-center, with edges at whole pixels, since OpenCV's boxes are integers. The programs run alternately. Prints the median of
-the times, nmsfilter's time, their ratio, the number of survivors, and the greatest difference of a score; the
-survivors and their order must be equal.
+compared, too. TensorFlow has the Gaussian function only, and its sigma is half of nmsfilter's. Ten boxes lie around
+each center, with edges at whole pixels, since OpenCV's boxes are integers. The programs run alternately. Prints the
+median of nine times, nmsfilter's, their ratio, the number of survivors, and the greatest difference of a score. The exit
+status is 1 if the survivors or their order differ.
 """
 
 import functools
