@@ -25,11 +25,11 @@ EDGE_TOLERANCE = 1.0, 0.02
 
 
 class Rule(NamedTuple):
-    """A rule for boxes of several slices: properties of nmsfilter, and SAHI's rule, measure and threshold."""
+    """A rule for boxes of several slices: properties of nmsfilter, and SAHI's rule, measure and threshold, if it has any."""
 
     name: str
     properties: str
-    sahi: tuple
+    sahi: tuple | None = None
 
 
 RULES = [
@@ -40,7 +40,11 @@ RULES = [
         "method=merge overlap=smaller iou-threshold=0.5 threshold-inclusive=true lose-released=true",
         ("GREEDYNMM", "IOS", 0.5),
     ),
+    Rule("region-edges=drop", "region-edges=drop"),
+    Rule("region-edges=lower", "region-edges=lower"),
 ]
+# SAHI's default.
+MERGING = RULES[2]
 
 
 class SlicedModel(DetectionModel):

@@ -52,10 +52,6 @@ def options():
     parser.add_argument("--inference", default="", help="further properties of ortinference")
     parser.add_argument("--tile", type=size, required=True, metavar="WIDTHxHEIGHT")
     parser.add_argument("--overlap", type=float, default=0.2, help="of tiles, as a fraction of their side")
-    parser.add_argument(
-        "--settings", type=accuracy.pair, action="append", default=[], metavar="NAME=PROPERTIES",
-        help="properties of nmsfilter for a row without SAHI",
-    )
     parser.add_argument("--first", type=int, help="use only so many pictures")
     parser.add_argument("--gst-launch", default="gst-launch-1.0", metavar="COMMAND")
     return parser.parse_args()
@@ -64,8 +60,8 @@ def options():
 def detections(given, pictures):
     """Returns the detections in each picture.
 
-    These are the detections of the elements without tiles, and of the elements with tiles by rule and by further
-    settings; and by rule, of SAHI, and of SAHI by slice.
+    These are the detections of the elements without tiles; and by rule, of the elements with tiles, of SAHI, and of SAHI
+    by slice.
     """
     family, path = given.model
     properties = accuracy.FAMILIES[family]
@@ -76,13 +72,13 @@ def detections(given, pictures):
     slices = *given.tile, given.overlap
     tiles = ["regions=tiles", *map("=".join, zip(("tile-width", "tile-height", "tile-overlap"), map(str, slices)))]
     nms = ["backend=cpu", *properties.nms.split(), f"score-threshold={sliced.SCORE_THRESHOLD}"]
-    filters = [[*nms, *text.split()] for text in (*(rule.properties for rule in RULES), *dict(given.settings).values())]
+    filters = [[*nms, *rule.properties.split()] for rule in RULES]
     detector = independent.Detector(path, family, accuracy.values(inference), "cpu")
     model = sliced.SlicedModel(detector, remembers=True)
     command = shlex.split(given.gst_launch)
 
     frame = []
-    elements, sahi, sahi_by_slice = ([[] for _ in rows] for rows in (filters, RULES, RULES))
+    elements, sahi, sahi_by_slice = ([[] for _ in RULES] for _ in range(3))
     for start in range(0, len(pictures), RUN):
         part = pictures[start : start + RUN]
         with tempfile.TemporaryDirectory() as folder:
@@ -95,13 +91,14 @@ def detections(given, pictures):
                 for by_slice, results in ((False, sahi), (True, sahi_by_slice)):
                     model.by_slice = by_slice
                     for rule, rows in zip(RULES, results):
-                        rows.append(sliced.predict(model, pixels, slices, rule)[0])
+                        if rule.sahi:
+                            rows.append(sliced.predict(model, pixels, slices, rule)[0])
     return frame, elements, sahi, sahi_by_slice
 
 
-def print_row(name, found, truths, other=None):
+def print_row(name, found, truths, other=()):
     cells = [f"{n:.4f}" for area in (SMALL, np.inf) for n in average_precision(found, truths, area)]
-    same = "" if other is None else sum(map(sliced.equal, found, other))
+    same = sum(map(sliced.equal, found, other)) if other else ""
     print("|", " | ".join([name, *cells, str(sum(map(len, found))), str(same)]), "|", flush=True)
 
 
@@ -109,19 +106,18 @@ def main():
     given = options()
     try:
         pictures = ground_truth.read(given.truth, given.pictures)[: given.first]
-        frame, elements, *others = detections(given, pictures)
+        frame, *by_rule = detections(given, pictures)
     except (ground_truth.TruthError, chain.ChainError, OSError) as error:
         sys.exit(f"small_objects.py: {error}")
     truths = [picture.boxes for picture in pictures]
     print("| | small: AP | AP50 | AP75 | all: AP | AP50 | AP75 | detections | equal |")
     print("|" + " --- |" * 9)
     print_row("frame", frame, truths)
-    for rule, found, sahi, sahi_by_slice in zip(RULES, elements, *others):
-        print_row(f"tiles, {rule.name}", found, truths, sahi)
-        print_row(f"SAHI, {rule.name}", sahi, truths)
-        print_row(f"SAHI by slice, {rule.name}", sahi_by_slice, truths)
-    for (name, _), found in zip(given.settings, elements[len(RULES) :]):
-        print_row(f"tiles, {name}", found, truths)
+    for rule, elements, sahi, sahi_by_slice in zip(RULES, *by_rule):
+        print_row(f"tiles, {rule.name}", elements, truths, sahi)
+        if rule.sahi:
+            print_row(f"SAHI, {rule.name}", sahi, truths)
+            print_row(f"SAHI by slice, {rule.name}", sahi_by_slice, truths)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ Needs gst-launch-1.0, the plugins (GST_PLUGIN_PATH) and the Python packages sahi
 opencv-python-headless. The model is FAMILY=FILE as in accuracy.py. Tiles overlap by a fifth, and the whole frame is one
 more region. Both programs get the same pixels.
 
-For each rule, the first table has the number of detections, in brackets how many have an equal one in SAHI; the
-detections with more than half of their area in a detection of a higher score and of the same class; and the part of
-these of which either box ends within 2 pixels of an inner edge of a tile: duplicates at seams. `covered` is the
-number of the whole frame's detections that have an IoU of a half or more with a detection of the same class.
+For each rule, the first table has the numbers of detections, and how many are equal in both programs; the detections
+with more than half of their area in a detection of a higher score and of the same class; and the part of these of which
+either box ends within 2 pixels of an inner edge of a tile: duplicates at seams. `covered` is the number of the whole
+frame's detections that have an IoU of a half or more with a detection of the same class.
 
 The second table has times of a frame in milliseconds (medians): ortinference (crop and model) and nmsfilter (decode,
-suppression and metadata); and SAHI's crop, preparation of the model's input (OpenCV), model, rest of its prediction, and
-merging. SAHI's model suppresses the boxes of a slice first, as in the programs that it comes with.
+suppression and metadata) with each rule; and SAHI's crop, preparation of the model's input (OpenCV), model, rest of its
+prediction, and merging. SAHI's model suppresses the boxes of a slice first, as the models that it comes with.
 """
 
 import argparse
@@ -153,7 +153,7 @@ def sahi_times(detector, pixels, slices, repetitions):
     runs = []
     for _ in range(repetitions):
         detector.clear()
-        _, spent = sliced.predict(model, pixels, slices, RULES[-1])
+        _, spent = sliced.predict(model, pixels, slices, sliced.MERGING)
         rest = spent["prediction"] - detector.preparation - detector.model
         runs.append([spent["slice"], detector.preparation, detector.model, rest, spent["postprocess"]])
     return [statistics.median(column) * 1e3 for column in zip(*runs)]
@@ -181,8 +181,10 @@ def compare(given, side, detector, whole):
     counts = []
     for rule, found in zip(RULES, elements):
         baseline = whole.setdefault(rule.name, found)
-        other, _ = sliced.predict(model, pixels, (*slices, OVERLAP), rule)
-        cells = [name, rule.name, f"{len(found)} ({sliced.equal(found, other)})", len(other)]
+        cells = [name, rule.name, len(found), "", ""]
+        if rule.sahi:
+            other, _ = sliced.predict(model, pixels, (*slices, OVERLAP), rule)
+            cells[3:] = len(other), sliced.equal(found, other)
         counts.append([*cells, *duplicates(found, edges), f"{covered(baseline, found)} of {len(baseline)}"])
 
     filters = [times[f"rule{number}"] for number in range(len(RULES))]
@@ -205,7 +207,7 @@ def main():
     detector = TimedDetector(path, family, accuracy.values(accuracy.FAMILIES[family].inference), "cpu")
     whole = {}
     tables = [compare(given, side, detector, whole) for side in SIDES]
-    titles = ["tiles", "rule", "elements (equal)", "SAHI", "inside another", "at a seam", "covered"]
+    titles = ["tiles", "rule", "elements", "SAHI", "equal", "inside another", "at a seam", "covered"]
     print_table(titles, [row for counts, _ in tables for row in counts])
     titles = ["tiles", "ortinference", *(rule.name for rule in RULES), "share"]
     print()
