@@ -8,7 +8,8 @@ the plugins (GST_PLUGIN_PATH):
   accuracy.py --pictures val2017 --truth instances_val2017.json --model yolov8=yolov8n.onnx --provider cuda
 
 The ground truth is a file in COCO's format. A model is FAMILY=FILE. The families are yolov8 (YOLOv8, YOLO11), yolov5,
-yolox (exported with --decode_in_inference) and yolox-raw (exported without it). All are exported without suppression.
+yolox (exported with --decode_in_inference), yolox-raw (exported without it) and ultraface (UltraFace, RFB). All are
+exported without suppression.
 If a model differs from its family, for example in its mean or in the size of a dynamic input, --inference gives more
 properties of ortinference. The independent program obeys these properties, too.
 
@@ -44,6 +45,7 @@ FAMILIES = {
     "yolov5": Family("input-width=640 input-height=640", "decoder=yolov5"),
     "yolox": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox"),
     "yolox-raw": Family("range=0,255 channel-order=bgr letterbox=top-left", "decoder=yolox-raw"),
+    "ultraface": Family("range=-1,1", "decoder=ultraface"),
 }
 # Settings with which the authors of these families evaluate, and the elements' defaults.
 SETTINGS = {

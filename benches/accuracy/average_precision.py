@@ -8,6 +8,9 @@ class, left, top, right, bottom, crowd (0 or 1). Out: AP, AP50 and AP75. AP is t
 In each picture and class, only the 100 detections with the highest scores count. In the order of scores, each detection
 takes the free true box with the greatest overlap, if the overlap reaches the threshold. A detection without a true box
 is wrong, unless it overlaps a crowd; in this case it is ignored. A crowd that no detection overlaps is ignored, too.
+
+With a greatest area, larger true boxes are ignored, and so are the detections that take them, and larger detections
+without a true box. COCO's small objects have at most 32 x 32 pixels.
 """
 
 import numpy as np
@@ -15,6 +18,11 @@ import numpy as np
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0, 1, 101)
 MOST_DETECTIONS = 100
+SMALL = 32 * 32
+
+
+def areas(boxes):
+    return np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
 
 
 def overlaps(found, true, crowd):
@@ -22,27 +30,29 @@ def overlaps(found, true, crowd):
     least = np.maximum(found[:, None, :2], true[None, :, :2])
     most = np.minimum(found[:, None, 2:], true[None, :, 2:])
     shared = np.prod(np.maximum(most - least, 0), axis=2)
-    found_area, true_area = (np.prod(boxes[:, 2:] - boxes[:, :2], axis=1) for boxes in (found, true))
-    whole = found_area[:, None] + np.where(crowd, 0, true_area - shared)
+    whole = areas(found)[:, None] + np.where(crowd, 0, areas(true) - shared)
     return np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
 
 
-def assign(found, true, crowd):
+def assign(found, true, crowd, most_area):
     """Returns two arrays by threshold and detection: true if the detection is right, and true if it counts."""
     shape = len(THRESHOLDS), len(found)
-    right, counts = np.zeros(shape, bool), np.ones(shape, bool)
+    right = np.zeros(shape, bool)
+    counts = np.tile(areas(found) <= most_area, (len(THRESHOLDS), 1))
     free = np.ones((len(THRESHOLDS), len(true)), bool)
     levels = np.arange(len(THRESHOLDS))
     overlap = overlaps(found, true, crowd)
+    ignored = crowd | (areas(true) > most_area)
     for number in range(len(found) if len(true) else 0):
-        near = overlap[number] >= THRESHOLDS[:, None]
-        possible = np.where(near & free & ~crowd, overlap[number], -1)
+        near = free & (overlap[number] >= THRESHOLDS[:, None])
+        has_choice = (near & ~ignored).any(axis=1)
+        possible = np.where(near & np.where(has_choice[:, None], ~ignored, ignored), overlap[number], -1)
         # If overlaps are equal, the last true box is taken.
         best = len(true) - 1 - possible[:, ::-1].argmax(axis=1)
         taken = possible[levels, best] >= 0
-        free[levels[taken], best[taken]] = False
-        right[:, number] = taken
-        counts[:, number] = taken | ~(near & crowd).any(axis=1)
+        free[levels[taken], best[taken]] = crowd[best[taken]]
+        right[:, number] = taken & has_choice
+        counts[:, number] = np.where(taken, has_choice, counts[:, number])
     return right, counts
 
 
@@ -61,14 +71,14 @@ def area_under_curve(right, positives):
     return np.append(precision, 0)[at].mean()
 
 
-def of_class(detections, truths):
+def of_class(detections, truths, most_area):
     """Returns the average precision of one class at each threshold, or `None` if no picture has a box of this class."""
     scores, right, counts, positives = [], [], [], 0
     for found, true in zip(detections, truths):
         found = found[np.argsort(-found[:, 5], kind="stable")][:MOST_DETECTIONS]
         crowd = true[:, 5] > 0
-        positives += np.count_nonzero(~crowd)
-        is_right, is_counted = assign(found[:, 1:5], true[:, 1:5], crowd)
+        positives += np.count_nonzero(~crowd & (areas(true[:, 1:5]) <= most_area))
+        is_right, is_counted = assign(found[:, 1:5], true[:, 1:5], crowd, most_area)
         scores.append(found[:, 5])
         right.append(is_right)
         counts.append(is_counted)
@@ -79,13 +89,13 @@ def of_class(detections, truths):
     return [area_under_curve(hit[counted], positives) for hit, counted in zip(right, counts)]
 
 
-def average_precision(detections, truths):
-    """Returns AP, AP50 and AP75. They are NaN if there is no true box."""
+def average_precision(detections, truths, most_area=np.inf):
+    """Returns AP, AP50 and AP75 of objects up to this area. They are NaN if there is no such true box."""
     classes = np.unique(np.concatenate([true[:, 0] for true in truths] or [[]]))
     rows = []
     for number in classes:
         of = [[boxes[boxes[:, 0] == number] for boxes in pictures] for pictures in (detections, truths)]
-        rows.append(of_class(*of))
+        rows.append(of_class(*of, most_area))
     rows = [row for row in rows if row is not None]
     if not rows:
         return [float("nan")] * 3

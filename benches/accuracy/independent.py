@@ -63,9 +63,13 @@ def on_grids(boxes, size):
     return np.concatenate([boxes[:, :2] + cells[:, :2], np.exp(boxes[:, 2:])], axis=1) * stride
 
 
-def decode(family, output, size):
+def decode(family, outputs, size):
     """Returns center boxes in pixels of the model's input, and the scores of all classes."""
-    (rows,) = output.astype(np.float32)
+    if family == "ultraface":
+        scores, corners = (output[0].astype(np.float32) for output in outputs)
+        least, most = corners[:, :2] * size, corners[:, 2:] * size
+        return np.concatenate([(least + most) / 2, most - least], axis=1), scores[:, 1:]
+    (rows,) = outputs[0].astype(np.float32)
     if family == "yolov8":
         rows = rows.T if rows.shape[0] < rows.shape[1] else rows
         return rows[:, :4], rows[:, 4:]
@@ -91,7 +95,8 @@ def suppress(boxes, scores, classes, threshold):
 class Detector:
     """A model with the settings of its input.
 
-    The settings are `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean` and `std`.
+    The settings are `letterbox`, `range`, `channel-order`, `input-width`, `input-height`, `mean`,
+    `std` and `threads`.
     """
 
     def __init__(self, path, family, settings, provider):
@@ -100,6 +105,7 @@ class Detector:
             onnxruntime.preload_dlls()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        options.intra_op_num_threads = int(settings.get("threads", 0))
         self.session = onnxruntime.InferenceSession(path, options, providers=[PROVIDERS[provider]])
         used = self.session.get_providers()[0]
         if used != PROVIDERS[provider]:
@@ -115,14 +121,21 @@ class Detector:
         self.low, self.high = np.array(numbers["range"], float)
         self.mean, self.std = np.array(numbers["mean"], float), np.array(numbers["std"], float)
 
-    def outputs(self, picture):
-        """Returns boxes in pixels of the picture, which are not clipped, and the scores of all classes."""
+    def prepare(self, picture):
+        """Returns the model's input, the picture's scale in it, and the picture's left and top."""
         canvas, ratio, offset = letterbox(picture, self.size, self.letterbox)
         values = (self.low + canvas * ((self.high - self.low) / 255) - self.mean) / self.std
         values = values[:, :, ::-1] if self.is_bgr else values
         values = values.transpose(2, 0, 1)[None].astype(TYPES[self.input.type])
-        output = self.session.run(None, {self.input.name: np.ascontiguousarray(values)})[0]
-        boxes, scores = decode(self.family, output, self.size)
+        return np.ascontiguousarray(values), ratio, offset
+
+    def run(self, values):
+        return self.session.run(None, {self.input.name: values})
+
+    def outputs(self, picture):
+        """Returns boxes in pixels of the picture, which are not clipped, and the scores of all classes."""
+        values, ratio, offset = self.prepare(picture)
+        boxes, scores = decode(self.family, self.run(values), self.size)
         half = boxes[:, 2:] / 2
         corners = np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
         return (corners - np.tile(offset, 2)) / np.tile(ratio, 2), scores
