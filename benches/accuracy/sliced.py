@@ -25,7 +25,7 @@ EDGE_TOLERANCE = 1.0, 0.02
 
 
 class Rule(NamedTuple):
-    """A rule for boxes of several slices: properties of nmsfilter, and SAHI's rule, measure and threshold, if it has any."""
+    """A rule for boxes of several slices: properties of nmsfilter, and SAHI's rule, measure and threshold, if any."""
 
     name: str
     properties: str

@@ -60,8 +60,8 @@ def options():
 def detections(given, pictures):
     """Returns the detections in each picture.
 
-    These are the detections of the elements without tiles; and by rule, of the elements with tiles, of SAHI, and of SAHI
-    by slice.
+    These are the detections of the elements without tiles; and by rule, of the elements with tiles, of SAHI, and of
+    SAHI by slice.
     """
     family, path = given.model
     properties = accuracy.FAMILIES[family]
