@@ -346,6 +346,16 @@ mod tests {
             text(|params| params.embedding_iou_threshold = 1.5),
             "embedding_iou_threshold: expected a number from 0 to 1, got 1.5"
         );
+        for (margin, got) in [(0.5, "0.5"), (nan, "NaN"), (f32::INFINITY, "inf")] {
+            assert_eq!(
+                text(|params| params.edge_margin = margin),
+                format!("edge_margin: expected a finite number of at least 1, got {got}")
+            );
+        }
+        assert_eq!(
+            text(|params| params.edge_score = f32::INFINITY),
+            "edge_score: expected a finite number, got inf"
+        );
         assert_eq!(
             text(|params| params.sizes.min[1] = nan),
             "sizes.min: expected numbers of at least 0, got [0.0, NaN]"
@@ -394,6 +404,7 @@ mod tests {
         params.thresholds = ClassThresholds { default: f32::INFINITY, per_class: vec![0.5] };
         params.sizes = SizeLimits { min: [5.0; 2], max: [5.0, f32::INFINITY] };
         (params.iou_threshold, params.pixel_offset) = (1.0, 1.0);
+        (params.edge_margin, params.edge_score) = (1.0, -5.0);
         assert_eq!(params.check(), Ok(()));
         let frame = FrameMap { size: [65_536, 1], ratio: [0.1; 2], offset: [-5.0, 0.0] };
         let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([1.0; 2]) };
