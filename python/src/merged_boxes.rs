@@ -79,10 +79,12 @@ pub fn suppress<'py>(
     let scores = input(scores, SCORES, &[Some(count)])?;
     let classes = classes.map(|classes| input(classes, CLASSES, &[Some(count)])).transpose()?;
     let densities = densities.map(|it| input(it, DENSITIES, &[Some(count)])).transpose()?;
-    let embeddings = embeddings.map(|it| input(it, EMBEDDINGS, &[Some(count), None])).transpose()?;
+    let embeddings =
+        embeddings.map(|it| input(it, EMBEDDINGS, &[Some(count), None])).transpose()?;
     let column = match (&densities, &embeddings) {
         (Some(_), Some(_)) => {
-            let text = "embeddings: expected none beside densities, since a method reads one of them";
+            let text =
+                "embeddings: expected none beside densities, since a method reads one of them";
             return Err(Error::Input(text.to_owned()).into());
         }
         (Some(densities), None) => Some((densities, DENSITIES)),
@@ -96,6 +98,7 @@ pub fn suppress<'py>(
     let of_scores = Source::of_floats(&scores, SCORES, order)?;
     let of_classes =
         classes.as_ref().map(|classes| Source::of_integers(classes, CLASSES, order)).transpose()?;
+    let column_name = column.map_or("", |(_, name)| name);
     let of_column =
         column.map(|(column, name)| Source::of_floats(column, name, order)).transpose()?;
 
@@ -109,7 +112,7 @@ pub fn suppress<'py>(
     nms.embedding_iou_threshold = embedding_iou_threshold;
     let found = py.detach(|| {
         let classes = of_classes.as_ref().map(|classes| classes.view(CLASSES));
-        let column = of_column.as_ref().map(|of| of.view(column.map_or("", |(_, name)| name)));
+        let column = of_column.as_ref().map(|column| column.view(column_name));
         nms.merge(&of_boxes.view(BOXES), &of_scores.view(SCORES), classes.as_ref(), column.as_ref())
     });
     let found = found.map_err(Error::from)?;

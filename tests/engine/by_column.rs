@@ -335,6 +335,11 @@ fn a_missing_or_other_column_is_an_error() {
         let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout));
         let error = outcome.map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), expected, "{}", engine.name());
-        assert_eq!(engine.supports(&layout, &params), Err(error));
+        assert_eq!(engine.supports(&layout, &params), Err(error.clone()));
+        // Other errors of the layout come later.
+        let without_classes = decoder::Layout { classes: 0, ..layout.clone() };
+        let places = engines::places(&layout);
+        let outcome = engine.run(&tensors, &without_classes, &params, &places);
+        assert_eq!(outcome.map(|_| ()), Err(error));
     }
 }

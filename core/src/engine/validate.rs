@@ -26,6 +26,10 @@ pub(super) fn validate(
     params: &Params,
     places: &[ImagePlace],
 ) -> Result<(), EngineError> {
+    // First, so that a run returns the errors of `Engine::supports`.
+    check_overlap(layout.is_oriented(), params.overlap)?;
+    check_method(layout.is_oriented(), params.method)?;
+    check_column(layout, params.method)?;
     let &Layout { images, classes, .. } = layout;
     if images == 0 || images > MAX_IMAGES {
         return Err(EngineError::Images { images });
@@ -52,9 +56,6 @@ pub(super) fn validate(
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
     check_structure(layout)?;
-    check_overlap(layout.is_oriented(), params.overlap)?;
-    check_method(layout.is_oriented(), params.method)?;
-    check_column(layout, params.method)?;
     check_masks(layout)?;
     for named in layout.fields() {
         check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
