@@ -117,7 +117,7 @@ fn settings_that_are_none_are_errors() {
             "params: class_score_thresholds: expected a pointer, got NULL",
         ),
         (|params| params.class_rule_count = 1, "params: class_rules: expected a pointer, got NULL"),
-        (|params| params.method = 11, "params: method: expected an NmsfilterMethod, got 11"),
+        (|params| params.method = 13, "params: method: expected an NmsfilterMethod, got 13"),
         (|params| params.overlap = 5, "params: overlap: expected an NmsfilterOverlap, got 5"),
         (|params| params.class_agnostic = 2, "params: class_agnostic: expected 0 or 1, got 2"),
         (|params| params.masks = u32::MAX, "params: masks: expected 0 or 1, got 4294967295"),
