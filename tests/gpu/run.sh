@@ -15,7 +15,8 @@
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
-#   sanitize   compute-sanitizer's four tools on the engine's tests, and on the kernels that nmsbench measures
+#   sanitize   compute-sanitizer's four tools on the engine's tests, on those of merging, groups and pictures, and on the
+#              kernels that nmsbench measures
 #   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
 #   batch      times of batches only
 #   counts     times of 1000 to 1,000,000 candidates
@@ -28,7 +29,7 @@
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions needs nvcc, sanitize compute-sanitizer.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,29s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,30s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -176,8 +177,11 @@ bench() {
 sanitize() {
     local tool out
     for tool in memcheck racecheck initcheck synccheck; do
-        for what in engine kernels; do
-            if [ $what = engine ]; then
+        for what in engine merging kernels; do
+            if [ $what = merging ]; then
+                out=$(NMSFILTER_TEST_FEWER=20 timeout 300 $with compute-sanitizer --tool $tool --error-exitcode 9 \
+                    --print-limit 5 "$work/programs/cuda" merging groups pictures --include-ignored --test-threads 1 2>&1)
+            elif [ $what = engine ]; then
                 out=$(NMSFILTER_TEST_SCENES=40 timeout 580 $with compute-sanitizer --tool $tool --error-exitcode 9 \
                     --print-limit 5 "$work/programs/cuda" tensors_in_ batch:: rounds_is more_conflicts --skip memory:: \
                     --include-ignored --test-threads 1 2>&1)
