@@ -387,16 +387,17 @@ fn a_model_that_mixes_the_pictures_of_a_batch_is_an_error() {
     assert!(message.starts_with(expected), "{message}");
 }
 
-#[test]
-fn an_element_that_waits_enters_before_the_one_that_was_just_served() {
-    if !has_onnx_runtime() {
-        return;
-    }
-    let model = file(&identity("1,3,12,16", Element::F32));
+/// An instance on the CPU, without the elements that use it.
+fn instance(
+    id: &str,
+    model: &Path,
+    batch: Option<usize>,
+    batch_timeout: Duration,
+) -> Arc<Instance> {
     let options = InferenceOptions {
-        instance_id: Some("turns".to_owned()),
+        instance_id: Some(id.to_owned()),
         library: None,
-        model: model.to_path_buf(),
+        model: model.to_owned(),
         overrides: Overrides::default(),
         letterbox: Letterbox::default(),
         labels: None,
@@ -405,28 +406,72 @@ fn an_element_that_waits_enters_before_the_one_that_was_just_served() {
         threads: None,
         device: 0,
         cuda_graph: CudaGraph::Off,
-        batch: None,
-        batch_timeout: Duration::ZERO,
+        batch,
+        batch_timeout,
     };
-    let instance = Instance::open(&options, Provider::Cpu).unwrap();
+    Instance::open(&options, Provider::Cpu).unwrap()
+}
+
+#[test]
+fn an_element_that_waits_enters_before_the_one_that_was_just_served() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity("1,3,12,16", Element::F32));
+    let instance = instance("turns", &model, None, Duration::ZERO);
     let (served, waits) = (Member::new(&instance), Member::new(&instance));
     for round in 0..20 {
-        let mut first = served.enter(1).unwrap();
+        let mut first = served.enter(1, 1).unwrap();
         let (has_entered, begins) = (AtomicBool::new(false), Barrier::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
                 begins.wait();
                 // The batch has one place, which is taken: the thread waits here.
-                let mut entry = waits.enter(1).unwrap();
+                let mut entry = waits.enter(1, 1).unwrap();
                 has_entered.store(true, Ordering::SeqCst);
                 entry.run(None).unwrap();
             });
             begins.wait();
             thread::sleep(Duration::from_millis(50));
             first.run(None).unwrap();
-            let mut second = served.enter(1).unwrap();
+            let mut second = served.enter(1, 1).unwrap();
             assert!(has_entered.load(Ordering::SeqCst), "round {round}");
             second.run(None).unwrap();
         });
     }
+}
+
+#[test]
+fn the_last_batch_of_a_frame_waits_for_an_element_that_took_part_in_the_frame_before() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&with_dynamic_batch());
+    // Longer than the test may take.
+    let timeout = Duration::from_secs(600);
+    let instance = instance("rest", &model, Some(2), timeout);
+    let (one, other) = (Member::new(&instance), Member::new(&instance));
+    // Frames have three regions. The second batch has the last region of one frame and the first of another.
+    other.enter(3, 3).unwrap().run(None).unwrap();
+    let mut rest = other.enter(1, 3).unwrap();
+    let mut first = one.enter(3, 3).unwrap();
+    assert_eq!((rest.pictures, first.pictures), (1, 1));
+    thread::scope(|scope| {
+        scope.spawn(|| rest.run(None).unwrap());
+        first.run(None).unwrap();
+    });
+    one.enter(2, 3).unwrap().run(None).unwrap();
+    one.enter(3, 3).unwrap().run(None).unwrap();
+    // The fifth batch: `other` has no entry in the two batches before.
+    let mut rest = one.enter(1, 3).unwrap();
+    let has_run = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(rest.run(None).unwrap().pictures, 2);
+            has_run.store(true, Ordering::SeqCst);
+        });
+        thread::sleep(Duration::from_millis(50));
+        assert!(!has_run.load(Ordering::SeqCst));
+        other.enter(3, 3).unwrap().run(None).unwrap();
+    });
 }

@@ -217,7 +217,7 @@ impl Inference {
     #[cfg(feature = "v1_28")]
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
         let Self { pictures, member, last_run, .. } = self;
-        let entry = member.enter(wanted)?;
+        let entry = member.enter(wanted, 1)?;
         Ok(FramesRun { pictures, entry, last_run, written: None, descriptions: Vec::new() })
     }
 }
@@ -233,7 +233,7 @@ fn run_regions<'m>(
     let mut entries = Vec::with_capacity(1);
     let mut done = 0;
     while done < regions {
-        let mut entry = member.enter(regions - done)?;
+        let mut entry = member.enter(regions - done, regions)?;
         let chosen = done..done + entry.pictures;
         // SAFETY: `pictures` was made for the model that this input belongs to. The places belong to this entry, and
         // its run does not begin before `BatchEntry::run` is called.

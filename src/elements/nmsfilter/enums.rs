@@ -117,7 +117,7 @@ property_enum! {
     Coordinates as "GstNmsFilterCoordinates" for decoder::Coordinates {
         /// The unit of the decoder or of the tensor's id, else pixels.
         #[default]
-        Auto = 0, "auto", "That of the decoder or of the tensor's id, else pixels";
+        Auto = 0, "auto", "By the decoder or by the tensor's id, else pixels";
         /// Pixels of the model's input.
         Pixels = 1, "pixels", "Pixels of the model's input";
         /// 0 to 1 across the model's input.
@@ -179,7 +179,7 @@ pub enum NmsFilterLetterbox {
     TopLeft = 2,
     /// The letterbox in the tensors' model description, else stretched.
     #[default]
-    #[enum_value(name = "That of the tensors' model description, else none", nick = "auto")]
+    #[enum_value(name = "By the tensors' model description, else none", nick = "auto")]
     Auto = 3,
 }
 
@@ -358,7 +358,7 @@ pub enum Decoder {
     )]
     Classifier = 29,
     /// The decoder that `layout-file` describes.
-    #[enum_value(name = "That of the text file that layout-file names", nick = "layout")]
+    #[enum_value(name = "By the text file that layout-file names", nick = "layout")]
     Layout = 19,
 }
 
@@ -369,7 +369,7 @@ pub enum Decoder {
 pub enum ScoreActivation {
     /// The decoder's function.
     #[default]
-    #[enum_value(name = "That of the decoder", nick = "auto")]
+    #[enum_value(name = "By the decoder", nick = "auto")]
     Auto = 0,
     /// None.
     #[enum_value(name = "None: the scores are final", nick = "none")]

@@ -11,7 +11,8 @@
 //! A batch is complete when all its pictures are written and one of the following holds:
 //!
 //! - it has `batch` pictures;
-//! - each element that took part in one of the last two batches has an entry in it;
+//! - each element that took part in one of the last two batches has an entry in it. If a frame needs several runs, these
+//!   are the batches of the last two such frames: its last batch, which it fills in part, waits for other elements, too;
 //! - its first picture has waited for the timeout.
 //!
 //! So an element that is paused, stopped or slower than the others delays two batches at most, each by the timeout.
@@ -93,6 +94,8 @@ struct OpenBatch {
     given_up: usize,
     /// The number of places for pictures that entries have taken.
     places: usize,
+    /// The greatest number of runs that a frame with an entry needs.
+    runs_of_frame: u64,
     /// The number of submitted pictures.
     pictures: usize,
     /// The events that mark when the pictures are written.
@@ -218,14 +221,19 @@ impl Member {
         self.instance.shared.arrived.notify_all();
     }
 
-    /// Enters the next batch that has room, and waits for it if necessary. The entry has `wanted` pictures, or as
-    /// many as there is room for, but at least one.
+    /// Enters the next batch that has room, and waits for it if necessary. The entry has as many of the `pictures` as there
+    /// is room for, but at least one. `pictures` are the rest of a frame's `of_frame`, at least one.
     ///
     /// # Errors
     /// If the model has failed.
-    pub fn enter(&self, wanted: usize) -> Result<BatchEntry<'_>, InferenceError> {
+    pub fn enter(
+        &self,
+        pictures: usize,
+        of_frame: usize,
+    ) -> Result<BatchEntry<'_>, InferenceError> {
         let shared = &*self.instance.shared;
         let capacity = self.instance.model.model.input.batch;
+        let runs_of_frame = of_frame.div_ceil(capacity) as u64;
         let mut state = lock(&shared.state);
         state.waiting.push_back(self.index);
         loop {
@@ -238,7 +246,7 @@ impl Member {
             let State { batch, members, waiting, .. } = &mut *state;
             if let Some(batch) = batch.as_mut().filter(|batch| is_next && batch.places < capacity) {
                 waiting.pop_front();
-                let pictures = wanted.clamp(1, capacity - batch.places);
+                let pictures = pictures.clamp(1, capacity - batch.places);
                 let entry = BatchEntry {
                     shared,
                     number,
@@ -249,6 +257,7 @@ impl Member {
                 };
                 batch.entries += 1;
                 batch.places += pictures;
+                batch.runs_of_frame = batch.runs_of_frame.max(runs_of_frame);
                 batch.since.get_or_insert_with(Instant::now);
                 members[self.index] = Some(MemberState { last: Some(number) });
                 if batch.places < capacity && !waiting.is_empty() {

@@ -58,7 +58,7 @@ impl State {
         let Some(batch) = &self.batch else {
             return false;
         };
-        let recent = self.number.saturating_sub(2);
+        let recent = self.number.saturating_sub(2 * batch.runs_of_frame);
         let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
         let expected = self.members.iter().flatten().filter(is_expected).count();
         let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
@@ -176,6 +176,7 @@ fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
         submitted: 0,
         given_up: 0,
         places: 0,
+        runs_of_frame: 0,
         pictures: 0,
         written,
         since: None,
