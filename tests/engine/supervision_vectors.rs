@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Roboflow supervision's test cases of suppression, merging and overlaps.
 //!
-//! Of equal scores, the first is the later box there, and the earlier box here. Boxes conflict at overlap >= threshold for
+//! Among equal scores, the later box is the first there, and the earlier box here. Boxes conflict at overlap >= threshold for
 //! merging, and > for suppression. Its cases of slices are tests of `ortinference`.
 
 use nmsfilter_core::nms::{Method, Overlap};

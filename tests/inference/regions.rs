@@ -122,7 +122,7 @@ fn a_batch_takes_several_regions() {
     let (expected, _) = run(caps, &single, properties, |_| ());
     // 3 columns and 3 rows of tiles, and the whole frame.
     assert_eq!(expected.len(), 10);
-    // Of batches of 4, the last run has 2 of the 10 regions.
+    // With batches of 4, the last run has 2 of the 10 regions.
     for (batch, mean) in [(1, 1.0), (4, 3.6), (10, 10.0), (16, 10.0)] {
         let properties = format!("{properties} batch-size={batch}");
         let (found, stats) = run_with_stats(caps, &dynamic, &properties, |_| ());
