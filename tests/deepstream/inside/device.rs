@@ -73,7 +73,7 @@ fn frames_of_two_sizes_are_read_in_place() {
     }
     let ran = run::scenes(std::slice::from_ref(&scene), "backend=cuda").well();
     assert_right(&ran, &scene);
-    assert_eq!(ran.stat("bytes-uploaded"), 8 * 80, "80 bytes for each of 8 frames");
+    assert_eq!(ran.stat("bytes-uploaded"), 8 * 96, "96 bytes for each of 8 frames");
     assert!((2..=3).contains(&ran.stat("launches")), "{}", ran.stat("launches"));
 }
 
