@@ -9,12 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use gst::prelude::*;
-use gstonnxruntime::inference::model::Overrides;
 use gstonnxruntime::inference::provider::Provider;
-use gstonnxruntime::inference::provider_options::ProviderOptions;
 use gstonnxruntime::inference::session::ModelSession;
 use gstonnxruntime::inference::{CudaGraph, InferenceOptions};
-use nmsfilter_core::geometry::Letterbox;
 
 use crate::measure::Times;
 
@@ -53,19 +50,10 @@ pub fn model_alone(
     time: Duration,
 ) -> Result<f64> {
     let options = InferenceOptions {
-        instance_id: None,
-        library: None,
         model: model.to_owned(),
-        overrides: Overrides::default(),
-        letterbox: Letterbox::default(),
-        labels: None,
-        plugin: None,
-        provider_options: ProviderOptions::default(),
-        threads: None,
-        device: 0,
         cuda_graph,
         batch: Some(batch),
-        batch_timeout: Duration::ZERO,
+        ..InferenceOptions::default()
     };
     let mut session = ModelSession::open(&options, provider, cuda_graph == CudaGraph::On)?;
     let set = session.new_set()?;

@@ -11,11 +11,8 @@ use std::time::Duration;
 
 use gst::prelude::*;
 use gstonnxruntime::inference::instance::{Instance, Member};
-use gstonnxruntime::inference::model::Overrides;
 use gstonnxruntime::inference::provider::Provider;
-use gstonnxruntime::inference::provider_options::ProviderOptions;
 use gstonnxruntime::inference::{CudaGraph, InferenceOptions};
-use nmsfilter_core::geometry::Letterbox;
 
 use crate::element::{file, has_onnx_runtime, stats, tensors};
 use crate::frames::{self, Picture};
@@ -396,18 +393,11 @@ fn instance(
 ) -> Arc<Instance> {
     let options = InferenceOptions {
         instance_id: Some(id.to_owned()),
-        library: None,
         model: model.to_owned(),
-        overrides: Overrides::default(),
-        letterbox: Letterbox::default(),
-        labels: None,
-        plugin: None,
-        provider_options: ProviderOptions::default(),
-        threads: None,
-        device: 0,
         cuda_graph: CudaGraph::Off,
         batch,
         batch_timeout,
+        ..InferenceOptions::default()
     };
     Instance::open(&options, Provider::Cpu).unwrap()
 }

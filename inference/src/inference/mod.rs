@@ -49,8 +49,8 @@ use provider::Provider;
 use provider_options::ProviderOptions;
 use session::{InputMemory, OpenModel};
 
-/// The model to run, and how to run it.
-#[derive(Clone, Debug, PartialEq)]
+/// The model to run, and how to run it. The default names no model file.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct InferenceOptions {
     /// The id of the instance. Elements of one process with equal ids share the model.
     pub instance_id: Option<String>,
