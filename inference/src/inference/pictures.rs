@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts an element's frames to pictures in the memory of the model's input.
 //!
-//! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of each
-//! region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory. This happens before the element enters a batch,
-//! so that other elements do not wait for the copy. Then one kernel makes the pictures of all regions in the batch, in a stream that belongs to
-//! this element alone.
+//! In: frames of one format and size, regions of them, and the address of a picture in a batch. Out: the picture of
+//! each region, at this address and after it. On a GPU, a frame in host memory is first copied to pinned memory. This
+//! happens before the element enters a batch, so that other elements do not wait for the copy. Then one kernel makes
+//! the pictures of all regions in the batch, in a stream that belongs to this element alone.
 
 use std::ops::Range;
 use std::sync::Arc;

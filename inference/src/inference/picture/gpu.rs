@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on a GPU, with `kernels/resample.cu`.
 //!
-//! In: a frame, regions of it, and the address of the model's input. Out: a picture of each region in the model's input,
-//! which one kernel writes in stream order. The bytes of a frame in host memory are copied to [`Staging`] memory first; a frame in device memory is read in
-//! place.
+//! In: a frame, regions of it, and the address of the model's input. Out: a picture of each region in the model's
+//! input, which one kernel writes in stream order. The bytes of a frame in host memory are copied to [`Staging`] memory
+//! first; a frame in device memory is read in place.
 
 use std::ffi::c_void;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Converts a video frame to the numbers that a model takes.
 //!
-//! In: a frame of any raw format, or regions of it. Out: the model's input tensor. A region is scaled (bilinear interpolation), its
-//! components are converted to red, green and blue, and each channel value is replaced by a number from a
-//! [`Table`]:
+//! In: a frame of any raw format, or regions of it. Out: the model's input tensor. A region is scaled (bilinear
+//! interpolation), its components are converted to red, green and blue, and each channel value is replaced by a number
+//! from a [`Table`]:
 //!
 //! ```text
 //! value[c] = matrix[c] x interpolated samples + bias[c]
