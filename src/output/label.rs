@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use super::roi;
+use super::detection_template::DetectionTemplate;
 use crate::file::{self, FileError, TextError};
 use nmsfilter_core::decoder::{Choice, Decoder};
 
@@ -56,8 +56,7 @@ pub(super) struct Label {
     /// The name of the class, which is never empty. Quarks are kept because they are never freed, and because
     /// looking one up takes a lock.
     pub quark: glib::Quark,
-    /// The structure for a region's metadata. Confidence and coordinates are set for each region.
-    pub detection: gst::Structure,
+    pub detection: DetectionTemplate,
     /// True if the decoder itself calls the class `face`.
     pub is_face: bool,
 }
@@ -171,7 +170,7 @@ impl Labels {
     }
 
     /// The label of `class`, which is below [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
-    pub(super) fn label(&mut self, class: u32) -> &Label {
+    pub(super) fn label(&mut self, class: u32) -> &mut Label {
         let index = class as usize;
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
@@ -184,7 +183,7 @@ impl Labels {
             };
             let decoder_label = decoder.and_then(|decoder| decoder.label(class));
             let is_face = decoder_label == Some("face");
-            Label { quark, detection: roi::detection(class, quark), is_face }
+            Label { quark, detection: DetectionTemplate::new(class, quark), is_face }
         })
     }
 }

@@ -15,6 +15,7 @@ mod analytics_keypoints;
 mod classification;
 pub(crate) mod deepstream;
 mod detailed;
+mod detection_template;
 mod keypoint_layout;
 mod label;
 mod mask_area;

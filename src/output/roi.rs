@@ -34,8 +34,6 @@
 //! | `left`, `top`, `right`, `bottom` | double | the rectangle that the mask covers, in pixels of the frame; at the frame's edges, part of it can be outside |
 //! | `data` | GBytes | `height` rows of `width` bits; each row is padded to whole bytes, and begins with the most significant bit |
 
-use std::sync::LazyLock;
-
 use arrayvec::ArrayVec;
 use gst::glib;
 use gst::glib::translate::IntoGlib;
@@ -47,20 +45,6 @@ use super::{KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
 use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
-
-/// The fields of `detection` that differ from region to region. All have the type double.
-static NUMBERS: LazyLock<[glib::Quark; 5]> =
-    LazyLock::new(|| ["confidence", "x_min", "y_min", "x_max", "y_max"].map(glib::Quark::from));
-
-/// Creates the structure `detection` for regions of `class`. It has the fields that the elements of DL Streamer
-/// read.
-pub(super) fn detection(class: u32, label: glib::Quark) -> gst::Structure {
-    let class_fields = gst::Structure::builder("detection")
-        .field("label_id", class as i32)
-        .field("label", label.as_str())
-        .build();
-    with_values(&class_fields, [0.0; 5])
-}
 
 /// Returns the number after the greatest id of any region of interest on `buffer`, or 0 if there are no regions.
 /// Negative ids are ignored. Elements that set no ids leave them 0.
@@ -90,7 +74,7 @@ pub(super) fn attach(
         let [x1, y1, x2, y2] = [region.x1, region.y1, region.x2, region.y2].map(f64::from);
         let values =
             [f64::from(region.confidence), x1 / width, y1 / height, x2 / width, y2 / height];
-        let mut detection = with_values(&label.detection, values);
+        let mut detection = label.detection.with_numbers(values);
         if let Some(oriented) = oriented {
             set_oriented(&mut detection, &oriented);
         }
@@ -170,21 +154,6 @@ pub(super) fn is_attached(
 pub fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi::GQuark {
     // SAFETY: the pointer is valid for as long as `meta` is borrowed.
     unsafe { (*meta.as_ptr()).roi_type }
-}
-
-/// Copies the structure, and sets the values of [`NUMBERS`] in the copy. A copy takes half the time of building a
-/// structure, because it looks up no field names. Looking up a name takes a process-wide lock, on which the streams
-/// of a batch would wait.
-fn with_values(detection: &gst::Structure, values: [f64; 5]) -> gst::Structure {
-    let mut detection = detection.clone();
-    for (name, value) in NUMBERS.iter().zip(values) {
-        #[allow(
-            deprecated,
-            reason = "what replaces it looks the name up, where it was built for GStreamer before 1.26"
-        )]
-        detection.set_by_quark(*name, value);
-    }
-    detection
 }
 
 /// Adds a region of interest. The method `add` of the Rust bindings would copy the label and look it up each time.
