@@ -34,12 +34,14 @@
 //! the video frame (scale, crop, flip, convert) do not copy it to the new frame, because they do not support one of
 //! its tags; on the new frame, the coordinates would be wrong.
 
+use gst::glib;
 use gst::glib::prelude::StaticType;
 
 use super::region::TensorRegion;
 use super::registered_meta::RegisteredMeta;
 use super::selection::SetTensors;
 use super::{AttachedTensor, InputError, Tensors};
+use crate::bindings::field_name::FieldName;
 use crate::bindings::strings;
 use nmsfilter_core::tensor::{
     Element, ElementType, MAX_DIMENSIONS, Quantization, Shape, TensorError,
@@ -47,6 +49,15 @@ use nmsfilter_core::tensor::{
 
 /// The name under which the metadata is registered.
 pub const META_NAME: &str = "NmsFilterTensor";
+
+static ID: FieldName = FieldName::new("id");
+static TYPE: FieldName = FieldName::new("type");
+static DIMS: FieldName = FieldName::new("dims");
+static DATA: FieldName = FieldName::new("data");
+static MODEL: FieldName = FieldName::new("model");
+static SOURCE: FieldName = FieldName::new("source");
+static SCALE: FieldName = FieldName::new("scale");
+static ZERO_POINT: FieldName = FieldName::new("zero-point");
 
 static META: RegisteredMeta = RegisteredMeta::new(META_NAME, &["video", "nmsfilter-tensor"]);
 
@@ -178,19 +189,19 @@ fn add(
 
     let mut meta = META.add(buffer);
     let structure = meta.mut_structure();
-    structure.set("id", &tensor.id);
-    structure.set("type", tensor.element.name());
-    structure.set("dims", gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
-    structure.set("data", &tensor.data);
+    structure.set(ID.name(), &tensor.id);
+    structure.set(TYPE.name(), tensor.element.name());
+    structure.set(DIMS.name(), gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
+    structure.set(DATA.name(), &tensor.data);
     if let Some(model) = &tensor.model {
-        structure.set("model", model);
+        structure.set(MODEL.name(), model);
     }
     if let Some(source) = source {
-        structure.set("source", source);
+        structure.set(SOURCE.name(), source);
     }
     if let Some(quantization) = tensor.quantization {
-        structure.set("scale", f64::from(quantization.scale()));
-        structure.set("zero-point", quantization.zero_point());
+        structure.set(SCALE.name(), f64::from(quantization.scale()));
+        structure.set(ZERO_POINT.name(), quantization.zero_point());
     }
     if let Some(region) = region {
         region.write(structure);
@@ -230,7 +241,7 @@ pub(super) fn read_from<'a>(
         match TensorRegion::read(structure)? {
             None if regions.is_empty() => push(structure, &mut frame)?,
             Some(region) if frame.is_empty() => {
-                let id = text_field(structure, "id")?;
+                let id = text_field(structure, &ID)?;
                 let is_next = regions
                     .last()
                     .is_none_or(|(last, tensors)| *last != region || tensors.has_id(id));
@@ -241,7 +252,7 @@ pub(super) fn read_from<'a>(
                 push(structure, tensors)?;
             }
             _ => {
-                let id = text_field(structure, "id")?;
+                let id = text_field(structure, &ID)?;
                 return Err(InputError::Malformed {
                     problem: format!(
                         "tensor {id}: expected the field region in all tensors of a source, or in none"
@@ -272,13 +283,13 @@ fn push<'a>(structure: &'a gst::StructureRef, tensors: &mut Tensors<'a>) -> Resu
 
 /// Returns the field `source`, or `None` if it is missing.
 fn source(structure: &gst::StructureRef) -> Result<Option<&str>, InputError> {
-    if structure.has_field("source") { text_field(structure, "source").map(Some) } else { Ok(None) }
+    SOURCE.value(structure).map(|value| text(&SOURCE, value)).transpose()
 }
 
 fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError> {
     let malformed = |problem: String| InputError::Malformed { problem };
-    let id = text_field(structure, "id")?;
-    let type_name = text_field(structure, "type")?;
+    let id = text_field(structure, &ID)?;
+    let type_name = text_field(structure, &TYPE)?;
     let element = ElementType::from_name(type_name).ok_or_else(|| {
         malformed(format!(
             "tensor {id}: expected type to be one of {}, got {type_name}; convert it upstream",
@@ -286,7 +297,7 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
         ))
     })?;
 
-    let dims = field::<gst::ArrayRef>(structure, "dims")?;
+    let dims = field::<gst::ArrayRef>(structure, &DIMS)?;
     let dims = dims.as_slice();
     if dims.len() > MAX_DIMENSIONS {
         return Err(TensorError::Dimensions { id: id.to_owned(), count: dims.len() }.into());
@@ -298,13 +309,9 @@ fn parse(structure: &gst::StructureRef) -> Result<AttachedTensor<'_>, InputError
         })?;
     }
 
-    let data = field::<&gst::BufferRef>(structure, "data")?;
+    let data = field::<&gst::BufferRef>(structure, &DATA)?;
     let shape = Shape::new(&shape[..dims.len()]).expect("the number of dimensions was checked");
-    let model = if structure.has_field("model") {
-        Some(field::<&gst::Caps>(structure, "model")?)
-    } else {
-        None
-    };
+    let model = optional::<&gst::Caps>(structure, &MODEL)?;
     let quantization = quantization(structure, id)?;
     let tensor = AttachedTensor::new(id, element, shape, Some(data));
     Ok(tensor.with_model(model).with_quantization(quantization))
@@ -316,21 +323,17 @@ fn quantization(
     id: &str,
 ) -> Result<Option<Quantization>, InputError> {
     let malformed = |problem: String| InputError::Malformed { problem };
-    let zero_point = if structure.has_field("zero-point") {
-        Some(field::<i32>(structure, "zero-point")?)
-    } else {
-        None
-    };
-    if !structure.has_field("scale") {
+    let zero_point = optional::<i32>(structure, &ZERO_POINT)?;
+    let Some(scale) = SCALE.value(structure) else {
         return match zero_point {
             None => Ok(None),
             Some(_) => Err(malformed(format!("tensor {id}: the field zero-point needs scale"))),
         };
-    }
+    };
     // Both float and double are common, so both are accepted.
-    let scale = match structure.get::<f32>("scale") {
+    let scale = match scale.get::<f32>() {
         Ok(scale) => scale,
-        Err(_) => field::<f64>(structure, "scale")? as f32,
+        Err(_) => typed::<f64>(&SCALE, scale)? as f32,
     };
     let zero_point = zero_point.unwrap_or(0);
     Quantization::new(scale, zero_point).map(Some).ok_or_else(|| {
@@ -342,38 +345,70 @@ fn quantization(
     })
 }
 
-/// Returns the value of a field, which must have the type `T`.
-fn value<'a, T: StaticType>(
+/// Returns the value of a field that must exist.
+fn value<'a>(
     structure: &'a gst::StructureRef,
-    name: &str,
-) -> Result<&'a gst::glib::Value, InputError> {
-    let malformed = |problem| InputError::Malformed { problem };
-    let value =
-        structure.value(name).map_err(|_| malformed(format!("the field {name} is missing")))?;
-    if value.type_() == T::static_type() {
-        Ok(value)
-    } else {
-        let found = value.type_();
-        Err(malformed(format!("the field {name} has the unexpected type {found}")))
+    name: &FieldName,
+) -> Result<&'a glib::Value, InputError> {
+    name.value(structure).ok_or_else(|| InputError::Malformed {
+        problem: format!("the field {} is missing", name.name()),
+    })
+}
+
+/// Checks that the value of a field has the type `T`.
+fn check_type<T: StaticType>(name: &FieldName, value: &glib::Value) -> Result<(), InputError> {
+    let found = value.type_();
+    if found == T::static_type() {
+        return Ok(());
     }
+    let problem = format!("the field {} has the unexpected type {found}", name.name());
+    Err(InputError::Malformed { problem })
 }
 
-fn field<'a, T: gst::glib::value::FromValue<'a> + StaticType>(
-    structure: &'a gst::StructureRef,
-    name: &str,
+/// Returns the content of a field's value, which must have the type `T`.
+fn typed<'a, T: glib::value::FromValue<'a> + StaticType>(
+    name: &FieldName,
+    value: &'a glib::Value,
 ) -> Result<T, InputError> {
-    value::<T>(structure, name)?.get::<T>().map_err(|_| is_null(name))
+    check_type::<T>(name, value)?;
+    value.get::<T>().map_err(|_| is_null(name))
 }
 
-/// Returns the text of a field of type string. The Rust bindings would panic if it is not UTF-8.
-fn text_field<'a>(structure: &'a gst::StructureRef, name: &str) -> Result<&'a str, InputError> {
-    let text = strings::of_value(value::<String>(structure, name)?)
-        .map_err(|_| InputError::Malformed { problem: format!("the field {name} is not UTF-8") })?;
+/// Returns the content of a field that must exist and have the type `T`.
+fn field<'a, T: glib::value::FromValue<'a> + StaticType>(
+    structure: &'a gst::StructureRef,
+    name: &FieldName,
+) -> Result<T, InputError> {
+    typed(name, value(structure, name)?)
+}
+
+/// Returns the content of a field that must have the type `T`, or `None` if there is no such field.
+fn optional<'a, T: glib::value::FromValue<'a> + StaticType>(
+    structure: &'a gst::StructureRef,
+    name: &FieldName,
+) -> Result<Option<T>, InputError> {
+    name.value(structure).map(|value| typed(name, value)).transpose()
+}
+
+/// Returns the text of a field that must exist and have the type string.
+fn text_field<'a>(
+    structure: &'a gst::StructureRef,
+    name: &FieldName,
+) -> Result<&'a str, InputError> {
+    text(name, value(structure, name)?)
+}
+
+/// Returns the text of a field's value, which must have the type string. The Rust bindings would panic if it is not UTF-8.
+fn text<'a>(name: &FieldName, value: &'a glib::Value) -> Result<&'a str, InputError> {
+    check_type::<String>(name, value)?;
+    let text = strings::of_value(value).map_err(|_| InputError::Malformed {
+        problem: format!("the field {} is not UTF-8", name.name()),
+    })?;
     text.ok_or_else(|| is_null(name))
 }
 
-fn is_null(name: &str) -> InputError {
-    InputError::Malformed { problem: format!("the field {name} is NULL") }
+fn is_null(name: &FieldName) -> InputError {
+    InputError::Malformed { problem: format!("the field {} is NULL", name.name()) }
 }
 
 /// Removes the attached tensors from `buffer`.

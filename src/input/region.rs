@@ -8,7 +8,14 @@ use gst::glib;
 
 #[cfg(feature = "v1_20")]
 use super::InputError;
+#[cfg(feature = "v1_20")]
+use crate::bindings::field_name::FieldName;
 pub use nmsfilter_core::geometry::FrameRegion;
+
+#[cfg(feature = "v1_20")]
+static REGION: FieldName = FieldName::new("region");
+#[cfg(feature = "v1_20")]
+static PARENT: FieldName = FieldName::new("parent");
 
 /// The part of a frame on which a model ran: a tile, a region of interest, or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +47,10 @@ impl TensorRegion {
     #[cfg(feature = "v1_20")]
     pub(super) fn read(structure: &gst::StructureRef) -> Result<Option<Self>, InputError> {
         let malformed = |problem: String| InputError::Malformed { problem };
-        let Ok(value) = structure.value("region") else { return Ok(None) };
-        let parent = match structure.value("parent") {
-            Err(_) => None,
-            Ok(value) => Some(value.get::<i32>().map_err(|_| {
+        let Some(value) = REGION.value(structure) else { return Ok(None) };
+        let parent = match PARENT.value(structure) {
+            None => None,
+            Some(value) => Some(value.get::<i32>().map_err(|_| {
                 malformed(format!("expected parent of type int, got {}", value.type_()))
             })?),
         };
@@ -69,9 +76,9 @@ impl TensorRegion {
     pub(super) fn write(&self, structure: &mut gst::StructureRef) {
         let FrameRegion { left, top, width, height } = self.pixels;
         let sides = [left, top, width, height].map(|side| i32::try_from(side).unwrap_or(i32::MAX));
-        structure.set("region", gst::Array::new(sides));
+        structure.set(REGION.name(), gst::Array::new(sides));
         if let Some(parent) = self.parent {
-            structure.set("parent", parent);
+            structure.set(PARENT.name(), parent);
         }
     }
 }
