@@ -13,7 +13,7 @@
 //   map, map_batch           any number                                  workspace, stride
 //   reduce, reduce_batch     any number                                  workspace, stride
 //   (groups with many candidates: below)
-//   publish, publish_batch   1                                           workspace, stride, results,
+//   publish, publish_batch   any number                                  workspace, stride, results,
 //                                                                        detections
 //
 // core/src/engine/cuda/interface.rs chooses the numbers of blocks, and computes the sizes of memory.
@@ -56,10 +56,10 @@
 //
 // Map, reduce and publish read the parameters from the workspace, where decode stores them. In a
 // CUDA graph of the four kernels, only decode's parameters and the grids change from launch to
-// launch; the grids contain the numbers of images and groups. The results of `map` and `reduce` are
-// independent of the number of blocks per group, which must be at least 1. Compiled for compute
-// capability 9.0 and up, map, reduce and publish execute a grid dependency wait (portable.cuh), and
-// may be launched with a programmatic dependency on the preceding kernel.
+// launch; the grids contain the numbers of images and groups. The results of map, reduce and publish
+// are independent of the number of blocks per group, which must be at least 1. Compiled for compute
+// capability 9.0 and up, these kernels execute a grid dependency wait (portable.cuh), and may be
+// launched with a programmatic dependency on the preceding kernel.
 //
 // The workspace is device memory, aligned to 256 bytes: group i has the memory of workspace.cuh at
 // i * stride. The stride is a multiple of 256.

@@ -33,6 +33,12 @@
 
 #define PUBLISH_THREADS 1024
 
+// One block publishes the survivors of up to this many candidates of a group.
+#define PUBLISH_STEP_RANKS 4096
+
+// Of more candidates, each block publishes the survivors of this many.
+#define PUBLISH_SHARED_RANKS 1024
+
 #define SORT_THREADS 1024
 
 #define CHUNK_THREADS 256

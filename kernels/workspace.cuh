@@ -44,12 +44,14 @@
 #include "portable.cuh"
 
 struct Header {
-    uint32_t candidates;  // counted by decode, also beyond params.capacity; reset by publish
-    uint32_t rejected;    // likewise
-    uint32_t rounds;      // the greatest depth of a decision; likewise
-    uint32_t first_image; // of the group
-    uint64_t start_time;  // device_clock at the start of decode
-    KernelParams params;  // decode's argument
+    uint32_t candidates;      // counted by decode, also beyond params.capacity; reset by publish
+    uint32_t rejected;        // likewise
+    uint32_t rounds;          // the greatest depth of a decision; likewise
+    uint32_t first_image;     // of the group
+    uint32_t published;       // survivors that blocks of publish have written; reset by publish
+    uint32_t finished_blocks; // likewise: blocks of publish that have written theirs
+    uint64_t start_time;      // device_clock at the start of decode
+    KernelParams params;      // decode's argument
 };
 static_assert(sizeof(Header) <= HEADER_BYTES, "the header's memory");
 

@@ -9,8 +9,8 @@ use cudarc::driver::sys;
 
 use super::interface::{
     CHUNK_THREADS, DECODE_THREADS, KernelParams, MAP_THREADS, Memory, PUBLISH_THREADS,
-    REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks, reduce_blocks,
-    sort_blocks, sort_rank_blocks, workspace_bytes,
+    REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks,
+    publish_blocks, reduce_blocks, sort_blocks, sort_rank_blocks, workspace_bytes,
 };
 use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
@@ -326,7 +326,9 @@ impl Graph {
                 (kernel.blocks(multiprocessors, capacity, groups), kernel.threads())
             }
             KernelNode::Masks => (mask_blocks(multiprocessors, groups), MASK_THREADS),
-            KernelNode::Publish => (1, PUBLISH_THREADS),
+            KernelNode::Publish => {
+                (publish_blocks(multiprocessors, capacity, groups), PUBLISH_THREADS)
+            }
         };
         fn address<T>(value: &T) -> *mut c_void {
             std::ptr::from_ref(value).cast_mut().cast()

@@ -19,6 +19,10 @@ pub const DECODE_THREADS: u32 = 256;
 pub const MAP_THREADS: u32 = 512;
 pub const REDUCE_THREADS: u32 = 512;
 pub const PUBLISH_THREADS: u32 = 1024;
+/// One block publishes the survivors of up to this many candidates of a group.
+pub const PUBLISH_STEP_RANKS: u32 = 4096;
+/// Of more candidates, each block publishes the survivors of this many.
+pub const PUBLISH_SHARED_RANKS: u32 = 1024;
 pub const SORT_THREADS: u32 = 1024;
 pub const CHUNK_THREADS: u32 = 256;
 
@@ -405,6 +409,14 @@ pub(super) fn map_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u3
 /// A warp per candidate, but no more blocks than are resident at a time.
 pub(super) fn reduce_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
     blocks_per_group(2 * multiprocessors, capacity.div_ceil(REDUCE_THREADS / 32), groups)
+}
+
+/// A block per part of the candidates, if one block does not publish them all.
+pub(super) fn publish_blocks(multiprocessors: u32, capacity: u32, groups: u32) -> u32 {
+    if capacity <= PUBLISH_STEP_RANKS {
+        return 1;
+    }
+    blocks_per_group(multiprocessors, capacity.div_ceil(PUBLISH_SHARED_RANKS), groups)
 }
 
 /// A thread per candidate, but no more blocks than are resident at a time.
