@@ -19,6 +19,7 @@ mod merging;
 mod oriented;
 mod outcome;
 mod pictures;
+mod publish;
 mod resample;
 mod run_kernels;
 mod sorted;
