@@ -3,7 +3,7 @@
 
 import time
 
-BUDGET = 0.5  # seconds for each measurement
+BUDGET = 0.25  # seconds for each measurement
 
 
 def measure(work):
