@@ -6,7 +6,7 @@
     measurements.py --check                          that every table is a measured part
 
 FOLDER has what `tests/gpu/run.sh FOLDER all` or benches/measurements.sh wrote. A measured part stands between the lines
-`<!-- measured: NAME -->` and `<!-- end -->`, and is the result of the function `NAME` below. A part whose files are
+`<!--measured:NAME-->` and `<!--end-->`, and is the result of the function `NAME` below. A part whose files are
 missing stays, and is named.
 """
 
@@ -18,7 +18,7 @@ import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [PROJECT / "docs/measurements.md", PROJECT / "README.md"]
-PART = re.compile(r"(<!-- measured: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+PART = re.compile(r"(<!--measured:(\S+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
 
 
 class Results:
@@ -64,12 +64,17 @@ def ratio(theirs, ours):
 
 def table(heading, rows):
     line = lambda cells: f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
-    return "\n".join([line(heading), "|" + " --- |" * len(heading), *map(line, rows)])
+    return "\n".join([line(heading), "|" + "---|" * len(heading), *map(line, rows)])
+
+
+def columns(title, heads, rows):
+    """A table whose rows have a name and one cell for each of `heads`."""
+    return table([title, *heads], [[name, *cells] for name, cells in rows.items()])
 
 
 LISTS = {
-    "oscars 200": "the paper's windows", "oscars 360": "", "oscars 698": "", "oscars 2997": "",
-    "ultraface640_selfie": "UltraFace, a crowd", "uniform 8400": "random", "uniform 30000": "",
+    "oscars 360": "the paper's windows", "oscars 698": "", "oscars 2997": "", "ultraface640_selfie": "UltraFace, a crowd",
+    "uniform 8400": "random", "uniform 30000": "",
 }
 
 
@@ -83,27 +88,25 @@ def suppression(gpu):
     rows = []
     for name, title in LISTS.items():
         cpu, cuda = (gpu.one("candidates", list=name, engine=engine) for engine in ("cpu", "cuda"))
-        times = [row["median us"] for row in (cpu, cuda)]
-        others = [peer(gpu, name, f"torchvision, {device}", us) for device, us in zip(("CPU", "GPU"), times)]
-        rows.append([title, count(cpu["n"]), count(cpu["survivors"]), *map(number, times), *others])
-    heading = ["boxes", "n", "survivors", "cpu", "cuda", "torchvision / cpu", "torchvision on the GPU / cuda"]
-    return table(heading, rows)
+        times = (cpu["median us"], cuda["median us"], cuda["kernels us"])
+        torchvision = peer(gpu, name, "torchvision, GPU", cuda["median us"])
+        rows.append([title, count(cpu["n"]), count(cpu["survivors"]), *map(number, times), torchvision])
+    return table(["boxes", "n", "survivors", "cpu", "cuda", "kernels", "torchvision on the GPU / cuda"], rows)
 
 
 def growth(gpu):
-    sizes = [1000, 8400, 30_000, 100_000, 300_000, 1_000_000]
-    rows = []
+    sizes = [1000, 30_000, 100_000, 1_000_000]
+    rows = {}
     for scene, title in (("clustered", "ten around each object"), ("uniform", "random")):
-        for engine, column in (("cpu", "median us"), ("cuda", "median us"), ("cuda", "kernels us")):
-            name = column.removesuffix(" us").replace("median", engine)
-            times = [number(gpu.one("growth", scene=scene, n=n, engine=engine)[column]) for n in sizes]
-            rows.append([f"{title}: {name}" if engine == "cpu" else name, *times])
-    return table(["boxes", *map(count, sizes)], rows)
+        for engine in ("cpu", "cuda"):
+            found = [gpu.one("growth", scene=scene, n=n, engine=engine) for n in sizes]
+            rows[f"{title}: {engine}"] = [number(row["median us"]) for row in found]
+    return columns("boxes", map(count, sizes), rows)
 
 
 def element(gpu):
     rows = []
-    for cpu in gpu.choose("element", engine="cpu"):
+    for cpu in gpu.choose("element", engine="cpu")[2:]:
         counts = {key: cpu[key] for key in ("candidates", "survivors")}
         cuda = [gpu.one("element", engine="cuda", **counts, **{"tensor memory": memory}) for memory in ("device", "host")]
         rows.append([*map(count, counts.values()), *(number(row["median us"]) for row in (cpu, *cuda))])
@@ -115,63 +118,63 @@ def start(gpu):
     return table(["backend", "milliseconds"], rows)
 
 
+FAMILIES = ("yolov5", "yolox-raw", "end2end", "ssd", "scrfd")
+
+
 def families(gpu):
-    rows = []
-    for cpu in gpu.choose("layouts", engine="cpu"):
-        cuda = gpu.one("layouts", engine="cuda", decoder=cpu["decoder"])
-        times = (cpu["median us"], cuda["median us"], cuda["kernels us"])
-        rows.append([f"`{cpu['decoder']}`", count(cpu["candidates"]), *map(number, times)])
-    return table(["decoder", "candidates", "cpu", "cuda", "kernels"], rows)
+    found = {engine: [gpu.one("layouts", decoder=name, engine=engine) for name in FAMILIES] for engine in ("cpu", "cuda")}
+    return columns("", [f"`{name}`" for name in FAMILIES], {
+        "candidates": [row["candidates"] for row in found["cpu"]],
+        "cpu": [number(row["median us"]) for row in found["cpu"]],
+        "kernels": [number(row["kernels us"]) for row in found["cuda"]],
+    })
 
 
 def oriented(gpu):
-    rows = []
-    for cpu in gpu.choose("oriented", rule="polygons", program="cpu"):
-        n = cpu["n"]
-        cuda, mmcv = (gpu.one("oriented", rule="polygons", n=n, program=name)["median us"]
-                      for name in ("cuda", "mmcv's algorithm"))
-        rows.append([count(n), count(cpu["survivors"]), number(cpu["median us"]), number(cuda), ratio(mmcv, cpu["median us"])])
-    return table(["n", "survivors", "cpu", "cuda", "mmcv's algorithm / cpu"], rows)
+    cpu = gpu.choose("oriented", rule="polygons", program="cpu")
+    others = {name: [gpu.one("oriented", rule="polygons", program=name, n=row["n"])["median us"] for row in cpu]
+              for name in ("cuda", "mmcv's algorithm")}
+    return columns("n", [count(row["n"]) for row in cpu], {
+        "cpu": [number(row["median us"]) for row in cpu],
+        "cuda": [number(us) for us in others["cuda"]],
+        "mmcv's algorithm / cpu": [ratio(us, row["median us"]) for us, row in zip(others["mmcv's algorithm"], cpu)],
+    })
 
 
-MASKS = ("none", "prototypes", "frame")
+OBJECTS = ("small", "medium", "large")
 
 
 def masks(gpu):
-    rows = []
-    for objects in ("small", "medium", "large"):
-        cpu, cuda = ([gpu.one("masks", objects=objects, masks=kind, engine=engine) for kind in MASKS]
-                     for engine in ("cpu", "cuda"))
-        times = [number(row["median us"]) for row in cpu] + [number(row["kernels us"]) for row in cuda]
-        rows.append([objects, *times, *(f"{int(row['bytes downloaded']) / 1000:.1f}" for row in cuda)])
-    names = [f"{what}, {kind}" for what in ("cpu", "kernels", "KB from the GPU") for kind in MASKS]
-    return table(["objects", *names], rows)
+    def cells(engine, kind, column, scale=1):
+        return [number(float(gpu.one("masks", objects=objects, masks=kind, engine=engine)[column]) * scale)
+                for objects in OBJECTS]
+
+    rows = {}
+    for kind, title in (("prototypes", "prototypes' size"), ("frame", "frame's size")):
+        rows[f"cpu, {title}"] = cells("cpu", kind, "median us")
+        rows[f"kernels, {title}"] = cells("cuda", kind, "kernels us")
+        rows[f"KB from the GPU, {title}"] = cells("cuda", kind, "bytes downloaded", 1e-3)
+    return columns("objects", OBJECTS, rows)
 
 
 def merging(gpu):
-    places = [("crowded", 1312), ("crowded", 33337), ("scattered", 33337)]
-    methods = ["greedy", "merge", "merge-transitive", "weighted-average", "matrix-linear", "weighted-fusion", "soft-linear"]
-    rows = []
-    for method in methods:
-        cells = []
-        for centers, n in places:
-            for engine in ("cuda", "cpu"):
-                found = gpu.choose("merging", centers=centers, n=n, method=method, engine=engine)
-                cells.append(number(found[0]["median us"]) if found else "")
-        rows.append([f"`{method}`", *cells])
-    heading = [f"{centers} {count(n)}: cuda" if engine == "cuda" else "cpu" for centers, n in places for engine in ("cuda", "cpu")]
-    return table(["method", *heading], rows)
+    def cell(method, n, engine):
+        found = gpu.choose("merging", centers="crowded", n=n, method=method, engine=engine)
+        return number(found[0]["median us"]) if found else ""
+
+    methods = ("greedy", "merge", "merge-transitive", "matrix-linear", "weighted-fusion", "soft-linear")
+    rows = {f"`{method}`": [cell(method, n, engine) for n in (1312, 33337) for engine in ("cpu", "cuda")]
+            for method in methods}
+    return columns("method", ["1,312: cpu", "cuda", "33,337: cpu", "cuda"], rows)
 
 
 def streams(gpu):
     rows = []
     for ours in gpu.choose("streams", work="element"):
-        found = gpu.choose("streams", work="floor", pace=ours["pace"], streams=ours["streams"])
-        columns = ("p50 us", "p99 us", "slowest p99 us")
-        times = [number(row[column]) for row in (ours, *found) for column in columns]
-        rows.append([ours["pace"], ours["streams"], *times, *[""] * (6 - len(times))])
-    heading = ["each", "elements", "p50", "p99", "slowest p99", "floor: p50", "p99", "slowest p99"]
-    return table(heading, rows)
+        floor = gpu.choose("streams", work="floor", pace=ours["pace"], streams=ours["streams"])
+        times = [number(row[column]) for row in (ours, *floor) for column in ("p50 us", "slowest p99 us")]
+        rows.append([ours["pace"], ours["streams"], *times, *[""] * (4 - len(times))])
+    return table(["each", "elements", "p50", "slowest p99", "floor: p50", "slowest p99"], rows)
 
 
 def kernels(gpu):
@@ -186,8 +189,8 @@ def kernels(gpu):
 
 
 def batches(gpu):
-    columns = ["decode us", "map us", "reduce us", "publish us", "all us", "run us, wall"]
-    rows = [[row["images"], *(number(row[column]) for column in columns)]
+    parts = ["decode us", "map us", "reduce us", "publish us", "all us", "run us, wall"]
+    rows = [[row["images"], *(number(row[part]) for part in parts)]
             for row in gpu.choose("batches", **{"found by": "stride"})]
     return table(["images", "decode", "map", "reduce", "publish", "all", "until the host has it"], rows)
 
@@ -202,16 +205,18 @@ def in_python(gpu):
 
 
 def decoders(gpu):
-    rows = [[title, count(row["n"]), number(row["nmsfilter us"]), ratio(row["PyTorch us"], row["nmsfilter us"])]
-            for work, title in (("decode", "images"), ("COCO", "candidates, COCO's settings"))
-            for row in gpu.choose("python", work=work)]
-    return table(["", "n", "`Decoder`", "PyTorch / `Decoder`"], rows)
+    found = [row for work in ("decode", "COCO") for row in gpu.choose("python", work=work)]
+    names = {"decode": "batch of", "COCO": "COCO:"}
+    return columns("", [f"{names[row['work']]} {count(row['n'])}" for row in found], {
+        "`Decoder`": [number(row["nmsfilter us"]) for row in found],
+        "PyTorch / `Decoder`": [ratio(row["PyTorch us"], row["nmsfilter us"]) for row in found],
+    })
 
 
 def deepstream(gpu):
     rows = [[row["frames"], number(row["GPU us"]), f"{number(row['mean us'])} ({number(row['p99 us'])})",
              count(row["bytes up"]), count(row["bytes down"]), f"{float(row['cores at 50/s']):.3f}"]
-            for row in gpu.choose("deepstream", tensors="in a row")]
+            for row in gpu.choose("deepstream", tensors="in a row") if row["frames"] != "16"]
     heading = ["frames", "launch by the GPU's clock", "buffer (p99)", "bytes to the GPU", "from it",
                "cores at 50 buffers a second"]
     return table(heading, rows)
@@ -250,22 +255,28 @@ def two_cores_peers(cpu):
         ours = cpu.one("candidates", list=name, engine="cpu")
         programs = ("OpenCV NMSBoxes", "torchvision, CPU", "nvinfer")
         others = [peer(cpu, name, program, ours["median us"]) for program in programs]
-        rows.append([title, count(ours["n"]), count(ours["survivors"]), number(ours["median us"]), *others])
-    return table(["boxes", "n", "survivors", "cpu", "OpenCV", "torchvision", "nvinfer"], rows)
+        rows.append([title, count(ours["n"]), number(ours["median us"]), *others])
+    return table(["boxes", "n", "cpu", "OpenCV", "torchvision", "nvinfer"], rows)
 
 
 def two_cores(cpu):
-    rows = [["element, 84x8400", f"{count(row['candidates'])} candidates", number(row["median us"]), ""]
-            for row in cpu.choose("element", engine="cpu")]
-    rows += [[f"`{row['decoder']}`", f"{count(row['candidates'])} candidates", number(row["median us"]), ""]
-             for row in cpu.choose("layouts", engine="cpu")]
-    for row in cpu.choose("oriented", rule="polygons", program="cpu"):
-        peers = cpu.choose("oriented-peers", n=row["n"], program="OpenCV") if cpu.has("oriented-peers") else []
-        times = ratio(peers[0]["median us"], row["median us"]) if peers else ""
-        rows.append(["oriented boxes", count(row["n"]), number(row["median us"]), times])
-    rows += [["masks", f"{row['objects']} objects, {row['masks']}", number(row["median us"]), ""]
-             for row in cpu.choose("masks", engine="cpu", masks="prototypes")]
-    return table(["", "", "cpu", "OpenCV / cpu"], rows)
+    def row(title, names, rows):
+        return [f"{title} {', '.join(names)}", "; ".join(number(row["median us"]) for row in rows)]
+
+    element = cpu.choose("element", engine="cpu")[2:]
+    oriented = cpu.choose("oriented", rule="polygons", program="cpu")
+    layouts = [cpu.one("layouts", decoder=name, engine="cpu") for name in FAMILIES]
+    masks = [cpu.one("masks", objects=objects, masks="prototypes", engine="cpu") for objects in OBJECTS]
+    rows = [
+        row("the whole element; candidates:", [row["candidates"] for row in element], element),
+        row("families:", [f"`{name}`" for name in FAMILIES], layouts),
+        row("oriented boxes; n:", [row["n"] for row in oriented], oriented),
+        row("masks of the prototypes' size; objects:", OBJECTS, masks),
+    ]
+    if cpu.has("oriented-peers"):
+        peers = cpu.choose("oriented-peers", program="cpu")
+        rows.append(["OpenCV's `NMSBoxesRotated` / cpu", "; ".join(row["OpenCV / program"] for row in peers)])
+    return table(["", "cpu"], rows)
 
 
 def readme(gpu):

@@ -70,7 +70,7 @@ fn workloads(bench: &Bench) -> Result<Vec<(Workload, PathBuf, usize)>> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let columns =
-        ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "iou", "file"];
+        ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "kernels us", "iou", "file"];
     let mut table = Table::new(columns);
     // The columns that peers/nms.py reads are list, n, engine, survivors, times, threshold and
     // file.
@@ -80,9 +80,9 @@ fn run(bench: &mut Bench) -> Result<()> {
             let cells = [workload.name.clone(), n.to_string(), run.survivors.to_string()];
             let file = [workload.params.iou_threshold.to_string(), file.display().to_string()];
             let cells = cells.into_iter().chain([run.engine.to_owned()]);
-            table.row(cells.chain(times).chain(file));
+            table.row(cells.chain(times).chain([format_us(run.device.median())]).chain(file));
         }
     }
-    print!("{}", table.first(7));
+    print!("{}", table.first(8));
     bench.folder.csv("candidates", &table)
 }

@@ -21,7 +21,8 @@ pub const SECTION: Section = Section {
 };
 
 const FRAME: Duration = Duration::from_millis(20);
-const STREAMS: [u32; 3] = [1, 32, 64];
+/// Numbers of elements, at 50 frames per second and at full load.
+const CASES: [(Option<Duration>, [u32; 2]); 2] = [(Some(FRAME), [1, 32]), (None, [1, 64])];
 
 fn run(bench: &mut Bench) -> Result<()> {
     if bench.engines.cuda().is_none() {
@@ -40,8 +41,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let time = bench.budget * 12;
     let columns = ["work", "pace", "streams", "frames", "p50 us", "p99 us", "slowest p99 us", "max us"];
     let mut table = Table::new(columns);
-    for pace in [Some(FRAME), None] {
-        for streams in STREAMS {
+    for (pace, counts) in CASES {
+        for streams in counts {
             row(&mut table, "element", pace, &elements(&tensors, streams, pace, time));
             match floors(streams, pace, time) {
                 Ok(times) => row(&mut table, "floor", pace, &times),
