@@ -55,7 +55,8 @@ impl Floor {
         stream.zero(&counter)?;
         stream.synchronize()?;
         let addresses = [counter.address(), host.address()];
-        let mut params = addresses.each_ref().map(|at| std::ptr::from_ref(at).cast_mut().cast::<c_void>());
+        let mut params =
+            addresses.each_ref().map(|at| std::ptr::from_ref(at).cast_mut().cast::<c_void>());
         let idle = kernels[0].node([1; 3], [1; 3], &mut []);
         let done = kernels[1].node([1; 3], [1; 3], &mut params);
         let mut graph = NodeSequence::new(&device)?;

@@ -69,8 +69,18 @@ fn workloads(bench: &Bench) -> Result<Vec<(Workload, PathBuf, usize)>> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let columns =
-        ["list", "n", "survivors", "engine", "median us", "p10 us", "p90 us", "kernels us", "iou", "file"];
+    let columns = [
+        "list",
+        "n",
+        "survivors",
+        "engine",
+        "median us",
+        "p10 us",
+        "p90 us",
+        "kernels us",
+        "iou",
+        "file",
+    ];
     let mut table = Table::new(columns);
     // The columns that peers/nms.py reads are list, n, engine, survivors, times, threshold and
     // file.

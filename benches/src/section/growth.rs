@@ -11,8 +11,7 @@ use crate::workload::{Spread, Workload};
 pub const SECTION: Section =
     Section { name: "growth", about: "100 to 1,000,000 candidates, clustered and uniform", run };
 
-const SIZES: [usize; 9] =
-    [100, 300, 1_000, 3_000, 8_400, 30_000, 100_000, 300_000, 1_000_000];
+const SIZES: [usize; 9] = [100, 300, 1_000, 3_000, 8_400, 30_000, 100_000, 300_000, 1_000_000];
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut table =
@@ -28,8 +27,8 @@ fn run(bench: &mut Bench) -> Result<()> {
                     series.push(Series { name, points: Vec::new() });
                 }
                 series[first + i].points.push((n as f64, run.times.median()));
-                let times =
-                    [run.times.median(), run.times.quantile(0.9), run.device.median()].map(format_us);
+                let times = [run.times.median(), run.times.quantile(0.9), run.device.median()]
+                    .map(format_us);
                 let counts = [n.to_string(), run.survivors.to_string(), run.engine.to_owned()];
                 table.row([spread.name().to_owned()].into_iter().chain(counts).chain(times));
             }

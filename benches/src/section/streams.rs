@@ -39,7 +39,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         })
         .collect::<Result<Vec<_>>>()?;
     let time = bench.budget * 12;
-    let columns = ["work", "pace", "streams", "frames", "p50 us", "p99 us", "slowest p99 us", "max us"];
+    let columns =
+        ["work", "pace", "streams", "frames", "p50 us", "p99 us", "slowest p99 us", "max us"];
     let mut table = Table::new(columns);
     for (pace, counts) in CASES {
         for streams in counts {
