@@ -8,9 +8,9 @@
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
 # models, pictures and videos in NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy
-# a GPU, the Python package (if NMSFILTER_WHEEL names a wheel), and GStreamer from the archive. The archive must have a single folder with a program `run`, which runs a command
-# with this GStreamer. Without an archive, the GPU machine must have GStreamer. Copy FOLDER and this checkout to the GPU
-# machine, and run tests/gpu/run.sh there.
+# a GPU, the Python package (if NMSFILTER_WHEEL names a wheel), and GStreamer from the archive. The archive must have a
+# single folder with a program `run`, which runs a command with this GStreamer. Without an archive, the GPU machine must
+# have GStreamer. Copy FOLDER and this checkout to the GPU machine, and run tests/gpu/run.sh there.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '3,14s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
