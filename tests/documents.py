@@ -249,7 +249,9 @@ def main():
     shutil.rmtree(runner.video.parent)
     if runner.broker:
         runner.broker.terminate()
-    failed = runner.failed + len(runner.unused)
+    # Every figure in a table is a program's output.
+    figures = subprocess.run([sys.executable, PROJECT / "benches/measurements.py", "--check"])
+    failed = runner.failed + len(runner.unused) + figures.returncode
     print(f"{runner.ran - runner.failed} passed, {failed} failed")
     sys.exit(failed > 0)
 

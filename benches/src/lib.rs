@@ -3,6 +3,7 @@
 
 pub mod chain;
 pub mod engines;
+pub mod floor;
 pub mod gpu_time;
 pub mod harness;
 pub mod machine;

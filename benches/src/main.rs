@@ -39,7 +39,7 @@ struct Arguments {
 fn arguments() -> Result<Arguments, String> {
     let mut parsed = Arguments {
         folder: "nmsbench-results".into(),
-        budget: Duration::from_millis(400),
+        budget: Duration::from_millis(250),
         repeats: Repeats::FULL,
         sections: Vec::new(),
         lists: Vec::new(),

@@ -4,6 +4,10 @@
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
+#   all        every measurement of docs/measurements.md, in less than 9 minutes; results are written to the folder
+#              measurements in $OUT or FOLDER, which benches/measurements.py reads. Inference needs ORT_DYLIB_PATH,
+#              Python and other programs are measured if PyTorch is there
+#   SECTION    a section of nmsbench, such as kernels; results are in the same folder
 #   suite      every test program with backend=cuda, except those that are separate steps
 #   inference  the inference element; needs ONNX Runtime with CUDA at ORT_DYLIB_PATH
 #   deepstream nmsfilter on DeepStream's metadata in device memory, with the stand-ins; times of batches
@@ -17,19 +21,12 @@
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
 #   sanitize   compute-sanitizer's four tools on the engine's tests, on those of merging, groups and pictures, and on the
 #              kernels that nmsbench measures
-#   speed      times of kernels, of batches, of the paper's kernels and, with PyTorch, of torchvision
-#   batch      times of batches only
-#   counts     times of 1000 to 1,000,000 candidates
-#   merging    times of merging and rescoring, on the GPU and on one core
-#   pipelines  time per frame of the element in a pipeline, from host and device memory
 #   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
 #   load       time per frame beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc
-#   evaluation nmsbench, and with PyTorch torchvision; writes tables and plots to
-#              evaluation.tar.gz in $OUT or FOLDER
 #
 # Exit status: 0 if nothing failed. Needs an NVIDIA driver; functions needs nvcc, sanitize compute-sanitizer.
 set -uo pipefail
-[ $# -ge 2 ] || { sed -n '3,30s/^# \?//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,28s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath "$1")
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -47,6 +44,8 @@ fi
 with=$(ls "$work"/*/run 2>/dev/null | head -1)
 export NMSFILTER_TEST_DATA=$work/data$(cat "$folder/data-folder") NMSFILTER_TEST_BACKEND=cuda
 export NMSFILTER_TEST_PLUGINS=$folder
+results=${OUT:-$folder}/measurements
+mkdir -p "$results"
 failed=()
 
 # program NAME [ARGUMENT...]: runs one test program, including the tests that are ignored without a
@@ -60,6 +59,9 @@ program() {
         grep -E '^test result' "$log"
         grep -iE '^(skip|[0-9]+ (scenes|runs|streams))' "$log" | sort | uniq -c
         grep -E '\|' "$log"
+        if grep -q 'csv: ' "$log"; then
+            sed -n 's/.*csv: //p' "$log" | tee "$results/$name.csv"
+        fi
     else
         echo "$name: FAILED"
         grep -vE '^test .* ok$' "$log" | tail -30
@@ -104,9 +106,14 @@ deepstream() {
         echo "stand-in ${libraries##*/deepstream-}"
         with_standin "$libraries" $version inside:: --skip inside::alone --skip inside::messages --test-threads 1
     done
-    for libraries in "$work"/programs/deepstream-91*; do
-        [ ! -d "$libraries" ] || with_standin "$libraries" 91 inside::alone::throughput
-    done
+    deepstream_times
+}
+
+# Times of batches, with NVIDIA's libraries if they are there.
+deepstream_times() {
+    local libraries
+    libraries=$(ls -d "$work"/programs/deepstream-91* 2>/dev/null | tail -1)
+    [ -z "$libraries" ] || with_standin "$libraries" 91 inside::alone::throughput
 }
 
 # with_standin FOLDER VERSION ARGUMENT...: runs the test program `deepstream` with these libraries.
@@ -169,9 +176,46 @@ streams() {
         NMSFILTER_TEST_SECONDS=${NMSFILTER_TEST_SECONDS:-300} program cuda_streams
 }
 
-# bench SECTION...: nmsbench's measurements of GPU times.
-bench() {
-    $with "$work/programs/nmsbench" --out "$work/bench" "$@" || failed+=("nmsbench $*")
+# section NAME: a section of nmsbench.
+section() {
+    timeout 200 $with "$work/programs/nmsbench" --out "$results" "$1" || failed+=("nmsbench $1")
+}
+
+# The most important figures come first, in case the time is short.
+all() {
+    local name
+    cp "$folder/commit" "$results"
+    date -u +%F >"$results/date"
+    for name in candidates kernels batches growth element streams layouts oriented masks merging; do
+        timed "$name" section "$name"
+    done
+    timed start start
+    if python3 -c 'import torchvision' 2>/dev/null; then
+        timed peers peers
+        [ ! -d "$folder/python" ] || timed python in_python
+    else
+        echo "SKIPPED: peers and python: there is no torchvision"
+    fi
+    timed deepstream deepstream_times
+    if [ -e "${ORT_DYLIB_PATH-}" ]; then
+        timed chain section chain
+        timed tiles section tiles
+    else
+        echo "SKIPPED: inference: ORT_DYLIB_PATH names no file"
+    fi
+    rm -f "$results"/*.f32
+}
+
+start() {
+    GST_PLUGIN_PATH=$folder python3 benches/start.py "$results" $with || failed+=(start)
+}
+
+peers() {
+    python3 benches/peers/nms.py "$results" || failed+=(peers)
+}
+
+in_python() {
+    PYTHONPATH=$folder/python python3 python/tests/gpu.py --csv "$results/python.csv" || failed+=(python)
 }
 
 sanitize() {
@@ -196,40 +240,6 @@ sanitize() {
                 tail -25 <<<"$out"
                 failed+=("$tool $what")
             fi
-        done
-    done
-}
-
-speed() {
-    bench kernels batches
-    if python3 -c 'import torchvision' 2>/dev/null; then
-        python3 tests/gpu/torchvision_nms.py tests/fixtures/oscars/detections.txt
-    fi
-}
-
-batch() {
-    bench batches
-}
-
-counts() {
-    bench counts
-}
-
-merging() {
-    bench merging
-}
-
-pipelines() {
-    local head memory backend
-    export GST_PLUGIN_PATH=$folder
-    for head in windows yolov5 yolov8; do
-        for memory in system cuda; do
-            for backend in cpu cuda auto; do
-                printf '%s from %s memory, backend=%s: ' $head $memory $backend
-                $with gst-launch-1.0 -m crowdtestsrc num-buffers=600 decoder=$head memory=$memory \
-                    ! nmsfilter backend=$backend ! fakesink 2>&1 |
-                    sed -n 's/.*engine=(string)\([a-z]*\).*launches=(guint64)\([0-9]*\).*device-time-mean=(guint64)\([0-9]*\), time-mean=(guint64)\([0-9]*\), time-p50=(guint64)[0-9]*, time-p99=(guint64)\([0-9]*\).*/last on \1, \2 launches, device \3 ns, mean \4 ns, p99 \5 ns/p'
-            done
         done
     done
 }
@@ -269,19 +279,20 @@ load() {
     done
 }
 
-evaluation() {
-    $with "$work/programs/nmsbench" --out "$work/evaluation" || failed+=(nmsbench)
-    if python3 -c 'import torchvision' 2>/dev/null; then
-        python3 benches/peers/nms.py "$work/evaluation" || failed+=(peers)
-    fi
-    tar -C "$work" -czf "${OUT:-$folder}/evaluation.tar.gz" evaluation
+# timed NAME COMMAND...
+timed() {
+    local began=$SECONDS
+    echo "=== $1"
+    "${@:2}"
+    echo "=== $1: $((SECONDS - began)) s"
 }
 
 for step in "$@"; do
-    echo "=== $step"
-    began=$SECONDS
-    $step
-    echo "=== $step: $((SECONDS - began)) s"
+    if [ "$(type -t "$step")" = function ]; then
+        timed "$step" "$step"
+    else
+        timed "$step" section "$step"
+    fi
 done
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'FAILED: %s\n' "${failed[@]}"

@@ -8,9 +8,9 @@
 # libraries (and links to NVIDIA's own, if NMSFILTER_DEEPSTREAM_LIBRARIES names a folder), a kit of NVIDIA's elements
 # (if NMSFILTER_NVIDIA_KIT names one that tests/nvidia/build.sh built without --no-gpu), the recorded tensors,
 # models, pictures and videos in NMSFILTER_TEST_DATA (files up to 4 MiB each, 27 MB together), its programs that occupy
-# a GPU, and GStreamer from the archive. The archive must have a single folder with a program `run`, which runs a command
-# with this GStreamer. Without an archive, the GPU machine must have GStreamer. Copy FOLDER and this checkout to the GPU
-# machine, and run tests/gpu/run.sh there.
+# a GPU, the Python package (if NMSFILTER_WHEEL names a wheel), and GStreamer from the archive. The archive must have a
+# single folder with a program `run`, which runs a command with this GStreamer. Without an archive, the GPU machine must
+# have GStreamer. Copy FOLDER and this checkout to the GPU machine, and run tests/gpu/run.sh there.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '3,14s/^# \?//p' "$0" >&2; exit 2; }
 folder=$(realpath -m "$1")
@@ -69,6 +69,9 @@ done
 echo "$PWD" >"$folder/checkout"
 echo "$CARGO_TARGET_DIR/tmp" >"$folder/scratch"
 echo "$data" >"$folder/data-folder"
+# The commit that measurements name.
+git describe --always --dirty --abbrev=8 --exclude='*' >"$folder/commit"
+[ -z "${NMSFILTER_WHEEL-}" ] || python3 -m zipfile -e "$NMSFILTER_WHEEL" "$folder/python"
 [ -z "$gstreamer" ] || cp "$gstreamer" "$folder/gstreamer.tar.xz"
 tar -C "$folder" --remove-files --dereference -cJf "$folder/programs.tar.xz" programs data
 du -sh "$folder"

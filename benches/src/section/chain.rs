@@ -18,7 +18,7 @@ pub const SECTION: Section = Section {
 };
 
 /// Numbers of streams.
-const STREAMS: &[usize] = &[1, 2, 4, 8, 16];
+const STREAMS: &[usize] = &[1, 4, 16];
 /// Numbers of streams on a machine without a GPU.
 const FEW_STREAMS: &[usize] = &[1, 2];
 

@@ -72,7 +72,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 fn in_real_time(backend: &str) -> Result<[f64; 3]> {
     let memory = if backend == "cuda" { "cuda" } else { "system" };
     let pipeline = gst::parse::launch(&format!(
-        "crowdtestsrc decoder=yolov8 memory={memory} num-buffers=400
+        "crowdtestsrc decoder=yolov8 memory={memory} num-buffers=100
            ! video/x-raw,width=1920,height=1080,framerate=50/1
            ! nmsfilter name=nms backend={backend} ! fakesink sync=true"
     ))?;

@@ -9,15 +9,17 @@ use crate::report::{Chart, Scale, Series, Table};
 use crate::workload::{Spread, Workload};
 
 pub const SECTION: Section =
-    Section { name: "growth", about: "100 to 100,000 candidates, clustered and uniform", run };
+    Section { name: "growth", about: "100 to 1,000,000 candidates, clustered and uniform", run };
+
+const SIZES: [usize; 9] = [100, 300, 1_000, 3_000, 8_400, 30_000, 100_000, 300_000, 1_000_000];
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut table =
-        Table::new(["scene", "n", "survivors", "engine", "median us", "p10 us", "p90 us"]);
+        Table::new(["scene", "n", "survivors", "engine", "median us", "p90 us", "kernels us"]);
     let mut series: Vec<Series> = Vec::new();
     for spread in [Spread::Clustered, Spread::Uniform] {
         let first = series.len();
-        for n in [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000] {
+        for n in SIZES {
             let workload = Workload::scene(spread, n);
             for (i, run) in bench.engines.run(&workload, bench.budget)?.into_iter().enumerate() {
                 if series.len() == first + i {
@@ -25,7 +27,8 @@ fn run(bench: &mut Bench) -> Result<()> {
                     series.push(Series { name, points: Vec::new() });
                 }
                 series[first + i].points.push((n as f64, run.times.median()));
-                let times = [0.5, 0.1, 0.9].map(|share| format_us(run.times.quantile(share)));
+                let times = [run.times.median(), run.times.quantile(0.9), run.device.median()]
+                    .map(format_us);
                 let counts = [n.to_string(), run.survivors.to_string(), run.engine.to_owned()];
                 table.row([spread.name().to_owned()].into_iter().chain(counts).chain(times));
             }

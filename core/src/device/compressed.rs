@@ -3,6 +3,8 @@
 //!
 //! In: a file of kernels, as PTX or machine code. Out: its bytes, for the driver to load. They are decompressed once in
 //! a process, when they are first needed. A program that does not refer to a file is linked without it.
+//!
+//! Similar files take little more space than one: the library has their differences from the first.
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -11,12 +13,19 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct CompressedKernels {
     compressed: &'static [u8],
+    /// The differences of the file from the compressed one.
+    differences: Option<&'static [u8]>,
     bytes: OnceLock<Vec<u8>>,
 }
 
 impl CompressedKernels {
     pub(crate) const fn new(compressed: &'static [u8]) -> Self {
-        Self { compressed, bytes: OnceLock::new() }
+        Self { compressed, differences: None, bytes: OnceLock::new() }
+    }
+
+    /// A file that differs from the compressed one.
+    pub(crate) const fn similar(compressed: &'static [u8], differences: &'static [u8]) -> Self {
+        Self { compressed, differences: Some(differences), bytes: OnceLock::new() }
     }
 
     /// The bytes of the file and a terminating zero, which the driver expects after PTX.
@@ -25,8 +34,13 @@ impl CompressedKernels {
     /// If the bytes are not those that `build.rs` has compressed.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get_or_init(|| {
-            let mut bytes = miniz_oxide::inflate::decompress_to_vec(self.compressed)
-                .expect("build.rs has compressed it");
+            let inflate = |bytes| {
+                miniz_oxide::inflate::decompress_to_vec(bytes).expect("build.rs has compressed it")
+            };
+            let mut bytes = inflate(self.compressed);
+            if let Some(differences) = self.differences {
+                bytes = apply(&inflate(differences), &bytes);
+            }
             bytes.push(0);
             bytes
         })
@@ -62,25 +76,35 @@ impl CompressedKernels {
     }
 }
 
+/// Performs the steps that `differences` of `build.rs` has found.
+fn apply(differences: &[u8], base: &[u8]) -> Vec<u8> {
+    let (count, rest) = differences.split_first_chunk().expect("it begins with a number");
+    let (steps, mut inserted) = rest.split_at(u32::from_le_bytes(*count) as usize * 12);
+    let mut bytes = Vec::with_capacity(base.len() + inserted.len());
+    for step in steps.as_chunks::<4>().0.as_chunks::<3>().0 {
+        let [new, first, len] = step.map(|number| u32::from_le_bytes(number) as usize);
+        let (added, rest) = inserted.split_at(new);
+        bytes.extend_from_slice(added);
+        bytes.extend_from_slice(&base[first..first + len]);
+        inserted = rest;
+    }
+    bytes
+}
+
 /// The beginning of a kernel in PTX, before its name.
 const ENTRY: &str = ".visible .entry ";
 
-/// The kernels of a file that `build.rs` has compressed.
-macro_rules! compressed_kernels {
+/// The bytes of a file that `build.rs` has compressed.
+macro_rules! compressed {
     ($file:literal) => {
-        $crate::device::CompressedKernels::new(include_bytes!(concat!(
-            env!("OUT_DIR"),
-            "/",
-            $file,
-            ".deflate"
-        )))
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $file, ".deflate"))
     };
 }
 
-pub(crate) use compressed_kernels;
+pub(crate) use compressed;
 
 /// `kernels/resample.cu`, which makes a model's input of a frame.
-pub static RESAMPLE: CompressedKernels = compressed_kernels!("resample.sm_60.ptx");
+pub static RESAMPLE: CompressedKernels = CompressedKernels::new(compressed!("resample.sm_60.ptx"));
 
 #[cfg(test)]
 mod tests {

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 use sys::{CUdevice_attribute_enum as Attribute, CUstreamCaptureMode as CaptureMode};
 
-pub(crate) use compressed::compressed_kernels;
+pub(crate) use compressed::compressed;
 pub use compressed::{CompressedKernels, RESAMPLE};
 pub use copy::DeviceRows;
 pub use driver::{Driver, DriverError, EdgeData};

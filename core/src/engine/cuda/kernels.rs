@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use cudarc::driver::sys;
 
 use super::interface::Precision;
-use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed_kernels};
+use crate::device::{CompressedKernels, Device, DeviceError, DriverError, compressed};
 
 /// Kernels for GPUs with at least a certain compute capability.
 #[derive(Debug)]
@@ -40,31 +40,34 @@ impl KernelBinary {
 /// (`grid_dependency_wait`, kernels/portable.cuh).
 const PROGRAMMATIC_LAUNCH_FROM: (i32, i32) = (9, 0);
 
+/// The file whose differences from the other two files of PTX are in the library.
+static SM_80: &[u8] = compressed!("nmsfilter.sm_80.ptx");
+
 /// In order of preference: machine code from build.rs, then the checked-in PTX (kernels/build.sh).
 static KERNEL_BINARIES: [KernelBinary; 3 + cfg!(nmsfilter_native) as usize] = [
     #[cfg(nmsfilter_native)]
     KernelBinary {
         name: "machine code",
         from: (6, 0),
-        kernels: compressed_kernels!("nmsfilter.cubin"),
+        kernels: CompressedKernels::new(compressed!("nmsfilter.cubin")),
         is_native: true,
     },
     KernelBinary {
         name: "PTX sm_90",
         from: (9, 0),
-        kernels: compressed_kernels!("nmsfilter.sm_90.ptx"),
+        kernels: CompressedKernels::similar(SM_80, compressed!("nmsfilter.sm_90.ptx")),
         is_native: false,
     },
     KernelBinary {
         name: "PTX sm_80",
         from: (8, 0),
-        kernels: compressed_kernels!("nmsfilter.sm_80.ptx"),
+        kernels: CompressedKernels::new(SM_80),
         is_native: false,
     },
     KernelBinary {
         name: "PTX sm_60",
         from: (6, 0),
-        kernels: compressed_kernels!("nmsfilter.sm_60.ptx"),
+        kernels: CompressedKernels::similar(SM_80, compressed!("nmsfilter.sm_60.ptx")),
         is_native: false,
     },
 ];
@@ -230,6 +233,16 @@ pub(super) mod tests {
     pub fn entries() -> impl Iterator<Item = Vec<&'static str>> {
         let ptx = KERNEL_BINARIES.iter().filter(|binary| !binary.is_native);
         ptx.map(|binary| binary.kernels.entries().collect())
+    }
+
+    #[test]
+    fn decompressed_ptx_is_the_file_that_was_compressed() {
+        for binary in KERNEL_BINARIES.iter().filter(|binary| !binary.is_native) {
+            let architecture = binary.name.strip_prefix("PTX ").unwrap();
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/ptx");
+            let file = std::fs::read(format!("{folder}/nmsfilter.{architecture}.ptx")).unwrap();
+            assert!(binary.kernels.ptx().to_bytes() == file, "{}", binary.name);
+        }
     }
 
     #[test]

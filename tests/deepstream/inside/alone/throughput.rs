@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the time of batches in the element, from device pointers to objects. Prints a table; no
-//! time is asserted.
+//! Measures the time of batches in the element, from device pointers to objects. Prints rows of CSV, which
+//! tests/gpu/run.sh keeps; no time is asserted.
 
 use std::sync::{Arc, Mutex};
 
@@ -62,7 +62,7 @@ fn throughput() {
     let input = [640, 640];
     let (anchors, classes, letterbox) = (8400, 80, Letterbox::Center);
     println!(
-        "frames  candidates objects |  wall us: mean    p50    p99 | thread us |   GPU us |  bytes up   down | cores at 50/s"
+        "csv: frames,tensors,candidates,objects,mean us,p50 us,p99 us,thread us,GPU us,bytes up,bytes down,cores at 50/s"
     );
     for (count, scattered) in [(1, false), (16, false), (16, true), (64, false), (64, true)] {
         let objects = Some(110);
@@ -83,8 +83,8 @@ fn throughput() {
         let stat = |name: &str| stats.get::<u64>(name).unwrap() as f64;
         let batches = 2.0 * BATCHES as f64;
         println!(
-            "{count:>3}{} {:>10.0} {:>7.0} | {:>14.1} {:>6.1} {:>6.1} | {:>9.1} | {:>8.1} | {:>9.0} {:>6.0} | {:.4}",
-            if scattered { " table" } else { "      " },
+            "csv: {count},{},{:.0},{:.0},{:.1},{:.1},{:.1},{:.1},{:.1},{:.0},{:.0},{:.4}",
+            if scattered { "scattered" } else { "in a row" },
             stat("candidates") / batches / count as f64,
             stat("survivors") / batches / count as f64,
             mean(&wall),
