@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nmsfilter_core::cuda::{Device, Stream};
-use nmsfilter_core::nms::{Backend, BoxNms, NmsError};
+use nmsfilter_core::nms::{Backend, BoxNms};
+use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 
-use crate::array::Elements;
+use crate::array::{Elements, Memory};
 use crate::device::{allocate, foreign};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -22,6 +23,10 @@ use crate::stream::from_argument;
 
 /// With fewer boxes on the CPU, other threads of Python wait, since detaching takes longer than the work.
 const DETACH_FROM: usize = 500;
+
+/// Up to as many boxes, memory for the indices of all is allocated while the GPU works: 8 KB, of which a part is unused.
+/// With more boxes, memory for the kept ones is allocated when their number is known.
+const ALLOCATE_EARLY: usize = 1024;
 
 /// The engines of a thread.
 #[derive(Default)]
@@ -92,21 +97,9 @@ impl<'py> Call<'_, 'py> {
         (engine.method, engine.overlap) = (method, overlap);
         engine.iou_threshold = self.iou_threshold;
         engine.max_detections = self.max_detections;
-        let kept = if device.is_some() || count >= DETACH_FROM {
-            py.detach(|| suppress(&mut engine, &sources))
-        } else {
-            suppress(&mut engine, &sources)
-        };
-        let kept = match kept {
-            Ok(kept) => match &device {
-                None => boxes.kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
-                    for (to, &index) in indices.iter_mut().zip(kept) {
-                        *to = i64::from(index);
-                    }
-                }),
-                Some(device) => indices_on(py, device, stream, &boxes.kind, kept),
-            },
-            Err(error) => Err(error.into()),
+        let kept = match &device {
+            Some(device) => on_device(py, device, stream, &boxes.kind, &mut engine, &sources, count),
+            None => on_host(py, &boxes.kind, &mut engine, &sources, count),
         };
         put_back(device.as_deref(), engine);
         kept
@@ -182,13 +175,64 @@ struct Sources<'a> {
     groups: Option<Source<'a>>,
 }
 
-fn suppress<'e>(
-    engine: &'e mut BoxNms,
+impl Sources<'_> {
+    /// Passes the tensors to `run`.
+    fn with_views<R>(
+        &self,
+        run: impl FnOnce(&TensorView<'_>, &TensorView<'_>, Option<&TensorView<'_>>) -> R,
+    ) -> R {
+        let groups = self.groups.as_ref().map(|groups| groups.view(GROUPS));
+        run(&self.boxes.view(BOXES), &self.scores.view(SCORES), groups.as_ref())
+    }
+}
+
+/// The indices of the kept ones of `count` boxes in host memory.
+fn on_host<'py>(
+    py: Python<'py>,
+    kind: &Kind<'py>,
+    engine: &mut BoxNms,
     sources: &Sources<'_>,
-) -> std::result::Result<&'e [u32], NmsError> {
-    let Sources { boxes, scores, groups } = sources;
-    let groups = groups.as_ref().map(|groups| groups.view(GROUPS));
-    engine.run(&boxes.view(BOXES), &scores.view(SCORES), groups.as_ref())
+    count: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let run = || {
+        sources.with_views(move |boxes, scores, groups| engine.run(boxes, scores, groups))
+    };
+    let kept = if count >= DETACH_FROM { py.detach(run)? } else { run()? };
+    kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
+        for (to, &index) in indices.iter_mut().zip(kept) {
+            *to = i64::from(index);
+        }
+    })
+}
+
+/// The indices of the kept ones of `count` boxes in device memory, in the order of `stream`.
+fn on_device<'py>(
+    py: Python<'py>,
+    device: &Arc<Device>,
+    stream: usize,
+    kind: &Kind<'py>,
+    engine: &mut BoxNms,
+    sources: &Sources<'_>,
+    count: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let (library, mut memory) = (kind.table(), None);
+    let kept = py.detach(|| {
+        let allocate = || {
+            if count <= ALLOCATE_EARLY {
+                memory = Some(Python::attach(|py| {
+                    allocate(py, library, device, stream, Dtype::I64, count)
+                }));
+            }
+        };
+        sources.with_views(|boxes, scores, groups| {
+            engine.run_in_stream(boxes, scores, groups, foreign(stream), allocate)
+        })
+    })?;
+    let memory = match memory {
+        Some(memory) => memory?,
+        None => allocate(py, library, device, stream, Dtype::I64, kept.len())?,
+    };
+    indices_in(py, memory, device, stream, kind, kept)
 }
 
 fn place(place: Place) -> String {
@@ -203,20 +247,21 @@ fn place(place: Place) -> String {
 fn empty<'py>(py: Python<'py>, boxes: &Input<'py>, stream: usize) -> Result<Bound<'py, PyAny>> {
     if let Place::Device { ordinal, .. } = boxes.place {
         let device = Device::open(ordinal.unwrap_or(0) as u32)?;
-        return indices_on(py, &device, stream, &boxes.kind, &[]);
+        let memory = allocate(py, boxes.kind.table(), &device, stream, Dtype::I64, 0)?;
+        return indices_in(py, memory, &device, stream, &boxes.kind, &[]);
     }
     boxes.kind.host(py, Dtype::I64, &[0], |_: &mut [i64]| {})
 }
 
-/// The indices in the memory of a GPU, written in the order of `stream`.
-fn indices_on<'py>(
+/// The indices in this memory of a GPU, written in the order of `stream`.
+fn indices_in<'py>(
     py: Python<'py>,
+    memory: Memory,
     device: &Arc<Device>,
     stream: usize,
     kind: &Kind<'py>,
     kept: &[u32],
 ) -> Result<Bound<'py, PyAny>> {
-    let memory = allocate(py, kind, device, stream, Dtype::I64, kept.len())?;
     let elements = Elements {
         memory: Arc::new(memory),
         offset: 0,

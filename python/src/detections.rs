@@ -286,7 +286,8 @@ impl Detections {
                 "max_detections: {room} detections of {images} images exceed memory"
             ))
         })?;
-        let memory = Arc::new(allocate(py, kind, outcome.device(), stream, Dtype::F32, words)?);
+        let memory = allocate(py, kind.table(), outcome.device(), stream, Dtype::F32, words)?;
+        let memory = Arc::new(memory);
         let view = |offset: usize, dtype: Dtype, shape: Vec<i64>, strides: Vec<i64>| Elements {
             memory: Arc::clone(&memory),
             offset: offset * WORD,

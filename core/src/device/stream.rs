@@ -63,6 +63,11 @@ impl Stream {
         Self { device: device.clone(), handle: stream.0, is_foreign: true }
     }
 
+    /// Returns the stream as one of other code, for comparisons.
+    pub(crate) fn as_foreign(&self) -> ForeignStream {
+        ForeignStream(self.handle)
+    }
+
     /// Returns the GPU that does the work.
     pub fn device(&self) -> &Arc<Device> {
         &self.device

@@ -746,6 +746,24 @@ pub trait Engine: Send {
         images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError>;
 
+    /// Like [`run`](Self::run), but in the order of `stream`, if the engine uses a GPU. `meanwhile` is called
+    /// once, while the GPU works.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    fn run_in_stream(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        _stream: ForeignStream,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Outcome<'_>, EngineError> {
+        meanwhile();
+        self.run(tensors, layout, params, images)
+    }
+
     /// Like [`run`](Self::run), but in the order of `stream` and without waiting. The result is in
     /// device memory.
     ///

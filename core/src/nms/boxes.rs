@@ -33,7 +33,7 @@ use crate::device::ForeignStream;
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
-    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_embedding, check_iou_threshold, check_method,
+    MAX_ANGLE, MAX_BOX_SIDE, Method, Outcome, Params, check_embedding, check_iou_threshold, check_method,
     check_overlap, check_sigma,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
@@ -167,19 +167,68 @@ impl BoxNms {
     ) -> Result<&[u32], NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
         self.set_params(&input)?;
-        let is_on_device = [Some(boxes), Some(scores), groups].into_iter().flatten();
-        if is_on_device.clone().any(TensorView::is_on_device) {
-            lay_out(&mut self.layout, &input, input.count);
-            let tensors: ArrayVec<TensorView<'_>, 3> = is_on_device.cloned().collect();
-            let outcome = self.engine.0.run(&tensors, &self.layout, &self.params, &[PLACE])?;
-            let image = outcome.group(0);
-            if image.candidates == input.count {
-                self.kept.clear();
-                self.kept.extend(image.survivors.iter().map(|survivor| survivor.anchor));
-                return Ok(&self.kept);
-            }
+        let tensors = [Some(boxes), Some(scores), groups].into_iter().flatten();
+        if tensors.into_iter().any(TensorView::is_on_device)
+            && self.run_on_device(&input, |engine, tensors, layout, params| {
+                engine.run(tensors, layout, params, &[PLACE])
+            })?
+        {
+            return Ok(&self.kept);
         }
         self.run_on_host(&input)
+    }
+
+    /// Like [`run`](Self::run), for tensors in device memory, with the GPU's work in the order of `stream`: work that was
+    /// submitted to it before needs no other wait. `meanwhile` is called once, while the GPU works.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run).
+    pub fn run_in_stream(
+        &mut self,
+        boxes: &TensorView<'_>,
+        scores: &TensorView<'_>,
+        groups: Option<&TensorView<'_>>,
+        stream: ForeignStream,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<&[u32], NmsError> {
+        let input = BoxInput::new(boxes, scores, groups)?;
+        self.set_params(&input)?;
+        let is_complete = self.run_on_device(&input, |engine, tensors, layout, params| {
+            engine.run_in_stream(tensors, layout, params, &[PLACE], stream, &mut meanwhile)
+        })?;
+        if is_complete {
+            return Ok(&self.kept);
+        }
+        self.run_on_host(&input)
+    }
+
+    /// Calls `run` with the engine and the tensors as it reads them. Returns false if some boxes did not become candidates:
+    /// the kept boxes are then unknown.
+    fn run_on_device(
+        &mut self,
+        input: &BoxInput<'_, '_>,
+        run: impl for<'e> FnOnce(
+            &'e mut dyn Engine,
+            &[TensorView<'_>],
+            &Layout,
+            &Params,
+        ) -> Result<Outcome<'e>, EngineError>,
+    ) -> Result<bool, NmsError> {
+        lay_out(&mut self.layout, input, input.count);
+        let tensors: ArrayVec<TensorView<'_>, 3> =
+            [Some(input.boxes), Some(input.scores), input.groups]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect();
+        let outcome = run(&mut *self.engine.0, &tensors, &self.layout, &self.params)?;
+        let image = outcome.group(0);
+        if image.candidates != input.count {
+            return Ok(false);
+        }
+        self.kept.clear();
+        self.kept.extend(image.survivors.iter().map(|survivor| survivor.anchor));
+        Ok(true)
     }
 
     /// Suppresses on a GPU in the order of `stream`, without waiting for it. The index of a kept box is

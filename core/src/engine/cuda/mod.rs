@@ -134,7 +134,7 @@ impl Cuda {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
 
-    /// Runs a batch; [`outcome`](Self::outcome) returns the result.
+    /// Runs a batch in the engine's stream; [`outcome`](Self::outcome) returns the result.
     pub(super) fn run_batch(
         &mut self,
         tensors: &[TensorView<'_>],
@@ -142,12 +142,29 @@ impl Cuda {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<DeviceWork, EngineError> {
+        self.run_batch_in(None, tensors, layout, params, images, &mut || {})
+    }
+
+    /// Runs a batch in `stream`, or without one in the engine's stream. `meanwhile` is called once the
+    /// kernels are submitted.
+    fn run_batch_in(
+        &mut self,
+        stream: Option<ForeignStream>,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params, images)?;
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| on.run_batch(&inputs, settings))
+        self.follow_tensors(|on| {
+            let stream = stream.map(|stream| Stream::of_other_code(on.kernels.device(), stream));
+            on.run_batch(&inputs, settings, stream.as_ref(), meanwhile)
+        })
     }
 
     /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
@@ -262,6 +279,19 @@ impl Engine for Cuda {
         images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError> {
         let work = self.run_batch(tensors, layout, params, images)?;
+        Ok(self.outcome(work))
+    }
+
+    fn run_in_stream(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Outcome<'_>, EngineError> {
+        let work = self.run_batch_in(Some(stream), tensors, layout, params, images, meanwhile)?;
         Ok(self.outcome(work))
     }
 
@@ -386,15 +416,19 @@ impl OnDevice {
         Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
     }
 
-    /// Runs a batch, and waits for its result.
+    /// Runs a batch in `foreign`, or the engine's stream, and waits for its result. `meanwhile` is called once,
+    /// after the first launch. The next run can be in another stream: the last kernel has no work left after it
+    /// has shown that the results are complete.
     fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
+        foreign: Option<&Stream>,
+        meanwhile: &mut dyn FnMut(),
     ) -> Result<DeviceWork, EngineError> {
         // Runs share the workspace.
         self.enqueued.synchronize()?;
-        let mut batch = self.batch(inputs, settings, None)?;
+        let mut batch = self.batch(inputs, settings, foreign)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
         self.anchors = settings.layout.anchors();
         // Few anchors become candidates.
@@ -408,8 +442,13 @@ impl OnDevice {
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
         // determines the size of the masks.
+        let mut meanwhile = Some(meanwhile);
         for _ in 0..3 {
-            let candidates = self.launch(&config, &mut batch, &mut work)?;
+            self.launch(&config, &mut batch, foreign)?;
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile();
+            }
+            let candidates = self.wait(&config, foreign, &mut work)?;
             let words = match config.masks {
                 Some(_) => self.place_masks(settings.images, &mut work),
                 None => 0,
@@ -515,18 +554,16 @@ impl OnDevice {
         most
     }
 
-    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the greatest
-    /// number of candidates in a group; survivors are valid if the memory had room for that many.
+    /// Launches the kernels once on a graph for `config`.
     fn launch(
         &mut self,
         config: &GraphConfig,
         batch: &mut Batch<'_>,
-        work: &mut DeviceWork,
-    ) -> Result<u32, EngineError> {
-        let groups = config.groups;
+        foreign: Option<&Stream>,
+    ) -> Result<(), EngineError> {
+        let stream = foreign.unwrap_or(&self.stream);
         let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
-        let graph =
-            self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
+        let graph = self.graphs.prepare(*config, greatest, &self.kernels, stream, enqueued)?;
         // The graph may have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
@@ -534,10 +571,20 @@ impl OnDevice {
         let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
         self.results.make_room(size)?;
         batch.launch.results = self.results.addresses();
-        self.results.clear(groups);
-        graph.launch(&self.stream, batch.with_memory(memory, mask_words))?;
-        self.results.wait(&self.stream, groups)?;
+        self.results.clear(config.groups);
+        Ok(graph.launch(stream, batch.with_memory(memory, mask_words))?)
+    }
 
+    /// Waits for a launch, and adds to `work`. Returns the greatest number of candidates in a group; survivors
+    /// are valid if the memory had room for that many.
+    fn wait(
+        &mut self,
+        config: &GraphConfig,
+        foreign: Option<&Stream>,
+        work: &mut DeviceWork,
+    ) -> Result<u32, EngineError> {
+        let groups = config.groups;
+        self.results.wait(foreign.unwrap_or(&self.stream), groups)?;
         self.groups.clear();
         let mut survivors = 0;
         let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
