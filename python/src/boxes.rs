@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nmsfilter_core::cuda::{Device, Stream};
-use nmsfilter_core::nms::{Backend, BoxNms};
+use nmsfilter_core::nms::{Backend, BoxNms, KeptBoxes};
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 
@@ -24,8 +24,8 @@ use crate::stream::from_argument;
 /// With fewer boxes on the CPU, other threads of Python wait, since detaching takes longer than the work.
 const DETACH_FROM: usize = 500;
 
-/// Up to as many boxes, memory for the indices of all is allocated while the GPU works: 8 KB, of which a part is unused.
-/// With more boxes, memory for the kept ones is allocated when their number is known.
+/// Up to as many boxes, memory for the indices of all is allocated while the GPU works: 8 KB, of which a part is unused. The
+/// GPU then writes the indices. With more boxes, memory for the kept ones is allocated when their number is known.
 const ALLOCATE_EARLY: usize = 1024;
 
 /// The engines of a thread.
@@ -98,7 +98,9 @@ impl<'py> Call<'_, 'py> {
         engine.iou_threshold = self.iou_threshold;
         engine.max_detections = self.max_detections;
         let kept = match &device {
-            Some(device) => on_device(py, device, stream, &boxes.kind, &mut engine, &sources, count),
+            Some(device) => {
+                on_device(py, device, stream, &boxes.kind, &mut engine, &sources, count)
+            }
             None => on_host(py, &boxes.kind, &mut engine, &sources, count),
         };
         put_back(device.as_deref(), engine);
@@ -194,9 +196,7 @@ fn on_host<'py>(
     sources: &Sources<'_>,
     count: usize,
 ) -> Result<Bound<'py, PyAny>> {
-    let run = || {
-        sources.with_views(move |boxes, scores, groups| engine.run(boxes, scores, groups))
-    };
+    let run = || sources.with_views(move |boxes, scores, groups| engine.run(boxes, scores, groups));
     let kept = if count >= DETACH_FROM { py.detach(run)? } else { run()? };
     kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
         for (to, &index) in indices.iter_mut().zip(kept) {
@@ -217,20 +217,27 @@ fn on_device<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let (library, mut memory) = (kind.table(), None);
     let kept = py.detach(|| {
-        let allocate = || {
-            if count <= ALLOCATE_EARLY {
-                memory = Some(Python::attach(|py| {
-                    allocate(py, library, device, stream, Dtype::I64, count)
-                }));
+        let indices = || {
+            if count > ALLOCATE_EARLY {
+                return None;
             }
+            let allocated =
+                Python::attach(|py| allocate(py, library, device, stream, Dtype::I64, count));
+            let address = allocated.as_ref().ok().map(|memory| memory.address() as u64);
+            memory = Some(allocated);
+            address
         };
-        sources.with_views(|boxes, scores, groups| {
-            engine.run_in_stream(boxes, scores, groups, foreign(stream), allocate)
+        sources.with_views(move |boxes, scores, groups| {
+            // SAFETY: the memory was allocated for as many indices, and its owner frees it in the order of the stream.
+            unsafe { engine.run_in_stream(boxes, scores, groups, foreign(stream), indices) }
         })
     })?;
-    let memory = match memory {
-        Some(memory) => memory?,
-        None => allocate(py, library, device, stream, Dtype::I64, kept.len())?,
+    let memory = match (memory, kept) {
+        (Some(memory), _) => memory?,
+        (None, KeptBoxes::OnHost(kept)) => {
+            allocate(py, library, device, stream, Dtype::I64, kept.len())?
+        }
+        (None, KeptBoxes::OnDevice(_)) => unreachable!("the indices are in memory"),
     };
     indices_in(py, memory, device, stream, kind, kept)
 }
@@ -248,29 +255,33 @@ fn empty<'py>(py: Python<'py>, boxes: &Input<'py>, stream: usize) -> Result<Boun
     if let Place::Device { ordinal, .. } = boxes.place {
         let device = Device::open(ordinal.unwrap_or(0) as u32)?;
         let memory = allocate(py, boxes.kind.table(), &device, stream, Dtype::I64, 0)?;
-        return indices_in(py, memory, &device, stream, &boxes.kind, &[]);
+        return indices_in(py, memory, &device, stream, &boxes.kind, KeptBoxes::OnHost(&[]));
     }
     boxes.kind.host(py, Dtype::I64, &[0], |_: &mut [i64]| {})
 }
 
-/// The indices in this memory of a GPU, written in the order of `stream`.
+/// The indices in this memory of a GPU, written in the order of `stream` unless they are there already.
 fn indices_in<'py>(
     py: Python<'py>,
     memory: Memory,
     device: &Arc<Device>,
     stream: usize,
     kind: &Kind<'py>,
-    kept: &[u32],
+    kept: KeptBoxes<'_>,
 ) -> Result<Bound<'py, PyAny>> {
+    let count = match kept {
+        KeptBoxes::OnDevice(count) => count,
+        KeptBoxes::OnHost(kept) => kept.len(),
+    };
     let elements = Elements {
         memory: Arc::new(memory),
         offset: 0,
         dtype: Dtype::I64,
-        shape: vec![kept.len() as i64],
+        shape: vec![count as i64],
         strides: vec![1],
         stream,
     };
-    if !kept.is_empty() {
+    if let KeptBoxes::OnHost(kept @ [_, ..]) = kept {
         let indices: Vec<i64> = kept.iter().map(|&index| i64::from(index)).collect();
         let stream = Stream::of_other_code(device, foreign(stream));
         // SAFETY: the memory was allocated for as many indices, and the vector's memory is pageable.

@@ -7,6 +7,7 @@ import unittest
 import numpy
 from arrays import boxes_and_scores, needs_data
 from cuda_driver import DeviceArray, Driver
+from exchange import Library
 from test_decode import recorded
 
 import nmsfilter
@@ -40,6 +41,43 @@ class Device(unittest.TestCase):
         self.check(lambda *arrays, **options: nmsfilter.nms(*arrays, 0.3, **options), half, scores)
         self.check(
             lambda *arrays, **options: nmsfilter.nms(*arrays, 0.3, method="map-reduce", **options), boxes, scores)
+
+    def test_nms_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        for stream in (None, DRIVER.stream(), DRIVER.stream()):
+            library.current_stream = stream
+            # Up to 1024 boxes, the GPU writes the indices to memory for all of them.
+            for count in (1, 300, 1024, 1025):
+                boxes, scores = boxes_and_scores(count, count, crowd=0.4)
+                expected = nmsfilter.nms(boxes, scores, 0.5).tolist()
+                device = library.array(boxes), library.array(scores)
+                before = sum(library.in_use.values())
+                kept = [nmsfilter.nms(*device, 0.5) for _ in range(2)]
+                room = 2 * 8 * (count if count <= 1024 else len(expected))
+                self.assertEqual(sum(library.in_use.values()) - before, room)
+                for found in kept:
+                    self.assertIsInstance(found, library.Array)
+                    self.assertEqual((found.dtype, library.read(found).tolist()), ("int64", expected))
+                del device, kept, found
+                self.assertEqual(library.in_use, {})
+
+    def test_boxes_that_only_the_host_keeps_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
+        boxes[10:20, 2] = boxes[10:20, 0]
+        kept = nmsfilter.nms(library.array(boxes), library.array(scores), 0.5)
+        self.assertEqual(library.read(kept).tolist(), nmsfilter.nms(boxes, scores, 0.5).tolist())
+
+    def test_a_library_without_memory(self):
+        library = Library(DRIVER)
+        boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
+        device = library.array(boxes), library.array(scores)
+        library.has_memory = False
+        with self.assertRaises(SystemError):
+            nmsfilter.nms(*device, 0.5)
+        library.has_memory = True
+        kept = nmsfilter.nms(*device, 0.5)
+        self.assertEqual(library.read(kept).tolist(), nmsfilter.nms(boxes, scores, 0.5).tolist())
 
     def test_boxes_without_area(self):
         boxes, scores = boxes_and_scores(50, 5, crowd=0.4)

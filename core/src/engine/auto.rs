@@ -114,6 +114,24 @@ impl Engine for Auto {
         Ok(outcome)
     }
 
+    unsafe fn run_in_stream(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+        anchors: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Outcome<'_>, EngineError> {
+        if !self.has_cuda() {
+            return Err(self.failure.clone().expect("there is a reason"));
+        }
+        self.on_cuda = true;
+        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        // SAFETY: the caller's guarantee.
+        unsafe { cuda.run_in_stream(tensors, layout, params, images, stream, anchors) }
+    }
+
     fn enqueue(
         &mut self,
         tensors: &[TensorView<'_>],

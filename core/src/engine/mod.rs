@@ -706,6 +706,11 @@ impl EngineError {
         }
     }
 
+    const NEEDS_GPU: Self = Self::NeedsHost {
+        what: "this engine does not use a GPU",
+        instead: "choose the backend cuda",
+    };
+
     /// Returns true if the GPU or its driver failed. Errors in the tensors, the layout or the
     /// parameters return false.
     pub fn is_device_error(&self) -> bool {
@@ -746,22 +751,25 @@ pub trait Engine: Send {
         images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError>;
 
-    /// Like [`run`](Self::run), but in the order of `stream`, if the engine uses a GPU. `meanwhile` is called
-    /// once, while the GPU works.
+    /// Like [`run`](Self::run) for a single group, but in the order of `stream`. `anchors` is called once, while
+    /// the GPU works. If it returns a device address, the anchors of all survivors are written there as `i64`, by
+    /// work in `stream` for which the call does not wait.
     ///
     /// # Errors
-    /// The errors of [`run`](Self::run).
-    fn run_in_stream(
+    /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the engine does not use a GPU.
+    ///
+    /// # Safety
+    /// The address must be valid for writes of as many numbers as the layout has anchors, in the order of `stream`.
+    unsafe fn run_in_stream(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        _tensors: &[TensorView<'_>],
+        _layout: &Layout,
+        _params: &Params,
+        _images: &[ImagePlace],
         _stream: ForeignStream,
-        meanwhile: &mut dyn FnMut(),
+        _anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
-        meanwhile();
-        self.run(tensors, layout, params, images)
+        Err(EngineError::NEEDS_GPU)
     }
 
     /// Like [`run`](Self::run), but in the order of `stream` and without waiting. The result is in
@@ -777,10 +785,7 @@ pub trait Engine: Send {
         _images: &[ImagePlace],
         _stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        Err(EngineError::NeedsHost {
-            what: "this engine does not use a GPU",
-            instead: "choose the backend cuda",
-        })
+        Err(EngineError::NEEDS_GPU)
     }
 
     /// The GPU failure that made the engine continue on the CPU. The failure is returned once;

@@ -50,7 +50,7 @@ use crate::{decoder, engine};
 
 use watch::Watch;
 
-pub use boxes::BoxNms;
+pub use boxes::{BoxNms, KeptBoxes};
 pub use merged_boxes::MergedBoxes;
 
 pub use crate::contradictions::Warning;

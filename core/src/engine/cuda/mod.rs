@@ -25,6 +25,7 @@ mod batch;
 mod enqueued;
 mod graph;
 mod graphs;
+mod indices;
 mod inputs;
 mod interface;
 mod kernels;
@@ -50,7 +51,7 @@ use super::{
     Params,
 };
 use crate::decoder::{Layout, PlainLayout};
-use crate::device::{DeviceError, Driver, ForeignStream, Stream};
+use crate::device::{DeviceError, Driver, DriverError, ForeignStream, Stream};
 use crate::tensor::TensorView;
 use batch::Batch;
 use enqueued::Enqueued;
@@ -142,29 +143,24 @@ impl Cuda {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<DeviceWork, EngineError> {
-        self.run_batch_in(None, tensors, layout, params, images, &mut || {})
+        self.run_batch_in(None, tensors, layout, params, images)
     }
 
-    /// Runs a batch in `stream`, or without one in the engine's stream. `meanwhile` is called once the
-    /// kernels are submitted.
+    /// Runs a batch in the caller's stream, or without one in the engine's stream.
     fn run_batch_in(
         &mut self,
-        stream: Option<ForeignStream>,
+        mut caller: Option<CallersStream<'_>>,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
-        meanwhile: &mut dyn FnMut(),
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params, images)?;
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| {
-            let stream = stream.map(|stream| Stream::of_other_code(on.kernels.device(), stream));
-            on.run_batch(&inputs, settings, stream.as_ref(), meanwhile)
-        })
+        self.follow_tensors(|on| on.run_batch(&inputs, settings, caller.as_mut()))
     }
 
     /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
@@ -282,16 +278,17 @@ impl Engine for Cuda {
         Ok(self.outcome(work))
     }
 
-    fn run_in_stream(
+    unsafe fn run_in_stream(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
-        meanwhile: &mut dyn FnMut(),
+        anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
-        let work = self.run_batch_in(Some(stream), tensors, layout, params, images, meanwhile)?;
+        let caller = CallersStream { stream, anchors };
+        let work = self.run_batch_in(Some(caller), tensors, layout, params, images)?;
         Ok(self.outcome(work))
     }
 
@@ -325,6 +322,12 @@ struct Settings<'b> {
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
     images: &'b [ImagePlace],
+}
+
+/// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
+struct CallersStream<'a> {
+    stream: ForeignStream,
+    anchors: &'a mut dyn FnMut() -> Option<u64>,
 }
 
 impl OnDevice {
@@ -416,18 +419,23 @@ impl OnDevice {
         Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
     }
 
-    /// Runs a batch in `foreign`, or the engine's stream, and waits for its result. `meanwhile` is called once,
-    /// after the first launch. The next run can be in another stream: the last kernel has no work left after it
-    /// has shown that the results are complete.
+    /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
+    /// in another stream: the last kernel has no work left after it has shown that the results are complete.
     fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
-        foreign: Option<&Stream>,
-        meanwhile: &mut dyn FnMut(),
+        mut caller: Option<&mut CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
-        // Runs share the workspace.
-        self.enqueued.synchronize()?;
+        let foreign = caller
+            .as_ref()
+            .map(|caller| Stream::of_other_code(self.kernels.device(), caller.stream));
+        let foreign = foreign.as_ref();
+        // Runs share the workspace and the results.
+        match foreign {
+            Some(stream) => self.enqueued.hold_back(stream)?,
+            None => self.enqueued.synchronize()?,
+        }
         let mut batch = self.batch(inputs, settings, foreign)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
         self.anchors = settings.layout.anchors();
@@ -442,11 +450,14 @@ impl OnDevice {
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
         // determines the size of the masks.
-        let mut meanwhile = Some(meanwhile);
+        let mut anchors = None;
         for _ in 0..3 {
             self.launch(&config, &mut batch, foreign)?;
-            if let Some(meanwhile) = meanwhile.take() {
-                meanwhile();
+            if let Some(caller) = caller.take() {
+                anchors = (caller.anchors)();
+            }
+            if let (Some(stream), Some(address)) = (foreign, anchors) {
+                self.write_anchors(stream, address)?;
             }
             let candidates = self.wait(&config, foreign, &mut work)?;
             let words = match config.masks {
@@ -573,6 +584,16 @@ impl OnDevice {
         batch.launch.results = self.results.addresses();
         self.results.clear(config.groups);
         Ok(graph.launch(stream, batch.with_memory(memory, mask_words))?)
+    }
+
+    /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
+    fn write_anchors(&mut self, stream: &Stream, address: u64) -> Result<(), DriverError> {
+        let count = self.anchors.min(self.graphs.capacity() as usize) as u32;
+        let detections = self.results.addresses().detections;
+        // SAFETY: there is memory for as many detections, which is not freed or written before this work has
+        // completed, since it is added to the pending runs. The caller of `run_in_stream` guarantees the address.
+        unsafe { indices::write(&self.kernels, stream, detections, count, address) }?;
+        self.enqueued.record(stream)
     }
 
     /// Waits for a launch, and adds to `work`. Returns the greatest number of candidates in a group; survivors
