@@ -356,8 +356,8 @@ function! {
     ///
     /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
     /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of
-    /// indices; 0 for all. stream: the CUDA stream; without it, the current one of the library of boxes. The call waits for
-    /// the GPU.
+    /// indices; 0 for all. stream: the CUDA stream in whose order the GPU works; without it, the current one of the library
+    /// of boxes. The call waits for the number of indices.
     nms(), 4
 }
 

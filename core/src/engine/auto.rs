@@ -8,7 +8,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, cuda};
+use super::{
+    Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, ResultMemory, cuda,
+};
 use crate::decoder::Layout;
 use crate::device::ForeignStream;
 use crate::tensor::TensorView;
@@ -132,19 +134,21 @@ impl Engine for Auto {
         unsafe { cuda.run_in_stream(tensors, layout, params, images, stream, anchors) }
     }
 
-    fn enqueue(
+    unsafe fn enqueue_to(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         if !self.has_cuda() {
             return Err(self.failure.clone().expect("there is a reason"));
         }
         let cuda = self.cuda.as_mut().expect("the GPU can be used");
-        cuda.enqueue(tensors, layout, params, images, stream)
+        // SAFETY: the caller's guarantee.
+        unsafe { cuda.enqueue_to(tensors, layout, params, images, stream, memory) }
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

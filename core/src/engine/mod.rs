@@ -244,7 +244,7 @@ pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use cuda::RunKernels;
-pub use device_outcome::{DeviceCounts, DeviceOutcome};
+pub use device_outcome::{DeviceCounts, DeviceOutcome, ResultMemory};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{
@@ -779,11 +779,31 @@ pub trait Engine: Send {
     /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
     fn enqueue(
         &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        // SAFETY: no memory is provided.
+        unsafe { self.enqueue_to(tensors, layout, params, images, stream, None) }
+    }
+
+    /// Like [`enqueue`](Self::enqueue), for a single group with the result in `memory`, if it is provided.
+    ///
+    /// # Errors
+    /// The errors of [`enqueue`](Self::enqueue).
+    ///
+    /// # Safety
+    /// [`ResultMemory`] has the requirements.
+    unsafe fn enqueue_to(
+        &mut self,
         _tensors: &[TensorView<'_>],
         _layout: &Layout,
         _params: &Params,
         _images: &[ImagePlace],
         _stream: ForeignStream,
+        _memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         Err(EngineError::NEEDS_GPU)
     }

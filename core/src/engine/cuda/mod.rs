@@ -48,7 +48,7 @@ use super::place;
 use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
-    Params,
+    Params, ResultMemory,
 };
 use crate::decoder::{Layout, PlainLayout};
 use crate::device::{DeviceError, Driver, DriverError, ForeignStream, Stream};
@@ -64,7 +64,7 @@ use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
 use merging::{ByColumnParams, MergeParams};
 use places::{Placed, PlacedImage};
-use results::{DeviceResults, ResultSize, Results};
+use results::{DeviceResults, ResultAddresses, ResultSize, Results};
 pub use run_kernels::RunKernels;
 use upload::{Cached, PriorTable, Table, UploadStream};
 
@@ -183,13 +183,14 @@ impl Cuda {
     }
 
     /// Runs a batch in the order of `stream`, without waiting for it.
-    pub(super) fn enqueue_batch(
+    fn enqueue_batch(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         supports(params)?;
         validate(tensors, layout, params, images)?;
@@ -208,13 +209,17 @@ impl Cuda {
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| on.enqueue_batch(&inputs, settings, stream))?;
-        let results = self.on.device_results.as_ref().expect("the batch was enqueued");
-        let (size, addresses) = (results.size(), results.addresses());
+        let groups = place::group_count(images) as usize;
+        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
+        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
+        self.follow_tensors(|on| {
+            (capacity, addresses) = on.enqueue_batch(&inputs, settings, stream, memory)?;
+            Ok(())
+        })?;
         Ok(DeviceOutcome {
             device: self.on.kernels.device().clone(),
-            groups: place::group_count(images) as usize,
-            capacity: size.capacity as usize,
+            groups,
+            capacity,
             column_components: layout.column_components(),
             counts: addresses.headers,
             detections: addresses.detections,
@@ -292,15 +297,16 @@ impl Engine for Cuda {
         Ok(self.outcome(work))
     }
 
-    fn enqueue(
+    unsafe fn enqueue_to(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        self.enqueue_batch(tensors, layout, params, images, stream)
+        self.enqueue_batch(tensors, layout, params, images, stream, memory)
     }
 }
 
@@ -481,13 +487,15 @@ impl OnDevice {
         Err(EngineError::NoResult)
     }
 
-    /// Runs a batch in the order of `stream`, and writes the result to `device_results`.
+    /// Runs a batch in the order of `stream`, and writes the result to `memory`, or else to `device_results`.
+    /// Returns the number of detections per group that fit there, and the addresses.
     fn enqueue_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
         stream: ForeignStream,
-    ) -> Result<(), EngineError> {
+        memory: Option<ResultMemory>,
+    ) -> Result<(usize, ResultAddresses), EngineError> {
         let device = self.kernels.device();
         let stream = Stream::of_other_code(device, stream);
         let is_capturing = stream.is_capturing()?;
@@ -501,19 +509,29 @@ impl OnDevice {
         let config = batch.config(greatest);
         let enqueued = &mut self.enqueued;
         let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
-        let size = ResultSize {
-            capacity: graph.capacity(),
-            groups: graph.groups(),
-            column_components: config.column_components,
-            mask_words: 0,
+        let (capacity, addresses) = match memory {
+            Some(ResultMemory { counts, detections, columns }) => {
+                let headers = counts;
+                let to = ResultAddresses { headers, detections, rows: columns, mask_words: 0 };
+                (settings.params.max_detections, to)
+            }
+            None => {
+                let size = ResultSize {
+                    capacity: graph.capacity(),
+                    groups: graph.groups(),
+                    column_components: config.column_components,
+                    mask_words: 0,
+                };
+                if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
+                    self.device_results = None;
+                    self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
+                }
+                let results = self.device_results.as_ref().expect("just made");
+                results.clear(&stream)?;
+                (size.capacity as usize, results.addresses())
+            }
         };
-        if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
-            self.device_results = None;
-            self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
-        }
-        let results = self.device_results.as_ref().expect("just made");
-        results.clear(&stream)?;
-        batch.launch.results = results.addresses();
+        batch.launch.results = addresses;
         let params = batch.with_memory(graph.memory(), graph.mask_words());
         if is_capturing {
             graph.launch_kernels(&stream, params)?;
@@ -521,7 +539,7 @@ impl OnDevice {
             graph.launch(&stream, params)?;
             self.enqueued.record(&stream)?;
         }
-        Ok(())
+        Ok((capacity, addresses))
     }
 
     /// Applies class limits to the results of all groups.
