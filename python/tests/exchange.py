@@ -80,17 +80,21 @@ class Library:
             self.driver("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(values.nbytes),
                         ctypes.c_void_p(1))
             self.driver.synchronize(1)
-        return self._made(address, values.shape, values.dtype, lambda: self._free(address))
+        strides = [stride // values.itemsize for stride in values.strides]
+        return self._made(address, values.shape, strides, values.dtype, lambda: self._free(address))
 
     def read(self, array):
         """A copy in host memory, once the work of the current stream is done."""
         self.driver.synchronize(self.current_stream)
-        values = numpy.empty(array.shape, array.dtype)
-        if values.nbytes:
-            to, source = ctypes.c_void_p(values.ctypes.data), ctypes.c_uint64(array.address)
-            self.driver("cuMemcpyDtoHAsync_v2", to, source, ctypes.c_size_t(values.nbytes), ctypes.c_void_p(1))
-            self.driver.synchronize(1)
-        return values
+        if 0 in array.shape:
+            return numpy.empty(array.shape, array.dtype)
+        strides = [stride * array.dtype.itemsize for stride in array.strides]
+        span = sum((side - 1) * stride for side, stride in zip(array.shape, strides)) + array.dtype.itemsize
+        memory = numpy.empty(span, numpy.uint8)
+        to, source = ctypes.c_void_p(memory.ctypes.data), ctypes.c_uint64(array.address)
+        self.driver("cuMemcpyDtoHAsync_v2", to, source, ctypes.c_size_t(span), ctypes.c_void_p(1))
+        self.driver.synchronize(1)
+        return numpy.ndarray(array.shape, array.dtype, memory.data, 0, strides).copy()
 
     def _new(self, size):
         address = ctypes.c_uint64()
@@ -102,10 +106,9 @@ class Library:
         self.driver("cuMemFree_v2", ctypes.c_uint64(address))
         del self.in_use[address]
 
-    def _made(self, address, shape, dtype, free):
+    def _made(self, address, shape, strides, dtype, free):
         array = self.Array()
         array.address, array.shape, array.dtype, array.free = address, tuple(shape), numpy.dtype(dtype), free
-        strides = [int(numpy.prod(shape[dimension + 1:])) for dimension in range(len(shape))]
         array.sides = (ctypes.c_int64 * len(shape))(*shape)
         array.strides = (ctypes.c_int64 * len(shape))(*strides)
         return array
@@ -129,8 +132,9 @@ class Library:
     def _object(self, managed, to):
         tensor, deleter = managed[0].tensor, managed[0].deleter
         kind = {code: kind for kind, code in TYPE_CODES.items()}[tensor.code]
-        dtype, shape = f"{kind}{tensor.bits // 8}", tensor.shape[:tensor.ndim]
-        array = self._made((tensor.data or 0) + tensor.byte_offset, shape, dtype, lambda: deleter(managed))
+        shape, strides = tensor.shape[:tensor.ndim], tensor.strides[:tensor.ndim]
+        address, dtype = (tensor.data or 0) + tensor.byte_offset, f"{kind}{tensor.bits // 8}"
+        array = self._made(address, shape, strides, dtype, lambda: deleter(managed))
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))
         to[0] = id(array)
         return 0

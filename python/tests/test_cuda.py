@@ -154,6 +154,25 @@ class Device(unittest.TestCase):
                         if getattr(expected, field) is not None:
                             numpy.testing.assert_array_equal(getattr(on_host, field), getattr(expected, field))
 
+    def test_decoder_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        output = numpy.random.default_rng(2).random((2, 84, 200), numpy.float32)
+        output[:, :4] *= 300
+        output[:, 4:] **= 100
+        decoder = nmsfilter.Decoder("yolov8", max_detections=30)
+        for images in (1, 2):
+            expected, device = decoder(output[:images]), library.array(output[:images])
+            self.assertGreater(expected.counts.min(), 5)
+            for stream in (None, DRIVER.stream()):
+                library.current_stream = stream
+                found = decoder(device), decoder(device)
+                for field in ("boxes", "scores", "classes", "anchors", "counts"):
+                    for each in found:
+                        numpy.testing.assert_array_equal(library.read(getattr(each, field)), getattr(expected, field))
+                del found, each
+            del device
+        self.assertEqual(library.in_use, {})
+
     @needs_data("data/models2026")
     def test_masks_need_the_host(self):
         outputs, settings, rows = recorded("02_seg_yolov8/street")
