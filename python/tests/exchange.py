@@ -62,7 +62,6 @@ class Library:
         self.driver, self.current_stream = driver, None
         # The bytes of each allocation that is in use, by its address.
         self.in_use, self._exported = {}, {}
-        self.has_memory = True
         self._table = Table((1, 3), None, Allocate(self._allocate), None, ToObject(self._object), View(self._view),
                             Stream(self._stream))
         new = ctypes.pythonapi.PyCapsule_New
@@ -114,9 +113,6 @@ class Library:
         return array
 
     def _allocate(self, prototype, to, _context, _set_error):
-        if not self.has_memory:
-            # An exception that is set here would not leave this function: ctypes reports it.
-            return -1
         wanted = prototype[0]
         address = self._new(wanted.bits // 8 * int(numpy.prod(wanted.shape[:wanted.ndim])))
         managed = Managed((1, 3), None, Delete(lambda managed: self._delete(managed, address)), 0, wanted)

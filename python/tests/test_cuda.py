@@ -69,17 +69,6 @@ class Device(unittest.TestCase):
         kept = nmsfilter.nms(library.array(boxes), library.array(scores), 0.5)
         self.assertEqual(library.read(kept).tolist(), nmsfilter.nms(boxes, scores, 0.5).tolist())
 
-    def test_a_library_without_memory(self):
-        library = Library(DRIVER)
-        boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
-        device = library.array(boxes), library.array(scores)
-        library.has_memory = False
-        with self.assertRaises(SystemError):
-            nmsfilter.nms(*device, 0.5)
-        library.has_memory = True
-        kept = nmsfilter.nms(*device, 0.5)
-        self.assertEqual(library.read(kept).tolist(), nmsfilter.nms(boxes, scores, 0.5).tolist())
-
     def test_boxes_without_area(self):
         boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
         boxes[10:20, 2] = boxes[10:20, 0]
