@@ -33,7 +33,12 @@
 //   sort_count, sort_scatter, sort_rank     workspace, stride
 //   chunk_filter, chunk_map, chunk_reduce   workspace, stride, chunk
 //
-// `chunk` is a uint32_t. For oriented boxes, sort_limit is the greatest uint32_t.
+// `chunk` is a uint32_t. After publish of a single group, another kernel can write the anchors of
+// the first `count` detections, a uint32_t, to an array of int64_t:
+//
+//   indices     1 block of PUBLISH_THREADS threads     detections, count, anchors
+//
+// For oriented boxes, sort_limit is the greatest uint32_t.
 //
 // layout.cuh has the interface of the kernels for general layouts and for oriented boxes, and
 // merge_params.cuh the interface of the kernels that merge boxes, lower scores, or read a column of

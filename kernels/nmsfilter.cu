@@ -9,7 +9,8 @@
 // The last three kernels exist for a single group of images, and as map_batch, reduce_batch and
 // publish_batch for several. Decode exists for plain layouts, whose boxes and scores are final, and
 // as decode_layout for all others. publish_columns replaces publish for layouts whose survivors
-// carry further numbers along. Layouts of oriented boxes use decode_oriented, map_oriented and
+// carry further numbers along; indices writes the anchors of published survivors to device memory.
+// Layouts of oriented boxes use decode_oriented, map_oriented and
 // reduce_oriented. For layouts with prototypes, masks (or frame_masks) is launched between reduce
 // and publish:
 //
@@ -61,3 +62,4 @@
 #include "merge_boxes.cuh"
 #include "rescore.cuh"
 #include "by_column.cuh"
+#include "indices.cuh"

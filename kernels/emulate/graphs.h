@@ -271,6 +271,13 @@ static void run(const Node &node, uint64_t seed) {
         run_paper(node, seed);
         return;
     }
+    if (of == "indices") {
+        cuda_on_host::launch(node.grid, Index{node.function->threads}, 1, seed, [&] {
+            indices(parameter<const Detection *>(node, 0), parameter<uint32_t>(node, 1),
+                    parameter<int64_t *>(node, 2));
+        });
+        return;
+    }
     if (of.compare(0, 6, "merge_") == 0) {
         run_merge(node, seed);
         return;

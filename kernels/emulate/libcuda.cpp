@@ -115,6 +115,7 @@ static const Function FUNCTIONS[] = {
     {"merge_compensate", MERGE_THREADS, {8, 8}},
     {"merge_decay", MERGE_THREADS, {8, 8, sizeof(MergeParams)}},
     {"merge_by_column", PART_THREADS, {8, 8, sizeof(ByColumnParams), sizeof(ColumnParams)}},
+    {"indices", PUBLISH_THREADS, {8, 4, 8}},
     {"paper_map", 16, {8, 4, 4, 8, 4}, 16},
     {"paper_reduce", 0, {8, 8, 4, 4}},
 };

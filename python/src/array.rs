@@ -32,6 +32,20 @@ pub enum Memory {
     Library(Owner),
 }
 
+impl Memory {
+    /// The address of the first byte.
+    pub fn address(&self) -> usize {
+        match self {
+            Self::Host(words) => words.as_ptr().addr(),
+            Self::Device(buffer) => buffer.address() as usize,
+            Self::Library(owner) => {
+                let tensor = owner.tensor();
+                tensor.data.addr() + tensor.byte_offset as usize
+            }
+        }
+    }
+}
+
 /// Elements in a memory that arrays share.
 #[derive(Clone, Debug)]
 pub struct Elements {
@@ -87,15 +101,7 @@ impl Elements {
 
     /// The address of the first element.
     pub fn address(&self) -> usize {
-        self.offset
-            + match &*self.memory {
-                Memory::Host(words) => words.as_ptr().addr(),
-                Memory::Device(buffer) => buffer.address() as usize,
-                Memory::Library(owner) => {
-                    let tensor = owner.tensor();
-                    tensor.data.addr() + tensor.byte_offset as usize
-                }
-            }
+        self.offset + self.memory.address()
     }
 }
 

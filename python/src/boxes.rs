@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nmsfilter_core::cuda::{Device, Stream};
-use nmsfilter_core::nms::{Backend, BoxNms, NmsError};
+use nmsfilter_core::nms::{Backend, BoxNms, KeptBoxes};
+use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 
-use crate::array::Elements;
+use crate::array::{Elements, Memory};
 use crate::device::{allocate, foreign};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -22,6 +23,10 @@ use crate::stream::from_argument;
 
 /// With fewer boxes on the CPU, other threads of Python wait, since detaching takes longer than the work.
 const DETACH_FROM: usize = 500;
+
+/// Up to as many boxes, memory for the indices of all is allocated while the GPU works: 8 KB, of which a part is unused. The
+/// GPU then writes the indices. With more boxes, memory for the kept ones is allocated when their number is known.
+const ALLOCATE_EARLY: usize = 1024;
 
 /// The engines of a thread.
 #[derive(Default)]
@@ -92,21 +97,11 @@ impl<'py> Call<'_, 'py> {
         (engine.method, engine.overlap) = (method, overlap);
         engine.iou_threshold = self.iou_threshold;
         engine.max_detections = self.max_detections;
-        let kept = if device.is_some() || count >= DETACH_FROM {
-            py.detach(|| suppress(&mut engine, &sources))
-        } else {
-            suppress(&mut engine, &sources)
-        };
-        let kept = match kept {
-            Ok(kept) => match &device {
-                None => boxes.kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
-                    for (to, &index) in indices.iter_mut().zip(kept) {
-                        *to = i64::from(index);
-                    }
-                }),
-                Some(device) => indices_on(py, device, stream, &boxes.kind, kept),
-            },
-            Err(error) => Err(error.into()),
+        let kept = match &device {
+            Some(device) => {
+                on_device(py, device, stream, &boxes.kind, &mut engine, &sources, count)
+            }
+            None => on_host(py, &boxes.kind, &mut engine, &sources, count),
         };
         put_back(device.as_deref(), engine);
         kept
@@ -182,13 +177,69 @@ struct Sources<'a> {
     groups: Option<Source<'a>>,
 }
 
-fn suppress<'e>(
-    engine: &'e mut BoxNms,
+impl Sources<'_> {
+    /// Passes the tensors to `run`.
+    fn with_views<R>(
+        &self,
+        run: impl FnOnce(&TensorView<'_>, &TensorView<'_>, Option<&TensorView<'_>>) -> R,
+    ) -> R {
+        let groups = self.groups.as_ref().map(|groups| groups.view(GROUPS));
+        run(&self.boxes.view(BOXES), &self.scores.view(SCORES), groups.as_ref())
+    }
+}
+
+/// The indices of the kept ones of `count` boxes in host memory.
+fn on_host<'py>(
+    py: Python<'py>,
+    kind: &Kind<'py>,
+    engine: &mut BoxNms,
     sources: &Sources<'_>,
-) -> std::result::Result<&'e [u32], NmsError> {
-    let Sources { boxes, scores, groups } = sources;
-    let groups = groups.as_ref().map(|groups| groups.view(GROUPS));
-    engine.run(&boxes.view(BOXES), &scores.view(SCORES), groups.as_ref())
+    count: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let run = || sources.with_views(move |boxes, scores, groups| engine.run(boxes, scores, groups));
+    let kept = if count >= DETACH_FROM { py.detach(run)? } else { run()? };
+    kind.host(py, Dtype::I64, &[kept.len()], |indices: &mut [i64]| {
+        for (to, &index) in indices.iter_mut().zip(kept) {
+            *to = i64::from(index);
+        }
+    })
+}
+
+/// The indices of the kept ones of `count` boxes in device memory, in the order of `stream`.
+fn on_device<'py>(
+    py: Python<'py>,
+    device: &Arc<Device>,
+    stream: usize,
+    kind: &Kind<'py>,
+    engine: &mut BoxNms,
+    sources: &Sources<'_>,
+    count: usize,
+) -> Result<Bound<'py, PyAny>> {
+    let (library, mut memory) = (kind.table(), None);
+    let kept = py.detach(|| {
+        let indices = || {
+            if count > ALLOCATE_EARLY {
+                return None;
+            }
+            let allocated =
+                Python::attach(|py| allocate(py, library, device, stream, Dtype::I64, count));
+            let address = allocated.as_ref().ok().map(|memory| memory.address() as u64);
+            memory = Some(allocated);
+            address
+        };
+        sources.with_views(move |boxes, scores, groups| {
+            // SAFETY: the memory was allocated for as many indices, and its owner frees it in the order of the stream.
+            unsafe { engine.run_in_stream(boxes, scores, groups, foreign(stream), indices) }
+        })
+    })?;
+    let memory = match (memory, kept) {
+        (Some(memory), _) => memory?,
+        (None, KeptBoxes::OnHost(kept)) => {
+            allocate(py, library, device, stream, Dtype::I64, kept.len())?
+        }
+        (None, KeptBoxes::OnDevice(_)) => unreachable!("the indices are in memory"),
+    };
+    indices_in(py, memory, device, stream, kind, kept)
 }
 
 fn place(place: Place) -> String {
@@ -203,29 +254,34 @@ fn place(place: Place) -> String {
 fn empty<'py>(py: Python<'py>, boxes: &Input<'py>, stream: usize) -> Result<Bound<'py, PyAny>> {
     if let Place::Device { ordinal, .. } = boxes.place {
         let device = Device::open(ordinal.unwrap_or(0) as u32)?;
-        return indices_on(py, &device, stream, &boxes.kind, &[]);
+        let memory = allocate(py, boxes.kind.table(), &device, stream, Dtype::I64, 0)?;
+        return indices_in(py, memory, &device, stream, &boxes.kind, KeptBoxes::OnHost(&[]));
     }
     boxes.kind.host(py, Dtype::I64, &[0], |_: &mut [i64]| {})
 }
 
-/// The indices in the memory of a GPU, written in the order of `stream`.
-fn indices_on<'py>(
+/// The indices in this memory of a GPU, written in the order of `stream` unless they are there already.
+fn indices_in<'py>(
     py: Python<'py>,
+    memory: Memory,
     device: &Arc<Device>,
     stream: usize,
     kind: &Kind<'py>,
-    kept: &[u32],
+    kept: KeptBoxes<'_>,
 ) -> Result<Bound<'py, PyAny>> {
-    let memory = allocate(py, kind, device, stream, Dtype::I64, kept.len())?;
+    let count = match kept {
+        KeptBoxes::OnDevice(count) => count,
+        KeptBoxes::OnHost(kept) => kept.len(),
+    };
     let elements = Elements {
         memory: Arc::new(memory),
         offset: 0,
         dtype: Dtype::I64,
-        shape: vec![kept.len() as i64],
+        shape: vec![count as i64],
         strides: vec![1],
         stream,
     };
-    if !kept.is_empty() {
+    if let KeptBoxes::OnHost(kept @ [_, ..]) = kept {
         let indices: Vec<i64> = kept.iter().map(|&index| i64::from(index)).collect();
         let stream = Stream::of_other_code(device, foreign(stream));
         // SAFETY: the memory was allocated for as many indices, and the vector's memory is pageable.
@@ -300,8 +356,8 @@ function! {
     ///
     /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
     /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of
-    /// indices; 0 for all. stream: the CUDA stream; without it, the current one of the library of boxes. The call waits for
-    /// the GPU.
+    /// indices; 0 for all. stream: the CUDA stream in whose order the GPU works; without it, the current one of the library
+    /// of boxes. The call waits for the number of indices.
     nms(), 4
 }
 

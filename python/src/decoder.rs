@@ -3,7 +3,7 @@
 //!
 //! In: arrays with the outputs of a model for a batch of images. Out: [`Detections`].
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::nms::{
@@ -17,8 +17,9 @@ use pyo3::types::{PyDict, PyMapping, PySequence, PyTuple};
 use crate::detections::{Detections, host_kind};
 use crate::device::foreign;
 use crate::error::{Error, Result};
-use crate::input::{Input, Place, type_name};
+use crate::input::{Input, Kind, Place, type_name};
 use crate::options::{self, ByClass, Quantizations};
+use crate::rows::Rows;
 use crate::settings::{PlaceSettings, Settings};
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
@@ -304,9 +305,8 @@ impl Decoder {
         let mut engines = self.lock(py);
         let engine = self.engine(&mut engines, ordinal)?;
         let (nms, room) = (&mut engine.nms, self.settings.params.max_detections);
-        let found = if is_enqueued {
-            let outcome = py.detach(|| nms.enqueue(&views(&sources), foreign(stream)))?;
-            Detections::on_device(py, &first.kind, &outcome, room, stream)?
+        let found = if let Some(ordinal) = ordinal.filter(|_| is_enqueued) {
+            enqueue(py, nms, &sources, &first.kind, &Device::open(ordinal)?, room, stream)?
         } else {
             let outcome = py.detach(|| nms.run_detailed(&views(&sources)))?;
             let kind = if is_on_device { &host_kind(py) } else { &first.kind };
@@ -357,6 +357,50 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// Decodes in the order of `stream`, with room for `room` detections of each image; 0 for as many as the engine has memory
+/// for. The results are in memory of the library of the arrays that were passed in: the engine writes those of one image
+/// there, and the results of several images are copied.
+fn enqueue<'py>(
+    py: Python<'py>,
+    nms: &mut Nms,
+    sources: &[(&str, Source<'_>)],
+    kind: &Kind<'py>,
+    device: &Arc<Device>,
+    room: usize,
+    stream: usize,
+) -> Result<Detections> {
+    let (library, mut provided) = (kind.table(), None);
+    let outcome = py.detach(|| {
+        let memory = |images, components| {
+            let rows = Rows { images, room, components };
+            if images != 1 || room == 0 {
+                return None;
+            }
+            let allocated = Python::attach(|py| rows.allocate(py, library, device, stream));
+            let zeroed = allocated.and_then(|memory| {
+                let result = rows.zeroed(&memory, device, stream)?;
+                Ok((memory, result))
+            });
+            let result = zeroed.as_ref().ok().map(|(_, result)| *result);
+            provided = Some(zeroed);
+            result
+        };
+        // SAFETY: the memory was allocated for such a result, and its owner frees it in the order of the stream.
+        unsafe { nms.enqueue_to(&views(sources), foreign(stream), memory) }
+    })?;
+    let room = if room == 0 { outcome.capacity() } else { room };
+    let rows = Rows { images: outcome.groups(), room, components: outcome.column_components() };
+    let memory = match provided {
+        Some(provided) => provided?.0,
+        None => {
+            let memory = rows.allocate(py, library, device, stream)?;
+            rows.copy(&outcome, &memory, stream)?;
+            memory
+        }
+    };
+    Detections::on_device(py, kind, &rows, memory, stream)
 }
 
 fn views<'s>(sources: &'s [(&'s str, Source<'_>)]) -> Vec<TensorView<'s>> {

@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use nmsfilter_core::cuda::{DeviceRows, Stream};
-use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, DeviceOutcome, Outcome};
+use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::array::Elements;
-use crate::device::{allocate, foreign};
+use crate::array::{Elements, Memory};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::input::Kind;
 use crate::options;
+use crate::rows::Rows;
 
 /// The detections of a batch of B images: arrays with room for M detections of each image, the best first, filled up with
 /// zeros. The detections of image i are the first counts[i].
@@ -260,33 +259,16 @@ impl Detections {
         })
     }
 
-    /// Returns an outcome in device memory, with room for `room` detections of each image; 0 for as many as the engine
-    /// has memory for. They are copied in the order of `stream` to memory of the library of the arrays that were passed
-    /// in, since the engine's next run overwrites the engine's memory.
-    ///
-    /// An image has a row: its detections, its counts, its columns. The arrays are views of the rows.
+    /// Returns an outcome in device memory, in the memory of `rows`, as views of the rows.
     pub fn on_device<'py>(
         py: Python<'py>,
         kind: &Kind<'py>,
-        outcome: &DeviceOutcome<'_>,
-        room: usize,
+        rows: &Rows,
+        memory: Memory,
         stream: usize,
     ) -> Result<Self> {
         const WORD: usize = 4;
-        let images = outcome.groups();
-        let room = if room == 0 { outcome.capacity() } else { room };
-        let present = room.min(outcome.capacity());
-        let (numbers, components) = (size_of::<Detection>() / WORD, outcome.column_components());
-        let counts_from = room * numbers;
-        let columns_from = counts_from + size_of::<DeviceCounts>() / WORD;
-        let row = columns_from + room * components;
-        let words = images.checked_mul(row).filter(|&words| i64::try_from(words * WORD).is_ok());
-        let words = words.ok_or_else(|| {
-            Error::Input(format!(
-                "max_detections: {room} detections of {images} images exceed memory"
-            ))
-        })?;
-        let memory = Arc::new(allocate(py, kind, outcome.device(), stream, Dtype::F32, words)?);
+        let memory = Arc::new(memory);
         let view = |offset: usize, dtype: Dtype, shape: Vec<i64>, strides: Vec<i64>| Elements {
             memory: Arc::clone(&memory),
             offset: offset * WORD,
@@ -295,44 +277,20 @@ impl Detections {
             strides,
             stream,
         };
-        let first = view(0, Dtype::F32, Vec::new(), Vec::new()).address() as u64;
-        let foreign = Stream::of_other_code(outcome.device(), foreign(stream));
-        let place = |offset: usize| DeviceRows {
-            address: first + (offset * WORD) as u64,
-            pitch: row * WORD,
-        };
-        let of_detections = DeviceRows {
-            address: outcome.detections(),
-            pitch: outcome.capacity() * numbers * WORD,
-        };
-        let counts = size_of::<DeviceCounts>();
-        let of_counts = DeviceRows { address: outcome.counts(), pitch: counts };
-        let of_columns = DeviceRows {
-            address: outcome.columns(),
-            pitch: outcome.capacity() * components * WORD,
-        };
-        // SAFETY: the outcome's memory is valid in the order of the stream, and the rows were allocated for this.
-        unsafe {
-            if present < room {
-                foreign.write_zeros(first, words * WORD)?;
-            }
-            foreign.copy_rows(of_detections, place(0), present * numbers * WORD, images)?;
-            foreign.copy_rows(of_counts, place(counts_from), counts, images)?;
-            let columns = place(columns_from);
-            foreign.copy_rows(of_columns, columns, present * components * WORD, images)?;
-        }
-        let (images, room, numbers) = (images as i64, room as i64, numbers as i64);
-        let row = row as i64;
+        let (images, room, row) = (rows.images as i64, rows.room as i64, rows.row() as i64);
+        let numbers = Rows::DETECTION as i64;
         let number = |index: usize, dtype: Dtype| {
-            kind.array(py, view(index, dtype, vec![images, room], vec![row, numbers]))
+            let offset = Rows::DETECTIONS + index;
+            kind.array(py, view(offset, dtype, vec![images, room], vec![row, numbers]))
         };
-        let boxes = view(0, Dtype::F32, vec![images, room, 4], vec![row, numbers, 1]);
-        let survivors = counts_from + std::mem::offset_of!(DeviceCounts, survivors) / WORD;
+        let (shape, strides) = (vec![images, room, 4], vec![row, numbers, 1]);
+        let boxes = view(Rows::DETECTIONS, Dtype::F32, shape, strides);
+        let survivors = std::mem::offset_of!(DeviceCounts, survivors) / WORD;
         let counts = view(survivors, Dtype::I32, vec![images], vec![row]);
-        let components = components as i64;
+        let components = rows.components as i64;
         let columns = (components > 0).then(|| {
             let (shape, strides) = (vec![images, room, components], vec![row, components, 1]);
-            kind.array(py, view(columns_from, Dtype::F32, shape, strides))
+            kind.array(py, view(rows.columns(), Dtype::F32, shape, strides))
         });
         Ok(Self {
             boxes: kind.array(py, boxes)?.unbind(),

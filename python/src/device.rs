@@ -8,10 +8,9 @@ use nmsfilter_core::cuda::{Device, DeviceBuffer, ForeignStream, Stream};
 use pyo3::prelude::*;
 
 use crate::array::Memory;
-use crate::dlpack::{self, Tensor};
+use crate::dlpack::{self, ExchangeApi, Tensor};
 use crate::dtype::Dtype;
 use crate::error::Result;
-use crate::input::Kind;
 use crate::stream::normalized;
 
 /// The caller's stream. The caller has it exist during the call.
@@ -21,17 +20,17 @@ pub fn foreign(stream: usize) -> ForeignStream {
     unsafe { ForeignStream::from_raw(handle) }
 }
 
-/// Memory on `device` for `count` elements of 4 or 8 bytes: of the library of the caller's arrays if that allocates in the
-/// order of `stream`, its current one; else of the driver. Its bytes are not initialized.
+/// Memory on `device` for `count` elements of 4 or 8 bytes: of the library of the caller's arrays if that has functions and
+/// allocates in the order of `stream`, its current one; else of the driver. Its bytes are not initialized.
 pub fn allocate(
     py: Python<'_>,
-    kind: &Kind<'_>,
+    library: Option<&'static ExchangeApi>,
     device: &Arc<Device>,
     stream: usize,
     dtype: Dtype,
     count: usize,
 ) -> Result<Memory> {
-    if let Kind::Exchange(table) = kind {
+    if let Some(table) = library {
         let ordinal = device.ordinal() as i32;
         if normalized(table.current_stream(py, ordinal)?) == stream {
             let (mut shape, mut strides) = ([count as i64], [1]);

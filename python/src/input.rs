@@ -308,6 +308,14 @@ impl<'py> Input<'py> {
 }
 
 impl<'py> Kind<'py> {
+    /// The table of functions, if the library has one.
+    pub fn table(&self) -> Option<&'static ExchangeApi> {
+        match self {
+            Self::Exchange(table) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Finds `from_dlpack` for an object that has no table of functions.
     fn of_namespace(object: &Bound<'py, PyAny>) -> Self {
         let of_protocol =

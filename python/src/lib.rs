@@ -17,6 +17,7 @@ mod input;
 mod merged_boxes;
 mod numpy;
 mod options;
+mod rows;
 mod self_test;
 mod settings;
 mod source;

@@ -24,10 +24,11 @@ pub struct Source<'a> {
 
 enum Memory<'a> {
     Host(HostBytes<'a>),
-    /// `after`: the stream whose work is to be awaited.
+    /// `ordinal`: the GPU, if it is known. `after`: the stream whose work is to be awaited.
     Device {
         address: u64,
         len: usize,
+        ordinal: Option<i32>,
         after: Option<usize>,
     },
 }
@@ -119,12 +120,12 @@ impl<'a> Source<'a> {
                 Memory::Host(HostBytes::Borrowed(&[]))
             }
             Place::Host => Memory::Host(input.host_bytes()?),
-            Place::Device { writer, .. } => {
+            Place::Device { writer, ordinal } => {
                 let after = match (order, writer) {
                     (Order::After(stream), writer) => Some(writer.unwrap_or(stream)),
                     (Order::In(stream), writer) => writer.filter(|&writer| writer != stream),
                 };
-                Memory::Device { address: input.address(), len: input.byte_len(), after }
+                Memory::Device { address: input.address(), len: input.byte_len(), ordinal, after }
             }
         };
         let element = input.dtype.element().unwrap_or(ElementType::F32);
@@ -136,10 +137,14 @@ impl<'a> Source<'a> {
         let shape = Shape::new(self.shape).expect("an input has no more dimensions");
         let storage = match &self.memory {
             Memory::Host(bytes) => Storage::Host(bytes.as_slice()),
-            &Memory::Device { address, len, after } => {
+            &Memory::Device { address, len, ordinal, after } => {
                 let ready = after.map_or(Ready::Now, |stream| Ready::AfterStream(foreign(stream)));
-                // SAFETY: the caller holds the array during the call. Work that writes it is awaited.
-                Storage::Device(unsafe { DeviceSlice::new(address, len, ready) })
+                // SAFETY: the caller holds the array during the call. Work that writes it is awaited. DLPack defines
+                // that an array with this number can be read by the GPU.
+                Storage::Device(unsafe {
+                    let slice = DeviceSlice::new(address, len, ready);
+                    ordinal.map_or(slice, |ordinal| slice.on(ordinal as u32))
+                })
             }
         };
         TensorView::new(id, self.element, shape, storage).with_quantization(self.quantization)

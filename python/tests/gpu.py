@@ -3,7 +3,8 @@
 
 FOLDER has the unpacked wheel. Checks nms, batched_nms and decode of PyTorch's CUDA tensors against torchvision and against
 this package's results on the CPU: on other streams, without the host's synchronization, in the capture of a CUDA graph. Then
-prints times beside torchvision, and writes them to FILE. Needs no other file; the exit status is 0 if everything is equal.
+prints where the time of a call goes, and times beside torchvision, and writes the latter to FILE. Needs no other file; the exit
+status is 0 if everything is equal.
 """
 
 import argparse
@@ -270,6 +271,49 @@ def report(work, n, kept, ours, theirs):
     print(f"{work:16} {n:6}, {kept:5} kept: ours {ours:9.1f}, PyTorch {theirs:9.1f}, ratio {theirs / ours:5.1f}")
 
 
+def overhead():
+    """Where the time of a call goes. Parts are measured by turns, so that all have equal conditions."""
+    torch.set_num_threads(1)
+    none, device = boxes(0, 1), {}
+    one = torch.zeros(1, device=CUDA)
+    parts = {
+        "torch.cuda.synchronize alone": torch.cuda.synchronize,
+        "the least kernel of PyTorch (zero_ of 1 number)": one.zero_,
+        "torch.empty of 100 int64": lambda: torch.empty(100, dtype=torch.int64, device=CUDA),
+    }
+
+    def add(name, function, *tensors):
+        parts[f"{name}, on the CPU"] = lambda: function(*tensors)
+        device[name] = [tensor.to(CUDA) for tensor in tensors]
+        parts[f"{name}, on the GPU"] = lambda: function(*device[name])
+
+    for count in (0, 100, 1000):
+        b, s, _ = boxes(count, 1, crowd=0.4) if count else none
+        add(f"nms of {count} boxes", lambda b, s: nmsfilter.nms(b, s, 0.5), b, s)
+    decoder = nmsfilter.Decoder("yolov8", max_detections=300)
+    output = yolov8(1, 7).to(CUDA)
+    parts["Decoder, 1 image [1,84,8400], on the GPU"] = lambda: decoder(output)
+
+    clock, wait, found = time.perf_counter_ns, torch.cuda.synchronize, {name: ([], []) for name in parts}
+    for repetition in range(2200):
+        for name, part in parts.items():
+            wait()
+            began = clock()
+            part()
+            returned = clock()
+            wait()
+            done = clock()
+            if repetition >= 200:
+                found[name][0].append((returned - began) / 1000)
+                found[name][1].append((done - began) / 1000)
+    print(f"\n{torch.cuda.get_device_name()}, torch {torch.__version__}: microseconds until the call returns, and until a "
+          "torch.cuda.synchronize after it returns; 2000 repetitions")
+    print(f"{'':48}   returns: least median |    done: least median")
+    for name, times in found.items():
+        row = " |".join(f"{min(of):17.1f} {statistics.median(of):6.1f}" for of in times)
+        print(f"{name:48}{row}")
+
+
 def times():
     if torchvision is None:
         print("torchvision is not installed: no times beside it")
@@ -340,6 +384,7 @@ if __name__ == "__main__":
     parser.add_argument("--csv")
     options = parser.parse_args()
     if not options.no_times:
+        overhead()
         times()
     if options.csv:
         with open(options.csv, "w", newline="") as file:

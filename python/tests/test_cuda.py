@@ -2,11 +2,13 @@
 """Arrays in device memory, with the driver of a GPU or with the one that emulates it (kernels/emulate). PyTorch's are in
 gpu.py."""
 
+import itertools
 import unittest
 
 import numpy
 from arrays import boxes_and_scores, needs_data
 from cuda_driver import DeviceArray, Driver
+from exchange import Library
 from test_decode import recorded
 
 import nmsfilter
@@ -40,6 +42,32 @@ class Device(unittest.TestCase):
         self.check(lambda *arrays, **options: nmsfilter.nms(*arrays, 0.3, **options), half, scores)
         self.check(
             lambda *arrays, **options: nmsfilter.nms(*arrays, 0.3, method="map-reduce", **options), boxes, scores)
+
+    def test_nms_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        for stream in (None, DRIVER.stream(), DRIVER.stream()):
+            library.current_stream = stream
+            # Up to 1024 boxes, the GPU writes the indices to memory for all of them.
+            for count in (1, 300, 1024, 1025):
+                boxes, scores = boxes_and_scores(count, count, crowd=0.4)
+                expected = nmsfilter.nms(boxes, scores, 0.5).tolist()
+                device = library.array(boxes), library.array(scores)
+                before = sum(library.in_use.values())
+                kept = [nmsfilter.nms(*device, 0.5) for _ in range(2)]
+                room = 2 * 8 * (count if count <= 1024 else len(expected))
+                self.assertEqual(sum(library.in_use.values()) - before, room)
+                for found in kept:
+                    self.assertIsInstance(found, library.Array)
+                    self.assertEqual((found.dtype, library.read(found).tolist()), ("int64", expected))
+                del device, kept, found
+                self.assertEqual(library.in_use, {})
+
+    def test_boxes_that_only_the_host_keeps_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
+        boxes[10:20, 2] = boxes[10:20, 0]
+        kept = nmsfilter.nms(library.array(boxes), library.array(scores), 0.5)
+        self.assertEqual(library.read(kept).tolist(), nmsfilter.nms(boxes, scores, 0.5).tolist())
 
     def test_boxes_without_area(self):
         boxes, scores = boxes_and_scores(50, 5, crowd=0.4)
@@ -90,7 +118,9 @@ class Device(unittest.TestCase):
                 batch = {key: numpy.concatenate([array, array[:, :, ::-1]]) for key, array in outputs.items()}
                 if "output1" in batch:
                     batch["output1"] = numpy.concatenate([outputs["output1"]] * 2)
-                for most in (100, 3, 40000):
+                # The engine writes the results of one image to the arrays, and those of several are copied.
+                one = {key: array[:1] for key, array in batch.items()}
+                for batch, most in itertools.product((batch, one), (100, 3, 40000)):
                     decoder_ = nmsfilter.Decoder(decoder, **settings, **options, max_detections=most)
                     expected = decoder_(batch)
                     stream = DRIVER.stream()
@@ -112,6 +142,25 @@ class Device(unittest.TestCase):
                     for field in ("boxes", "classes", "counts", "keypoints"):
                         if getattr(expected, field) is not None:
                             numpy.testing.assert_array_equal(getattr(on_host, field), getattr(expected, field))
+
+    def test_decoder_of_a_library_with_functions(self):
+        library = Library(DRIVER)
+        output = numpy.random.default_rng(2).random((2, 84, 200), numpy.float32)
+        output[:, :4] *= 300
+        output[:, 4:] **= 100
+        decoder = nmsfilter.Decoder("yolov8", max_detections=30)
+        for images in (1, 2):
+            expected, device = decoder(output[:images]), library.array(output[:images])
+            self.assertGreater(expected.counts.min(), 5)
+            for stream in (None, DRIVER.stream()):
+                library.current_stream = stream
+                found = decoder(device), decoder(device)
+                for field in ("boxes", "scores", "classes", "anchors", "counts"):
+                    for each in found:
+                        numpy.testing.assert_array_equal(library.read(getattr(each, field)), getattr(expected, field))
+                del found, each
+            del device
+        self.assertEqual(library.in_use, {})
 
     @needs_data("data/models2026")
     def test_masks_need_the_host(self):

@@ -6,9 +6,9 @@ use std::ffi::c_void;
 
 use fastrand::Rng;
 use nmsfilter_core::cuda::{ForeignStream, Stream};
-use nmsfilter_core::device::Device;
+use nmsfilter_core::device::{Device, DeviceBuffer};
 use nmsfilter_core::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
-use nmsfilter_core::nms::{Backend, BoxNms, Detection, DeviceOutcome, Nms};
+use nmsfilter_core::nms::{Backend, BoxNms, Detection, DeviceOutcome, KeptBoxes, Nms};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
@@ -158,6 +158,95 @@ fn indices_of_boxes_are_the_anchors_and_boxes_left_out_show_in_the_counts() {
     let (counts, ..) = results(&outcome, &stream);
     assert_eq!((counts[0].candidates, counts[0].survivors), (3, 2));
     assert_eq!(nms.run(&four, &scores, None).unwrap(), [1, 2, 3]);
+}
+
+/// Returns the kept boxes of a run in `stream`, read from device memory where the GPU wrote them, and whether it did.
+fn kept_in_stream(nms: &mut BoxNms, scene: &Scene, stream: &Stream) -> (Vec<u32>, bool) {
+    const UNWRITTEN: i64 = -1;
+    let memory = DeviceBuffer::new(stream.device(), scene.scores.len() * size_of::<i64>()).unwrap();
+    let count = scene.scores.len();
+    // SAFETY: the memory has room for an index of each box, and is freed after the work of the stream.
+    unsafe { stream.write(bytemuck::cast_slice(&vec![UNWRITTEN; count]), memory.address()) }
+        .unwrap();
+    let boxes = TensorView::from_slice("boxes", &[count, 4], &scene.boxes);
+    let scores = TensorView::from_slice("scores", &[count], &scene.scores);
+    let mut calls = 0;
+    let indices = || {
+        calls += 1;
+        Some(memory.address())
+    };
+    // SAFETY: as above.
+    let kept = unsafe { nms.run_in_stream(&boxes, &scores, None, foreign(stream), indices) };
+    let kept = kept.unwrap();
+    let found = match kept {
+        KeptBoxes::OnHost(kept) => (kept.to_vec(), false),
+        KeptBoxes::OnDevice(kept) => {
+            let indices: Vec<i64> = downloaded(stream, memory.address(), kept);
+            (indices.iter().map(|&index| u32::try_from(index).unwrap()).collect(), true)
+        }
+    };
+    assert_eq!(calls, 1);
+    found
+}
+
+/// Boxes of random positions.
+struct Scene {
+    boxes: Vec<f32>,
+    scores: Vec<f32>,
+}
+
+impl Scene {
+    fn new(count: usize, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let boxes = (0..count).flat_map(|_| {
+            let [x, y] = [rng.f32() * 200.0, rng.f32() * 200.0];
+            [x, y, x + 20.0 + rng.f32() * 60.0, y + 20.0 + rng.f32() * 60.0]
+        });
+        let boxes = boxes.collect();
+        Self { boxes, scores: (0..count).map(|_| rng.f32()).collect() }
+    }
+
+    fn kept(&self, nms: &mut BoxNms) -> Vec<u32> {
+        let count = self.scores.len();
+        let boxes = TensorView::from_slice("boxes", &[count, 4], &self.boxes);
+        let scores = TensorView::from_slice("scores", &[count], &self.scores);
+        nms.run(&boxes, &scores, None).unwrap().to_vec()
+    }
+}
+
+/// The memory for the candidates grows with the second size. Other runs, and runs in other streams, come in between.
+#[test]
+#[ignore = "needs a GPU"]
+fn indices_in_the_order_of_a_stream_are_those_of_the_cpu() {
+    engines::require_gpu();
+    let device = Device::open(0).unwrap();
+    let streams = [Stream::new(&device).unwrap(), Stream::new(&device).unwrap()];
+    // SAFETY: the default stream always exists.
+    let default = unsafe { ForeignStream::from_raw(std::ptr::null_mut::<c_void>()) };
+    let default = Stream::of_other_code(&device, default);
+    let mut cpu = BoxNms::new(Backend::Cpu, None).unwrap();
+    for backend in [Backend::Cuda, Backend::Auto] {
+        let mut nms = BoxNms::new(backend, Some(0)).unwrap();
+        for (seed, count) in (0..).zip([40, 2500, 1, 700]) {
+            let scene = Scene::new(count, seed);
+            let expected = scene.kept(&mut cpu);
+            for stream in [&streams[0], &streams[1], &default, &default, &streams[0]] {
+                let found = kept_in_stream(&mut nms, &scene, stream);
+                assert_eq!(found, (expected.clone(), true), "{count} boxes, {backend:?}");
+            }
+            assert_eq!(scene.kept(&mut nms), expected);
+        }
+        nms.max_detections = 5;
+        let scene = Scene::new(300, 9);
+        let (kept, is_on_device) = kept_in_stream(&mut nms, &scene, &streams[1]);
+        assert_eq!((kept.len(), is_on_device), (5, true));
+        nms.max_detections = 0;
+        // A box without area, which the GPU leaves out.
+        let mut scene = Scene::new(50, 10);
+        scene.boxes[6] = scene.boxes[4];
+        let expected = scene.kept(&mut cpu);
+        assert_eq!(kept_in_stream(&mut nms, &scene, &streams[0]), (expected, false));
+    }
 }
 
 /// The caller's stream can be the legacy default stream, which programs of the CUDA runtime use.

@@ -245,6 +245,9 @@ fn without_a_gpu_a_run_in_the_order_of_a_stream_is_an_error() {
         error.to_string(),
         "results in device memory: this engine does not use a GPU; choose the backend cuda"
     );
+    // SAFETY: no address is returned.
+    let error = unsafe { nms.run_in_stream(&boxes, &scores, None, stream, || None) }.unwrap_err();
+    assert!(error.to_string().ends_with("choose the backend cuda"), "{error}");
     let half = TensorView::new(
         "boxes",
         ElementType::I32,

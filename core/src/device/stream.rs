@@ -63,6 +63,17 @@ impl Stream {
         Self { device: device.clone(), handle: stream.0, is_foreign: true }
     }
 
+    /// Returns the stream as one of other code, for comparisons.
+    pub(crate) fn as_foreign(&self) -> ForeignStream {
+        ForeignStream(self.handle)
+    }
+
+    /// Returns whether the handle stands for the legacy default stream, whatever the thread.
+    pub(crate) fn is_default(&self) -> bool {
+        const LEGACY: usize = 1;
+        self.handle.addr() <= LEGACY
+    }
+
     /// Returns the GPU that does the work.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
@@ -362,6 +373,11 @@ impl Event {
 /// A CUDA stream that other code has created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignStream(sys::CUstream);
+
+// SAFETY: work can be submitted to a stream from any thread.
+unsafe impl Send for ForeignStream {}
+// SAFETY: a handle is immutable, and the driver's functions are thread-safe.
+unsafe impl Sync for ForeignStream {}
 
 impl ForeignStream {
     /// Wraps a stream handle, a `CUstream` that was created by `cuStreamCreate`. A default stream (null,

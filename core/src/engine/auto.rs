@@ -8,7 +8,9 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, cuda};
+use super::{
+    Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, ResultMemory, cuda,
+};
 use crate::decoder::Layout;
 use crate::device::ForeignStream;
 use crate::tensor::TensorView;
@@ -114,19 +116,39 @@ impl Engine for Auto {
         Ok(outcome)
     }
 
-    fn enqueue(
+    unsafe fn run_in_stream(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        anchors: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Outcome<'_>, EngineError> {
+        if !self.has_cuda() {
+            return Err(self.failure.clone().expect("there is a reason"));
+        }
+        self.on_cuda = true;
+        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        // SAFETY: the caller's guarantee.
+        unsafe { cuda.run_in_stream(tensors, layout, params, images, stream, anchors) }
+    }
+
+    unsafe fn enqueue_to(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         if !self.has_cuda() {
             return Err(self.failure.clone().expect("there is a reason"));
         }
         let cuda = self.cuda.as_mut().expect("the GPU can be used");
-        cuda.enqueue(tensors, layout, params, images, stream)
+        // SAFETY: the caller's guarantee.
+        unsafe { cuda.enqueue_to(tensors, layout, params, images, stream, memory) }
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

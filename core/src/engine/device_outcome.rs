@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::device::Device;
 
-/// The result of a run in device memory. It belongs to the engine and is valid, in the order of the run's stream, until
-/// the engine's next run.
+/// The result of a run in device memory. Unless it is in memory of the caller ([`ResultMemory`]), it belongs to the engine
+/// and is valid, in the order of the run's stream, until the engine's next run.
 #[derive(Clone, Debug)]
 pub struct DeviceOutcome<'a> {
     pub(super) device: Arc<Device>,
@@ -60,6 +60,18 @@ impl DeviceOutcome<'_> {
     pub fn columns(&self) -> u64 {
         self.columns
     }
+}
+
+/// Memory of the caller for the result of one group of images, as device addresses. The caller has set it to zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultMemory {
+    /// For one [`DeviceCounts`], aligned to 16 bytes.
+    pub counts: u64,
+    /// For [`Params::max_detections`](super::Params::max_detections) x [`Detection`](super::Detection), aligned to 16
+    /// bytes. The number is not 0.
+    pub detections: u64,
+    /// For as many rows of the layout's columns; not used without columns.
+    pub columns: u64,
 }
 
 /// The counts of a group of images, in the form that the GPU writes.

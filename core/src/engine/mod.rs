@@ -244,7 +244,7 @@ pub(crate) use cpu::Boxes;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use cuda::RunKernels;
-pub use device_outcome::{DeviceCounts, DeviceOutcome};
+pub use device_outcome::{DeviceCounts, DeviceOutcome, ResultMemory};
 pub(crate) use masks::{MAX_FRAME_SIDE, MAX_PROTOTYPE_SIDE, MaskPlace};
 pub use masks::{MAX_MASK_BYTES, Mask, Masks};
 pub use param_check::{
@@ -706,6 +706,11 @@ impl EngineError {
         }
     }
 
+    const NEEDS_GPU: Self = Self::NeedsHost {
+        what: "this engine does not use a GPU",
+        instead: "choose the backend cuda",
+    };
+
     /// Returns true if the GPU or its driver failed. Errors in the tensors, the layout or the
     /// parameters return false.
     pub fn is_device_error(&self) -> bool {
@@ -746,6 +751,27 @@ pub trait Engine: Send {
         images: &[ImagePlace],
     ) -> Result<Outcome<'_>, EngineError>;
 
+    /// Like [`run`](Self::run) for a single group, but in the order of `stream`. `anchors` is called once, while
+    /// the GPU works. If it returns a device address, the anchors of all survivors are written there as `i64`, by
+    /// work in `stream` for which the call does not wait.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the engine does not use a GPU.
+    ///
+    /// # Safety
+    /// The address must be valid for writes of as many numbers as the layout has anchors, in the order of `stream`.
+    unsafe fn run_in_stream(
+        &mut self,
+        _tensors: &[TensorView<'_>],
+        _layout: &Layout,
+        _params: &Params,
+        _images: &[ImagePlace],
+        _stream: ForeignStream,
+        _anchors: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Outcome<'_>, EngineError> {
+        Err(EngineError::NEEDS_GPU)
+    }
+
     /// Like [`run`](Self::run), but in the order of `stream` and without waiting. The result is in
     /// device memory.
     ///
@@ -753,16 +779,33 @@ pub trait Engine: Send {
     /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
     fn enqueue(
         &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+    ) -> Result<DeviceOutcome<'_>, EngineError> {
+        // SAFETY: no memory is provided.
+        unsafe { self.enqueue_to(tensors, layout, params, images, stream, None) }
+    }
+
+    /// Like [`enqueue`](Self::enqueue), for a single group with the result in `memory`, if it is provided.
+    ///
+    /// # Errors
+    /// The errors of [`enqueue`](Self::enqueue).
+    ///
+    /// # Safety
+    /// [`ResultMemory`] has the requirements.
+    unsafe fn enqueue_to(
+        &mut self,
         _tensors: &[TensorView<'_>],
         _layout: &Layout,
         _params: &Params,
         _images: &[ImagePlace],
         _stream: ForeignStream,
+        _memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        Err(EngineError::NeedsHost {
-            what: "this engine does not use a GPU",
-            instead: "choose the backend cuda",
-        })
+        Err(EngineError::NEEDS_GPU)
     }
 
     /// The GPU failure that made the engine continue on the CPU. The failure is returned once;

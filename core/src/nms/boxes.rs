@@ -33,8 +33,8 @@ use crate::device::ForeignStream;
 use crate::device::{Device, DeviceError, Location, Stream};
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
-    MAX_ANGLE, MAX_BOX_SIDE, Method, Params, check_embedding, check_iou_threshold, check_method,
-    check_overlap, check_sigma,
+    MAX_ANGLE, MAX_BOX_SIDE, Method, Outcome, Params, check_embedding, check_iou_threshold,
+    check_method, check_overlap, check_sigma,
 };
 use crate::geometry::{Corners, OrientedBox, Overlap};
 use crate::tensor::{DeviceSlice, ElementType, Elements, Resident, Shape, Storage, TensorView};
@@ -90,6 +90,15 @@ pub struct BoxNms {
     /// The score that the boxes of [`merge`](Self::merge) must reach, before and after their scores are lowered; minus
     /// infinity unless set.
     pub score_threshold: f32,
+}
+
+/// The boxes that [`BoxNms::run_in_stream`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBoxes<'a> {
+    /// As many indices, at the address that the caller provided, in the order of the stream.
+    OnDevice(usize),
+    /// The indices.
+    OnHost(&'a [u32]),
 }
 
 /// The engine, which does not implement [`Debug`](std::fmt::Debug).
@@ -167,19 +176,83 @@ impl BoxNms {
     ) -> Result<&[u32], NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
         self.set_params(&input)?;
-        let is_on_device = [Some(boxes), Some(scores), groups].into_iter().flatten();
-        if is_on_device.clone().any(TensorView::is_on_device) {
-            lay_out(&mut self.layout, &input, input.count);
-            let tensors: ArrayVec<TensorView<'_>, 3> = is_on_device.cloned().collect();
-            let outcome = self.engine.0.run(&tensors, &self.layout, &self.params, &[PLACE])?;
-            let image = outcome.group(0);
-            if image.candidates == input.count {
-                self.kept.clear();
-                self.kept.extend(image.survivors.iter().map(|survivor| survivor.anchor));
-                return Ok(&self.kept);
-            }
+        let tensors = [Some(boxes), Some(scores), groups].into_iter().flatten();
+        if tensors.into_iter().any(TensorView::is_on_device)
+            && self
+                .run_on_device(&input, |engine, tensors, layout, params| {
+                    engine.run(tensors, layout, params, &[PLACE])
+                })?
+                .is_some()
+        {
+            return Ok(&self.kept);
         }
         self.run_on_host(&input)
+    }
+
+    /// Like [`run`](Self::run) on a GPU, in the order of `stream`: work that was submitted to it before needs no other wait.
+    /// `indices` is called once, while the GPU works. If it returns a device address, the GPU writes the indices there as
+    /// `i64`, in the order of `stream`; the call waits for their number only. They are on the host instead if some boxes are
+    /// those that suppress none, or groups are not from 0 to 65,535.
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run), and if the engine does not use a GPU.
+    ///
+    /// # Safety
+    /// The address must be valid for writes of as many numbers as there are boxes, in the order of `stream`.
+    pub unsafe fn run_in_stream(
+        &mut self,
+        boxes: &TensorView<'_>,
+        scores: &TensorView<'_>,
+        groups: Option<&TensorView<'_>>,
+        stream: ForeignStream,
+        mut indices: impl FnMut() -> Option<u64>,
+    ) -> Result<KeptBoxes<'_>, NmsError> {
+        let input = BoxInput::new(boxes, scores, groups)?;
+        self.set_params(&input)?;
+        let mut is_written = false;
+        let mut indices = || {
+            let address = indices();
+            is_written = address.is_some();
+            address
+        };
+        let kept = self.run_on_device(&input, |engine, tensors, layout, params| {
+            // SAFETY: the layout has an anchor for each box; the caller guarantees the address.
+            unsafe { engine.run_in_stream(tensors, layout, params, &[PLACE], stream, &mut indices) }
+        })?;
+        match kept {
+            Some(count) if is_written => Ok(KeptBoxes::OnDevice(count)),
+            Some(_) => Ok(KeptBoxes::OnHost(&self.kept)),
+            None => self.run_on_host(&input).map(KeptBoxes::OnHost),
+        }
+    }
+
+    /// Calls `run` with the engine and the tensors as it reads them, and returns the number of kept boxes; `None` if some
+    /// boxes did not become candidates.
+    fn run_on_device(
+        &mut self,
+        input: &BoxInput<'_, '_>,
+        run: impl for<'e> FnOnce(
+            &'e mut dyn Engine,
+            &[TensorView<'_>],
+            &Layout,
+            &Params,
+        ) -> Result<Outcome<'e>, EngineError>,
+    ) -> Result<Option<usize>, NmsError> {
+        lay_out(&mut self.layout, input, input.count);
+        let tensors: ArrayVec<TensorView<'_>, 3> =
+            [Some(input.boxes), Some(input.scores), input.groups]
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect();
+        let outcome = run(&mut *self.engine.0, &tensors, &self.layout, &self.params)?;
+        let image = outcome.group(0);
+        if image.candidates != input.count {
+            return Ok(None);
+        }
+        self.kept.clear();
+        self.kept.extend(image.survivors.iter().map(|survivor| survivor.anchor));
+        Ok(Some(self.kept.len()))
     }
 
     /// Suppresses on a GPU in the order of `stream`, without waiting for it. The index of a kept box is

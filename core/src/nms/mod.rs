@@ -50,7 +50,7 @@ use crate::{decoder, engine};
 
 use watch::Watch;
 
-pub use boxes::BoxNms;
+pub use boxes::{BoxNms, KeptBoxes};
 pub use merged_boxes::MergedBoxes;
 
 pub use crate::contradictions::Warning;
@@ -63,8 +63,8 @@ pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
     EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
-    Method, Outcome, ParamError, Parameter, Params, RegionEdges, Scalar, ScalarField, ScalarKind,
-    SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
+    Method, Outcome, ParamError, Parameter, Params, RegionEdges, ResultMemory, Scalar, ScalarField,
+    ScalarKind, SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;
@@ -320,10 +320,37 @@ impl Nms {
         tensors: &[TensorView<'_>],
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, NmsError> {
+        // SAFETY: no memory is provided.
+        unsafe { self.enqueue_to(tensors, stream, |_, _| None) }
+    }
+
+    /// Like [`enqueue`](Self::enqueue), with the result in memory of the caller. `memory` is called with the number of
+    /// images, and of components in a survivor's columns. It can return memory for one image; with `None`, the result is
+    /// in the engine's memory.
+    ///
+    /// # Errors
+    /// The errors of [`enqueue`](Self::enqueue).
+    ///
+    /// # Safety
+    /// In the order of `stream`, the memory must be valid for writes as [`ResultMemory`] describes.
+    ///
+    /// # Panics
+    /// If memory is returned for several images.
+    pub unsafe fn enqueue_to(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        stream: ForeignStream,
+        memory: impl FnOnce(usize, usize) -> Option<ResultMemory>,
+    ) -> Result<DeviceOutcome<'_>, NmsError> {
         self.prepare(tensors)?;
         let plan = prepared(&self.plan);
-        let layout = &plan.choice().layout;
-        Ok(self.engine.enqueue(tensors, layout, plan.params(), &self.places, stream)?)
+        let (layout, places) = (&plan.choice().layout, &self.places[..]);
+        let memory = memory(places.len(), layout.column_components());
+        // SAFETY: the caller's guarantee.
+        let outcome = unsafe {
+            self.engine.enqueue_to(tensors, layout, plan.params(), places, stream, memory)
+        };
+        Ok(outcome?)
     }
 
     /// Makes the plan for `tensors`, and the places of their images.

@@ -128,6 +128,8 @@ pub struct DeviceSlice {
     address: u64,
     len: usize,
     ready: Ready,
+    /// The GPU whose kernels can access the bytes, if the caller knows it.
+    ordinal: Option<u32>,
 }
 
 impl DeviceSlice {
@@ -137,7 +139,15 @@ impl DeviceSlice {
     /// The bytes must exist for as long as this value or a copy of it is used, and must not be written
     /// once `ready` has completed.
     pub unsafe fn new(address: u64, len: usize, ready: Ready) -> Self {
-        Self { address, len, ready }
+        Self { address, len, ready, ordinal: None }
+    }
+
+    /// Returns the bytes as accessible on GPU number `ordinal`, so that an engine on this GPU does not ask the driver.
+    ///
+    /// # Safety
+    /// In the primary context of the GPU, kernels must be able to read the bytes at their address.
+    pub unsafe fn on(self, ordinal: u32) -> Self {
+        Self { ordinal: Some(ordinal), ..self }
     }
 
     /// Returns the bytes as ready, for callers that wait or make a stream wait.
@@ -163,5 +173,10 @@ impl DeviceSlice {
     /// The work that must have completed before the bytes may be read.
     pub fn ready(&self) -> Ready {
         self.ready
+    }
+
+    /// The number of the GPU, if the caller has stated it.
+    pub(crate) fn ordinal(&self) -> Option<u32> {
+        self.ordinal
     }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs that were enqueued without waiting for their results.
+//! Work that was enqueued without waiting for it.
 
-use crate::device::{DriverError, OwnedEvent, Stream};
+use crate::device::{DriverError, ForeignStream, OwnedEvent, Stream};
 
-/// The runs that were enqueued and not yet waited for.
+/// The runs and copies of results that were enqueued and not yet waited for.
 #[derive(Debug, Default)]
 pub(super) struct Enqueued {
     /// Recorded after the last of these runs.
     event: Option<OwnedEvent>,
     is_pending: bool,
+    /// The stream of the last of these runs.
+    stream: Option<ForeignStream>,
 }
 
 impl Enqueued {
@@ -19,7 +21,9 @@ impl Enqueued {
 
     /// Makes later work of `stream` wait for the pending runs.
     pub fn hold_back(&self, stream: &Stream) -> Result<(), DriverError> {
-        match self.pending() {
+        // The default stream is never destroyed. The handle of another stream can belong to a new stream by now.
+        let follows = stream.is_default() && self.stream == Some(stream.as_foreign());
+        match self.pending().filter(|_| !follows) {
             // SAFETY: the driver frees the event after the work that waits for it.
             Some(event) => stream.wait_for(unsafe { event.event() }),
             None => Ok(()),
@@ -43,6 +47,7 @@ impl Enqueued {
         let event = self.event.as_ref().expect("just made");
         stream.record(event)?;
         self.is_pending = true;
+        self.stream = Some(stream.as_foreign());
         Ok(())
     }
 }

@@ -639,6 +639,7 @@ mod tests {
                 }
             }
         }
+        names.insert(super::super::indices::NAME.to_str().unwrap());
         for file in super::super::kernels::tests::entries() {
             assert_eq!(file.into_iter().collect::<BTreeSet<_>>(), names);
         }

@@ -105,8 +105,8 @@ impl<'t, 'a> Inputs<'t, 'a> {
         let InputMemory { uploads, tables, addresses } = memory;
         addresses.clear();
         let mut provided = Provided { tensors: ArrayVec::new(), uploaded: 0 };
-        // Tensors often share one producer; its stream is awaited only once.
-        let mut awaited = None;
+        // A stream does not wait for itself. Tensors often share one producer; its stream is awaited only once.
+        let mut awaited = Some(stream.as_foreign());
         for (input, upload) in self.0.iter().zip(uploads) {
             let (address, images) = match &input.memory {
                 Memory::Whole(Resident::Device(slice)) => {
@@ -273,7 +273,12 @@ fn await_on_device(
         return Ok(address);
     }
     let ordinal = device.ordinal();
-    let readable = match device.locate(address)? {
+    let location = if slice.ordinal() == Some(ordinal) {
+        Location::Accessible(address)
+    } else {
+        device.locate(address)?
+    };
+    let readable = match location {
         Location::Accessible(readable) => readable,
         Location::OtherDevice(is) => {
             let tensor = tensor.to_string();

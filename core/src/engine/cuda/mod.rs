@@ -25,6 +25,7 @@ mod batch;
 mod enqueued;
 mod graph;
 mod graphs;
+mod indices;
 mod inputs;
 mod interface;
 mod kernels;
@@ -47,10 +48,10 @@ use super::place;
 use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
     Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
-    Params,
+    Params, ResultMemory,
 };
 use crate::decoder::{Layout, PlainLayout};
-use crate::device::{DeviceError, Driver, ForeignStream, Stream};
+use crate::device::{DeviceError, Driver, DriverError, ForeignStream, Stream};
 use crate::tensor::TensorView;
 use batch::Batch;
 use enqueued::Enqueued;
@@ -63,7 +64,7 @@ use layout_params::{ColumnParams, LayoutParams};
 use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
 use merging::{ByColumnParams, MergeParams};
 use places::{Placed, PlacedImage};
-use results::{DeviceResults, ResultSize, Results};
+use results::{DeviceResults, ResultAddresses, ResultSize, Results};
 pub use run_kernels::RunKernels;
 use upload::{Cached, PriorTable, Table, UploadStream};
 
@@ -134,9 +135,21 @@ impl Cuda {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
 
-    /// Runs a batch; [`outcome`](Self::outcome) returns the result.
+    /// Runs a batch in the engine's stream; [`outcome`](Self::outcome) returns the result.
     pub(super) fn run_batch(
         &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+    ) -> Result<DeviceWork, EngineError> {
+        self.run_batch_in(None, tensors, layout, params, images)
+    }
+
+    /// Runs a batch in the caller's stream, or without one in the engine's stream.
+    fn run_batch_in(
+        &mut self,
+        mut caller: Option<CallersStream<'_>>,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
@@ -147,7 +160,7 @@ impl Cuda {
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| on.run_batch(&inputs, settings))
+        self.follow_tensors(|on| on.run_batch(&inputs, settings, caller.as_mut()))
     }
 
     /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
@@ -170,13 +183,14 @@ impl Cuda {
     }
 
     /// Runs a batch in the order of `stream`, without waiting for it.
-    pub(super) fn enqueue_batch(
+    fn enqueue_batch(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         supports(params)?;
         validate(tensors, layout, params, images)?;
@@ -195,13 +209,17 @@ impl Cuda {
         let plain = layout.plain(tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| on.enqueue_batch(&inputs, settings, stream))?;
-        let results = self.on.device_results.as_ref().expect("the batch was enqueued");
-        let (size, addresses) = (results.size(), results.addresses());
+        let groups = place::group_count(images) as usize;
+        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
+        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
+        self.follow_tensors(|on| {
+            (capacity, addresses) = on.enqueue_batch(&inputs, settings, stream, memory)?;
+            Ok(())
+        })?;
         Ok(DeviceOutcome {
             device: self.on.kernels.device().clone(),
-            groups: place::group_count(images) as usize,
-            capacity: size.capacity as usize,
+            groups,
+            capacity,
             column_components: layout.column_components(),
             counts: addresses.headers,
             detections: addresses.detections,
@@ -265,15 +283,30 @@ impl Engine for Cuda {
         Ok(self.outcome(work))
     }
 
-    fn enqueue(
+    unsafe fn run_in_stream(
         &mut self,
         tensors: &[TensorView<'_>],
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
         stream: ForeignStream,
+        anchors: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Outcome<'_>, EngineError> {
+        let caller = CallersStream { stream, anchors };
+        let work = self.run_batch_in(Some(caller), tensors, layout, params, images)?;
+        Ok(self.outcome(work))
+    }
+
+    unsafe fn enqueue_to(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        layout: &Layout,
+        params: &Params,
+        images: &[ImagePlace],
+        stream: ForeignStream,
+        memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        self.enqueue_batch(tensors, layout, params, images, stream)
+        self.enqueue_batch(tensors, layout, params, images, stream, memory)
     }
 }
 
@@ -295,6 +328,12 @@ struct Settings<'b> {
     plain: Option<&'b PlainLayout>,
     params: &'b Params,
     images: &'b [ImagePlace],
+}
+
+/// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
+struct CallersStream<'a> {
+    stream: ForeignStream,
+    anchors: &'a mut dyn FnMut() -> Option<u64>,
 }
 
 impl OnDevice {
@@ -386,15 +425,24 @@ impl OnDevice {
         Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
     }
 
-    /// Runs a batch, and waits for its result.
+    /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
+    /// in another stream: the last kernel has no work left after it has shown that the results are complete.
     fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
+        mut caller: Option<&mut CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
-        // Runs share the workspace.
-        self.enqueued.synchronize()?;
-        let mut batch = self.batch(inputs, settings, None)?;
+        let foreign = caller
+            .as_ref()
+            .map(|caller| Stream::of_other_code(self.kernels.device(), caller.stream));
+        let foreign = foreign.as_ref();
+        // Runs share the workspace and the results.
+        match foreign {
+            Some(stream) => self.enqueued.hold_back(stream)?,
+            None => self.enqueued.synchronize()?,
+        }
+        let mut batch = self.batch(inputs, settings, foreign)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
         self.anchors = settings.layout.anchors();
         // Few anchors become candidates.
@@ -408,8 +456,16 @@ impl OnDevice {
         }
         // The first launch counts the candidates. The first launch with memory for all candidates
         // determines the size of the masks.
+        let mut anchors = None;
         for _ in 0..3 {
-            let candidates = self.launch(&config, &mut batch, &mut work)?;
+            self.launch(&config, &mut batch, foreign)?;
+            if let Some(caller) = caller.take() {
+                anchors = (caller.anchors)();
+            }
+            if let (Some(stream), Some(address)) = (foreign, anchors) {
+                self.write_anchors(stream, address)?;
+            }
+            let candidates = self.wait(&config, foreign, &mut work)?;
             let words = match config.masks {
                 Some(_) => self.place_masks(settings.images, &mut work),
                 None => 0,
@@ -431,13 +487,15 @@ impl OnDevice {
         Err(EngineError::NoResult)
     }
 
-    /// Runs a batch in the order of `stream`, and writes the result to `device_results`.
+    /// Runs a batch in the order of `stream`, and writes the result to `memory`, or else to `device_results`.
+    /// Returns the number of detections per group that fit there, and the addresses.
     fn enqueue_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
         settings: Settings<'_>,
         stream: ForeignStream,
-    ) -> Result<(), EngineError> {
+        memory: Option<ResultMemory>,
+    ) -> Result<(usize, ResultAddresses), EngineError> {
         let device = self.kernels.device();
         let stream = Stream::of_other_code(device, stream);
         let is_capturing = stream.is_capturing()?;
@@ -451,19 +509,29 @@ impl OnDevice {
         let config = batch.config(greatest);
         let enqueued = &mut self.enqueued;
         let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
-        let size = ResultSize {
-            capacity: graph.capacity(),
-            groups: graph.groups(),
-            column_components: config.column_components,
-            mask_words: 0,
+        let (capacity, addresses) = match memory {
+            Some(ResultMemory { counts, detections, columns }) => {
+                let headers = counts;
+                let to = ResultAddresses { headers, detections, rows: columns, mask_words: 0 };
+                (settings.params.max_detections, to)
+            }
+            None => {
+                let size = ResultSize {
+                    capacity: graph.capacity(),
+                    groups: graph.groups(),
+                    column_components: config.column_components,
+                    mask_words: 0,
+                };
+                if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
+                    self.device_results = None;
+                    self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
+                }
+                let results = self.device_results.as_ref().expect("just made");
+                results.clear(&stream)?;
+                (size.capacity as usize, results.addresses())
+            }
         };
-        if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
-            self.device_results = None;
-            self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
-        }
-        let results = self.device_results.as_ref().expect("just made");
-        results.clear(&stream)?;
-        batch.launch.results = results.addresses();
+        batch.launch.results = addresses;
         let params = batch.with_memory(graph.memory(), graph.mask_words());
         if is_capturing {
             graph.launch_kernels(&stream, params)?;
@@ -471,7 +539,7 @@ impl OnDevice {
             graph.launch(&stream, params)?;
             self.enqueued.record(&stream)?;
         }
-        Ok(())
+        Ok((capacity, addresses))
     }
 
     /// Applies class limits to the results of all groups.
@@ -515,18 +583,16 @@ impl OnDevice {
         most
     }
 
-    /// Runs the kernels once on a graph for `config`, and adds to `work`. Returns the greatest
-    /// number of candidates in a group; survivors are valid if the memory had room for that many.
+    /// Launches the kernels once on a graph for `config`.
     fn launch(
         &mut self,
         config: &GraphConfig,
         batch: &mut Batch<'_>,
-        work: &mut DeviceWork,
-    ) -> Result<u32, EngineError> {
-        let groups = config.groups;
+        foreign: Option<&Stream>,
+    ) -> Result<(), EngineError> {
+        let stream = foreign.unwrap_or(&self.stream);
         let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
-        let graph =
-            self.graphs.prepare(*config, greatest, &self.kernels, &self.stream, enqueued)?;
+        let graph = self.graphs.prepare(*config, greatest, &self.kernels, stream, enqueued)?;
         // The graph may have been made for results in device memory.
         let GraphConfig { column_components, .. } = *config;
         let (memory, mask_words) = (graph.memory(), graph.mask_words());
@@ -534,10 +600,30 @@ impl OnDevice {
         let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
         self.results.make_room(size)?;
         batch.launch.results = self.results.addresses();
-        self.results.clear(groups);
-        graph.launch(&self.stream, batch.with_memory(memory, mask_words))?;
-        self.results.wait(&self.stream, groups)?;
+        self.results.clear(config.groups);
+        Ok(graph.launch(stream, batch.with_memory(memory, mask_words))?)
+    }
 
+    /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
+    fn write_anchors(&mut self, stream: &Stream, address: u64) -> Result<(), DriverError> {
+        let count = self.anchors.min(self.graphs.capacity() as usize) as u32;
+        let detections = self.results.addresses().detections;
+        // SAFETY: there is memory for as many detections, which is not freed or written before this work has
+        // completed, since it is added to the pending runs. The caller of `run_in_stream` guarantees the address.
+        unsafe { indices::write(&self.kernels, stream, detections, count, address) }?;
+        self.enqueued.record(stream)
+    }
+
+    /// Waits for a launch, and adds to `work`. Returns the greatest number of candidates in a group; survivors
+    /// are valid if the memory had room for that many.
+    fn wait(
+        &mut self,
+        config: &GraphConfig,
+        foreign: Option<&Stream>,
+        work: &mut DeviceWork,
+    ) -> Result<u32, EngineError> {
+        let groups = config.groups;
+        self.results.wait(foreign.unwrap_or(&self.stream), groups)?;
         self.groups.clear();
         let mut survivors = 0;
         let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
