@@ -165,7 +165,17 @@ impl Elements<'_> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[inline]
     pub fn to_f32(&self, index: usize) -> f32 {
+        match self {
+            Self::F32(elements) => elements[index],
+            _ => self.converted(index),
+        }
+    }
+
+    /// [`to_f32`](Self::to_f32) for other types than f32, which are rarer: a function that is not
+    /// inlined everywhere.
+    fn converted(&self, index: usize) -> f32 {
         match self {
             Self::F32(elements) => elements[index],
             Self::F16(elements) => elements[index].to_f32(),

@@ -329,11 +329,13 @@ impl GroupDecoder<'_> {
             Some(_) if score < self.lowest => return,
             Some(class) => {
                 let class = class.at(anchor, 0);
-                if class.trunc() != class || !(0.0..layout.classes as f32).contains(&class) {
+                // The conversion saturates; NaN becomes 0.
+                let index = class as u32;
+                if index as f32 != class || index as usize >= layout.classes {
                     found.rejected += 1;
                     return;
                 }
-                class as u32
+                index
             }
         };
         let threshold = params.thresholds.of(class);

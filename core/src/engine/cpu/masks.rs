@@ -3,25 +3,23 @@
 //!
 //! In: the survivors of a group of images with their columns, and the prototypes of each image. Out: the places and the bits of masks.
 //!
-//! Logits are only computed for the pixels of a survivor's box. The outer loop is over channels, a
-//! few at a time, and the inner loops are over the box's rows and columns: each pixel's additions
-//! happen in the order of the rules, and memory is read in the order in which it is stored. The
-//! planes of channels are often a multiple of 4096 bytes apart, so a loop that read all channels of
-//! a few pixels would evict its own lines from the cache.
+//! Logits are only computed for the prototype pixels that a survivor's box needs, for all survivors
+//! of an image together ([`mask_logits`](super::mask_logits)).
 
 use std::ops::Range;
-
-use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::super::masks::{
     FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
 };
-use super::super::{Detection, ImagePlace, Params};
+use super::super::{Detection, EngineError, ImagePlace, Params};
 use super::general::Numbers;
+use super::mask_logits::MaskLogits;
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
-use crate::tensor::{Element, Elements, Quantization};
+
+/// The number of logits from which on masks are finished before other masks are begun. So many
+/// logits take 2 MB.
+const MAX_LOGITS: usize = 1 << 19;
 
 /// The masks of a run.
 #[derive(Debug, Default)]
@@ -31,12 +29,24 @@ pub(super) struct MaskBuffers {
     /// The memory for the current group, which begins at `first_byte`.
     memory: MaskMemory,
     first_byte: usize,
+    /// The masks of the current group whose bits are to be computed.
+    pending: Vec<Pending>,
+    logits: MaskLogits,
     scratch: Scratch,
+}
+
+/// A mask whose bits are to be computed.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    place: MaskPlace,
+    /// The index of the image in the group.
+    image: usize,
+    /// The index of the survivor's first coefficient in the columns of all survivors.
+    coefficients: usize,
 }
 
 #[derive(Debug, Default)]
 struct Scratch {
-    logits: Logits,
     /// The logits of a row of the frame.
     frame_row: Vec<f32>,
     /// Two rows of logits of prototypes, interpolated to the frame's columns, each with its row
@@ -85,306 +95,175 @@ impl MaskBuffers {
     /// Begins the masks of the next group of images.
     pub fn begin_group(&mut self) {
         (self.memory, self.first_byte) = (MaskMemory::default(), self.bytes.len());
+        self.pending.clear();
     }
 
-    /// Adds the mask of a survivor of `image`, with the survivor's row of columns.
-    pub fn add(&mut self, image: &ImageMasks<'_>, survivor: &Detection, row: &[f32]) {
-        let place = self.memory.place(image.grid.area(survivor), self.first_byte);
+    /// Adds the mask of a survivor of the group's image with index `image`. The survivor's row of
+    /// columns begins at `row`. [`finish_group`](Self::finish_group) computes the bits.
+    pub fn add(&mut self, image: usize, masks: &ImageMasks<'_>, survivor: &Detection, row: usize) {
+        let place = self.memory.place(masks.grid.area(survivor), self.first_byte);
         self.places.push(place);
         if place.area.bytes() == 0 {
             return;
         }
         let words = place.area.words() as usize;
         self.bytes.resize(place.first + words * WORD_BYTES as usize, 0);
-        let (bytes, scratch) =
-            (&mut self.bytes[place.first..][..place.area.bytes()], &mut self.scratch);
-        let work = Work {
-            grid: &image.grid,
-            width: image.width,
-            coefficients: &row[image.coefficients.clone()],
-            area: place.area,
-        };
-        let numbers = &image.numbers;
-        match numbers.elements {
-            Elements::F32(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-            Elements::F16(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-            Elements::I8(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-            Elements::U8(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-            Elements::I32(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-            Elements::I64(elements) => work.run(&Source::new(elements, numbers), bytes, scratch),
-        }
-    }
-}
-
-/// An element type of prototypes.
-trait Stored: Element {
-    /// The elements in single precision.
-    fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N];
-}
-
-impl Stored for f16 {
-    #[inline(always)]
-    fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N] {
-        let mut numbers = [0.0; N];
-        stored.convert_to_f32_slice(&mut numbers);
-        numbers
-    }
-}
-
-macro_rules! stored {
-    ($element:ty) => {
-        impl Stored for $element {
-            #[inline(always)]
-            fn widened<const N: usize>(stored: &[Self; N]) -> [f32; N] {
-                stored.map(|element| element as f32)
-            }
-        }
-    };
-}
-stored!(f32);
-stored!(i8);
-stored!(u8);
-stored!(i32);
-stored!(i64);
-
-/// The prototypes of an image.
-struct Source<'a, T> {
-    elements: &'a [T],
-    quantization: Option<Quantization>,
-    offset: usize,
-    pixel_stride: usize,
-    channel_stride: usize,
-}
-
-impl<'a, T: Stored> Source<'a, T> {
-    fn new(elements: &'a [T], numbers: &Numbers<'_>) -> Self {
-        Self {
-            elements,
-            quantization: numbers.quantization,
-            offset: numbers.field.offset,
-            pixel_stride: numbers.field.anchor_stride,
-            channel_stride: numbers.field.component_stride,
-        }
+        self.pending.push(Pending { place, image, coefficients: row + masks.coefficients.start });
     }
 
-    #[inline(always)]
-    fn numbers<const N: usize>(&self, stored: &[T; N]) -> [f32; N] {
-        let numbers = T::widened(stored);
-        match self.quantization {
-            Some(quantization) => numbers.map(|number| quantization.number(number)),
-            None => numbers,
-        }
-    }
-
-    /// Computes the logits of a rectangle of pixels: `rows` rows of `columns` pixels, the first of
-    /// which begins at `pixel`. `width` is the distance between two rows of prototypes in pixels.
-    #[inline(always)]
-    fn logits(
-        &self,
-        coefficients: &[f32],
-        [pixel, width]: [usize; 2],
-        [columns, rows]: [usize; 2],
-        logits: &mut Logits,
-    ) {
-        logits.reset(columns, rows);
-        let stride = logits.stride;
-        for (first_channel, coefficients) in
-            (0..).step_by(CHANNELS_AT_ONCE).zip(coefficients.chunks(CHANNELS_AT_ONCE))
-        {
-            let rows = (pixel..).step_by(width).zip(logits.numbers.chunks_exact_mut(stride));
-            let channel = self.offset + first_channel * self.channel_stride;
-            for (pixel, sums) in rows {
-                let first = channel + pixel * self.pixel_stride;
-                match coefficients.first_chunk::<CHANNELS_AT_ONCE>() {
-                    Some(coefficients) => self.add(coefficients, first, columns, sums),
-                    None => coefficients.iter().enumerate().for_each(|(i, &coefficient)| {
-                        self.add(&[coefficient], first + i * self.channel_stride, columns, sums);
-                    }),
+    /// Computes the bits of the group's masks. `columns` are the columns of all survivors, and
+    /// `masks` returns an image's prototypes.
+    ///
+    /// # Errors
+    /// Returns the error of `masks`.
+    pub fn finish_group<'a>(
+        &mut self,
+        columns: &[f32],
+        masks: impl Fn(usize) -> Result<ImageMasks<'a>, EngineError>,
+    ) -> Result<(), EngineError> {
+        let Self { pending, logits, bytes, scratch, .. } = self;
+        pending.sort_by_key(|mask| mask.image);
+        for pending in pending.chunk_by(|a, b| a.image == b.image) {
+            let image = masks(pending[0].image)?;
+            let mut rest = pending;
+            while !rest.is_empty() {
+                logits.clear();
+                let mut count = 0;
+                while count < rest.len() && logits.len() < MAX_LOGITS {
+                    let mask = &rest[count];
+                    let (corner, size) = prototype_pixels(&image.grid, mask.place.area);
+                    let coefficients = &columns[mask.coefficients..][..image.coefficients.len()];
+                    logits.push(corner, size, coefficients);
+                    count += 1;
                 }
+                logits.compute(&image.numbers, image.width);
+                let (together, later) = rest.split_at(count);
+                set_masks(&image.grid, together, logits, bytes, scratch);
+                rest = later;
             }
         }
+        Ok(())
     }
+}
 
-    /// Adds the products of `N` consecutive channels to the sums of `count` consecutive pixels,
-    /// channel after channel. `first` is the index of the first pixel's element in the first of
-    /// the channels. Sums beyond the `count` pixels can change.
-    #[inline(always)]
-    fn add<const N: usize>(
-        &self,
-        coefficients: &[f32; N],
-        first: usize,
-        count: usize,
-        sums: &mut [f32],
-    ) {
-        let blocks = if self.pixel_stride == 1 {
-            // A block may extend beyond the row, but not beyond the memory.
-            let available = self.elements.len() - (first + (N - 1) * self.channel_stride);
-            if available < sums.len() { count / LANES } else { sums.len() / LANES }
-        } else {
-            0
-        };
-        let channels: [&[T]; N] =
-            std::array::from_fn(|i| &self.elements[first + i * self.channel_stride..]);
-        for (block, sums) in sums.as_chunks_mut::<LANES>().0[..blocks].iter_mut().enumerate() {
-            for (channel, &coefficient) in channels.iter().zip(coefficients) {
-                let numbers = self.numbers(&channel.as_chunks::<LANES>().0[block]);
-                sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += coefficient * number);
-            }
-        }
-        for (pixel, sum) in sums[..count].iter_mut().enumerate().skip(blocks * LANES) {
-            for (channel, &coefficient) in channels.iter().zip(coefficients) {
-                let stored = std::array::from_ref(&channel[pixel * self.pixel_stride]);
-                let [number] = self.numbers(stored);
-                *sum += coefficient * number;
-            }
+/// The first column and row of the prototype pixels whose logits a mask needs, and their numbers of
+/// columns and rows.
+fn prototype_pixels(grid: &MaskGrid, area: MaskArea) -> ([u32; 2], [u32; 2]) {
+    let MaskArea { left, top, width, height } = area;
+    match grid {
+        MaskGrid::Prototypes { .. } => ([left, top], [width, height]),
+        MaskGrid::Frame { samples, .. } => {
+            let between = |axis: usize, first: u32, count: u32| {
+                let samples = &samples[axis];
+                prototypes_between(samples.at(first), samples.at(first + count - 1))
+            };
+            let [(left, columns), (top, rows)] = [between(0, left, width), between(1, top, height)];
+            ([left, top], [columns, rows])
         }
     }
 }
 
-/// The number of pixels whose sums one instruction adds to.
-const LANES: usize = 8;
-/// The number of channels that are added to a sum while it is in a register.
-const CHANNELS_AT_ONCE: usize = 4;
-
-/// The logits of a rectangle of prototypes' pixels.
-#[derive(Debug, Default)]
-struct Logits {
-    numbers: Vec<f32>,
-    /// The distance between two rows, a multiple of [`LANES`].
-    stride: usize,
-}
-
-impl Logits {
-    fn reset(&mut self, columns: usize, rows: usize) {
-        self.stride = columns.next_multiple_of(LANES);
-        self.numbers.clear();
-        self.numbers.resize(self.stride * rows, 0.0);
-    }
-
-    fn row(&self, row: usize) -> &[f32] {
-        &self.numbers[row * self.stride..][..self.stride]
-    }
-
-    fn row_mut(&mut self, row: usize) -> &mut [f32] {
-        &mut self.numbers[row * self.stride..][..self.stride]
-    }
-}
-
-/// A survivor's mask that is to be computed.
-struct Work<'a> {
-    grid: &'a MaskGrid,
-    /// The number of pixels in a row of prototypes.
-    width: usize,
-    coefficients: &'a [f32],
-    area: MaskArea,
-}
-
-impl Work<'_> {
-    fn run<T: Stored>(&self, source: &Source<'_, T>, bytes: &mut [u8], scratch: &mut Scratch) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.run_with_avx2(source, bytes, scratch) };
-            return;
-        }
-        self.run_portable(source, bytes, scratch);
-    }
-
+/// Sets the bits of masks. `logits` has a rectangle for each of them.
+fn set_masks(
+    grid: &MaskGrid,
+    masks: &[Pending],
+    logits: &mut MaskLogits,
+    bytes: &mut [u8],
+    scratch: &mut Scratch,
+) {
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn run_with_avx2<T: Stored>(
-        &self,
-        source: &Source<'_, T>,
-        bytes: &mut [u8],
-        scratch: &mut Scratch,
-    ) {
-        self.run_portable(source, bytes, scratch);
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, which is the only feature that the function requires.
+        unsafe { set_masks_with_avx2(grid, masks, logits, bytes, scratch) };
+        return;
     }
+    set_masks_portable(grid, masks, logits, bytes, scratch);
+}
 
-    #[inline(always)]
-    fn run_portable<T: Stored>(
-        &self,
-        source: &Source<'_, T>,
-        bytes: &mut [u8],
-        scratch: &mut Scratch,
-    ) {
-        match self.grid {
-            MaskGrid::Prototypes { .. } => self.prototype_pixels(source, bytes, scratch),
-            MaskGrid::Frame { samples, .. } => self.frame_pixels(source, samples, bytes, scratch),
-        }
-    }
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn set_masks_with_avx2(
+    grid: &MaskGrid,
+    masks: &[Pending],
+    logits: &mut MaskLogits,
+    bytes: &mut [u8],
+    scratch: &mut Scratch,
+) {
+    set_masks_portable(grid, masks, logits, bytes, scratch);
+}
 
-    #[inline(always)]
-    fn prototype_pixels<T: Stored>(
-        &self,
-        source: &Source<'_, T>,
-        bytes: &mut [u8],
-        scratch: &mut Scratch,
-    ) {
-        let &Self { area, coefficients, .. } = self;
-        let [left, top, width, height] =
-            [area.left, area.top, area.width, area.height].map(|side| side as usize);
-        let first = top * self.width + left;
-        let logits = &mut scratch.logits;
-        source.logits(coefficients, [first, self.width], [width, height], logits);
-        for (y, bytes) in bytes.chunks_exact_mut(area.stride()).enumerate() {
-            set_bits(logits.row_mut(y), width, bytes);
-        }
-    }
-
-    #[inline(always)]
-    fn frame_pixels<T: Stored>(
-        &self,
-        source: &Source<'_, T>,
-        samples: &[FrameSamples; 2],
-        bytes: &mut [u8],
-        scratch: &mut Scratch,
-    ) {
-        let &Self { area, coefficients, .. } = self;
-        let width = area.width as usize;
-        let Scratch { logits, frame_row, rows, columns } = scratch;
-        columns.clear();
-        columns.extend((area.left..area.left + area.width).map(|x| samples[0].at(x)));
-        let (left, count) = prototypes_between(columns[0], columns[width - 1]);
-        let [begin, end] = [area.top, area.top + area.height - 1].map(|y| samples[1].at(y));
-        let (top, row_count) = prototypes_between(begin, end);
-        let first = top as usize * self.width + left as usize;
-        source.logits(coefficients, [first, self.width], [count, row_count], logits);
-        frame_row.resize(width.next_multiple_of(8), 0.0);
-        rows.iter_mut().for_each(|(number, _)| *number = None);
-        for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
-            let between = samples[1].at(y);
-            if rows[1].0 == Some(between.first) {
-                rows.swap(0, 1);
-            }
-            for (row, number) in rows.iter_mut().zip([between.first, between.second]) {
-                if row.0 != Some(number) {
-                    let logits = logits.row((number - top) as usize);
-                    let of_columns = columns.iter().map(|column| {
-                        let a = logits[(column.first - left) as usize];
-                        let b = logits[(column.second - left) as usize];
-                        a + (b - a) * column.weight
-                    });
-                    row.0 = Some(number);
-                    row.1.clear();
-                    row.1.extend(of_columns);
+#[inline(always)]
+fn set_masks_portable(
+    grid: &MaskGrid,
+    masks: &[Pending],
+    logits: &mut MaskLogits,
+    bytes: &mut [u8],
+    scratch: &mut Scratch,
+) {
+    for (index, &Pending { place: MaskPlace { area, first }, .. }) in masks.iter().enumerate() {
+        let bytes = &mut bytes[first..][..area.bytes()];
+        match grid {
+            MaskGrid::Prototypes { .. } => {
+                for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
+                    set_bits(logits.row_mut(index, y), area.width as usize, bytes);
                 }
             }
-            let [(_, upper), (_, lower)] = &*rows;
-            for ((logit, p), q) in frame_row.iter_mut().zip(upper).zip(lower) {
-                *logit = p + (q - p) * between.weight;
+            MaskGrid::Frame { samples, .. } => {
+                let row = |y: u32| logits.row(index, y);
+                set_frame_pixels(samples, area, row, bytes, scratch);
             }
-            set_bits(frame_row, width, bytes);
         }
+    }
+}
+
+/// Sets the bits of a mask in pixels of the frame. `logits` returns the logits of a row of
+/// prototypes, from the first column on that the mask needs.
+#[inline(always)]
+fn set_frame_pixels<'a>(
+    samples: &[FrameSamples; 2],
+    area: MaskArea,
+    logits: impl Fn(u32) -> &'a [f32],
+    bytes: &mut [u8],
+    scratch: &mut Scratch,
+) {
+    let width = area.width as usize;
+    let Scratch { frame_row, rows, columns } = scratch;
+    columns.clear();
+    columns.extend((area.left..area.left + area.width).map(|x| samples[0].at(x)));
+    let (left, _) = prototypes_between(columns[0], columns[width - 1]);
+    frame_row.resize(width.next_multiple_of(8), 0.0);
+    rows.iter_mut().for_each(|(number, _)| *number = None);
+    for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
+        let between = samples[1].at(y);
+        if rows[1].0 == Some(between.first) {
+            rows.swap(0, 1);
+        }
+        for (row, number) in rows.iter_mut().zip([between.first, between.second]) {
+            if row.0 != Some(number) {
+                let logits = logits(number);
+                row.0 = Some(number);
+                row.1.resize(width, 0.0);
+                for (to, column) in row.1.iter_mut().zip(&*columns) {
+                    let a = logits[(column.first - left) as usize];
+                    let b = logits[(column.second - left) as usize];
+                    *to = a + (b - a) * column.weight;
+                }
+            }
+        }
+        let [(_, upper), (_, lower)] = &*rows;
+        for ((logit, p), q) in frame_row.iter_mut().zip(upper).zip(lower) {
+            *logit = p + (q - p) * between.weight;
+        }
+        set_bits(frame_row, width, bytes);
     }
 }
 
 /// Returns the first of the columns or rows of prototypes that pixels of the frame need, and their
 /// number. `begin` and `end` belong to the first and the last of the pixels.
-fn prototypes_between(begin: Sample, end: Sample) -> (u32, usize) {
+fn prototypes_between(begin: Sample, end: Sample) -> (u32, u32) {
     // Positions ascend or descend.
     let (first, last) = (begin.first.min(end.first), begin.second.max(end.second));
-    (first, (last - first + 1) as usize)
+    (first, last - first + 1)
 }
 
 /// Sets a row's bits where the logit is greater than 0. The logits beyond the first `width` are
@@ -393,10 +272,30 @@ fn prototypes_between(begin: Sample, end: Sample) -> (u32, usize) {
 fn set_bits(logits: &mut [f32], width: usize, bytes: &mut [u8]) {
     logits[width..width.next_multiple_of(8)].fill(0.0);
     for (byte, logits) in bytes.iter_mut().zip(logits.as_chunks::<8>().0) {
-        let ones = u64::from_le_bytes(logits.map(|logit| u8::from(logit > 0.0)));
-        // Byte i of the factor moves bit 8 i to bit 63 - i. No two products share a bit.
-        *byte = (ones.wrapping_mul(0x8040_2010_0804_0201) >> 56) as u8;
+        *byte = positive_bits(logits);
     }
+}
+
+/// A byte with a bit for each number that is greater than 0; the most significant bit belongs to
+/// the first number.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn positive_bits(&[a, b, c, d, e, f, g, h]: &[f32; 8]) -> u8 {
+    use std::arch::x86_64::{_mm_cmpgt_ps, _mm_movemask_ps, _mm_setr_ps, _mm_setzero_ps};
+    // The compiler has no form of the loop below that becomes `movmskps`, which is twice as fast.
+    let bits = |a: f32, b: f32, c: f32, d: f32| {
+        // SAFETY: every x86-64 processor has SSE.
+        unsafe { _mm_movemask_ps(_mm_cmpgt_ps(_mm_setr_ps(a, b, c, d), _mm_setzero_ps())) }
+    };
+    // `movmskps` has the least significant bit first.
+    (bits(d, c, b, a) << 4 | bits(h, g, f, e)) as u8
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn positive_bits(numbers: &[f32; 8]) -> u8 {
+    let shifted = (0..8).map(|index| u32::from(numbers[index] > 0.0) << (7 - index));
+    shifted.fold(0, |bits, bit| bits | bit) as u8
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod candidate;
 mod conflict;
 mod decode;
 mod general;
+mod mask_logits;
 mod masks;
 mod merging;
 mod multi_label;
@@ -33,6 +34,7 @@ use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
 };
+use crate::decoder::layout::Prototypes;
 use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
@@ -217,9 +219,9 @@ impl Cpu {
 
     /// Adds the columns and the masks of a group's survivors. The first survivor is at `first`, and
     /// the group's first image is `first_image`.
-    fn add_columns(
+    fn add_columns<'a>(
         &mut self,
-        host: &HostTensors<'_, '_>,
+        host: &HostTensors<'_, 'a>,
         layout: &Layout,
         params: &Params,
         images: &[ImagePlace],
@@ -227,26 +229,32 @@ impl Cpu {
         first: usize,
     ) -> Result<(), EngineError> {
         self.masks.begin_group();
-        let width = layout.column_components();
+        let image_masks =
+            |index: usize, tensors: &ImageTensors<'_, 'a>, prototypes: &Prototypes| {
+                let numbers = tensors.numbers(&prototypes.field);
+                ImageMasks::new(layout, prototypes, params, &images[index], numbers)
+            };
         let mut current: Option<(usize, ImageTensors<'_, '_>, Option<ImageMasks<'_>>)> = None;
         for survivor in &self.survivors[first..] {
             let index = survivor.anchor as usize / layout.anchors();
             // Usually consecutive survivors belong to one image, or all survivors do.
             if current.as_ref().is_none_or(|(of, ..)| *of != index) {
                 let tensors = host.image(first_image + index)?;
-                let masks = layout.prototypes.as_ref().map(|prototypes| {
-                    let numbers = tensors.numbers(&prototypes.field);
-                    ImageMasks::new(layout, prototypes, params, &images[index], numbers)
-                });
+                let masks = layout.prototypes.as_ref().map(|of| image_masks(index, &tensors, of));
                 current = Some((index, tensors, masks));
             }
             let (_, tensors, masks) =
                 current.as_ref().expect("the image's tensors were just found");
+            let row = self.columns.len();
             tensors.append_columns(layout, survivor, &mut self.columns);
             if let Some(masks) = masks {
-                let row = &self.columns[self.columns.len() - width..];
-                self.masks.add(masks, survivor, row);
+                self.masks.add(index, masks, survivor, row);
             }
+        }
+        if let Some(prototypes) = &layout.prototypes {
+            self.masks.finish_group(&self.columns, |index| {
+                Ok(image_masks(index, &host.image(first_image + index)?, prototypes))
+            })?;
         }
         Ok(())
     }

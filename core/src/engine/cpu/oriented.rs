@@ -233,8 +233,13 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
             let other = &block.get(index);
             *is_selected = Self::bounds_intersect(other, entry) & self.is_large(other, entry);
         }
-        let mut selected = (0..WIDTH).filter(|&index| is_selected[index]);
-        selected.any(|index| self.0.conflict(&block.get(index).shape, &entry.shape))
+        // `Iterator::any` would be a function that is compiled without AVX2.
+        for (index, is_selected) in is_selected.into_iter().enumerate() {
+            if is_selected && self.0.conflict(&block.get(index).shape, &entry.shape) {
+                return true;
+            }
+        }
+        false
     }
 
     #[inline(always)]

@@ -57,6 +57,12 @@ impl<S: Shape> Suppressors<S> {
         {
             return conflicts;
         }
-        self.blocks.iter().any(|block| test.any_conflicts(block, entry))
+        // `Iterator::any` would be a function that is compiled without AVX2.
+        for block in &self.blocks {
+            if test.any_conflicts(block, entry) {
+                return true;
+            }
+        }
+        false
     }
 }
