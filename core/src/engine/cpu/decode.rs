@@ -8,10 +8,11 @@
 
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
+use super::host_tensors::ImageTensors;
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, PlainLayout};
 use crate::geometry::oriented::Rectangle;
-use crate::tensor::Element;
+use crate::tensor::{Element, Elements};
 
 /// The number of anchors that are decoded together if the scores are ordered by class. The greatest
 /// scores so far stay in the L1 cache while the scores of all classes are read.
@@ -63,8 +64,28 @@ impl Found {
 }
 
 impl CandidateDecoder {
-    /// Adds an image's candidates to the candidates of the group's earlier images.
-    pub fn decode<B: Element, S: Score>(
+    /// Adds an image's candidates to the candidates of the group's earlier images, for plain layouts.
+    pub fn decode_plain(
+        &mut self,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        let (boxes, scores) = (tensors.numbers(&layout.boxes), tensors.numbers(&layout.scores));
+        let objectness = layout.objectness.map(|field| tensors.numbers(&field).field);
+        let image =
+            &PlainLayout { boxes: boxes.field, scores: scores.field, objectness, ..*layout };
+        match (boxes.elements, scores.elements) {
+            (Elements::F32(b), Elements::F32(s)) => self.decode(image, rules, b, s),
+            (Elements::F16(b), Elements::F16(s)) => self.decode(image, rules, b, s),
+            (Elements::F32(b), Elements::F16(s)) => self.decode(image, rules, b, s),
+            (Elements::F16(b), Elements::F32(s)) => self.decode(image, rules, b, s),
+            _ => unreachable!("tensors of a plain layout have floating-point numbers"),
+        }
+    }
+
+    /// Decodes an image. The offsets of `layout` include the image's offset.
+    fn decode<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
         rules: &ImageRules<'_>,

@@ -18,7 +18,7 @@ use super::super::masks::{
     FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
 };
 use super::super::{Detection, ImagePlace, Params};
-use super::general::Numbers;
+use super::host_tensors::Numbers;
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;
 use crate::tensor::{Element, Elements, Quantization};

@@ -15,6 +15,7 @@ mod candidate;
 mod conflict;
 mod decode;
 mod general;
+mod host_tensors;
 mod masks;
 mod merging;
 mod multi_label;
@@ -33,14 +34,14 @@ use super::validate::validate;
 use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
 };
-use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
+use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
-use crate::tensor::{Elements, HostImages, TensorView};
+use crate::tensor::TensorView;
 use by_class::ByClass;
 use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found, ImageRules};
-use general::{HostTensors, ImageTensors};
+use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
@@ -95,9 +96,37 @@ impl Engine for Cpu {
         self.survivors.clear();
         self.columns.clear();
         self.masks.clear();
-        match layout.plain(tensors) {
-            Some(plain) => self.run_plain(tensors, layout, &plain, params, images)?,
-            None => self.run_general(tensors, layout, params, images)?,
+        let host = HostTensors::new(tensors, layout)?;
+        let plain = layout.plain(tensors);
+        let column = params.method.column().and_then(|kind| layout.column_of(kind));
+        for group in image_groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
+                match &plain {
+                    Some(plain) => self.decoder.decode_plain(plain, &rules, &tensors),
+                    None => self.decoder.decode_general(layout, &rules, &tensors),
+                }
+                if let Some(column) = column {
+                    let Found { candidates, rows, .. } = &mut self.decoder.found;
+                    for candidate in &candidates[first..] {
+                        tensors.append_column(layout, column, candidate, rows);
+                    }
+                }
+            }
+            let first = self.suppress_group(params);
+            if !layout.columns.is_empty() {
+                self.add_columns(
+                    &host,
+                    layout,
+                    params,
+                    &images[group.clone()],
+                    group.start,
+                    first,
+                )?;
+            }
+            self.apply_limits(params, first);
         }
         Ok(Outcome {
             engine: self.name(),
@@ -146,73 +175,6 @@ impl Cpu {
         found.rows.extend_from_slice(rows);
         self.groups.clear();
         self.survivors.clear();
-    }
-
-    fn run_plain(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        plain: &PlainLayout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<(), EngineError> {
-        let boxes = HostImages::new(&tensors[plain.boxes.tensor])?;
-        let scores = HostImages::new(&tensors[plain.scores.tensor])?;
-        for group in image_groups(images) {
-            self.decoder.found.clear();
-            for image in group.clone() {
-                let rules = image_rules(layout, params, images, &group, image);
-                let (plain, decoder) = (&plain.of_image(image, tensors), &mut self.decoder);
-                match (boxes.holding(image)?, scores.holding(image)?) {
-                    (Elements::F32(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F16(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F32(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F16(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
-                    _ => unreachable!("tensors of a plain layout have floating-point numbers"),
-                }
-            }
-            let first = self.suppress_group(params);
-            self.apply_limits(params, first);
-        }
-        Ok(())
-    }
-
-    fn run_general(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<(), EngineError> {
-        let host = HostTensors::new(tensors, layout)?;
-        let column = params.method.column().and_then(|kind| layout.column_of(kind));
-        for group in image_groups(images) {
-            self.decoder.found.clear();
-            for image in group.clone() {
-                let rules = image_rules(layout, params, images, &group, image);
-                let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
-                self.decoder.decode_general(layout, &rules, &tensors);
-                if let Some(column) = column {
-                    let Found { candidates, rows, .. } = &mut self.decoder.found;
-                    for candidate in &candidates[first..] {
-                        tensors.append_column(layout, column, candidate, rows);
-                    }
-                }
-            }
-            let first = self.suppress_group(params);
-            if !layout.columns.is_empty() {
-                self.add_columns(
-                    &host,
-                    layout,
-                    params,
-                    &images[group.clone()],
-                    group.start,
-                    first,
-                )?;
-            }
-            self.apply_limits(params, first);
-        }
-        Ok(())
     }
 
     /// Adds the columns and the masks of a group's survivors. The first survivor is at `first`, and
