@@ -9,6 +9,7 @@
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
 use super::host_tensors::ImageTensors;
+use super::multi_label::Pairs;
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, PlainLayout};
 use crate::geometry::oriented::Rectangle;
@@ -17,7 +18,7 @@ use crate::tensor::{Element, Elements};
 /// The number of anchors that are decoded together if the scores are ordered by class. The greatest
 /// scores so far stay in the L1 cache while the scores of all classes are read.
 pub(super) const BLOCK: usize = 1024;
-/// The number of scores that are compared together. Divides [`BLOCK`].
+/// The number of scores that are compared together: as many as a mask has bits. Divides [`BLOCK`].
 pub(super) const WIDTH: usize = 32;
 /// The number of classes that are compared before the greatest scores are written back.
 const CLASS_GROUP: usize = 16;
@@ -35,8 +36,8 @@ pub(super) struct ImageRules<'a> {
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub found: Found,
-    /// With `multi_label`, the pairs of a block of anchors: see [`multi_label`](super::multi_label).
-    pub(super) pairs: Vec<u32>,
+    /// With `multi_label`, the pairs of a block of anchors.
+    pub(super) pairs: Pairs,
     /// The number of classes of the layout.
     pub classes: usize,
     /// True if the candidates are oriented.
