@@ -45,7 +45,7 @@ use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
 use suppression::{Suppress, SuppressByClass, SuppressOriented, Suppression};
-use suppressors::Suppressors;
+use suppressors::Lists;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
@@ -53,8 +53,8 @@ pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
     by_class: ByClass,
-    suppressors: Suppressors,
-    oriented_suppressors: Suppressors<Rectangle>,
+    suppressors: Lists,
+    oriented_suppressors: Lists<Rectangle>,
     groups: Vec<GroupCounts>,
     /// The survivors of all groups.
     survivors: Vec<Detection>,
@@ -289,11 +289,12 @@ impl Cpu {
 
     /// Returns true if upright boxes are suppressed class by class.
     fn is_by_class(&self, params: &Params) -> bool {
+        let candidates = self.decoder.found.candidates.len();
         compares_classes(&self.decoder, params)
             && params.method != Method::None
-            // With a limit, suppression can stop early and skip candidates of lower rank.
-            && params.survivors_to_find() == 0
-            && self.decoder.found.candidates.len() >= by_class::LEAST_CANDIDATES
+            // With fewer survivors than candidates, suppression can stop early.
+            && candidates <= cap(params.survivors_to_find())
+            && candidates >= by_class::LEAST_CANDIDATES
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -319,33 +320,46 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_portable(&mut self, params: &Params) {
-        let classes = compares_classes(&self.decoder, params);
-        let (suppression, suppressors) = self.suppression(params);
-        params.overlap.visit(Suppress { suppression, suppressors, classes });
+        let compares_classes = compares_classes(&self.decoder, params);
+        let (suppression, lists, _) = self.suppression(params);
+        if compares_classes {
+            let suppressors = &mut lists.of_classes;
+            params.overlap.visit(Suppress { suppression, suppressors });
+        } else {
+            let suppressors = &mut lists.of_all;
+            params.overlap.visit(Suppress { suppression, suppressors });
+        }
     }
 
     #[inline(always)]
     fn suppress_by_class_portable(&mut self, params: &Params) {
-        let (suppression, suppressors) = self.suppression(params);
+        let (suppression, lists, _) = self.suppression(params);
+        let suppressors = &mut lists.of_all;
         params.overlap.visit(SuppressByClass { suppression, suppressors });
     }
 
     #[inline(always)]
-    fn suppression<'a>(&'a mut self, params: &'a Params) -> (Suppression<'a>, &'a mut Suppressors) {
-        let Self { decoder, ranking, by_class, suppressors, survivors, .. } = self;
-        let found = &decoder.found;
-        (Suppression { found, ranking, by_class, survivors, params }, suppressors)
+    fn suppress_oriented_portable(&mut self, params: &Params) {
+        let compares_classes = compares_classes(&self.decoder, params);
+        let (suppression, _, lists) = self.suppression(params);
+        if compares_classes {
+            let suppressors = &mut lists.of_classes;
+            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
+        } else {
+            let suppressors = &mut lists.of_all;
+            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
+        }
     }
 
     #[inline(always)]
-    fn suppress_oriented_portable(&mut self, params: &Params) {
-        let Self {
-            decoder, ranking, by_class, oriented_suppressors: suppressors, survivors, ..
-        } = self;
-        let classes = compares_classes(decoder, params);
+    fn suppression<'a>(
+        &'a mut self,
+        params: &'a Params,
+    ) -> (Suppression<'a>, &'a mut Lists, &'a mut Lists<Rectangle>) {
+        let Self { decoder, ranking, by_class, survivors, .. } = self;
         let found = &decoder.found;
         let suppression = Suppression { found, ranking, by_class, survivors, params };
-        oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
+        (suppression, &mut self.suppressors, &mut self.oriented_suppressors)
     }
 }
 

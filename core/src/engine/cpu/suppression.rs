@@ -10,7 +10,7 @@ use super::conflict::{Conflict, Entry, Test};
 use super::decode::Found;
 use super::oriented;
 use super::ranking::{self, Ranking};
-use super::suppressors::Suppressors;
+use super::suppressors::{SuppressorList, Suppressors};
 use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Visitor};
 
@@ -25,17 +25,24 @@ pub(super) struct Suppression<'a> {
 
 impl Suppression<'_> {
     #[inline(always)]
-    fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+    fn run<C: Conflict>(self, suppressors: &mut impl Suppressors<Shape = C::Shape>) {
         let Self { found, ranking, survivors: all_survivors, params, .. } = self;
         let mut threshold = params.iou_threshold;
         let mut test = C::new(params, threshold);
         let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
         let ranked = candidates.len().min(cap(params.max_candidates));
         let mut survivors = std::mem::take(all_survivors);
-        let max_survivors = survivors.len().saturating_add(cap(params.survivors_to_find()));
+        let most = cap(params.survivors_to_find());
+        let max_survivors = survivors.len().saturating_add(most);
+        let max_boxes = if params.method == Method::Greedy { ranked.min(most) } else { ranked };
         suppressors.clear();
         let mut entries = [Entry::default(); 32];
-        'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
+        ranking.begin(candidates, ranked, ranked <= most);
+        'all: loop {
+            let keys = ranking.next(entries.len());
+            if keys.is_empty() {
+                break;
+            }
             // Loading several entries in one loop makes their cache misses overlap.
             for (entry, &key) in entries.iter_mut().zip(keys) {
                 *entry = C::entry(candidates, rectangles, ranking::index(key), params);
@@ -44,24 +51,24 @@ impl Suppression<'_> {
                 if survivors.len() == max_survivors {
                     break 'all;
                 }
+                let candidate = &candidates[ranking::index(key)];
                 if !params.class_rules.is_empty() {
-                    let of_class = params.iou_threshold_of(candidates[ranking::index(key)].class);
+                    let of_class = params.iou_threshold_of(candidate.class);
                     if of_class != threshold {
                         threshold = of_class;
                         test = C::new(params, threshold);
                     }
                 }
-                let survives =
-                    params.method == Method::None || !suppressors.any_conflicts(entry, test);
+                let list = suppressors.of_class(candidate.class);
+                let survives = params.method == Method::None || !list.any_conflicts(entry, test);
                 if survives {
                     // `push` would copy through the stack, which takes longer than the comparison.
-                    let candidate = &candidates[ranking::index(key)];
                     survivors.extend_from_slice(std::slice::from_ref(candidate));
                 }
                 if params.method == Method::MapReduce
                     || (survives && params.method == Method::Greedy)
                 {
-                    suppressors.push(entry, ranked);
+                    list.push(entry, max_boxes);
                 }
             }
         }
@@ -70,7 +77,7 @@ impl Suppression<'_> {
 
     /// Suppresses class by class, because candidates of different classes do not conflict.
     #[inline(always)]
-    fn run_by_class<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
+    fn run_by_class<C: Conflict>(self, suppressors: &mut SuppressorList<C::Shape>) {
         let Self { found, ranking, by_class, survivors, params } = self;
         let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
         let ranked = candidates.len().min(cap(params.max_candidates));
@@ -103,28 +110,23 @@ impl Suppression<'_> {
 
 /// Suppression with the measure that calls this visitor. The [`Test`] is compiled for the other
 /// parameters.
-pub(super) struct Suppress<'a> {
+pub(super) struct Suppress<'a, S> {
     pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut Suppressors,
-    pub classes: bool,
+    pub suppressors: &'a mut S,
 }
 
-impl Visitor for Suppress<'_> {
+impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
     type Output = ();
 
     #[inline(always)]
     fn visit<M: Measure>(self) {
-        let Self { suppression: this, suppressors: to, classes } = self;
+        let Self { suppression: this, suppressors: to } = self;
         let params = this.params;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
-            (false, false, false) => this.run::<Test<M, false, false, false>>(to),
-            (false, false, true) => this.run::<Test<M, false, false, true>>(to),
-            (false, true, false) => this.run::<Test<M, false, true, false>>(to),
-            (false, true, true) => this.run::<Test<M, false, true, true>>(to),
-            (true, false, false) => this.run::<Test<M, true, false, false>>(to),
-            (true, false, true) => this.run::<Test<M, true, false, true>>(to),
-            (true, true, false) => this.run::<Test<M, true, true, false>>(to),
-            (true, true, true) => this.run::<Test<M, true, true, true>>(to),
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => this.run::<Test<M, false, false>>(to),
+            (false, true) => this.run::<Test<M, false, true>>(to),
+            (true, false) => this.run::<Test<M, true, false>>(to),
+            (true, true) => this.run::<Test<M, true, true>>(to),
         }
     }
 }
@@ -133,7 +135,7 @@ impl Visitor for Suppress<'_> {
 /// be compared.
 pub(super) struct SuppressByClass<'a> {
     pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut Suppressors,
+    pub suppressors: &'a mut SuppressorList,
 }
 
 impl Visitor for SuppressByClass<'_> {
@@ -144,28 +146,24 @@ impl Visitor for SuppressByClass<'_> {
         let Self { suppression: this, suppressors: to } = self;
         let params = this.params;
         match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => this.run_by_class::<Test<M, false, false, false>>(to),
-            (false, true) => this.run_by_class::<Test<M, false, true, false>>(to),
-            (true, false) => this.run_by_class::<Test<M, true, false, false>>(to),
-            (true, true) => this.run_by_class::<Test<M, true, true, false>>(to),
+            (false, false) => this.run_by_class::<Test<M, false, false>>(to),
+            (false, true) => this.run_by_class::<Test<M, false, true>>(to),
+            (true, false) => this.run_by_class::<Test<M, true, false>>(to),
+            (true, true) => this.run_by_class::<Test<M, true, true>>(to),
         }
     }
 }
 
 /// Suppression of oriented candidates with the measure that calls this visitor.
-pub(super) struct SuppressOriented<'a> {
+pub(super) struct SuppressOriented<'a, S> {
     pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut Suppressors<Rectangle>,
-    pub classes: bool,
+    pub suppressors: &'a mut S,
 }
 
-impl oriented::Visitor for SuppressOriented<'_> {
+impl<S: Suppressors<Shape = Rectangle>> oriented::Visitor for SuppressOriented<'_, S> {
     #[inline(always)]
     fn visit<M: oriented::Measure>(self) {
-        let Self { suppression, suppressors, classes } = self;
-        match classes {
-            false => suppression.run::<oriented::Test<M, false>>(suppressors),
-            true => suppression.run::<oriented::Test<M, true>>(suppressors),
-        }
+        let Self { suppression, suppressors } = self;
+        suppression.run::<oriented::Test<M>>(suppressors);
     }
 }

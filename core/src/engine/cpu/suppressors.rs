@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boxes that can suppress candidates of lower rank.
+//! The boxes that can suppress candidates of lower rank, in a list for each class.
 //!
-//! In: boxes in descending rank. Out: true if any of them conflicts with the next candidate. If
-//! there are few boxes, each is compared; if there are many, a [`SpatialGrid`] finds the nearby
-//! ones.
+//! In: boxes in descending rank. Out: true if any box of a class conflicts with the next candidate of
+//! that class. If a list has few boxes, each is compared; if it has many, a [`SpatialGrid`] finds the
+//! nearby ones.
 
 use super::block::Block;
 use super::conflict::{Conflict, Entry, Shape};
@@ -13,8 +13,92 @@ const BLOCK_WIDTH: usize = 16;
 /// Up to this number of blocks, comparing with all boxes takes less time than a search in the spatial grid.
 const MAX_LINEAR_BLOCKS: usize = 12;
 
+/// The index that means "no list".
+const NO_LIST: u32 = u32::MAX;
+
+/// The boxes that candidates of each class are compared with.
+pub(super) trait Suppressors {
+    type Shape: Shape;
+
+    /// Removes all boxes.
+    fn clear(&mut self);
+
+    /// The boxes that candidates of this class are compared with.
+    fn of_class(&mut self, class: u32) -> &mut SuppressorList<Self::Shape>;
+}
+
+/// Candidates of all classes can conflict.
+impl<S: Shape> Suppressors for SuppressorList<S> {
+    type Shape = S;
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        self.len = 0;
+        self.blocks.clear();
+    }
+
+    #[inline(always)]
+    fn of_class(&mut self, _class: u32) -> &mut Self {
+        self
+    }
+}
+
+/// A list for each class; the lists are reused.
 #[derive(Debug, Default)]
-pub(super) struct Suppressors<S = ()> {
+pub(super) struct ClassSuppressors<S = ()> {
+    /// For each class, the index of its list, or [`NO_LIST`].
+    indices: Vec<u32>,
+    /// The class of each list that is in use. These are the first lists.
+    classes: Vec<u32>,
+    lists: Vec<SuppressorList<S>>,
+}
+
+impl<S: Shape> Suppressors for ClassSuppressors<S> {
+    type Shape = S;
+
+    fn clear(&mut self) {
+        for class in self.classes.drain(..) {
+            self.indices[class as usize] = NO_LIST;
+        }
+    }
+
+    #[inline(always)]
+    fn of_class(&mut self, class: u32) -> &mut SuppressorList<S> {
+        match self.indices.get(class as usize) {
+            Some(&index) if index != NO_LIST => &mut self.lists[index as usize],
+            _ => self.begin_list(class),
+        }
+    }
+}
+
+impl<S: Shape> ClassSuppressors<S> {
+    #[cold]
+    fn begin_list(&mut self, class: u32) -> &mut SuppressorList<S> {
+        let Self { indices, classes, lists } = self;
+        let (class, index) = (class as usize, classes.len());
+        if class >= indices.len() {
+            indices.resize(class + 1, NO_LIST);
+        }
+        indices[class] = index as u32;
+        classes.push(class as u32);
+        if index == lists.len() {
+            lists.push(SuppressorList::default());
+        }
+        lists[index].clear();
+        &mut lists[index]
+    }
+}
+
+/// The lists of an engine.
+#[derive(Debug, Default)]
+pub(super) struct Lists<S = ()> {
+    pub of_all: SuppressorList<S>,
+    pub of_classes: ClassSuppressors<S>,
+}
+
+/// Boxes that candidates are compared with.
+#[derive(Debug, Default)]
+pub(super) struct SuppressorList<S = ()> {
     len: usize,
     /// All boxes.
     blocks: Vec<Block<BLOCK_WIDTH, S>>,
@@ -22,12 +106,7 @@ pub(super) struct Suppressors<S = ()> {
     grid: SpatialGrid<S>,
 }
 
-impl<S: Shape> Suppressors<S> {
-    pub fn clear(&mut self) {
-        self.len = 0;
-        self.blocks.clear();
-    }
-
+impl<S: Shape> SuppressorList<S> {
     /// Adds a box. `max_boxes` is an upper bound of the number of boxes that will be added in all.
     #[inline(always)]
     pub fn push(&mut self, entry: &Entry<S>, max_boxes: usize) {
@@ -35,7 +114,9 @@ impl<S: Shape> Suppressors<S> {
             if self.blocks.len() == MAX_LINEAR_BLOCKS {
                 self.grid.clear(max_boxes);
                 for block in &self.blocks {
-                    (0..BLOCK_WIDTH).for_each(|index| self.grid.push(&block.get(index)));
+                    for index in 0..BLOCK_WIDTH {
+                        self.grid.push(&block.get(index));
+                    }
                 }
             }
             self.blocks.push(Block::EMPTY);
