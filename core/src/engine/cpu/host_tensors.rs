@@ -20,16 +20,20 @@ pub(super) struct HostTensors<'t, 'a> {
 
 impl<'t, 'a> HostTensors<'t, 'a> {
     pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, EngineError> {
-        let map = |index: usize| Ok((index, HostImages::new(&tensors[index])?));
-        let mapped = layout.tensors().into_iter().map(map).collect::<Result<_, EngineError>>()?;
+        // Loops, because collecting into a `Result` would copy the arrays.
+        let mut mapped = ArrayVec::new();
+        for index in layout.tensors() {
+            mapped.push((index, HostImages::new(&tensors[index])?));
+        }
         Ok(Self { tensors, mapped })
     }
 
     /// The tensors of image `image`.
     pub fn image(&self, image: usize) -> Result<ImageTensors<'t, 'a>, EngineError> {
-        let elements =
-            |(index, host): &(usize, HostImages<'t, 'a>)| Ok((*index, host.holding(image)?));
-        let elements = self.mapped.iter().map(elements).collect::<Result<_, EngineError>>()?;
+        let mut elements = ArrayVec::new();
+        for (index, host) in &self.mapped {
+            elements.push((*index, host.holding(image)?));
+        }
         Ok(ImageTensors { tensors: self.tensors, elements, image })
     }
 }

@@ -10,6 +10,8 @@
 //! several cells share a slot, boxes of all of them are compared; the exact test decides, so the result does
 //! not depend on the hash. The cost of a search is the number of cells in range plus the boxes in them.
 
+use arrayvec::ArrayVec;
+
 use super::block::Block;
 use super::conflict::{Conflict, Entry, Shape};
 
@@ -124,7 +126,7 @@ impl<S: Shape> SpatialGrid<S> {
     }
 
     /// Returns true if any of the boxes conflicts with `entry`, or `None` if the search would visit
-    /// more than `max_cells` cells.
+    /// more than `max_cells` cells besides the entry's own.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict<Shape = S>>(
         &self,
@@ -143,6 +145,7 @@ impl<S: Shape> SpatialGrid<S> {
             return Some(true);
         }
         let least = test.least_area(entry.measured.area);
+        let mut ranges = ArrayVec::<(usize, Range), LEVELS>::new();
         let mut remaining = max_cells;
         let mut next = Some(own_level);
         let mut levels = self.levels & !(1 << own_level);
@@ -152,16 +155,19 @@ impl<S: Shape> SpatialGrid<S> {
             if !is_too_small {
                 let range = Range::new(entry, level, test.offset());
                 remaining = remaining.checked_sub(range.cells())?;
-                for y in range.y.0..=range.y.1 {
-                    for x in range.x.0..=range.x.1 {
-                        if self.cell_conflicts(level, x, y, entry, test) {
-                            return Some(true);
-                        }
-                    }
-                }
+                ranges.push((level, range));
             }
             next = (levels != 0).then(|| levels.trailing_zeros() as usize);
             levels &= levels.wrapping_sub(1);
+        }
+        for (level, range) in &ranges {
+            for y in range.y.0..=range.y.1 {
+                for x in range.x.0..=range.x.1 {
+                    if self.cell_conflicts(*level, x, y, entry, test) {
+                        return Some(true);
+                    }
+                }
+            }
         }
         Some(false)
     }

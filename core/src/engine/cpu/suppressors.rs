@@ -11,7 +11,7 @@ use super::spatial_grid::SpatialGrid;
 
 const BLOCK_WIDTH: usize = 16;
 /// Up to this number of blocks, comparing with all boxes takes less time than a search in the spatial grid.
-const MAX_LINEAR_BLOCKS: usize = 12;
+const MAX_LINEAR_BLOCKS: usize = 24;
 
 /// The index that means "no list".
 const NO_LIST: u32 = u32::MAX;
@@ -33,7 +33,7 @@ impl<S: Shape> Suppressors for SuppressorList<S> {
 
     #[inline(always)]
     fn clear(&mut self) {
-        self.len = 0;
+        (self.len, self.has_grid) = (0, false);
         self.blocks.clear();
     }
 
@@ -102,8 +102,9 @@ pub(super) struct SuppressorList<S = ()> {
     len: usize,
     /// All boxes.
     blocks: Vec<Block<BLOCK_WIDTH, S>>,
-    /// All boxes, if there are more than [`MAX_LINEAR_BLOCKS`] blocks; unused otherwise.
+    /// All boxes, if `has_grid` is set.
     grid: SpatialGrid<S>,
+    has_grid: bool,
 }
 
 impl<S: Shape> SuppressorList<S> {
@@ -111,30 +112,28 @@ impl<S: Shape> SuppressorList<S> {
     #[inline(always)]
     pub fn push(&mut self, entry: &Entry<S>, max_boxes: usize) {
         if self.len.is_multiple_of(BLOCK_WIDTH) {
-            if self.blocks.len() == MAX_LINEAR_BLOCKS {
-                self.grid.clear(max_boxes);
-                for block in &self.blocks {
-                    for index in 0..BLOCK_WIDTH {
-                        self.grid.push(&block.get(index));
-                    }
-                }
-            }
             self.blocks.push(Block::EMPTY);
         }
         let last = self.blocks.last_mut().expect("blocks is not empty");
         last.set(self.len % BLOCK_WIDTH, entry);
         self.len += 1;
-        if self.blocks.len() > MAX_LINEAR_BLOCKS {
+        if self.has_grid {
             self.grid.push(entry);
+        } else if self.blocks.len() > MAX_LINEAR_BLOCKS {
+            self.grid.clear(max_boxes);
+            for index in 0..self.len {
+                self.grid.push(&self.blocks[index / BLOCK_WIDTH].get(index % BLOCK_WIDTH));
+            }
+            self.has_grid = true;
         }
     }
 
     /// Returns true if any of these boxes conflicts with `entry`. All of them outrank `entry`.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict<Shape = S>>(&self, entry: &Entry<S>, test: C) -> bool {
-        let blocks = self.blocks.len();
-        if blocks > MAX_LINEAR_BLOCKS
-            && let Some(conflicts) = self.grid.any_conflicts(entry, test, 2 * blocks as u64)
+        // A cell takes about as long as a block.
+        if self.has_grid
+            && let Some(conflicts) = self.grid.any_conflicts(entry, test, self.blocks.len() as u64)
         {
             return conflicts;
         }
