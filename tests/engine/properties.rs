@@ -5,7 +5,7 @@
 
 use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Detection, Engine, Method, Params, Reference,
+    ClassRule, ClassThresholds, Cpu, Detection, Engine, Method, Params, Reference,
 };
 use nmsfilter_core::geometry::Bounds;
 use nmsfilter_core::tensor::TensorView;
@@ -264,6 +264,38 @@ fn the_limits_of_classes_keep_the_highest_ranked_of_each() {
         }
     }
     assert!(cut > scenes, "{cut} cut off");
+}
+
+/// So many survivors of a class that the CPU engine searches in a grid of the class, also if a limit
+/// of survivors ends the search.
+#[test]
+fn classes_with_hundreds_of_survivors_are_suppressed_separately() {
+    const COUNT: usize = 4000;
+    const CLASSES: usize = 3;
+    let mut rng = fastrand::Rng::with_seed(39);
+    let boxes: Vec<f32> = (0..COUNT)
+        .flat_map(|_| {
+            let [x, y] = [0, 1].map(|_| rng.f32() * 1500.0);
+            let [width, height] = [0, 1].map(|_| 20.0 + rng.f32() * 60.0);
+            [x, y, x + width, y + height]
+        })
+        .collect();
+    let scores: Vec<f32> = (0..COUNT * CLASSES).map(|_| 0.3 + 0.7 * rng.f32()).collect();
+    let tensors = [
+        TensorView::from_slice("boxes", &[COUNT, 4], &boxes),
+        TensorView::from_slice("scores", &[COUNT, CLASSES], &scores),
+    ];
+    let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
+    for max_detections in [0, 2000, COUNT] {
+        let params = Params { max_detections, ..Params::default() };
+        let expected = survivors(&mut Reference::default(), &tensors, &layout, &params);
+        let found = survivors(&mut Cpu::default(), &tensors, &layout, &params);
+        assert_eq!(found, expected, "max-detections {max_detections}");
+        for class in 0..CLASSES as u32 {
+            let of_class = expected.iter().filter(|survivor| survivor.class == class).count();
+            assert!((500..COUNT / CLASSES).contains(&of_class), "{of_class} of class {class}");
+        }
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! Decode and suppression of families with general layouts, compared with plain layouts.
 
 use anyhow::Result;
+use nmsfilter_core::engine::Params;
 
 use super::{Bench, Section, format_us};
 use crate::report::Table;
-use crate::workload::{TensorData, Workload, greedy_params};
+use crate::workload::{TensorData, Workload};
 
 pub const SECTION: Section = Section {
     name: "layouts",
@@ -25,6 +26,18 @@ fn rows(
         .flat_map(|anchor| (0..numbers).map(move |k| (anchor, k)))
         .map(|(a, k)| number(a, k));
     TensorData { id, shape: vec![1, anchors, numbers], values: values.collect() }
+}
+
+/// A tensor whose numbers of one kind are contiguous.
+fn columns(
+    id: &'static str,
+    [numbers, anchors]: [usize; 2],
+    number: impl Fn(usize, usize) -> f32,
+) -> TensorData {
+    let values = (0..numbers)
+        .flat_map(|k| (0..anchors).map(move |anchor| (anchor, k)))
+        .map(|(a, k)| number(a, k));
+    TensorData { id, shape: vec![1, numbers, anchors], values: values.collect() }
 }
 
 /// Returns the score of a class. Some anchors have a high score for one class.
@@ -54,6 +67,22 @@ fn workloads() -> Vec<Workload> {
             _ => class_score(anchor, k - 5, 0.8, 0.01),
         }
     };
+    // 80 classes, then coefficients of masks.
+    let detection = |anchor: usize, k: usize| match k {
+        0..4 => pixels(anchor, k),
+        4..84 => class_score(anchor, k - 4, 0.8, 0.01),
+        _ => ((anchor + k) % 9) as f32 * 0.1 - 0.4,
+    };
+    let prototypes = TensorData {
+        id: "output1",
+        shape: vec![1, 32, 160, 160],
+        values: (0..32 * 160 * 160).map(|at| (at % 11) as f32 * 0.1 - 0.5).collect(),
+    };
+    let segmentation = Workload::family(
+        "yolov8-seg",
+        vec![columns("output0", [116, 8400], detection), prototypes],
+    );
+    let without_masks = Params { masks: false, ..segmentation.params.clone() };
     let offsets: fn(usize, usize) -> f32 =
         |anchor, k| if k < 2 { 0.4 } else { (anchor % 7) as f32 * 0.2 };
     let levels = |number: fn(usize, usize) -> f32, numbers: usize, ids: [&'static str; 3]| {
@@ -95,7 +124,18 @@ fn workloads() -> Vec<Workload> {
             ],
         ),
         Workload::family("scrfd", faces.into_iter().chain(boxes).collect()),
-        Workload::yolov8("yolov8", &[], greedy_params(0.45, 0.25)),
+        Workload::family("yolov8", vec![columns("output0", [84, 8400], detection)]),
+        // One class, 17 keypoints.
+        Workload::family(
+            "yolov8-pose",
+            vec![columns("output0", [56, 8400], |anchor, k| match k {
+                0..4 => pixels(anchor, k),
+                4 => objectness(anchor),
+                _ => pixels(anchor, k % 2),
+            })],
+        ),
+        segmentation.with_params("yolov8-seg, no masks", without_masks),
+        segmentation,
     ]
 }
 

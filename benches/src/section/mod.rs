@@ -5,6 +5,7 @@ mod attach;
 mod batches;
 mod candidates;
 mod chain;
+mod coco;
 mod counts;
 mod crowd;
 mod element;
@@ -70,6 +71,7 @@ pub const SECTIONS: &[Section] = &[
     live::SECTION,
     tiles::SECTION,
     layouts::SECTION,
+    coco::SECTION,
     oriented::SECTION,
     masks::SECTION,
     merging::SECTION,

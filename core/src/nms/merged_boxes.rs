@@ -5,7 +5,9 @@
 //! that remain, best first, and the indices of the boxes that were merged. The work is done on the
 //! CPU. The [rules of the engines](crate::engine) define the methods.
 
-use super::boxes::{BoxInput, BoxNms, HostBoxes, HostNumbers, Ranked, lay_out};
+use super::box_input::BoxInput;
+use super::boxes::{BoxNms, lay_out};
+use super::host_boxes::{HostBoxes, HostNumbers, Ranked};
 use super::{Detection, NmsError};
 use crate::engine::{Boxes, Cpu};
 use crate::tensor::TensorView;

@@ -37,7 +37,9 @@
 //!
 //! The images can also be in separate allocations: [`Images`](crate::tensor::Images).
 
+mod box_input;
 mod boxes;
+mod host_boxes;
 mod merged_boxes;
 mod watch;
 

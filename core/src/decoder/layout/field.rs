@@ -20,7 +20,7 @@ pub struct Field {
 
 impl Field {
     /// The field of image `image`, as a batch of one image, in the memory of all images.
-    pub(super) fn of_image(self, image: usize) -> Self {
+    pub(crate) fn of_image(self, image: usize) -> Self {
         // Without anchors no element is read and any offset and stride is valid: both can overflow.
         Self { offset: self.offset.wrapping_add(image.wrapping_mul(self.image_stride)), ..self }
     }

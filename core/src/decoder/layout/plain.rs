@@ -34,24 +34,6 @@ pub struct PlainLayout {
     pub normalized: bool,
 }
 
-impl PlainLayout {
-    /// The layout of image `image` as a batch of one image: of this image's memory in each of `tensors`
-    /// whose images are in separate allocations, of the memory of all images in the others.
-    pub(crate) fn of_image(&self, image: usize, tensors: &[TensorView<'_>]) -> Self {
-        let of = |field: Field| match tensors[field.tensor].has_separate_images() {
-            true => field,
-            false => field.of_image(image),
-        };
-        Self {
-            images: 1,
-            boxes: of(self.boxes),
-            scores: of(self.scores),
-            objectness: self.objectness.map(of),
-            ..*self
-        }
-    }
-}
-
 impl From<PlainLayout> for Layout {
     fn from(plain: PlainLayout) -> Self {
         let PlainLayout { decoder, images, anchors, classes, boxes, .. } = plain;
@@ -82,7 +64,8 @@ impl From<PlainLayout> for Layout {
 }
 
 impl Layout {
-    /// The plain layout that is equal to this one, if there is any and its tensors have floating-point numbers.
+    /// The plain layout with the candidates of this one, if there is any and its tensors have floating-point
+    /// numbers. Columns and prototypes, which are read for survivors, are not part of it.
     pub fn plain(&self, tensors: &[TensorView<'_>]) -> Option<PlainLayout> {
         let [group] = self.groups.as_slice() else { return None };
         let Group {
@@ -93,7 +76,7 @@ impl Layout {
             objectness,
             class: None,
             reference,
-            columns,
+            columns: _,
         } = group
         else {
             return None;
@@ -101,7 +84,6 @@ impl Layout {
         let is_float = |field: &Field| tensors[field.tensor].element.is_float();
         let ScoreRule { components, first_class, background, activation, combination } = self.score;
         let is_plain = *reference == Reference::None
-            && columns.is_empty()
             && self.count.is_none()
             && (first_class, background) == (0, false)
             && components == self.classes

@@ -16,7 +16,6 @@ pub(super) struct Block<const WIDTH: usize, S = ()> {
     x2: [f32; WIDTH],
     y2: [f32; WIDTH],
     area: [f32; WIDTH],
-    class: [u32; WIDTH],
     shape: [S; WIDTH],
 }
 
@@ -27,7 +26,6 @@ impl<const WIDTH: usize, S: Shape> Block<WIDTH, S> {
         x2: [f32::NEG_INFINITY; WIDTH],
         y2: [f32::NEG_INFINITY; WIDTH],
         area: [0.0; WIDTH],
-        class: [0; WIDTH],
         shape: [S::NONE; WIDTH],
     };
 
@@ -35,8 +33,7 @@ impl<const WIDTH: usize, S: Shape> Block<WIDTH, S> {
     pub fn set(&mut self, index: usize, entry: &Entry<S>) {
         let Measured { corners: Corners { x1, y1, x2, y2 }, area } = entry.measured;
         (self.x1[index], self.y1[index], self.x2[index], self.y2[index]) = (x1, y1, x2, y2);
-        (self.area[index], self.class[index]) = (area, entry.class);
-        self.shape[index] = entry.shape;
+        (self.area[index], self.shape[index]) = (area, entry.shape);
     }
 
     #[inline(always)]
@@ -48,6 +45,6 @@ impl<const WIDTH: usize, S: Shape> Block<WIDTH, S> {
             y2: self.y2[index],
         };
         let measured = Measured { corners, area: self.area[index] };
-        Entry { measured, class: self.class[index], shape: self.shape[index] }
+        Entry { measured, shape: self.shape[index] }
     }
 }

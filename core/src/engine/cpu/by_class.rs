@@ -9,8 +9,8 @@
 use super::super::Detection;
 use super::ranking;
 
-/// Below this number of candidates, comparing with the boxes of all classes is just as fast.
-pub(super) const LEAST_CANDIDATES: usize = 32;
+/// Below this number of candidates, a list of suppressors for each class is faster.
+pub(super) const LEAST_CANDIDATES: usize = 256;
 
 /// The positions of candidates by class; its buffers are reused.
 #[derive(Debug, Default)]

@@ -13,13 +13,12 @@ use crate::geometry::oriented::Rectangle;
 use crate::geometry::overlap::{Measure, Measured, Pair};
 use crate::geometry::{Corners, greater, lesser};
 
-/// A candidate's box with its area and its class. The class is 0 if candidates of different classes
-/// can conflict. For an oriented candidate, the box is the bounds, `shape` is the oriented box, and
-/// the area is the oriented box's area.
+/// A candidate's box with its area. For an oriented candidate, the box is the bounds, `shape` is the
+/// oriented box, and the area is the oriented box's area. Only entries whose candidates can conflict are
+/// compared, so an entry has no class.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry<S = ()> {
     pub measured: Measured,
-    pub class: u32,
     pub shape: S,
 }
 
@@ -27,14 +26,8 @@ impl Entry {
     #[inline(always)]
     pub fn new(d: &Detection, params: &Params) -> Self {
         let measured = Measured::new(d.corners(), params.pixel_offset);
-        Self { measured, class: class(d, params), shape: () }
+        Self { measured, shape: () }
     }
-}
-
-/// The class of an entry.
-#[inline(always)]
-pub(super) fn class(d: &Detection, params: &Params) -> u32 {
-    if params.class_agnostic { 0 } else { d.class }
 }
 
 impl<S> Entry<S> {
@@ -88,17 +81,17 @@ pub(super) trait Conflict: Copy {
     fn offset(self) -> f32;
 }
 
-/// The tests for all [`Params`]. A test depends on four things: the measure, the treatment of an
-/// overlap equal to the threshold, the pixel offset, and the requirement of equal classes.
+/// The tests for all [`Params`]. A test depends on three things: the measure, the treatment of an
+/// overlap equal to the threshold, and the pixel offset.
 #[derive(Clone, Copy)]
-pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> {
+pub(super) struct Test<M, const INCLUSIVE: bool, const OFFSET: bool> {
     threshold: f32,
     offset: f32,
     measure: PhantomData<M>,
 }
 
-impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool> Conflict
-    for Test<M, INCLUSIVE, OFFSET, CLASSES>
+impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
+    for Test<M, INCLUSIVE, OFFSET>
 {
     type Shape = ();
 
@@ -132,15 +125,14 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool, const CLASSES: bool>
             intersection,
             offset: self.offset,
         };
-        let overlap = if INCLUSIVE {
+        if INCLUSIVE {
             let pair = pair(width * height);
             (width > 0.0) & (height > 0.0) & (pair.intersection >= M::limit(self.threshold, &pair))
         } else {
             // Boxes that do not intersect have an intersection of zero, which exceeds no limit.
             let pair = pair(greater(width, 0.0) * greater(height, 0.0));
             pair.intersection > M::limit(self.threshold, &pair)
-        };
-        overlap & (!CLASSES | (higher.class == lower.class))
+        }
     }
 
     /// No early exit: it would prevent vectorization.

@@ -8,15 +8,17 @@
 
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
+use super::host_tensors::ImageTensors;
+use super::multi_label::Pairs;
 use super::score::Score;
 use crate::decoder::{BoxFormat, Field, PlainLayout};
 use crate::geometry::oriented::Rectangle;
-use crate::tensor::Element;
+use crate::tensor::{Element, Elements};
 
 /// The number of anchors that are decoded together if the scores are ordered by class. The greatest
 /// scores so far stay in the L1 cache while the scores of all classes are read.
 pub(super) const BLOCK: usize = 1024;
-/// The number of scores that are compared together. Divides [`BLOCK`].
+/// The number of scores that are compared together: as many as a mask has bits. Divides [`BLOCK`].
 pub(super) const WIDTH: usize = 32;
 /// The number of classes that are compared before the greatest scores are written back.
 const CLASS_GROUP: usize = 16;
@@ -34,8 +36,8 @@ pub(super) struct ImageRules<'a> {
 #[derive(Debug, Default)]
 pub(super) struct CandidateDecoder {
     pub found: Found,
-    /// With `multi_label`, the pairs of a block of anchors: see [`multi_label`](super::multi_label).
-    pub(super) pairs: Vec<u32>,
+    /// With `multi_label`, the pairs of a block of anchors.
+    pub(super) pairs: Pairs,
     /// The number of classes of the layout.
     pub classes: usize,
     /// True if the candidates are oriented.
@@ -63,8 +65,28 @@ impl Found {
 }
 
 impl CandidateDecoder {
-    /// Adds an image's candidates to the candidates of the group's earlier images.
-    pub fn decode<B: Element, S: Score>(
+    /// Adds an image's candidates to the candidates of the group's earlier images, for plain layouts.
+    pub fn decode_plain(
+        &mut self,
+        layout: &PlainLayout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        let (boxes, scores) = (tensors.numbers(&layout.boxes), tensors.numbers(&layout.scores));
+        let objectness = layout.objectness.map(|field| tensors.numbers(&field).field);
+        let image =
+            &PlainLayout { boxes: boxes.field, scores: scores.field, objectness, ..*layout };
+        match (boxes.elements, scores.elements) {
+            (Elements::F32(b), Elements::F32(s)) => self.decode(image, rules, b, s),
+            (Elements::F16(b), Elements::F16(s)) => self.decode(image, rules, b, s),
+            (Elements::F32(b), Elements::F16(s)) => self.decode(image, rules, b, s),
+            (Elements::F16(b), Elements::F32(s)) => self.decode(image, rules, b, s),
+            _ => unreachable!("tensors of a plain layout have floating-point numbers"),
+        }
+    }
+
+    /// Decodes an image. The offsets of `layout` include the image's offset.
+    fn decode<B: Element, S: Score>(
         &mut self,
         layout: &PlainLayout,
         rules: &ImageRules<'_>,

@@ -6,108 +6,14 @@
 //! several at a time. The lowest threshold is first converted to that form ([`Scan`]). Activation,
 //! class and box are only computed for anchors whose greatest score may be high enough.
 
-use arrayvec::ArrayVec;
-
 use super::super::formula::{self, Prior};
-use super::super::{Detection, EngineError};
 use super::candidate::{add_box, add_oriented_box};
 use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
+use super::host_tensors::{ImageTensors, Numbers};
 use super::score::Score;
-use crate::decoder::MAX_INPUTS;
 use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
 use crate::functions::{exp, logit_threshold, sigmoid};
-use crate::tensor::{Elements, HostImages, Quantization, TensorView};
-
-/// The tensors of a layout in host memory.
-pub(super) struct HostTensors<'t, 'a> {
-    tensors: &'t [TensorView<'a>],
-    /// The index of each tensor, and its elements.
-    mapped: ArrayVec<(usize, HostImages<'t, 'a>), MAX_INPUTS>,
-}
-
-impl<'t, 'a> HostTensors<'t, 'a> {
-    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, EngineError> {
-        let map = |index: usize| Ok((index, HostImages::new(&tensors[index])?));
-        let mapped = layout.tensors().into_iter().map(map).collect::<Result<_, EngineError>>()?;
-        Ok(Self { tensors, mapped })
-    }
-
-    /// The tensors of image `image`.
-    pub fn image(&self, image: usize) -> Result<ImageTensors<'t, 'a>, EngineError> {
-        let elements =
-            |(index, host): &(usize, HostImages<'t, 'a>)| Ok((*index, host.holding(image)?));
-        let elements = self.mapped.iter().map(elements).collect::<Result<_, EngineError>>()?;
-        Ok(ImageTensors { tensors: self.tensors, elements, image })
-    }
-}
-
-/// The elements of the tensors of an image.
-pub(super) struct ImageTensors<'t, 'a> {
-    tensors: &'t [TensorView<'a>],
-    elements: ArrayVec<(usize, Elements<'a>), MAX_INPUTS>,
-    image: usize,
-}
-
-/// The numbers of a field of an image.
-#[derive(Clone, Copy)]
-pub(super) struct Numbers<'a> {
-    pub elements: Elements<'a>,
-    pub quantization: Option<Quantization>,
-    /// The offset includes the image's offset.
-    pub field: Field,
-}
-
-impl<'a> ImageTensors<'_, 'a> {
-    pub fn numbers(&self, field: &Field) -> Numbers<'a> {
-        let tensor = &self.tensors[field.tensor];
-        let (_, elements) = self
-            .elements
-            .iter()
-            .find(|(index, _)| *index == field.tensor)
-            .expect("every tensor of a layout is mapped");
-        let before = if tensor.has_separate_images() { 0 } else { self.image * field.image_stride };
-        let field = Field { offset: field.offset + before, ..*field };
-        Numbers { elements: *elements, quantization: tensor.quantization, field }
-    }
-
-    /// Appends the columns of a survivor of the image.
-    pub fn append_columns(&self, layout: &Layout, survivor: &Detection, to: &mut Vec<f32>) {
-        (0..layout.columns.len())
-            .for_each(|column| self.append_column(layout, column, survivor, to));
-    }
-
-    /// Appends a column of a candidate of the image.
-    #[inline]
-    pub fn append_column(
-        &self,
-        layout: &Layout,
-        column: usize,
-        candidate: &Detection,
-        to: &mut Vec<f32>,
-    ) {
-        let anchor = candidate.anchor as usize % layout.anchors();
-        let (group, anchor) = layout.locate(anchor).expect("an anchor is in a group");
-        let numbers = self.numbers(&group.columns[column]);
-        let components = 0..layout.columns[column].components;
-        to.extend(components.map(|component| numbers.at(anchor, component)));
-    }
-}
-
-impl Numbers<'_> {
-    #[inline(always)]
-    fn at(&self, anchor: usize, component: usize) -> f32 {
-        self.number(self.elements.to_f32(self.field.index(anchor, component)))
-    }
-
-    /// The number that an element stands for.
-    #[inline(always)]
-    fn number(&self, element: f32) -> f32 {
-        match self.quantization {
-            Some(quantization) => quantization.number(element),
-            None => element,
-        }
-    }
-}
+use crate::tensor::Elements;
 
 /// The numbers of an image's group of anchors, and values that are constant for the whole group.
 struct GroupDecoder<'a> {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::general::Numbers;
+use super::host_tensors::Numbers;
 use crate::tensor::{Element, Elements, Quantization};
 
 /// The number of pixels whose sums one instruction adds to.

@@ -12,7 +12,7 @@ use super::super::masks::{
     FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
 };
 use super::super::{Detection, EngineError, ImagePlace, Params};
-use super::general::Numbers;
+use super::host_tensors::Numbers;
 use super::mask_logits::MaskLogits;
 use crate::decoder::Layout;
 use crate::decoder::layout::Prototypes;

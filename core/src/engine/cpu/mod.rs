@@ -15,6 +15,7 @@ mod candidate;
 mod conflict;
 mod decode;
 mod general;
+mod host_tensors;
 mod mask_logits;
 mod masks;
 mod merging;
@@ -23,6 +24,7 @@ mod oriented;
 mod ranking;
 mod score;
 mod spatial_grid;
+mod suppression;
 mod suppressors;
 
 use std::ops::Range;
@@ -35,18 +37,17 @@ use super::{
     Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
 };
 use crate::decoder::layout::Prototypes;
-use crate::decoder::{Layout, MAX_CLASSES, PlainLayout};
+use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
-use crate::geometry::overlap::{Measure, Visitor};
-use crate::tensor::{Elements, HostImages, TensorView};
+use crate::tensor::TensorView;
 use by_class::ByClass;
-use conflict::{Conflict, Entry, Test};
 use decode::{CandidateDecoder, Found, ImageRules};
-use general::{HostTensors, ImageTensors};
+use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
-use suppressors::Suppressors;
+use suppression::{Suppress, SuppressByClass, SuppressOriented, Suppression};
+use suppressors::Lists;
 
 /// The engine that runs on the CPU.
 #[derive(Debug, Default)]
@@ -54,8 +55,8 @@ pub struct Cpu {
     decoder: CandidateDecoder,
     ranking: Ranking,
     by_class: ByClass,
-    suppressors: Suppressors,
-    oriented_suppressors: Suppressors<Rectangle>,
+    suppressors: Lists,
+    oriented_suppressors: Lists<Rectangle>,
     groups: Vec<GroupCounts>,
     /// The survivors of all groups.
     survivors: Vec<Detection>,
@@ -97,9 +98,37 @@ impl Engine for Cpu {
         self.survivors.clear();
         self.columns.clear();
         self.masks.clear();
-        match layout.plain(tensors) {
-            Some(plain) => self.run_plain(tensors, layout, &plain, params, images)?,
-            None => self.run_general(tensors, layout, params, images)?,
+        let host = HostTensors::new(tensors, layout)?;
+        let plain = layout.plain(tensors);
+        let column = params.method.column().and_then(|kind| layout.column_of(kind));
+        for group in image_groups(images) {
+            self.decoder.found.clear();
+            for image in group.clone() {
+                let rules = image_rules(layout, params, images, &group, image);
+                let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
+                match &plain {
+                    Some(plain) => self.decoder.decode_plain(plain, &rules, &tensors),
+                    None => self.decoder.decode_general(layout, &rules, &tensors),
+                }
+                if let Some(column) = column {
+                    let Found { candidates, rows, .. } = &mut self.decoder.found;
+                    for candidate in &candidates[first..] {
+                        tensors.append_column(layout, column, candidate, rows);
+                    }
+                }
+            }
+            let first = self.suppress_group(params);
+            if !layout.columns.is_empty() {
+                self.add_columns(
+                    &host,
+                    layout,
+                    params,
+                    &images[group.clone()],
+                    group.start,
+                    first,
+                )?;
+            }
+            self.apply_limits(params, first);
         }
         Ok(Outcome {
             engine: self.name(),
@@ -148,73 +177,6 @@ impl Cpu {
         found.rows.extend_from_slice(rows);
         self.groups.clear();
         self.survivors.clear();
-    }
-
-    fn run_plain(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        plain: &PlainLayout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<(), EngineError> {
-        let boxes = HostImages::new(&tensors[plain.boxes.tensor])?;
-        let scores = HostImages::new(&tensors[plain.scores.tensor])?;
-        for group in image_groups(images) {
-            self.decoder.found.clear();
-            for image in group.clone() {
-                let rules = image_rules(layout, params, images, &group, image);
-                let (plain, decoder) = (&plain.of_image(image, tensors), &mut self.decoder);
-                match (boxes.holding(image)?, scores.holding(image)?) {
-                    (Elements::F32(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F16(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F32(b), Elements::F16(s)) => decoder.decode(plain, &rules, b, s),
-                    (Elements::F16(b), Elements::F32(s)) => decoder.decode(plain, &rules, b, s),
-                    _ => unreachable!("tensors of a plain layout have floating-point numbers"),
-                }
-            }
-            let first = self.suppress_group(params);
-            self.apply_limits(params, first);
-        }
-        Ok(())
-    }
-
-    fn run_general(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<(), EngineError> {
-        let host = HostTensors::new(tensors, layout)?;
-        let column = params.method.column().and_then(|kind| layout.column_of(kind));
-        for group in image_groups(images) {
-            self.decoder.found.clear();
-            for image in group.clone() {
-                let rules = image_rules(layout, params, images, &group, image);
-                let (tensors, first) = (host.image(image)?, self.decoder.found.candidates.len());
-                self.decoder.decode_general(layout, &rules, &tensors);
-                if let Some(column) = column {
-                    let Found { candidates, rows, .. } = &mut self.decoder.found;
-                    for candidate in &candidates[first..] {
-                        tensors.append_column(layout, column, candidate, rows);
-                    }
-                }
-            }
-            let first = self.suppress_group(params);
-            if !layout.columns.is_empty() {
-                self.add_columns(
-                    &host,
-                    layout,
-                    params,
-                    &images[group.clone()],
-                    group.start,
-                    first,
-                )?;
-            }
-            self.apply_limits(params, first);
-        }
-        Ok(())
     }
 
     /// Adds the columns and the masks of a group's survivors. The first survivor is at `first`, and
@@ -335,11 +297,12 @@ impl Cpu {
 
     /// Returns true if upright boxes are suppressed class by class.
     fn is_by_class(&self, params: &Params) -> bool {
+        let candidates = self.decoder.found.candidates.len();
         compares_classes(&self.decoder, params)
             && params.method != Method::None
-            // With a limit, suppression can stop early and skip candidates of lower rank.
-            && params.survivors_to_find() == 0
-            && self.decoder.found.candidates.len() >= by_class::LEAST_CANDIDATES
+            // With fewer survivors than candidates, suppression can stop early.
+            && candidates <= cap(params.survivors_to_find())
+            && candidates >= by_class::LEAST_CANDIDATES
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -365,33 +328,46 @@ impl Cpu {
 
     #[inline(always)]
     fn suppress_portable(&mut self, params: &Params) {
-        let classes = compares_classes(&self.decoder, params);
-        let (suppression, suppressors) = self.suppression(params);
-        params.overlap.visit(Suppress { suppression, suppressors, classes });
+        let compares_classes = compares_classes(&self.decoder, params);
+        let (suppression, lists, _) = self.suppression(params);
+        if compares_classes {
+            let suppressors = &mut lists.of_classes;
+            params.overlap.visit(Suppress { suppression, suppressors });
+        } else {
+            let suppressors = &mut lists.of_all;
+            params.overlap.visit(Suppress { suppression, suppressors });
+        }
     }
 
     #[inline(always)]
     fn suppress_by_class_portable(&mut self, params: &Params) {
-        let (suppression, suppressors) = self.suppression(params);
+        let (suppression, lists, _) = self.suppression(params);
+        let suppressors = &mut lists.of_all;
         params.overlap.visit(SuppressByClass { suppression, suppressors });
     }
 
     #[inline(always)]
-    fn suppression<'a>(&'a mut self, params: &'a Params) -> (Suppression<'a>, &'a mut Suppressors) {
-        let Self { decoder, ranking, by_class, suppressors, survivors, .. } = self;
-        let found = &decoder.found;
-        (Suppression { found, ranking, by_class, survivors, params }, suppressors)
+    fn suppress_oriented_portable(&mut self, params: &Params) {
+        let compares_classes = compares_classes(&self.decoder, params);
+        let (suppression, _, lists) = self.suppression(params);
+        if compares_classes {
+            let suppressors = &mut lists.of_classes;
+            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
+        } else {
+            let suppressors = &mut lists.of_all;
+            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
+        }
     }
 
     #[inline(always)]
-    fn suppress_oriented_portable(&mut self, params: &Params) {
-        let Self {
-            decoder, ranking, by_class, oriented_suppressors: suppressors, survivors, ..
-        } = self;
-        let classes = compares_classes(decoder, params);
+    fn suppression<'a>(
+        &'a mut self,
+        params: &'a Params,
+    ) -> (Suppression<'a>, &'a mut Lists, &'a mut Lists<Rectangle>) {
+        let Self { decoder, ranking, by_class, survivors, .. } = self;
         let found = &decoder.found;
         let suppression = Suppression { found, ranking, by_class, survivors, params };
-        oriented::visit(params.overlap, SuppressOriented { suppression, suppressors, classes });
+        (suppression, &mut self.suppressors, &mut self.oriented_suppressors)
     }
 }
 
@@ -412,162 +388,6 @@ fn image_rules<'a>(
 /// Returns true if classes must be compared. A single class needs no comparison.
 fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
     !params.class_agnostic && decoder.classes > 1
-}
-
-/// The suppression of the candidates of a group.
-struct Suppression<'a> {
-    found: &'a Found,
-    ranking: &'a mut Ranking,
-    by_class: &'a mut ByClass,
-    survivors: &'a mut Vec<Detection>,
-    params: &'a Params,
-}
-
-impl Suppression<'_> {
-    #[inline(always)]
-    fn run<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
-        let Self { found, ranking, survivors: all_survivors, params, .. } = self;
-        let mut threshold = params.iou_threshold;
-        let mut test = C::new(params, threshold);
-        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
-        let ranked = candidates.len().min(cap(params.max_candidates));
-        let mut survivors = std::mem::take(all_survivors);
-        let max_survivors = survivors.len().saturating_add(cap(params.survivors_to_find()));
-        suppressors.clear();
-        let mut entries = [Entry::default(); 32];
-        'all: for keys in ranking.top(candidates, ranked).chunks(entries.len()) {
-            // Loading several entries in one loop makes their cache misses overlap.
-            for (entry, &key) in entries.iter_mut().zip(keys) {
-                *entry = C::entry(candidates, rectangles, ranking::index(key), params);
-            }
-            for (entry, &key) in entries.iter().zip(keys) {
-                if survivors.len() == max_survivors {
-                    break 'all;
-                }
-                if !params.class_rules.is_empty() {
-                    let of_class = params.iou_threshold_of(candidates[ranking::index(key)].class);
-                    if of_class != threshold {
-                        threshold = of_class;
-                        test = C::new(params, threshold);
-                    }
-                }
-                let survives =
-                    params.method == Method::None || !suppressors.any_conflicts(entry, test);
-                if survives {
-                    // `push` would copy through the stack, which takes longer than the comparison.
-                    let candidate = &candidates[ranking::index(key)];
-                    survivors.extend_from_slice(std::slice::from_ref(candidate));
-                }
-                if params.method == Method::MapReduce
-                    || (survives && params.method == Method::Greedy)
-                {
-                    suppressors.push(entry, ranked);
-                }
-            }
-        }
-        *all_survivors = survivors;
-    }
-
-    /// Suppresses class by class, because candidates of different classes do not conflict.
-    #[inline(always)]
-    fn run_by_class<C: Conflict>(self, suppressors: &mut Suppressors<C::Shape>) {
-        let Self { found, ranking, by_class, survivors, params } = self;
-        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
-        let ranked = candidates.len().min(cap(params.max_candidates));
-        let keys = ranking.top(candidates, ranked);
-        by_class.sort(keys, candidates);
-        let index = |position: u32| ranking::index(keys[position as usize]);
-        let mut entries = [Entry::default(); 32];
-        let (classes, survives) = by_class.classes();
-        for of_class in classes {
-            let class = candidates[index(of_class[0])].class;
-            let test = C::new(params, params.iou_threshold_of(class));
-            suppressors.clear();
-            for positions in of_class.chunks(entries.len()) {
-                for (entry, &position) in entries.iter_mut().zip(positions) {
-                    *entry = C::entry(candidates, rectangles, index(position), params);
-                }
-                for (entry, &position) in entries.iter().zip(positions) {
-                    let is_kept = !suppressors.any_conflicts(entry, test);
-                    survives[position as usize] = is_kept;
-                    if is_kept || params.method == Method::MapReduce {
-                        suppressors.push(entry, of_class.len());
-                    }
-                }
-            }
-        }
-        let kept = keys.iter().zip(&by_class.survives).filter(|&(_, &survives)| survives);
-        survivors.extend(kept.map(|(&key, _)| candidates[ranking::index(key)]));
-    }
-}
-
-/// Suppression with the measure that calls this visitor. The [`Test`] is compiled for the other
-/// parameters.
-struct Suppress<'a> {
-    suppression: Suppression<'a>,
-    suppressors: &'a mut Suppressors,
-    classes: bool,
-}
-
-impl Visitor for Suppress<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn visit<M: Measure>(self) {
-        let Self { suppression: this, suppressors: to, classes } = self;
-        let params = this.params;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0, classes) {
-            (false, false, false) => this.run::<Test<M, false, false, false>>(to),
-            (false, false, true) => this.run::<Test<M, false, false, true>>(to),
-            (false, true, false) => this.run::<Test<M, false, true, false>>(to),
-            (false, true, true) => this.run::<Test<M, false, true, true>>(to),
-            (true, false, false) => this.run::<Test<M, true, false, false>>(to),
-            (true, false, true) => this.run::<Test<M, true, false, true>>(to),
-            (true, true, false) => this.run::<Test<M, true, true, false>>(to),
-            (true, true, true) => this.run::<Test<M, true, true, true>>(to),
-        }
-    }
-}
-
-/// Suppression of each class separately, with the measure that calls this visitor. Classes need not
-/// be compared.
-struct SuppressByClass<'a> {
-    suppression: Suppression<'a>,
-    suppressors: &'a mut Suppressors,
-}
-
-impl Visitor for SuppressByClass<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn visit<M: Measure>(self) {
-        let Self { suppression: this, suppressors: to } = self;
-        let params = this.params;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => this.run_by_class::<Test<M, false, false, false>>(to),
-            (false, true) => this.run_by_class::<Test<M, false, true, false>>(to),
-            (true, false) => this.run_by_class::<Test<M, true, false, false>>(to),
-            (true, true) => this.run_by_class::<Test<M, true, true, false>>(to),
-        }
-    }
-}
-
-/// Suppression of oriented candidates with the measure that calls this visitor.
-struct SuppressOriented<'a> {
-    suppression: Suppression<'a>,
-    suppressors: &'a mut Suppressors<Rectangle>,
-    classes: bool,
-}
-
-impl oriented::Visitor for SuppressOriented<'_> {
-    #[inline(always)]
-    fn visit<M: oriented::Measure>(self) {
-        let Self { suppression, suppressors, classes } = self;
-        match classes {
-            false => suppression.run::<oriented::Test<M, false>>(suppressors),
-            true => suppression.run::<oriented::Test<M, true>>(suppressors),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,10 +11,45 @@ use super::score::Score;
 use crate::decoder::PlainLayout;
 use crate::tensor::Element;
 
-/// In an element of [`CandidateDecoder::pairs`], the number of low bits that hold the class. The
-/// bits above hold the index of the anchor in its block.
-const CLASS_BITS: u32 = 16;
-const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << CLASS_BITS && BLOCK <= 1 << CLASS_BITS);
+/// The pairs of a block of anchors whose scores reach the lowest threshold; its buffers are reused.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    /// In the order of class, then anchor.
+    by_class: Vec<Pair>,
+    /// In the order of anchor, then class.
+    by_anchor: Vec<Pair>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    /// The index of the anchor in the block.
+    anchor: u16,
+    class: u16,
+    score: f32,
+}
+
+const _: () = assert!(crate::decoder::MAX_CLASSES <= 1 << 16 && BLOCK <= 1 << 16);
+
+impl Pairs {
+    /// Sorts the pairs by anchor. Pairs of one anchor stay in the order of their classes.
+    #[inline(always)]
+    fn sort_by_anchor(&mut self) {
+        let Self { by_class, by_anchor } = self;
+        let mut ends = [0u32; BLOCK];
+        by_class.iter().for_each(|pair| ends[usize::from(pair.anchor) % BLOCK] += 1);
+        let mut first = 0;
+        for end in &mut ends {
+            (*end, first) = (first, first + *end);
+        }
+        by_anchor.clear();
+        by_anchor.resize(by_class.len(), Pair::default());
+        for &pair in &*by_class {
+            let end = &mut ends[usize::from(pair.anchor) % BLOCK];
+            by_anchor[*end as usize] = pair;
+            *end += 1;
+        }
+    }
+}
 
 /// The lowest threshold of any class, as a number and as a key.
 struct LowestThreshold<S: Score> {
@@ -100,7 +135,7 @@ impl CandidateDecoder {
                         self.add_pair_if_candidate(
                             [anchor, class],
                             objectness,
-                            score,
+                            score.to_f32(),
                             layout,
                             rules,
                             boxes,
@@ -124,7 +159,7 @@ impl CandidateDecoder {
         let mut pairs = std::mem::take(&mut self.pairs);
         for start in (0..layout.anchors).step_by(BLOCK) {
             let len = BLOCK.min(layout.anchors - start);
-            pairs.clear();
+            pairs.by_class.clear();
             for class in 0..layout.classes {
                 let from = layout.scores.index(start, class);
                 let column = &scores[from..from + len];
@@ -132,32 +167,36 @@ impl CandidateDecoder {
                     if lowest.drops_all(scores, None) {
                         continue;
                     }
-                    for (i, &score) in scores.iter().enumerate() {
-                        if !lowest.drops(score, None) {
-                            let index = (chunk * WIDTH + i) as u32;
-                            pairs.push(index << CLASS_BITS | class as u32);
-                        }
+                    // A branch for each bit that is set takes less time than one for each score.
+                    let mut kept = scores.iter().enumerate().fold(0, |kept, (i, &score)| {
+                        kept | u32::from(!lowest.drops(score, None)) << i
+                    });
+                    while kept != 0 {
+                        let i = kept.trailing_zeros() as usize;
+                        kept &= kept - 1;
+                        pairs.by_class.push(Pair {
+                            anchor: (chunk * WIDTH + i) as u16,
+                            class: class as u16,
+                            score: scores[i].to_f32(),
+                        });
                     }
                 }
             }
-            // Sorts by anchor, then by class.
-            pairs.sort_unstable();
-            for &pair in &pairs {
-                let class = (pair & ((1 << CLASS_BITS) - 1)) as usize;
-                let anchor = start + (pair >> CLASS_BITS) as usize;
-                let score = scores[layout.scores.index(anchor, class)];
-                self.add_pair_if_candidate([anchor, class], None, score, layout, rules, boxes);
+            pairs.sort_by_anchor();
+            for &Pair { anchor, class, score } in &pairs.by_anchor {
+                let pair = [start + usize::from(anchor), class.into()];
+                self.add_pair_if_candidate(pair, None, score, layout, rules, boxes);
             }
         }
         self.pairs = pairs;
     }
 
     #[inline(always)]
-    fn add_pair_if_candidate<B: Element, S: Score>(
+    fn add_pair_if_candidate<B: Element>(
         &mut self,
         [anchor, class]: [usize; 2],
         objectness: Option<f32>,
-        score: S,
+        score: f32,
         layout: &PlainLayout,
         rules: &ImageRules<'_>,
         boxes: &[B],
@@ -168,7 +207,7 @@ impl CandidateDecoder {
         if objectness.is_some_and(|objectness| objectness < rules.params.thresholds.of(class)) {
             return;
         }
-        let pair = Scored { anchor, objectness, best: score.to_f32(), class };
+        let pair = Scored { anchor, objectness, best: score, class };
         self.found.add_if_candidate(pair, layout, rules, boxes);
     }
 }

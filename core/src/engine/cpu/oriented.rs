@@ -8,7 +8,7 @@
 
 use super::super::{Detection, Overlap, Params};
 use super::block::Block;
-use super::conflict::{Conflict, Entry, Shape, class};
+use super::conflict::{Conflict, Entry, Shape};
 use crate::geometry::oriented::{self, DistanceLimit, Rectangle, greatest_intersection};
 use crate::geometry::overlap::Measured;
 use crate::geometry::{greater, lesser};
@@ -161,18 +161,18 @@ impl Measure for ProbIou {
     }
 }
 
-/// The test for a measure. `COMPARES_CLASSES` restricts conflicts to boxes of equal classes.
+/// The test for a measure.
 #[derive(Clone, Copy)]
-pub(super) struct Test<M, const CLASSES: bool>(M);
+pub(super) struct Test<M>(M);
 
-impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
-    /// Returns true if the bounds intersect and the classes can conflict. Has no branches.
+impl<M: Measure> Test<M> {
+    /// Returns true if the bounds intersect. Has no branches.
     #[inline(always)]
     fn bounds_intersect(higher: &Entry<Rectangle>, lower: &Entry<Rectangle>) -> bool {
         let (a, b) = (higher.corners(), lower.corners());
         let width = lesser(a.x2, b.x2) - greater(a.x1, b.x1);
         let height = lesser(a.y2, b.y2) - greater(a.y1, b.y1);
-        (width > 0.0) & (height > 0.0) & (!CLASSES | (higher.class == lower.class))
+        (width > 0.0) & (height > 0.0)
     }
 
     /// Returns true if the intersection can be large enough, given that the bounds intersect. Has
@@ -187,7 +187,7 @@ impl<M: Measure, const CLASSES: bool> Test<M, CLASSES> {
     }
 }
 
-impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
+impl<M: Measure> Conflict for Test<M> {
     type Shape = Rectangle;
 
     #[inline(always)]
@@ -200,11 +200,11 @@ impl<M: Measure, const CLASSES: bool> Conflict for Test<M, CLASSES> {
         candidates: &[Detection],
         rectangles: &[Rectangle],
         index: usize,
-        params: &Params,
+        _params: &Params,
     ) -> Entry<Rectangle> {
         let (candidate, shape) = (&candidates[index], rectangles[index]);
         let measured = Measured { corners: candidate.corners(), area: shape.area };
-        Entry { measured, class: class(candidate, params), shape }
+        Entry { measured, shape }
     }
 
     #[inline(always)]

@@ -5,7 +5,8 @@
 //! score in the upper half and the candidate's index in the lower half. Up to [`MAX_BUCKETS`]
 //! candidates are sorted by bucket sort followed by insertion sort, which takes O(n) if the scores
 //! are spread evenly. A least-significant-digit radix sort is used if there are more candidates, or
-//! too many in one bucket.
+//! too many in one bucket. If only the highest-ranked candidates may be needed, buckets are sorted
+//! when their keys are read.
 
 use super::super::Detection;
 
@@ -24,7 +25,29 @@ pub(super) struct Ranking {
     /// The sort key of the score in the upper half, the candidate's index in the lower half.
     keys: Vec<u64>,
     scratch: Vec<u64>,
+    /// The number of keys in each bucket, then the index after the last one.
     counts: Vec<u32>,
+    /// The number of keys that [`next`](Self::next) has returned.
+    read: usize,
+    /// The number of keys that are sorted.
+    sorted: usize,
+    /// The index of the first bucket that is not sorted.
+    bucket: usize,
+}
+
+/// The rule that assigns keys to buckets: a higher bucket has higher keys.
+#[derive(Clone, Copy)]
+struct Buckets {
+    /// The lowest upper half of a key.
+    low: u32,
+    shift: u32,
+}
+
+impl Buckets {
+    #[inline(always)]
+    fn of(self, key: u64) -> usize {
+        (((key >> 32) as u32 - self.low) >> self.shift) as usize
+    }
 }
 
 impl Ranking {
@@ -32,52 +55,86 @@ impl Ranking {
     /// candidate's index. `candidates` are in the order of their anchors.
     #[inline(always)]
     pub fn top(&mut self, candidates: &[Detection], count: usize) -> &[u64] {
+        self.begin(candidates, count, true);
+        &self.keys
+    }
+
+    /// Ranks candidates for [`next`](Self::next), which returns the keys of
+    /// [`top`](Self::top) in parts. Without `needs_all`, keys that are not read are not sorted.
+    #[inline(always)]
+    pub fn begin(&mut self, candidates: &[Detection], count: usize, needs_all: bool) {
         let key = |(i, d): (usize, &Detection)| u64::from(descending(d.score)) << 32 | i as u64;
         self.keys.clear();
         self.keys.extend(candidates.iter().enumerate().map(key));
+        (self.read, self.sorted, self.bucket) = (0, 0, 0);
         if count < self.keys.len() {
             self.keys.select_nth_unstable(count);
             self.keys.truncate(count);
             // The selection does not preserve the order of the keys.
             self.keys.sort_unstable();
+        } else if !needs_all {
+            let buckets = self.count_by_bucket();
+            scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
+            return;
         } else if !self.bucket_sort() {
             self.radix_sort();
         }
-        &self.keys
+        self.sorted = self.keys.len();
+    }
+
+    /// The next keys in descending rank, at most `most`; none if all were returned.
+    #[inline(always)]
+    pub fn next(&mut self, most: usize) -> &[u64] {
+        let end = self.keys.len().min(self.read + most);
+        if self.sorted < end {
+            self.sort_buckets(end);
+        }
+        let first = std::mem::replace(&mut self.read, end);
+        &self.keys[first..end]
+    }
+
+    /// Sorts further buckets, until at least `count` keys are sorted.
+    fn sort_buckets(&mut self, count: usize) {
+        let (start, mut is_even) = (self.sorted, true);
+        while self.sorted < count {
+            let end = self.counts[self.bucket] as usize;
+            is_even &= end - self.sorted <= MAX_PER_BUCKET as usize;
+            (self.sorted, self.bucket) = (end, self.bucket + 1);
+        }
+        let keys = &mut self.keys[start..self.sorted];
+        if is_even { insertion_sort(keys) } else { keys.sort_unstable() }
+    }
+
+    /// Counts the keys of each bucket.
+    #[inline(always)]
+    fn count_by_bucket(&mut self) -> Buckets {
+        let Self { keys, counts, .. } = self;
+        let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
+            let upper = (key >> 32) as u32;
+            (low.min(upper), high.max(upper))
+        });
+        let count = keys.len().next_power_of_two().min(MAX_BUCKETS);
+        let bits = u32::BITS - high.saturating_sub(low).leading_zeros();
+        let buckets = Buckets { low, shift: bits.saturating_sub(count.trailing_zeros()) };
+        counts.clear();
+        counts.resize(count, 0);
+        keys.iter().for_each(|&key| counts[buckets.of(key)] += 1);
+        buckets
     }
 
     /// Sorts by bucket, then by insertion. Returns `false`, and leaves the keys unchanged, if there
     /// are too many keys in total or in one bucket.
     #[inline(always)]
     fn bucket_sort(&mut self) -> bool {
-        let Self { keys, scratch, counts } = self;
-        if keys.len() > MAX_BUCKETS {
+        if self.keys.len() > MAX_BUCKETS {
             return false;
         }
-        let (low, high) = keys.iter().fold((u32::MAX, 0), |(low, high), &key| {
-            let upper = (key >> 32) as u32;
-            (low.min(upper), high.max(upper))
-        });
-        let buckets = keys.len().next_power_of_two();
-        let bits = u32::BITS - high.saturating_sub(low).leading_zeros();
-        let shift = bits.saturating_sub(buckets.trailing_zeros());
-        let bucket = |key: u64| (((key >> 32) as u32 - low) >> shift) as usize;
-        counts.clear();
-        counts.resize(buckets, 0);
-        keys.iter().for_each(|&key| counts[bucket(key)] += 1);
-        if counts.iter().any(|&count| count > MAX_PER_BUCKET) {
+        let buckets = self.count_by_bucket();
+        if self.counts.iter().any(|&count| count > MAX_PER_BUCKET) {
             return false;
         }
-        scatter(keys, scratch, counts, bucket);
-        for i in 1..keys.len() {
-            let key = keys[i];
-            let mut slot = i;
-            while slot > 0 && keys[slot - 1] > key {
-                keys[slot] = keys[slot - 1];
-                slot -= 1;
-            }
-            keys[slot] = key;
-        }
+        scatter(&mut self.keys, &mut self.scratch, &mut self.counts, |key| buckets.of(key));
+        insertion_sort(&mut self.keys);
         true
     }
 
@@ -103,8 +160,21 @@ impl Ranking {
     }
 }
 
+#[inline(always)]
+fn insertion_sort(keys: &mut [u64]) {
+    for i in 1..keys.len() {
+        let key = keys[i];
+        let mut slot = i;
+        while slot > 0 && keys[slot - 1] > key {
+            keys[slot] = keys[slot - 1];
+            slot -= 1;
+        }
+        keys[slot] = key;
+    }
+}
+
 /// Moves keys to the order of their buckets. Keys of one bucket stay in order. `counts` has the
-/// number of keys in each bucket.
+/// number of keys in each bucket, and afterwards the index after the bucket's last key.
 #[inline(always)]
 fn scatter(
     keys: &mut Vec<u64>,
@@ -163,6 +233,13 @@ mod tests {
                 for count in [count, count / 3] {
                     let keys = ranking.top(&candidates, count);
                     let found: Vec<usize> = keys.iter().map(|&key| index(key)).collect();
+                    assert_eq!(found, expected[..count]);
+                    ranking.begin(&candidates, count, false);
+                    let part = |ranking: &mut Ranking| ranking.next(32).to_vec();
+                    let parts = std::iter::from_fn(|| Some(part(&mut ranking)));
+                    let parts: Vec<u64> =
+                        parts.take_while(|part| !part.is_empty()).flatten().collect();
+                    let found: Vec<usize> = parts.into_iter().map(index).collect();
                     assert_eq!(found, expected[..count]);
                 }
             }

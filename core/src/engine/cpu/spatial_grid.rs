@@ -10,6 +10,8 @@
 //! several cells share a slot, boxes of all of them are compared; the exact test decides, so the result does
 //! not depend on the hash. The cost of a search is the number of cells in range plus the boxes in them.
 
+use arrayvec::ArrayVec;
+
 use super::block::Block;
 use super::conflict::{Conflict, Entry, Shape};
 
@@ -95,10 +97,10 @@ impl<S: Shape> SpatialGrid<S> {
     }
 
     #[inline(always)]
-    fn slot(&self, level: usize, x: i32, y: i32, class: u32) -> usize {
+    fn slot(&self, level: usize, x: i32, y: i32) -> usize {
         let word = (x as u32).wrapping_mul(0x9e37_79b1)
             ^ (y as u32).wrapping_mul(0x85eb_ca77)
-            ^ (class << 6 | level as u32).wrapping_mul(0xc2b2_ae3d);
+            ^ (level as u32).wrapping_mul(0xc2b2_ae3d);
         let mixed = (word ^ (word >> 15)).wrapping_mul(0x2c1b_3c6d);
         (mixed ^ (mixed >> 14)) as usize & (self.slots.len() - 1)
     }
@@ -111,7 +113,7 @@ impl<S: Shape> SpatialGrid<S> {
             cell(f64::from(entry.corners().x1), level),
             cell(f64::from(entry.corners().y1), level),
         );
-        let slot = self.slot(level, x, y, entry.class);
+        let slot = self.slot(level, x, y);
         let last = self.slots[slot];
         let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
         if is_full {
@@ -124,7 +126,7 @@ impl<S: Shape> SpatialGrid<S> {
     }
 
     /// Returns true if any of the boxes conflicts with `entry`, or `None` if the search would visit
-    /// more than `max_cells` cells.
+    /// more than `max_cells` cells besides the entry's own.
     #[inline(always)]
     pub fn any_conflicts<C: Conflict<Shape = S>>(
         &self,
@@ -143,6 +145,7 @@ impl<S: Shape> SpatialGrid<S> {
             return Some(true);
         }
         let least = test.least_area(entry.measured.area);
+        let mut ranges = ArrayVec::<(usize, Range), LEVELS>::new();
         let mut remaining = max_cells;
         let mut next = Some(own_level);
         let mut levels = self.levels & !(1 << own_level);
@@ -152,16 +155,19 @@ impl<S: Shape> SpatialGrid<S> {
             if !is_too_small {
                 let range = Range::new(entry, level, test.offset());
                 remaining = remaining.checked_sub(range.cells())?;
-                for y in range.y.0..=range.y.1 {
-                    for x in range.x.0..=range.x.1 {
-                        if self.cell_conflicts(level, x, y, entry, test) {
-                            return Some(true);
-                        }
-                    }
-                }
+                ranges.push((level, range));
             }
             next = (levels != 0).then(|| levels.trailing_zeros() as usize);
             levels &= levels.wrapping_sub(1);
+        }
+        for (level, range) in &ranges {
+            for y in range.y.0..=range.y.1 {
+                for x in range.x.0..=range.x.1 {
+                    if self.cell_conflicts(*level, x, y, entry, test) {
+                        return Some(true);
+                    }
+                }
+            }
         }
         Some(false)
     }
@@ -175,7 +181,7 @@ impl<S: Shape> SpatialGrid<S> {
         entry: &Entry<S>,
         test: C,
     ) -> bool {
-        let mut block = self.slots[self.slot(level, x, y, entry.class)];
+        let mut block = self.slots[self.slot(level, x, y)];
         while block != NO_BLOCK {
             let linked = &self.blocks[block as usize];
             if test.any_conflicts(&linked.block, entry) {
@@ -210,15 +216,7 @@ mod tests {
                 let sign = |flip: usize| if (i / flip).is_multiple_of(2) { 1.0 } else { -1.0 };
                 let (x1, y1) = (sign(3) * far, sign(7) * if any_size { far } else { power(0..9) });
                 let (x2, y2) = (x1 + side(&mut power, any_size), y1 + side(&mut power, i % 6 == 0));
-                let class = (i % 2) as u32;
-                (x1 < x2 && y1 < y2).then_some(Detection {
-                    x1,
-                    y1,
-                    x2,
-                    y2,
-                    class,
-                    ..Detection::default()
-                })
+                (x1 < x2 && y1 < y2).then_some(Detection { x1, y1, x2, y2, ..Detection::default() })
             })
             .collect()
     }
@@ -254,10 +252,10 @@ mod tests {
 
         fn visit<M: Measure>(self) -> usize {
             match (self.params.threshold_inclusive, self.params.pixel_offset != 0.0) {
-                (false, false) => self.run::<Test<M, false, false, true>>(),
-                (false, true) => self.run::<Test<M, false, true, true>>(),
-                (true, false) => self.run::<Test<M, true, false, true>>(),
-                (true, true) => self.run::<Test<M, true, true, true>>(),
+                (false, false) => self.run::<Test<M, false, false>>(),
+                (false, true) => self.run::<Test<M, false, true>>(),
+                (true, false) => self.run::<Test<M, true, false>>(),
+                (true, true) => self.run::<Test<M, true, true>>(),
             }
         }
     }
@@ -267,14 +265,13 @@ mod tests {
         let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
         for seed in 0..20 {
             let boxes = boxes(600, seed);
-            for (iou_threshold, class_agnostic) in [(0.0, true), (0.1, false), (0.4, true)] {
+            for iou_threshold in [0.0, 0.1, 0.4] {
                 for (overlap, inclusive, pixel_offset) in overlaps.into_iter().flat_map(|overlap| {
                     [(overlap, false, 0.0), (overlap, true, 0.0), (overlap, seed % 2 == 0, 1.0)]
                 }) {
                     let params = Params {
                         iou_threshold,
                         pixel_offset,
-                        class_agnostic,
                         threshold_inclusive: inclusive,
                         ..Params::default()
                     };
@@ -300,7 +297,7 @@ mod tests {
                 type Output = Option<bool>;
 
                 fn visit<M: Measure>(self) -> Option<bool> {
-                    let test = Test::<M, false, false, true>::new(self.3, self.3.iou_threshold);
+                    let test = Test::<M, false, false>::new(self.3, self.3.iou_threshold);
                     self.0.any_conflicts(&self.1, test, self.2)
                 }
             }

@@ -157,7 +157,7 @@ impl Cuda {
     ) -> Result<DeviceWork, EngineError> {
         supports(params)?;
         validate(tensors, layout, params, images)?;
-        let plain = layout.plain(tensors);
+        let plain = equivalent_plain(layout, tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
         self.follow_tensors(|on| on.run_batch(&inputs, settings, caller.as_mut()))
@@ -206,7 +206,7 @@ impl Cuda {
                 instead: "set a limit for all classes together",
             });
         }
-        let plain = layout.plain(tensors);
+        let plain = equivalent_plain(layout, tensors);
         let inputs = Inputs::new(tensors, layout)?;
         let settings = Settings { layout, plain: plain.as_ref(), params, images };
         let groups = place::group_count(images) as usize;
@@ -258,6 +258,12 @@ pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
         }),
         Overlap::Iou | Overlap::Representative | Overlap::Smaller | Overlap::ProbIou => Ok(()),
     }
+}
+
+/// The plain layout that is equivalent to `layout`, if one exists. The kernels for plain layouts
+/// write no columns.
+fn equivalent_plain(layout: &Layout, tensors: &[TensorView<'_>]) -> Option<PlainLayout> {
+    layout.plain(tensors).filter(|_| layout.columns.is_empty())
 }
 
 impl Engine for Cuda {

@@ -226,21 +226,19 @@ impl Visitor for RunPart<'_> {
     type Output = ();
 
     fn visit<M: Measure>(self) {
-        // Candidates of a part need no comparison of classes.
-        type Of<M, const INCLUSIVE: bool, const OFFSET: bool> = Test<M, INCLUSIVE, OFFSET, false>;
         let Self { merging, part, params } = self;
         match (params.threshold_inclusive, params.pixel_offset != 0.0) {
             (false, false) => {
-                merging.run_method::<M, Of<M, false, false>, Of<M, false, false>>(part, params);
+                merging.run_method::<M, Test<M, false, false>, Test<M, false, false>>(part, params);
             }
             (false, true) => {
-                merging.run_method::<M, Of<M, false, true>, Of<M, false, true>>(part, params);
+                merging.run_method::<M, Test<M, false, true>, Test<M, false, true>>(part, params);
             }
             (true, false) => {
-                merging.run_method::<M, Of<M, true, false>, Of<M, false, false>>(part, params);
+                merging.run_method::<M, Test<M, true, false>, Test<M, false, false>>(part, params);
             }
             (true, true) => {
-                merging.run_method::<M, Of<M, true, true>, Of<M, false, true>>(part, params);
+                merging.run_method::<M, Test<M, true, true>, Test<M, false, true>>(part, params);
             }
         }
     }

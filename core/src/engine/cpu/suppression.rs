@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Suppression of a group's candidates.
+//!
+//! In: candidates in the order of their anchors, parameters. Out: survivors in descending rank.
+
+use super::super::params::cap;
+use super::super::{Detection, Method, Params};
+use super::by_class::ByClass;
+use super::conflict::{Conflict, Entry, Test};
+use super::decode::Found;
+use super::oriented;
+use super::ranking::{self, Ranking};
+use super::suppressors::{SuppressorList, Suppressors};
+use crate::geometry::oriented::Rectangle;
+use crate::geometry::overlap::{Measure, Visitor};
+
+/// The suppression of the candidates of a group.
+pub(super) struct Suppression<'a> {
+    pub found: &'a Found,
+    pub ranking: &'a mut Ranking,
+    pub by_class: &'a mut ByClass,
+    pub survivors: &'a mut Vec<Detection>,
+    pub params: &'a Params,
+}
+
+impl Suppression<'_> {
+    #[inline(always)]
+    fn run<C: Conflict>(self, suppressors: &mut impl Suppressors<Shape = C::Shape>) {
+        let Self { found, ranking, survivors: all_survivors, params, .. } = self;
+        let mut threshold = params.iou_threshold;
+        let mut test = C::new(params, threshold);
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let mut survivors = std::mem::take(all_survivors);
+        let most = cap(params.survivors_to_find());
+        let max_survivors = survivors.len().saturating_add(most);
+        let max_boxes = if params.method == Method::Greedy { ranked.min(most) } else { ranked };
+        suppressors.clear();
+        let mut entries = [Entry::default(); 32];
+        ranking.begin(candidates, ranked, ranked <= most);
+        'all: loop {
+            let keys = ranking.next(entries.len());
+            if keys.is_empty() {
+                break;
+            }
+            // Loading several entries in one loop makes their cache misses overlap.
+            for (entry, &key) in entries.iter_mut().zip(keys) {
+                *entry = C::entry(candidates, rectangles, ranking::index(key), params);
+            }
+            for (entry, &key) in entries.iter().zip(keys) {
+                if survivors.len() == max_survivors {
+                    break 'all;
+                }
+                let candidate = &candidates[ranking::index(key)];
+                if !params.class_rules.is_empty() {
+                    let of_class = params.iou_threshold_of(candidate.class);
+                    if of_class != threshold {
+                        threshold = of_class;
+                        test = C::new(params, threshold);
+                    }
+                }
+                let list = suppressors.of_class(candidate.class);
+                let survives = params.method == Method::None || !list.any_conflicts(entry, test);
+                if survives {
+                    // `push` would copy through the stack, which takes longer than the comparison.
+                    survivors.extend_from_slice(std::slice::from_ref(candidate));
+                }
+                if params.method == Method::MapReduce
+                    || (survives && params.method == Method::Greedy)
+                {
+                    list.push(entry, max_boxes);
+                }
+            }
+        }
+        *all_survivors = survivors;
+    }
+
+    /// Suppresses class by class, because candidates of different classes do not conflict.
+    #[inline(always)]
+    fn run_by_class<C: Conflict>(self, suppressors: &mut SuppressorList<C::Shape>) {
+        let Self { found, ranking, by_class, survivors, params } = self;
+        let (candidates, rectangles) = (&found.candidates[..], &found.rectangles[..]);
+        let ranked = candidates.len().min(cap(params.max_candidates));
+        let keys = ranking.top(candidates, ranked);
+        by_class.sort(keys, candidates);
+        let index = |position: u32| ranking::index(keys[position as usize]);
+        let mut entries = [Entry::default(); 32];
+        let (classes, survives) = by_class.classes();
+        for of_class in classes {
+            let class = candidates[index(of_class[0])].class;
+            let test = C::new(params, params.iou_threshold_of(class));
+            suppressors.clear();
+            for positions in of_class.chunks(entries.len()) {
+                for (entry, &position) in entries.iter_mut().zip(positions) {
+                    *entry = C::entry(candidates, rectangles, index(position), params);
+                }
+                for (entry, &position) in entries.iter().zip(positions) {
+                    let is_kept = !suppressors.any_conflicts(entry, test);
+                    survives[position as usize] = is_kept;
+                    if is_kept || params.method == Method::MapReduce {
+                        suppressors.push(entry, of_class.len());
+                    }
+                }
+            }
+        }
+        let kept = keys.iter().zip(&by_class.survives).filter(|&(_, &survives)| survives);
+        survivors.extend(kept.map(|(&key, _)| candidates[ranking::index(key)]));
+    }
+}
+
+/// Suppression with the measure that calls this visitor. The [`Test`] is compiled for the other
+/// parameters.
+pub(super) struct Suppress<'a, S> {
+    pub suppression: Suppression<'a>,
+    pub suppressors: &'a mut S,
+}
+
+impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { suppression: this, suppressors: to } = self;
+        let params = this.params;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => this.run::<Test<M, false, false>>(to),
+            (false, true) => this.run::<Test<M, false, true>>(to),
+            (true, false) => this.run::<Test<M, true, false>>(to),
+            (true, true) => this.run::<Test<M, true, true>>(to),
+        }
+    }
+}
+
+/// Suppression of each class separately, with the measure that calls this visitor. Classes need not
+/// be compared.
+pub(super) struct SuppressByClass<'a> {
+    pub suppression: Suppression<'a>,
+    pub suppressors: &'a mut SuppressorList,
+}
+
+impl Visitor for SuppressByClass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) {
+        let Self { suppression: this, suppressors: to } = self;
+        let params = this.params;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => this.run_by_class::<Test<M, false, false>>(to),
+            (false, true) => this.run_by_class::<Test<M, false, true>>(to),
+            (true, false) => this.run_by_class::<Test<M, true, false>>(to),
+            (true, true) => this.run_by_class::<Test<M, true, true>>(to),
+        }
+    }
+}
+
+/// Suppression of oriented candidates with the measure that calls this visitor.
+pub(super) struct SuppressOriented<'a, S> {
+    pub suppression: Suppression<'a>,
+    pub suppressors: &'a mut S,
+}
+
+impl<S: Suppressors<Shape = Rectangle>> oriented::Visitor for SuppressOriented<'_, S> {
+    #[inline(always)]
+    fn visit<M: oriented::Measure>(self) {
+        let Self { suppression, suppressors } = self;
+        suppression.run::<oriented::Test<M>>(suppressors);
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Boxes in host memory, as engines take them.
+//!
+//! In: tensors in host or device memory. Out: boxes, scores and classes for an engine, and the boxes that are kept
+//! without it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::NmsError;
+use super::box_input::BoxInput;
+use crate::decoder::MAX_CLASSES;
+use crate::device::{Device, DeviceError, Location, Stream};
+use crate::engine::{EngineError, MAX_ANGLE, MAX_BOX_SIDE};
+use crate::geometry::{Corners, OrientedBox};
+use crate::tensor::{DeviceSlice, Elements, Resident, Shape, Storage, TensorView};
+
+/// The rank of a box.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ranked {
+    pub score: f32,
+    pub index: u32,
+}
+
+impl Ranked {
+    pub fn outranks(&self, other: &Self) -> bool {
+        self.score > other.score || (self.score == other.score && self.index < other.index)
+    }
+
+    fn order(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.index.cmp(&other.index))
+    }
+}
+
+/// The boxes of a call in host memory, those that engines take apart from the others.
+#[derive(Debug, Default)]
+pub(super) struct HostBoxes {
+    /// Boxes as engines take them: corners, or center, size and angle.
+    pub numbers: Vec<f32>,
+    pub scores: Vec<f32>,
+    pub classes: Vec<i32>,
+    /// The rows of the method's column.
+    pub rows: Vec<f32>,
+    /// Their indices; empty if they are all boxes.
+    pub indices: Vec<u32>,
+    /// The other boxes, best first.
+    pub always_kept: Vec<Ranked>,
+    /// The number of each group.
+    group_numbers: HashMap<i64, i32>,
+    /// Copies of arrays that are in device memory.
+    pub downloads: [Vec<u64>; 4],
+}
+
+impl HostBoxes {
+    pub fn fill(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
+        let [of_boxes, of_scores, of_groups, of_column] = &mut self.downloads;
+        let boxes = HostNumbers::new(input.boxes, of_boxes)?;
+        let scores = HostNumbers::new(input.scores, of_scores)?;
+        let groups = input.groups.map(|groups| HostNumbers::new(groups, of_groups)).transpose()?;
+        let column = input.column.map(|column| HostNumbers::new(column, of_column)).transpose()?;
+
+        self.rows.clear();
+        column.iter().for_each(|column| column.append_to(&mut self.rows));
+        self.numbers.clear();
+        self.scores.clear();
+        self.classes.clear();
+        self.indices.clear();
+        self.always_kept.clear();
+        boxes.append_to(&mut self.numbers);
+        scores.append_to(&mut self.scores);
+        for (index, score) in self.scores.iter_mut().enumerate() {
+            if score.is_nan() {
+                return Err(NmsError::BoxInput {
+                    expected: "scores that are numbers".to_owned(),
+                    got: format!("NaN as the score of box {index}"),
+                });
+            }
+            // Engines take finite scores. No other score is between the greatest of them and infinity.
+            // Minus zero equals zero.
+            *score = score.clamp(f32::MIN, f32::MAX) + 0.0;
+        }
+        if let Some(groups) = groups {
+            number_groups(&groups, &mut self.classes, &mut self.group_numbers)?;
+        }
+        let kind = if input.is_oriented { kind_of_oriented } else { kind_of_upright };
+        let width = input.numbers();
+        let mut others = 0;
+        for (index, numbers) in self.numbers.chunks_exact(width).enumerate() {
+            match kind(numbers) {
+                Kind::Regular => {}
+                Kind::NeverOverlaps => others += 1,
+                Kind::Unsupported(expected) => {
+                    return Err(NmsError::BoxInput {
+                        expected: expected.to_owned(),
+                        got: format!("{numbers:?} as box {index}"),
+                    });
+                }
+            }
+        }
+        if others > 0 {
+            self.take_out(width, kind);
+        }
+        Ok(())
+    }
+
+    /// Moves the boxes that overlap no other from the arrays to `always_kept`.
+    fn take_out(&mut self, width: usize, kind: fn(&[f32]) -> Kind) {
+        let mut regular = 0;
+        let components = self.rows.len() / self.scores.len();
+        for index in 0..self.scores.len() {
+            let numbers = index * width..(index + 1) * width;
+            let score = self.scores[index];
+            match kind(&self.numbers[numbers.clone()]) {
+                Kind::Regular => {
+                    self.numbers.copy_within(numbers, regular * width);
+                    self.scores[regular] = score;
+                    if !self.classes.is_empty() {
+                        self.classes[regular] = self.classes[index];
+                    }
+                    let row = index * components..(index + 1) * components;
+                    self.rows.copy_within(row, regular * components);
+                    self.indices.push(index as u32);
+                    regular += 1;
+                }
+                _ => self.always_kept.push(Ranked { score, index: index as u32 }),
+            }
+        }
+        self.numbers.truncate(regular * width);
+        self.scores.truncate(regular);
+        self.rows.truncate(regular * components);
+        self.classes.truncate(regular);
+        self.always_kept.sort_unstable_by(Ranked::order);
+    }
+}
+
+/// Fills `classes` with a number from 0 for each group.
+fn number_groups(
+    groups: &HostNumbers<'_>,
+    classes: &mut Vec<i32>,
+    numbers: &mut HashMap<i64, i32>,
+) -> Result<(), NmsError> {
+    let is_class = |value: i64| (0..MAX_CLASSES as i64).contains(&value);
+    let indices = 0..groups.len();
+    if indices.clone().all(|index| is_class(groups.integer(index))) {
+        classes.extend(indices.map(|index| groups.integer(index) as i32));
+        return Ok(());
+    }
+    numbers.clear();
+    for index in indices {
+        let next = numbers.len() as i32;
+        classes.push(*numbers.entry(groups.integer(index)).or_insert(next));
+    }
+    match numbers.len() {
+        0..=MAX_CLASSES => Ok(()),
+        got => Err(NmsError::BoxInput {
+            expected: format!("at most {MAX_CLASSES} different groups"),
+            got: got.to_string(),
+        }),
+    }
+}
+
+/// The effect of a box in an engine.
+enum Kind {
+    /// It becomes a candidate.
+    Regular,
+    /// It is dropped or rejected, and its overlap with any box is zero or undefined.
+    NeverOverlaps,
+    /// It is rejected, though it can overlap. The text says what was expected.
+    Unsupported(&'static str),
+}
+
+fn kind_of_upright(corners: &[f32]) -> Kind {
+    let [width, height] = [corners[2] - corners[0], corners[3] - corners[1]];
+    kind_of_sides(width, height, corners.iter().all(|corner| corner.is_finite()))
+}
+
+fn kind_of_oriented(numbers: &[f32]) -> Kind {
+    let is_finite = numbers.iter().all(|number| number.is_finite());
+    match kind_of_sides(numbers[2], numbers[3], is_finite) {
+        Kind::Regular if numbers[4].abs() > MAX_ANGLE => {
+            Kind::Unsupported("angles in radians of at most 10^4 in magnitude")
+        }
+        Kind::Regular => {
+            let &[x, y, width, height, angle] = numbers else { unreachable!("of 5 numbers") };
+            let bounds = OrientedBox { center: [x, y], size: [width, height], angle }.bounds();
+            kind_of_bounds(bounds)
+        }
+        kind => kind,
+    }
+}
+
+/// Oriented boxes conflict only if their bounds intersect.
+fn kind_of_bounds(Corners { x1, y1, x2, y2 }: Corners) -> Kind {
+    let is_finite = [x1, y1, x2, y2].iter().all(|edge| edge.is_finite());
+    if is_finite && x2 > x1 && y2 > y1 { Kind::Regular } else { Kind::NeverOverlaps }
+}
+
+fn kind_of_sides(width: f32, height: f32, is_finite: bool) -> Kind {
+    if !is_finite || width <= 0.0 || height <= 0.0 {
+        Kind::NeverOverlaps
+    } else if width <= MAX_BOX_SIDE && height <= MAX_BOX_SIDE {
+        Kind::Regular
+    } else {
+        Kind::Unsupported("boxes with sides of at most 10^9")
+    }
+}
+
+/// The elements of a tensor in host memory.
+pub(super) struct HostNumbers<'a>(Elements<'a>);
+
+impl<'a> HostNumbers<'a> {
+    /// The elements of `tensor`; those in device memory are copied to `copy`.
+    pub fn new(tensor: &TensorView<'a>, copy: &'a mut Vec<u64>) -> Result<Self, NmsError> {
+        let slice = match tensor.resident().map_err(EngineError::from)? {
+            Resident::Host(_) => return Ok(Self(tensor.elements().map_err(EngineError::from)?)),
+            Resident::Device(slice) => slice,
+        };
+        copy.clear();
+        copy.resize(slice.len().div_ceil(size_of::<u64>()), 0);
+        let bytes = &mut bytemuck::cast_slice_mut(copy)[..slice.len()];
+        download(tensor, slice, bytes)?;
+        let shape = Shape::new(&tensor.shape).expect("it is the shape of a tensor");
+        let on_host = TensorView::new(tensor.id, tensor.element, shape, Storage::Host(bytes));
+        Ok(Self(on_host.elements().map_err(EngineError::from)?))
+    }
+
+    fn len(&self) -> usize {
+        match self.0 {
+            Elements::F16(elements) => elements.len(),
+            Elements::F32(elements) => elements.len(),
+            Elements::I8(elements) => elements.len(),
+            Elements::U8(elements) => elements.len(),
+            Elements::I32(elements) => elements.len(),
+            Elements::I64(elements) => elements.len(),
+        }
+    }
+
+    fn append_to(&self, to: &mut Vec<f32>) {
+        match self.0 {
+            Elements::F32(elements) => to.extend_from_slice(elements),
+            Elements::F16(elements) => to.extend(elements.iter().map(|element| element.to_f32())),
+            _ => unreachable!("boxes and scores are floating-point numbers"),
+        }
+    }
+
+    pub fn float(&self, index: usize) -> f32 {
+        match self.0 {
+            Elements::F32(elements) => elements[index],
+            Elements::F16(elements) => elements[index].to_f32(),
+            _ => unreachable!("boxes and scores are floating-point numbers"),
+        }
+    }
+
+    pub fn integer(&self, index: usize) -> i64 {
+        match self.0 {
+            Elements::I32(elements) => elements[index].into(),
+            Elements::I64(elements) => elements[index],
+            _ => unreachable!("groups are integers"),
+        }
+    }
+}
+
+/// Copies the elements of `tensor` to the host.
+fn download(tensor: &TensorView<'_>, slice: DeviceSlice, bytes: &mut [u8]) -> Result<(), NmsError> {
+    let driver = |error| EngineError::from(DeviceError::Driver(error));
+    let mut device = Device::open(0).map_err(EngineError::from)?;
+    if let Location::OtherDevice(is) = device.locate(slice.address()).map_err(driver)? {
+        device = Device::open(is).map_err(EngineError::from)?;
+    }
+    let stream = Stream::new(&device).map_err(driver)?;
+    if !stream.wait_for_producer(slice.ready(), slice.address()).map_err(driver)? {
+        return Err(EngineError::UnknownProducer { tensor: tensor.to_string() }.into());
+    }
+    // SAFETY: a device slice exists, and is not written once it is ready.
+    unsafe { stream.download(slice.address(), bytes) }.map_err(driver)?;
+    Ok(())
+}
