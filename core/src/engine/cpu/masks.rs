@@ -122,7 +122,7 @@ impl MaskBuffers {
         masks: impl Fn(usize) -> Result<ImageMasks<'a>, EngineError>,
     ) -> Result<(), EngineError> {
         let Self { pending, logits, bytes, scratch, .. } = self;
-        pending.sort_by_key(|mask| mask.image);
+        pending.sort_unstable_by_key(|mask| mask.image);
         for pending in pending.chunk_by(|a, b| a.image == b.image) {
             let image = masks(pending[0].image)?;
             let mut rest = pending;
