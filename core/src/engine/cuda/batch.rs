@@ -2,7 +2,8 @@
 //! The inputs of a run: tensors, layout, parameters and places of images, and the graph that the
 //! run needs.
 
-use super::graph::{GraphConfig, LaunchParams};
+use super::graph::LaunchParams;
+use super::graph_config::GraphConfig;
 use super::interface::{KernelParams, Memory, Precision, SortLimits, Source, is_multi_label};
 use super::kernels::DecodeKernel;
 use super::mask_params::{MaskParams, MaskPlaceParams};

@@ -1,46 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels as one launch of a CUDA graph.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
 
+use super::graph_config::{GraphConfig, KernelNode};
 use super::interface::{
     CHUNK_THREADS, DECODE_THREADS, KernelParams, MAP_THREADS, Memory, PUBLISH_THREADS,
-    REDUCE_THREADS, SORT_THREADS, SortLimits, chunk_blocks, chunk_count, map_blocks,
-    publish_blocks, reduce_blocks, sort_blocks, sort_rank_blocks, workspace_bytes,
+    REDUCE_THREADS, SORT_THREADS, chunk_blocks, map_blocks, publish_blocks, reduce_blocks,
+    sort_blocks, sort_rank_blocks,
 };
 use super::interface::{HEADER_BYTES, SORT_STATE_BYTES, sort_state_offset};
 use super::kernels::{DecodeKernel, Kernels};
 use super::layout_params::{ColumnParams, LayoutParams};
-use super::mask_params::{MASK_THREADS, MaskKernel, MaskParams, mask_blocks};
+use super::mask_params::{MASK_THREADS, MaskParams, mask_blocks};
 use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::results::ResultAddresses;
 use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
-
-/// The configuration that a graph is instantiated for. Launches with fewer groups or less capacity
-/// can run on the graph, too. Images need no memory, so their number is not limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GraphConfig {
-    /// The number of candidates per group that fit in memory.
-    pub capacity: u32,
-    /// The number of image groups that fit in memory.
-    pub groups: u32,
-    /// Determines which groups have their candidates sorted.
-    pub sort: SortLimits,
-    pub decode: DecodeKernel,
-    pub multi_label: bool,
-    /// The kernels that merge boxes or lower scores.
-    pub merge: &'static [MergeKernel],
-    /// The number of values that survivors carry along. If it is 0, the layout has no columns.
-    pub column_components: u32,
-    /// The kernel for masks, or `None` if the layout has no prototypes.
-    pub masks: Option<MaskKernel>,
-    /// The number of mask words per group that fit in memory.
-    pub mask_words: u32,
-}
 
 /// The parameters that change from launch to launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,71 +39,6 @@ pub(super) struct LaunchParams {
     pub masks: MaskParams,
     /// The memory that the last kernels write to.
     pub results: ResultAddresses,
-}
-
-impl GraphConfig {
-    /// The size of a group's workspace in bytes.
-    fn workspace_bytes(&self) -> usize {
-        let is_oriented = self.decode == DecodeKernel::Oriented;
-        workspace_bytes(self.capacity, is_oriented, self.sort.limit)
-    }
-
-    /// The kernels, in the order of their nodes.
-    fn kernels(&self) -> impl Iterator<Item = KernelNode> + use<> {
-        use KernelNode::*;
-        let is_sorted = self.capacity > self.sort.limit;
-        let chunks = if is_sorted { chunk_count(self.capacity, self.sort.first_chunk) } else { 0 };
-        let sort = [SortCount, SortScatter, SortRank].into_iter().filter(move |_| is_sorted);
-        let of_chunks =
-            (0..chunks).flat_map(|chunk| [ChunkFilter(chunk), ChunkMap(chunk), ChunkReduce(chunk)]);
-        let masks = self.masks.map(|_| Masks);
-        let merge = self.merge.iter().map(|&kernel| Merge(kernel));
-        let deciding = [Decode, Map, Reduce].into_iter().chain(sort).chain(of_chunks);
-        deciding.chain(merge).chain(masks).chain([Publish])
-    }
-
-    /// The name of the function of a kernel. It depends on the configuration only, also for a launch with fewer groups,
-    /// because some drivers cannot change a node's function. Kernels for batches can run a single group, too, but take a
-    /// little longer.
-    fn function(&self, kernel: KernelNode) -> &'static CStr {
-        let is_oriented = self.decode == DecodeKernel::Oriented;
-        let (is_batch, has_columns) = (self.groups > 1, self.column_components > 0);
-        match kernel {
-            KernelNode::Decode => self.decode.function(self.multi_label),
-            KernelNode::Map if is_oriented => c"map_oriented",
-            KernelNode::Map if is_batch => c"map_batch",
-            KernelNode::Map => c"map",
-            KernelNode::Reduce if is_oriented => c"reduce_oriented",
-            KernelNode::Reduce if is_batch => c"reduce_batch",
-            KernelNode::Reduce => c"reduce",
-            KernelNode::SortCount => c"sort_count",
-            KernelNode::SortScatter => c"sort_scatter",
-            KernelNode::SortRank => c"sort_rank",
-            KernelNode::ChunkFilter(_) => c"chunk_filter",
-            KernelNode::ChunkMap(_) => c"chunk_map",
-            KernelNode::ChunkReduce(_) => c"chunk_reduce",
-            KernelNode::Merge(kernel) => kernel.function(),
-            KernelNode::Masks => self.masks.expect("the graph has the node").function(),
-            KernelNode::Publish => match (has_columns, is_batch) {
-                (false, false) => c"publish",
-                (false, true) => c"publish_batch",
-                (true, false) => c"publish_columns",
-                (true, true) => c"publish_columns_batch",
-            },
-        }
-    }
-
-    /// Returns true if launches of `wanted` can run on a graph with this configuration.
-    fn holds(&self, wanted: &Self) -> bool {
-        self.capacity >= wanted.capacity
-            && self.groups >= wanted.groups
-            && self.sort == wanted.sort
-            && (self.decode, self.multi_label) == (wanted.decode, wanted.multi_label)
-            && self.merge == wanted.merge
-            && self.column_components == wanted.column_components
-            && self.masks == wanted.masks
-            && self.mask_words >= wanted.mask_words
-    }
 }
 
 /// An instantiated graph, with its kernels' workspace.
@@ -152,55 +66,6 @@ struct Node {
     kernel: KernelNode,
     function: sys::CUfunction,
     handle: sys::CUgraphNode,
-}
-
-/// The kernel of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KernelNode {
-    Decode,
-    Map,
-    Reduce,
-    SortCount,
-    SortScatter,
-    SortRank,
-    /// With the number of the chunk, like the next two kernels.
-    ChunkFilter(u32),
-    ChunkMap(u32),
-    ChunkReduce(u32),
-    Merge(MergeKernel),
-    /// Runs before publish, which stores its sequence number after all masks.
-    Masks,
-    Publish,
-}
-
-impl KernelNode {
-    /// The kernel's name, with the chunk's number if it has one.
-    fn name(self) -> String {
-        match self {
-            Self::Decode => "decode".to_owned(),
-            Self::Map => "map".to_owned(),
-            Self::Reduce => "reduce".to_owned(),
-            Self::SortCount => "sort_count".to_owned(),
-            Self::SortScatter => "sort_scatter".to_owned(),
-            Self::SortRank => "sort_rank".to_owned(),
-            Self::ChunkFilter(chunk) => format!("chunk_filter {chunk}"),
-            Self::ChunkMap(chunk) => format!("chunk_map {chunk}"),
-            Self::ChunkReduce(chunk) => format!("chunk_reduce {chunk}"),
-            Self::Merge(kernel) => kernel.function().to_string_lossy().into_owned(),
-            Self::Masks => "masks".to_owned(),
-            Self::Publish => "publish".to_owned(),
-        }
-    }
-
-    /// Returns true if the kernel's parameters stay constant from launch to launch. Only its grid
-    /// then changes, with the number of groups.
-    fn has_constant_params(self) -> bool {
-        match self {
-            Self::Decode | Self::Masks | Self::Publish => false,
-            Self::Merge(kernel) => !kernel.has_params(),
-            _ => true,
-        }
-    }
 }
 
 impl Graph {
@@ -524,7 +389,8 @@ impl Graph {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::interface::Precision;
+    use super::super::interface::{Precision, SortLimits};
+    use super::super::mask_params::MaskKernel;
     use super::super::results::{ResultSize, Results};
     use super::*;
     use crate::device::PinnedBuffer;

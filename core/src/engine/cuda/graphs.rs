@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use super::Enqueued;
-use super::graph::{Graph, GraphConfig};
+use super::enqueued::Enqueued;
+use super::graph::Graph;
+use super::graph_config::GraphConfig;
 use super::kernels::Kernels;
 use crate::device::{DriverError, Stream};
 

@@ -24,6 +24,7 @@
 mod batch;
 mod enqueued;
 mod graph;
+mod graph_config;
 mod graphs;
 mod indices;
 mod inputs;
@@ -32,6 +33,7 @@ mod kernels;
 mod layout_params;
 mod mask_params;
 mod merging;
+mod on_device;
 mod places;
 mod results;
 mod run_kernels;
@@ -40,33 +42,20 @@ mod upload;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::class_limits::{ClassLimits, Survivors};
-use super::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
-use super::place;
 use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
-    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Outcome, Overlap,
-    Params, ResultMemory,
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, ImagePlace, Outcome, Overlap, Params,
+    ResultMemory, place,
 };
 use crate::decoder::{Layout, PlainLayout};
-use crate::device::{DeviceError, Driver, DriverError, ForeignStream, Stream};
+use crate::device::{DeviceError, Driver, ForeignStream};
 use crate::tensor::TensorView;
-use batch::Batch;
-use enqueued::Enqueued;
-use graph::{GraphConfig, LaunchParams};
-use graphs::{CAPACITY_STEP, Graphs};
-use inputs::{InputMemory, Inputs, Provided};
-use interface::{ClassRule, SortLimits, Source};
-use kernels::Kernels;
-use layout_params::{ColumnParams, LayoutParams};
-use mask_params::{MaskKernel, MaskPlaceParams, mask_capacity};
-use merging::{ByColumnParams, MergeParams};
-use places::{Placed, PlacedImage};
-use results::{DeviceResults, ResultAddresses, ResultSize, Results};
+use inputs::Inputs;
+use interface::SortLimits;
+use on_device::{CallersStream, OnDevice, Settings};
+use results::ResultAddresses;
 pub use run_kernels::RunKernels;
-use upload::{Cached, PriorTable, Table, UploadStream};
 
 /// The engine that runs on an NVIDIA GPU.
 #[derive(Debug)]
@@ -74,41 +63,6 @@ pub struct Cuda {
     /// True if the GPU was chosen by number. Tensors on another GPU are then an error.
     is_fixed: bool,
     on: OnDevice,
-}
-
-/// Everything that belongs to one GPU.
-#[derive(Debug)]
-struct OnDevice {
-    // Fields are dropped in this order: first the ones that the stream may still use.
-    graphs: Graphs,
-    /// The counts of the last run.
-    groups: Vec<GroupCounts>,
-    /// The number of anchors of an image in the last run.
-    anchors: usize,
-    /// The pixels of the masks of each image of the last run.
-    mask_grids: Vec<MaskGrid>,
-    /// The masks of the survivors of all groups of the last run.
-    mask_places: Vec<MaskPlace>,
-    results: Results,
-    /// The results of runs that are not waited for.
-    device_results: Option<DeviceResults>,
-    /// Completes with the last enqueued run, unless that run was already waited for.
-    enqueued: Enqueued,
-    inputs: InputMemory,
-    /// The thresholds by class.
-    thresholds: Cached<f32>,
-    class_rules: Table<ClassRule>,
-    /// The places of images, for boxes.
-    places: Table<PlacedImage>,
-    /// The places of images, for masks.
-    places_of_masks: Table<MaskPlaceParams>,
-    /// Applies class limits to the results.
-    limits: ClassLimits,
-    priors: PriorTable,
-    /// Determines which groups have their candidates sorted.
-    sort: SortLimits,
-    stream: Stream,
-    kernels: Arc<Kernels>,
 }
 
 impl Cuda {
@@ -323,349 +277,5 @@ impl fmt::Display for Cuda {
         let version = Driver::get().ok().and_then(|driver| driver.version().ok()).unwrap_or(0);
         let (major, minor) = (version / 1000, version % 1000 / 10);
         write!(f, "{}, driver for CUDA {major}.{minor}, {}", kernels.device(), kernels.binary())
-    }
-}
-
-/// The inputs of a run besides its tensors.
-#[derive(Clone, Copy)]
-struct Settings<'b> {
-    layout: &'b Layout,
-    /// The plain layout that is equivalent to `layout`, if one exists.
-    plain: Option<&'b PlainLayout>,
-    params: &'b Params,
-    images: &'b [ImagePlace],
-}
-
-/// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
-struct CallersStream<'a> {
-    stream: ForeignStream,
-    anchors: &'a mut dyn FnMut() -> Option<u64>,
-}
-
-impl OnDevice {
-    fn new(ordinal: u32) -> Result<Self, DeviceError> {
-        let kernels = Kernels::open(ordinal)?;
-        let device = kernels.device();
-        Ok(Self {
-            graphs: Graphs::default(),
-            groups: Vec::new(),
-            anchors: 0,
-            mask_grids: Vec::new(),
-            mask_places: Vec::new(),
-            results: Results::new(device)?,
-            device_results: None,
-            enqueued: Enqueued::default(),
-            inputs: InputMemory::default(),
-            thresholds: Cached::default(),
-            class_rules: Table::default(),
-            places: Table::default(),
-            places_of_masks: Table::default(),
-            limits: ClassLimits::default(),
-            priors: PriorTable::default(),
-            sort: SortLimits::DEFAULT,
-            stream: Stream::with_highest_priority(device)?,
-            kernels,
-        })
-    }
-
-    /// Drops everything that a failed launch may have left in an unknown state.
-    fn reset(&mut self) {
-        let _ = self.enqueued.synchronize();
-        self.graphs = Graphs::default();
-        self.inputs = InputMemory::default();
-        self.thresholds = Cached::default();
-        self.class_rules = Table::default();
-        self.places = Table::default();
-        self.places_of_masks = Table::default();
-        self.priors = PriorTable::default();
-    }
-
-    /// Provides the tensors and the parameters, for kernels that are launched into `foreign`, or the engine's stream,
-    /// after this call.
-    fn batch<'b>(
-        &mut self,
-        inputs: &Inputs<'_, '_>,
-        settings: Settings<'b>,
-        foreign: Option<&Stream>,
-    ) -> Result<Batch<'b>, EngineError> {
-        let Settings { layout, plain, params, images } = settings;
-        let on = UploadStream {
-            stream: foreign.unwrap_or(&self.stream),
-            enqueued: self.enqueued.pending(),
-        };
-        let Provided { tensors, mut uploaded } = inputs.provide(on, &mut self.inputs)?;
-        let (thresholds, bytes) = self.thresholds.provide(on, &params.thresholds.per_class)?;
-        uploaded += bytes;
-        let (places, bytes) = self.places.provide_places(on, layout, params, images)?;
-        uploaded += bytes;
-        let mut source = Source { tensors, thresholds, class_rules: 0, priors: 0, places };
-        if !params.class_rules.is_empty() {
-            let (address, bytes) = self.class_rules.provide(on, ClassRule::all(params))?;
-            source.class_rules = address;
-            uploaded += bytes;
-        }
-        let mut mask_places = Placed::default();
-        self.mask_grids.clear();
-        if let Some(prototypes) = &layout.prototypes {
-            let grids = images.iter().map(|place| MaskGrid::new(layout, prototypes, params, place));
-            self.mask_grids.extend(grids);
-            let (places, bytes) = self.places_of_masks.provide_masks(on, &self.mask_grids)?;
-            mask_places = places;
-            uploaded += bytes;
-        }
-        if let Some(priors) = &layout.priors {
-            let (address, bytes) = self.priors.provide(on, priors)?;
-            source.priors = address;
-            uploaded += bytes;
-        }
-        let mut launch = LaunchParams {
-            merge: MergeParams::new(params),
-            by_column: ByColumnParams::new(layout, params),
-            ..Default::default()
-        };
-        if plain.is_none() {
-            launch.layout = LayoutParams::new(&source, layout, params);
-            launch.columns = ColumnParams::new(&source, layout);
-        }
-        let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
-        Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
-    }
-
-    /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
-    /// in another stream: the last kernel has no work left after it has shown that the results are complete.
-    fn run_batch(
-        &mut self,
-        inputs: &Inputs<'_, '_>,
-        settings: Settings<'_>,
-        mut caller: Option<&mut CallersStream<'_>>,
-    ) -> Result<DeviceWork, EngineError> {
-        let foreign = caller
-            .as_ref()
-            .map(|caller| Stream::of_other_code(self.kernels.device(), caller.stream));
-        let foreign = foreign.as_ref();
-        // Runs share the workspace and the results.
-        match foreign {
-            Some(stream) => self.enqueued.hold_back(stream)?,
-            None => self.enqueued.synchronize()?,
-        }
-        let mut batch = self.batch(inputs, settings, foreign)?;
-        let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
-        self.anchors = settings.layout.anchors();
-        // Few anchors become candidates.
-        let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
-        self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
-        self.mask_places.clear();
-        // `validate` has checked that the masks of all images have one kind of pixels.
-        if let Some(grid) = self.mask_grids.first() {
-            config.masks = Some(MaskKernel::of(grid));
-            config.mask_words = mask_capacity(0, config.groups);
-        }
-        // The first launch counts the candidates. The first launch with memory for all candidates
-        // determines the size of the masks.
-        let mut anchors = None;
-        for _ in 0..3 {
-            self.launch(&config, &mut batch, foreign)?;
-            if let Some(caller) = caller.take() {
-                anchors = (caller.anchors)();
-            }
-            if let (Some(stream), Some(address)) = (foreign, anchors) {
-                self.write_anchors(stream, address)?;
-            }
-            let candidates = self.wait(&config, foreign, &mut work)?;
-            let words = match config.masks {
-                Some(_) => self.place_masks(settings.images, &mut work),
-                None => 0,
-            };
-            self.graphs.had_sorted = candidates > config.sort.limit;
-            let has_memory = candidates <= self.graphs.capacity();
-            if has_memory && words <= self.graphs.mask_words() {
-                if settings.params.has_class_limits() {
-                    self.apply_limits(settings.params);
-                }
-                return Ok(work);
-            }
-            if has_memory {
-                config.mask_words = mask_capacity(words, config.groups);
-            } else {
-                config.capacity = candidates;
-            }
-        }
-        Err(EngineError::NoResult)
-    }
-
-    /// Runs a batch in the order of `stream`, and writes the result to `memory`, or else to `device_results`.
-    /// Returns the number of detections per group that fit there, and the addresses.
-    fn enqueue_batch(
-        &mut self,
-        inputs: &Inputs<'_, '_>,
-        settings: Settings<'_>,
-        stream: ForeignStream,
-        memory: Option<ResultMemory>,
-    ) -> Result<(usize, ResultAddresses), EngineError> {
-        let device = self.kernels.device();
-        let stream = Stream::of_other_code(device, stream);
-        let is_capturing = stream.is_capturing()?;
-        if !is_capturing {
-            self.enqueued.hold_back(&stream)?;
-        }
-        let mut batch = self.batch(inputs, settings, Some(&stream))?;
-        // The host cannot check that the candidates fit, so reserve memory for the greatest
-        // possible number.
-        let greatest = batch.greatest_candidates();
-        let config = batch.config(greatest);
-        let enqueued = &mut self.enqueued;
-        let graph = self.graphs.prepare(config, greatest, &self.kernels, &stream, enqueued)?;
-        let (capacity, addresses) = match memory {
-            Some(ResultMemory { counts, detections, columns }) => {
-                let headers = counts;
-                let to = ResultAddresses { headers, detections, rows: columns, mask_words: 0 };
-                (settings.params.max_detections, to)
-            }
-            None => {
-                let size = ResultSize {
-                    capacity: graph.capacity(),
-                    groups: graph.groups(),
-                    column_components: config.column_components,
-                    mask_words: 0,
-                };
-                if self.device_results.as_ref().is_none_or(|results| results.size() != size) {
-                    self.device_results = None;
-                    self.device_results = Some(DeviceResults::new(self.kernels.device(), size)?);
-                }
-                let results = self.device_results.as_ref().expect("just made");
-                results.clear(&stream)?;
-                (size.capacity as usize, results.addresses())
-            }
-        };
-        batch.launch.results = addresses;
-        let params = batch.with_memory(graph.memory(), graph.mask_words());
-        if is_capturing {
-            graph.launch_kernels(&stream, params)?;
-        } else {
-            graph.launch(&stream, params)?;
-            self.enqueued.record(&stream)?;
-        }
-        Ok((capacity, addresses))
-    }
-
-    /// Applies class limits to the results of all groups.
-    fn apply_limits(&mut self, params: &Params) {
-        for (group, counts) in (0..).zip(&mut self.groups) {
-            let (detections, columns) = self.results.survivors_mut(group);
-            let of_group = counts.first_mask..counts.first_mask + counts.survivors;
-            let places = self.mask_places.get_mut(of_group).unwrap_or_default();
-            let survivors = Survivors { detections, columns, places };
-            counts.survivors = self.limits.apply(params, survivors);
-        }
-    }
-
-    /// Finds the places of all survivors' masks, and adds the bytes that were written to `work`.
-    /// Returns the greatest number of mask words in a group; masks are valid if the memory had room
-    /// for that many.
-    fn place_masks(&mut self, images: &[ImagePlace], work: &mut DeviceWork) -> u32 {
-        self.mask_places.clear();
-        let (mut most, mut written) = (0, 0);
-        let groups = self.groups.iter_mut().zip(place::image_groups(images));
-        for (group, (counts, images)) in (0..).zip(groups) {
-            let grids = &self.mask_grids[images];
-            counts.first_mask = self.mask_places.len();
-            let survivors = &self.results.detections()[counts.first..][..counts.survivors];
-            let (mut memory, mut words) = (MaskMemory::default(), 0);
-            let first = self.results.first_mask_byte(group);
-            self.mask_places.extend(survivors.iter().map(|survivor| {
-                let grid = &grids[survivor.anchor as usize / self.anchors];
-                let place = memory.place(grid.area(survivor), first);
-                words += place.area.words();
-                place
-            }));
-            // At most `MaskMemory::LIMIT`.
-            let words = words as u32;
-            most = most.max(words);
-            written += words.min(self.graphs.mask_words());
-        }
-        let bytes = u64::from(written) * WORD_BYTES;
-        work.bytes_downloaded += bytes;
-        work.mask_bytes_downloaded += bytes;
-        most
-    }
-
-    /// Launches the kernels once on a graph for `config`.
-    fn launch(
-        &mut self,
-        config: &GraphConfig,
-        batch: &mut Batch<'_>,
-        foreign: Option<&Stream>,
-    ) -> Result<(), EngineError> {
-        let stream = foreign.unwrap_or(&self.stream);
-        let (greatest, enqueued) = (batch.greatest_candidates(), &mut self.enqueued);
-        let graph = self.graphs.prepare(*config, greatest, &self.kernels, stream, enqueued)?;
-        // The graph may have been made for results in device memory.
-        let GraphConfig { column_components, .. } = *config;
-        let (memory, mask_words) = (graph.memory(), graph.mask_words());
-        let capacity = memory.capacity;
-        let size = ResultSize { capacity, groups: graph.groups(), column_components, mask_words };
-        self.results.make_room(size)?;
-        batch.launch.results = self.results.addresses();
-        self.results.clear(config.groups);
-        Ok(graph.launch(stream, batch.with_memory(memory, mask_words))?)
-    }
-
-    /// Writes the anchors of the last launch's survivors to `address`, in the order of its stream.
-    fn write_anchors(&mut self, stream: &Stream, address: u64) -> Result<(), DriverError> {
-        let count = self.anchors.min(self.graphs.capacity() as usize) as u32;
-        let detections = self.results.addresses().detections;
-        // SAFETY: there is memory for as many detections, which is not freed or written before this work has
-        // completed, since it is added to the pending runs. The caller of `run_in_stream` guarantees the address.
-        unsafe { indices::write(&self.kernels, stream, detections, count, address) }?;
-        self.enqueued.record(stream)
-    }
-
-    /// Waits for a launch, and adds to `work`. Returns the greatest number of candidates in a group; survivors
-    /// are valid if the memory had room for that many.
-    fn wait(
-        &mut self,
-        config: &GraphConfig,
-        foreign: Option<&Stream>,
-        work: &mut DeviceWork,
-    ) -> Result<u32, EngineError> {
-        let groups = config.groups;
-        self.results.wait(foreign.unwrap_or(&self.stream), groups)?;
-        self.groups.clear();
-        let mut survivors = 0;
-        let (mut most, mut rounds, mut nanoseconds) = (0, 0, 0);
-        for group in 0..groups {
-            let header = self.results.header(group);
-            self.groups.push(GroupCounts {
-                first: self.results.first(group),
-                first_mask: 0,
-                survivors: header.survivors as usize,
-                candidates: header.candidates as usize,
-                rejected: header.rejected as usize,
-            });
-            survivors += u64::from(header.survivors);
-            most = most.max(header.candidates);
-            rounds = rounds.max(header.rounds);
-            nanoseconds = nanoseconds.max(header.nanoseconds);
-        }
-        let row = (self.results.column_components() * size_of::<f32>()) as u64;
-        *work += DeviceWork {
-            bytes_uploaded: 0,
-            bytes_downloaded: self.results.bytes(groups) + survivors * row,
-            column_bytes_downloaded: survivors * row,
-            // `place_masks` computes these from the survivors.
-            mask_bytes_downloaded: 0,
-            launches: 1,
-            rounds: rounds.into(),
-            time: Duration::from_nanos(nanoseconds.into()),
-        };
-        Ok(most)
-    }
-}
-
-impl Drop for OnDevice {
-    fn drop(&mut self) {
-        // The memory is freed after all work that uses it has completed.
-        let _ = self.enqueued.synchronize();
-        let _ = self.stream.synchronize();
     }
 }
