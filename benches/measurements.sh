@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Measures the CPU part of docs/measurements.md: benches/measurements.sh [--without-torch] FOLDER
 #
-# Needs an idle machine for some ten minutes, and what benches/peers/run.sh needs, which it runs. Results are written to
+# Needs an idle machine for two minutes, and what benches/peers/run.sh needs, which it runs. Results are written to
 # FOLDER, for benches/measurements.py.
 set -euo pipefail
 torch=()
