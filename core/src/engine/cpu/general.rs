@@ -98,13 +98,15 @@ impl CandidateDecoder {
                     },
                     lowest,
                 };
+                let found = &mut self.found;
                 match decoder.scores.elements {
-                    Elements::F32(scores) => decoder.decode(scores, anchors, &mut self.found),
-                    Elements::F16(scores) => decoder.decode(scores, anchors, &mut self.found),
-                    Elements::I8(scores) => decoder.decode(scores, anchors, &mut self.found),
-                    Elements::U8(scores) => decoder.decode(scores, anchors, &mut self.found),
+                    _ if decoder.is_multi() => decoder.decode_one_by_one(anchors, found),
+                    Elements::F32(scores) => decoder.decode(scores, anchors, found),
+                    Elements::F16(scores) => decoder.decode(scores, anchors, found),
+                    Elements::I8(scores) => decoder.decode(scores, anchors, found),
+                    Elements::U8(scores) => decoder.decode(scores, anchors, found),
                     Elements::I32(_) | Elements::I64(_) => {
-                        decoder.decode_one_by_one(anchors, &mut self.found);
+                        decoder.decode_one_by_one(anchors, found)
                     }
                 }
             }
@@ -114,41 +116,41 @@ impl CandidateDecoder {
 }
 
 impl GroupDecoder<'_> {
+    /// True if every class of an anchor can make a candidate.
+    #[inline(always)]
+    fn is_multi(&self) -> bool {
+        self.rules.params.multi_label && self.class.is_none()
+    }
+
+    /// Decodes the best class of each anchor. [`add`](Self::add) is inlined wherever it is called, and takes 15 KB: there are
+    /// few calls.
     #[inline(always)]
     fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
-        let is_multi = self.rules.params.multi_label && self.class.is_none();
-        if is_multi {
-            self.decode_one_by_one(anchors, found);
-            return;
-        }
         let mut field = self.scores.field;
         field.offset += usize::from(rule.background) * field.component_stride;
         let lowest = self.lowest_key::<S>();
         let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
         let number = |key: S::Key| self.scores.number(S::from_key(key));
-        match self.objectness {
-            None if rule.activation == Activation::Softmax => {
-                for anchor in 0..anchors {
-                    let Best { key, class, .. } = scan.best_of_anchor(anchor);
-                    let best = number(key);
-                    if !self.softmax_is_below(&scan, anchor, best) {
-                        self.add(anchor, class, best, None, found);
-                    }
+        let is_softmax = rule.activation == Activation::Softmax && self.objectness.is_none();
+        if self.objectness.is_none() && !is_softmax {
+            scan.without_objectness(|Best { anchor, key, class }| {
+                self.add(anchor, class, number(key), None, found);
+            });
+            return;
+        }
+        for anchor in 0..anchors {
+            let mut objectness = None;
+            if let Some(numbers) = &self.objectness {
+                objectness = self.objectness(numbers, anchor, self.lowest, found);
+                if objectness.is_none() {
+                    continue;
                 }
             }
-            None => scan.without_objectness(|Best { anchor, key, class }| {
-                self.add(anchor, class, number(key), None, found);
-            }),
-            Some(objectness) => {
-                for anchor in 0..anchors {
-                    if let Some(objectness) =
-                        self.objectness(&objectness, anchor, self.lowest, found)
-                    {
-                        let Best { key, class, .. } = scan.best_of_anchor(anchor);
-                        self.add(anchor, class, number(key), Some(objectness), found);
-                    }
-                }
+            let Best { key, class, .. } = scan.best_of_anchor(anchor);
+            let best = number(key);
+            if !is_softmax || !self.softmax_is_below(&scan, anchor, best) {
+                self.add(anchor, class, best, objectness, found);
             }
         }
     }
@@ -158,7 +160,7 @@ impl GroupDecoder<'_> {
     fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
         let first = usize::from(rule.background);
-        let is_multi = self.rules.params.multi_label && self.class.is_none();
+        let is_multi = self.is_multi();
         let pairs = if is_multi { rule.components } else { 1 };
         for anchor in 0..anchors {
             for pair in 0..pairs {
