@@ -2,7 +2,6 @@
 //! Additions to GStreamer's bindings: fields that are found without a look-up of their names, strings that may not be
 //! valid UTF-8, and names of types in a process with several copies of this crate.
 
-#[cfg(feature = "v1_20")]
 pub(crate) mod field_name;
 pub mod strings;
 pub(crate) mod type_names;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the fields of a structure without looking up names.
 //!
-//! In: the structure, and the quark of a field. Out: the field's value, if it has the expected type. Each quark is
-//! looked up once per process; access by name would take a lock for each field of each region.
+//! In: the structure, and the name of a field. Out: the field's value, if it has the expected type.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
 use gst::glib;
 
-/// Returns the quark of a string, which is looked up once.
-macro_rules! quark {
+use crate::bindings::field_name::FieldName;
+
+/// The name of a field, which is looked up once.
+macro_rules! field {
     ($name:literal) => {{
-        static QUARK: std::sync::LazyLock<gst::glib::Quark> =
-            std::sync::LazyLock::new(|| gst::glib::Quark::from_str($name));
-        *QUARK
+        static NAME: $crate::bindings::field_name::FieldName =
+            $crate::bindings::field_name::FieldName::new($name);
+        &NAME
     }};
 }
-pub(super) use quark;
+pub(super) use field;
 
 /// A structure that exists and does not change during `'a`.
 pub(super) struct Structure<'a> {
@@ -44,32 +45,26 @@ impl<'a> Structure<'a> {
     }
 
     /// Returns the value of a field.
-    fn value(&self, name: glib::Quark) -> Option<&'a glib::gobject_ffi::GValue> {
+    fn value(&self, name: &FieldName) -> Option<&'a glib::gobject_ffi::GValue> {
         // SAFETY: the structure is valid. It owns the value, which does not change during `'a`.
-        unsafe {
-            gst::ffi::gst_structure_id_get_value(
-                self.pointer,
-                glib::translate::IntoGlib::into_glib(name),
-            )
-            .as_ref()
-        }
+        unsafe { name.find(self.pointer).as_ref() }
     }
 
-    pub fn double(&self, name: glib::Quark) -> Option<f64> {
+    pub fn double(&self, name: &FieldName) -> Option<f64> {
         let value = self.value(name)?;
         // SAFETY: the value has this type.
         (value.g_type == glib::gobject_ffi::G_TYPE_DOUBLE)
             .then(|| unsafe { glib::gobject_ffi::g_value_get_double(value) })
     }
 
-    pub fn int(&self, name: glib::Quark) -> Option<i32> {
+    pub fn int(&self, name: &FieldName) -> Option<i32> {
         let value = self.value(name)?;
         // SAFETY: the value has this type.
         (value.g_type == glib::gobject_ffi::G_TYPE_INT)
             .then(|| unsafe { glib::gobject_ffi::g_value_get_int(value) })
     }
 
-    pub fn string(&self, name: glib::Quark) -> Option<&'a CStr> {
+    pub fn string(&self, name: &FieldName) -> Option<&'a CStr> {
         let value = self.value(name)?;
         if value.g_type != glib::gobject_ffi::G_TYPE_STRING {
             return None;
@@ -82,7 +77,7 @@ impl<'a> Structure<'a> {
     }
 
     /// Returns the content of a field of type `GBytes`.
-    pub fn bytes(&self, name: glib::Quark) -> Option<&'a [u8]> {
+    pub fn bytes(&self, name: &FieldName) -> Option<&'a [u8]> {
         let value = self.value(name)?;
         // SAFETY: the value has this type. It owns a reference to the bytes, which do not change.
         unsafe {

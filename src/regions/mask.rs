@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The mask of a region.
 
-use super::field::{Structure, quark};
+use super::field::{Structure, field};
 
 /// The mask of a region, read from the structure `mask`.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +23,12 @@ impl<'a> AttachedMask<'a> {
     /// area, or if the data is too short for the pixels.
     pub(super) fn new(structure: &Structure<'a>) -> Option<Self> {
         let side = |name| u32::try_from(structure.int(name)?).ok().filter(|&side| side > 0);
-        let (width, height) = (side(quark!("width"))?, side(quark!("height"))?);
+        let (width, height) = (side(field!("width"))?, side(field!("height"))?);
         let edge = |name| structure.double(name).filter(|edge| edge.is_finite());
-        let [left, top] = [edge(quark!("left"))?, edge(quark!("top"))?];
-        let [right, bottom] = [edge(quark!("right"))?, edge(quark!("bottom"))?];
+        let [left, top] = [edge(field!("left"))?, edge(field!("top"))?];
+        let [right, bottom] = [edge(field!("right"))?, edge(field!("bottom"))?];
         let size = (width.div_ceil(8) as usize).checked_mul(height as usize)?;
-        let bytes = structure.bytes(quark!("data"))?.get(..size)?;
+        let bytes = structure.bytes(field!("data"))?.get(..size)?;
         let has_area = left < right && top < bottom;
         has_area.then_some(Self { width, height, edges: [left, top, right, bottom], bytes })
     }

@@ -37,7 +37,7 @@ use std::ptr::null_mut;
 use gst_video::ffi::GstVideoRegionOfInterestMeta;
 
 use crate::bindings::strings;
-use field::{Structure, quark};
+use field::{Structure, field};
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
@@ -135,9 +135,9 @@ impl<'a> AttachedRegion<'a> {
     pub fn classes(&self) -> impl Iterator<Item = AttachedClass<'a>> + use<'a> {
         let is_class = |structure: &Structure<'a>| structure.name() == c"classification";
         self.params.filter(is_class).take(self.class_count).map(|structure| AttachedClass {
-            class: structure.int(quark!("label_id")),
-            label: structure.string(quark!("label")),
-            confidence: structure.double(quark!("confidence")),
+            class: structure.int(field!("label_id")),
+            label: structure.string(field!("label")),
+            confidence: structure.double(field!("confidence")),
         })
     }
 
@@ -179,7 +179,7 @@ impl<'a> AttachedRegion<'a> {
                 b"classification" => region.class_count += 1,
                 b"object_id" if !has_track => {
                     has_track = true;
-                    region.track_id = structure.int(quark!("id"));
+                    region.track_id = structure.int(field!("id"));
                 }
                 _ => {}
             }
@@ -188,11 +188,11 @@ impl<'a> AttachedRegion<'a> {
     }
 
     fn set_detection(&mut self, detection: &Structure<'a>) {
-        self.class = detection.int(quark!("label_id"));
-        self.detection_label = detection.string(quark!("label"));
-        self.confidence = detection.double(quark!("confidence"));
-        let [x_min, y_min] = [quark!("x_min"), quark!("y_min")].map(|name| detection.double(name));
-        let [x_max, y_max] = [quark!("x_max"), quark!("y_max")].map(|name| detection.double(name));
+        self.class = detection.int(field!("label_id"));
+        self.detection_label = detection.string(field!("label"));
+        self.confidence = detection.double(field!("confidence"));
+        let [x_min, y_min] = [field!("x_min"), field!("y_min")].map(|name| detection.double(name));
+        let [x_max, y_max] = [field!("x_max"), field!("y_max")].map(|name| detection.double(name));
         if let (Some(x_min), Some(y_min), Some(x_max), Some(y_max)) = (x_min, y_min, x_max, y_max) {
             self.edges = Some([x_min, y_min, x_max, y_max]);
         }
@@ -204,7 +204,7 @@ impl<'a> AttachedRegion<'a> {
             && self.edges.is_some();
         if !is_complete || detection.field_count() > UPRIGHT_FIELDS {
             self.oriented = oriented_box(detection);
-            if let Some(parent) = detection.int(quark!("parent_id")) {
+            if let Some(parent) = detection.int(field!("parent_id")) {
                 self.parent_id = parent;
             }
         }
@@ -218,9 +218,9 @@ const UPRIGHT_FIELDS: usize = 7;
 fn oriented_box(detection: &Structure<'_>) -> Option<OrientedBox> {
     let number = |name| detection.double(name).map(|number| number as f32);
     // An upright box has none of these fields.
-    let angle = number(quark!("rotation"))?;
-    let center = [number(quark!("center-x"))?, number(quark!("center-y"))?];
-    let size = [number(quark!("width"))?, number(quark!("height"))?];
+    let angle = number(field!("rotation"))?;
+    let center = [number(field!("center-x"))?, number(field!("center-y"))?];
+    let size = [number(field!("width"))?, number(field!("height"))?];
     Some(OrientedBox { center, size, angle })
 }
 
