@@ -155,3 +155,21 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
         self.offset
     }
 }
+
+/// Work with the test of upright boxes for some parameters.
+pub(super) trait WithTest {
+    type Output;
+
+    fn run<C: Conflict<Shape = ()>>(self) -> Self::Output;
+}
+
+/// Calls `work` with the [`Test`] that is compiled for the parameters and the measure.
+#[inline(always)]
+pub(super) fn with_test<M: Measure, W: WithTest>(params: &Params, work: W) -> W::Output {
+    match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+        (false, false) => work.run::<Test<M, false, false>>(),
+        (false, true) => work.run::<Test<M, false, true>>(),
+        (true, false) => work.run::<Test<M, true, false>>(),
+        (true, true) => work.run::<Test<M, true, true>>(),
+    }
+}

@@ -196,7 +196,7 @@ impl<S: Shape> SpatialGrid<S> {
 #[cfg(test)]
 mod tests {
     use super::super::super::{Detection, Params};
-    use super::super::conflict::Test;
+    use super::super::conflict::{Test, WithTest, with_test};
     use super::*;
     use crate::geometry::Overlap;
     use crate::geometry::overlap::{Measure, Visitor};
@@ -227,8 +227,10 @@ mod tests {
         params: &'a Params,
     }
 
-    impl Check<'_> {
-        fn run<C: Conflict<Shape = ()>>(&self) -> usize {
+    impl WithTest for Check<'_> {
+        type Output = usize;
+
+        fn run<C: Conflict<Shape = ()>>(self) -> usize {
             let Self { boxes, params } = self;
             let test = C::new(params, params.iou_threshold);
             let entries: Vec<Entry> = boxes.iter().map(|d| Entry::new(d, params)).collect();
@@ -251,12 +253,7 @@ mod tests {
         type Output = usize;
 
         fn visit<M: Measure>(self) -> usize {
-            match (self.params.threshold_inclusive, self.params.pixel_offset != 0.0) {
-                (false, false) => self.run::<Test<M, false, false>>(),
-                (false, true) => self.run::<Test<M, false, true>>(),
-                (true, false) => self.run::<Test<M, true, false>>(),
-                (true, true) => self.run::<Test<M, true, true>>(),
-            }
+            with_test::<M, _>(self.params, self)
         }
     }
 

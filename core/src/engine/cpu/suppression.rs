@@ -6,7 +6,7 @@
 use super::super::params::cap;
 use super::super::{Detection, Method, Params};
 use super::by_class::ByClass;
-use super::conflict::{Conflict, Entry, Test};
+use super::conflict::{Conflict, Entry, WithTest, with_test};
 use super::decode::Found;
 use super::oriented;
 use super::ranking::{self, Ranking};
@@ -108,11 +108,19 @@ impl Suppression<'_> {
     }
 }
 
-/// Suppression with the measure that calls this visitor. The [`Test`] is compiled for the other
-/// parameters.
+/// Suppression with the measure that calls this visitor.
 pub(super) struct Suppress<'a, S> {
     pub suppression: Suppression<'a>,
     pub suppressors: &'a mut S,
+}
+
+impl<S: Suppressors<Shape = ()>> WithTest for Suppress<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Conflict<Shape = ()>>(self) {
+        self.suppression.run::<C>(self.suppressors);
+    }
 }
 
 impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
@@ -120,14 +128,7 @@ impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
 
     #[inline(always)]
     fn visit<M: Measure>(self) {
-        let Self { suppression: this, suppressors: to } = self;
-        let params = this.params;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => this.run::<Test<M, false, false>>(to),
-            (false, true) => this.run::<Test<M, false, true>>(to),
-            (true, false) => this.run::<Test<M, true, false>>(to),
-            (true, true) => this.run::<Test<M, true, true>>(to),
-        }
+        with_test::<M, _>(self.suppression.params, self);
     }
 }
 
@@ -138,19 +139,21 @@ pub(super) struct SuppressByClass<'a> {
     pub suppressors: &'a mut SuppressorList,
 }
 
+impl WithTest for SuppressByClass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Conflict<Shape = ()>>(self) {
+        self.suppression.run_by_class::<C>(self.suppressors);
+    }
+}
+
 impl Visitor for SuppressByClass<'_> {
     type Output = ();
 
     #[inline(always)]
     fn visit<M: Measure>(self) {
-        let Self { suppression: this, suppressors: to } = self;
-        let params = this.params;
-        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-            (false, false) => this.run_by_class::<Test<M, false, false>>(to),
-            (false, true) => this.run_by_class::<Test<M, false, true>>(to),
-            (true, false) => this.run_by_class::<Test<M, true, false>>(to),
-            (true, true) => this.run_by_class::<Test<M, true, true>>(to),
-        }
+        with_test::<M, _>(self.suppression.params, self);
     }
 }
 
