@@ -90,22 +90,11 @@ impl Kernel {
     /// shared memory. `params` has the address of each parameter.
     pub fn node(
         &self,
-        [grid_x, grid_y, grid_z]: [u32; 3],
-        [block_x, block_y, block_z]: [u32; 3],
+        grid: [u32; 3],
+        block: [u32; 3],
         params: &mut [*mut c_void],
     ) -> sys::CUDA_KERNEL_NODE_PARAMS {
-        sys::CUDA_KERNEL_NODE_PARAMS {
-            func: self.function,
-            gridDimX: grid_x,
-            gridDimY: grid_y,
-            gridDimZ: grid_z,
-            blockDimX: block_x,
-            blockDimY: block_y,
-            blockDimZ: block_z,
-            sharedMemBytes: 0,
-            kernelParams: params.as_mut_ptr(),
-            extra: null_mut(),
-        }
+        kernel_node(self.function, grid, block, params)
     }
 
     /// Launches `grid` blocks of `block` threads without dynamic shared memory, asynchronously, in
@@ -130,23 +119,30 @@ impl Kernel {
         params: &mut [*mut c_void],
     ) -> Result<(), DriverError> {
         let driver = self.module.0.device.enter()?;
-        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
-        // SAFETY: the function belongs to a loaded module, and the stream exists. The caller guarantees the
-        // parameters and the kernel's accesses.
-        unsafe {
-            driver.cuLaunchKernel(
-                self.function,
-                grid_x,
-                grid_y,
-                grid_z,
-                block_x,
-                block_y,
-                block_z,
-                0,
-                stream.handle(),
-                params.as_mut_ptr(),
-                null_mut(),
-            )
-        }
+        // SAFETY: the function belongs to a loaded module. The caller guarantees the parameters and the kernel's
+        // accesses.
+        unsafe { stream.launch(&driver, &self.node(grid, block, params)) }
+    }
+}
+
+/// The launch of `grid` blocks of `block` threads of a function, without dynamic shared memory. `params` has the address of
+/// each parameter.
+pub(crate) fn kernel_node(
+    function: sys::CUfunction,
+    [grid_x, grid_y, grid_z]: [u32; 3],
+    [block_x, block_y, block_z]: [u32; 3],
+    params: &mut [*mut c_void],
+) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: function,
+        gridDimX: grid_x,
+        gridDimY: grid_y,
+        gridDimZ: grid_z,
+        blockDimX: block_x,
+        blockDimY: block_y,
+        blockDimZ: block_z,
+        sharedMemBytes: 0,
+        kernelParams: params.as_mut_ptr(),
+        extra: null_mut(),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cudarc::driver::sys;
 
-use super::{Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
+use super::{ContextGuard, Device, DeviceBuffer, DriverError, PinnedBuffer, Ready};
 
 /// A CUDA stream. The GPU does its work in the order of submission.
 #[derive(Debug)]
@@ -179,6 +179,37 @@ impl Stream {
             let waits = recorded.and_then(|()| driver.cuStreamWaitEvent(self.handle, event, 0));
             driver.cuEventDestroy_v2(event)?;
             waits
+        }
+    }
+
+    /// Launches a kernel, asynchronously, in stream order. `driver` has the device's context. The values of the parameters
+    /// are copied before this returns.
+    ///
+    /// # Errors
+    /// If the call fails, for example because of the size of the grid, or if earlier work failed.
+    ///
+    /// # Safety
+    /// [`Kernel::launch`](super::Kernel::launch) has the requirements, for the function and the parameters of `kernel`.
+    pub(crate) unsafe fn launch(
+        &self,
+        driver: &ContextGuard<'_>,
+        kernel: &sys::CUDA_KERNEL_NODE_PARAMS,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the stream exists until `drop`. The caller guarantees the rest.
+        unsafe {
+            driver.cuLaunchKernel(
+                kernel.func,
+                kernel.gridDimX,
+                kernel.gridDimY,
+                kernel.gridDimZ,
+                kernel.blockDimX,
+                kernel.blockDimY,
+                kernel.blockDimZ,
+                kernel.sharedMemBytes,
+                self.handle,
+                kernel.kernelParams,
+                kernel.extra,
+            )
         }
     }
 

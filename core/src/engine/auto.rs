@@ -73,6 +73,17 @@ impl Auto {
         }
         self.failure.is_none()
     }
+
+    /// The engine on the GPU, for runs that the CPU cannot do.
+    ///
+    /// # Errors
+    /// The reason for which the GPU cannot be used.
+    fn cuda(&mut self) -> Result<&mut Cuda, EngineError> {
+        if !self.has_cuda() {
+            return Err(self.failure.clone().expect("there is a reason"));
+        }
+        Ok(self.cuda.as_mut().expect("the GPU can be used"))
+    }
 }
 
 impl Engine for Auto {
@@ -125,11 +136,8 @@ impl Engine for Auto {
         stream: ForeignStream,
         anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
-        if !self.has_cuda() {
-            return Err(self.failure.clone().expect("there is a reason"));
-        }
-        self.on_cuda = true;
-        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        self.on_cuda = self.has_cuda();
+        let cuda = self.cuda()?;
         // SAFETY: the caller's guarantee.
         unsafe { cuda.run_in_stream(tensors, layout, params, images, stream, anchors) }
     }
@@ -143,10 +151,7 @@ impl Engine for Auto {
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        if !self.has_cuda() {
-            return Err(self.failure.clone().expect("there is a reason"));
-        }
-        let cuda = self.cuda.as_mut().expect("the GPU can be used");
+        let cuda = self.cuda()?;
         // SAFETY: the caller's guarantee.
         unsafe { cuda.enqueue_to(tensors, layout, params, images, stream, memory) }
     }

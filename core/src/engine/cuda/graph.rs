@@ -2,7 +2,6 @@
 //! The kernels as one launch of a CUDA graph.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::sys;
@@ -19,7 +18,9 @@ use super::layout_params::{ColumnParams, LayoutParams};
 use super::mask_params::{MASK_THREADS, MaskParams, mask_blocks};
 use super::merging::{ByColumnParams, MergeKernel, MergeParams};
 use super::results::ResultAddresses;
-use crate::device::{ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream};
+use crate::device::{
+    ContextGuard, DeviceBuffer, DriverError, NodeSequence, Start, Stream, kernel_node,
+};
 
 /// The parameters that change from launch to launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -236,18 +237,7 @@ impl Graph {
             KernelNode::Decode => params.kernel.images().max(1),
             _ => groups,
         };
-        act(&sys::CUDA_KERNEL_NODE_PARAMS {
-            func: function,
-            gridDimX: blocks,
-            gridDimY: rows,
-            gridDimZ: 1,
-            blockDimX: threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: 0,
-            kernelParams: parameters.as_mut_ptr(),
-            extra: null_mut(),
-        })
+        act(&kernel_node(function, [blocks, rows, 1], [threads, 1, 1], parameters))
     }
 
     /// Returns true if launches of `wanted` can run on this graph.
@@ -337,23 +327,8 @@ impl Graph {
         let driver = self.kernels.device().enter()?;
         for &Node { kernel, function, .. } in &self.nodes {
             self.with_node_params(kernel, function, params, params.groups, |node| {
-                // SAFETY: see `launch`; the parameters match the kernel's signature, and the driver
-                // copies them.
-                unsafe {
-                    driver.cuLaunchKernel(
-                        node.func,
-                        node.gridDimX,
-                        node.gridDimY,
-                        node.gridDimZ,
-                        node.blockDimX,
-                        node.blockDimY,
-                        node.blockDimZ,
-                        node.sharedMemBytes,
-                        stream.handle(),
-                        node.kernelParams,
-                        node.extra,
-                    )
-                }
+                // SAFETY: see `launch`; the parameters match the kernel's signature.
+                unsafe { stream.launch(&driver, node) }
             })?;
         }
         Ok(())

@@ -5,11 +5,10 @@
 //! kernel that runs after the launch. It is submitted before the number of survivors is known.
 
 use std::ffi::c_void;
-use std::ptr::null_mut;
 
 use super::interface::PUBLISH_THREADS;
 use super::kernels::Kernels;
-use crate::device::{DriverError, Stream};
+use crate::device::{DriverError, Stream, kernel_node};
 
 /// The kernel's name.
 pub(super) const NAME: &std::ffi::CStr = c"indices";
@@ -30,22 +29,8 @@ pub(super) unsafe fn write(
     let function = kernels.function(NAME)?;
     let mut parameters: [*mut c_void; 3] =
         [(&raw mut detections).cast(), (&raw mut count).cast(), (&raw mut to).cast()];
+    let kernel = kernel_node(function, [1; 3], [PUBLISH_THREADS, 1, 1], &mut parameters);
     let driver = kernels.device().enter()?;
-    // SAFETY: the parameters match the kernel's signature, and the driver copies them. The caller
-    // guarantees the memory.
-    unsafe {
-        driver.cuLaunchKernel(
-            function,
-            1,
-            1,
-            1,
-            PUBLISH_THREADS,
-            1,
-            1,
-            0,
-            stream.handle(),
-            parameters.as_mut_ptr(),
-            null_mut(),
-        )
-    }
+    // SAFETY: the parameters match the kernel's signature. The caller guarantees the memory.
+    unsafe { stream.launch(&driver, &kernel) }
 }
