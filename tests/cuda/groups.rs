@@ -322,7 +322,8 @@ fn windows(counts: &[usize], anchors: usize) -> Vec<f32> {
     counts.iter().flat_map(image).collect()
 }
 
-fn layout(tensors: &[TensorView<'_>]) -> Layout {
+/// The layout of a batch of windows.
+pub fn layout(tensors: &[TensorView<'_>]) -> Layout {
     let options = Options { batch: true, ..Options::default() };
     decoder::choose(tensors, None, options).unwrap().layout
 }

@@ -1,30 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Survivors that several blocks of a group publish: those of more than 4096 candidates.
+//! Survivors that several blocks of a group publish: groups of more than 4096 candidates.
 
 use fastrand::Rng;
-use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{ClassThresholds, Cpu, Engine, Params};
 use nmsfilter_core::tensor::TensorView;
 
-use crate::sorted::sorting;
+use crate::groups::layout;
+use crate::sorted::{sorting, windows};
 use crate::support::engines::{self, bits};
 
 /// The most candidates whose survivors one block publishes.
 const STEP: usize = 4096;
 /// Candidates of each block, if there are more.
 const PART: usize = 1024;
-
-/// Windows of images: the first of an image are its candidates, of which few conflict.
-fn windows(rng: &mut Rng, counts: &[usize], anchors: usize) -> Vec<f32> {
-    let mut numbers = Vec::new();
-    for &count in counts {
-        for anchor in 0..anchors {
-            let score = if anchor < count { 0.5 + rng.f32() * 0.5 } else { 0.0 };
-            numbers.extend([rng.f32() * 1900.0, rng.f32() * 1000.0, 4.0 + rng.f32() * 9.0, score]);
-        }
-    }
-    numbers
-}
 
 #[test]
 #[ignore = "needs a GPU"]
@@ -46,11 +34,10 @@ fn survivors_of_many_candidates_equal_the_cpu() {
     for (limit, max_candidates) in [(0, 0), (PART, 0), (STEP + 3, 0), (0, 5 * PART + 3)] {
         for counts in frames {
             let anchors = counts.iter().max().unwrap() + 5;
-            let numbers = windows(&mut rng, counts, anchors);
+            let numbers = windows(&mut rng, counts, anchors, [1900.0, 1000.0], [4.0, 9.0]);
             let tensors =
                 [TensorView::from_slice("windows", &[counts.len(), anchors, 4], &numbers)];
-            let options = Options { batch: true, ..Options::default() };
-            let layout = decoder::choose(&tensors, None, options).unwrap().layout;
+            let layout = layout(&tensors);
             let params = Params {
                 thresholds: ClassThresholds::uniform(0.3),
                 max_detections: limit,

@@ -3,12 +3,12 @@
 //! low limit for sorting, and small chunks.
 
 use fastrand::Rng;
-use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::engine::{
     ClassThresholds, Cpu, Cuda, Engine, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
+use crate::groups;
 use crate::outcome::layout;
 use crate::support::emulated::Emulated;
 use crate::support::engines::{self, bits};
@@ -195,6 +195,30 @@ fn sorted_boxes_of_a_later_chunk_on_each_other_equal_the_cpu() {
     assert_equal(&mut sorting(0, 40), &boxes, &Params::default(), "on each other");
 }
 
+/// Windows x, y, side and score, of which the first `counts[image]` are candidates. Corners are within `extent`, and a side
+/// is `least` plus a random part of `more`.
+pub fn windows(
+    rng: &mut Rng,
+    counts: &[usize],
+    anchors: usize,
+    [width, height]: [f32; 2],
+    [least, more]: [f32; 2],
+) -> Vec<f32> {
+    let mut numbers = Vec::new();
+    for &count in counts {
+        for anchor in 0..anchors {
+            let score = if anchor < count { 0.5 + rng.f32() * 0.5 } else { 0.0 };
+            numbers.extend([
+                rng.f32() * width,
+                rng.f32() * height,
+                least + rng.f32() * more,
+                score,
+            ]);
+        }
+    }
+    numbers
+}
+
 /// An image with exactly as many candidates as the limit is not sorted; one more candidate, and it
 /// is.
 #[test]
@@ -217,18 +241,9 @@ fn images_above_the_limit_are_sorted_and_others_of_the_batch_are_not() {
         &[LIMIT, LIMIT - 1],
     ];
     for counts in frames {
-        let mut numbers = Vec::new();
-        for &count in counts {
-            for anchor in 0..ANCHORS {
-                let score = if anchor < count { 0.5 + rng.f32() * 0.5 } else { 0.0 };
-                numbers.extend([rng.f32() * 90.0, rng.f32() * 90.0, 5.0 + rng.f32() * 20.0, score]);
-            }
-        }
+        let numbers = windows(&mut rng, counts, ANCHORS, [90.0, 90.0], [5.0, 20.0]);
         let tensors = [TensorView::from_slice("windows", &[counts.len(), ANCHORS, 4], &numbers)];
-        let layout: Layout =
-            decoder::choose(&tensors, None, Options { batch: true, ..Options::default() })
-                .unwrap()
-                .layout;
+        let layout = groups::layout(&tensors);
         let params = Params { thresholds: ClassThresholds::uniform(0.3), ..Params::default() };
         let expected =
             reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
