@@ -36,7 +36,7 @@
 // One block publishes the survivors of up to this many candidates of a group.
 #define PUBLISH_STEP_RANKS 4096
 
-// Of more candidates, each block publishes the survivors of this many.
+// With more candidates, each block publishes the survivors of this many.
 #define PUBLISH_SHARED_RANKS 1024
 
 #define SORT_THREADS 1024

@@ -360,8 +360,8 @@ impl Decoder {
 }
 
 /// Decodes in the order of `stream`, with room for `room` detections of each image; 0 for as many as the engine has memory
-/// for. The results are in memory of the library of the arrays that were passed in: the engine writes those of one image
-/// there, and the results of several images are copied.
+/// for. The results are in memory of the library of the arrays that were passed in: the engine writes
+/// the results of one image there, and the results of several images are copied.
 fn enqueue<'py>(
     py: Python<'py>,
     nms: &mut Nms,

@@ -118,7 +118,7 @@ class Device(unittest.TestCase):
                 batch = {key: numpy.concatenate([array, array[:, :, ::-1]]) for key, array in outputs.items()}
                 if "output1" in batch:
                     batch["output1"] = numpy.concatenate([outputs["output1"]] * 2)
-                # The engine writes the results of one image to the arrays, and those of several are copied.
+                # The engine writes the results of one image to the arrays, and the results of several are copied.
                 one = {key: array[:1] for key, array in batch.items()}
                 for batch, most in itertools.product((batch, one), (100, 3, 40000)):
                     decoder_ = nmsfilter.Decoder(decoder, **settings, **options, max_detections=most)

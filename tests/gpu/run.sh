@@ -19,7 +19,7 @@
 #   scenes     random scenes, tensors on the GPU and on the host (NMSFILTER_TEST_SCENES, 100000)
 #   faults     failures of the driver (NMSFILTER_TEST_FAULTS, 1000, with each backend)
 #   streams    64 elements in one process (NMSFILTER_TEST_SECONDS, 300)
-#   sanitize   compute-sanitizer's four tools on the engine's tests, on those of merging, groups and pictures, and on the
+#   sanitize   compute-sanitizer's four tools on the tests of the engine, of merging, groups and pictures, and on the
 #              kernels that nmsbench measures
 #   occupied   time per frame with 1 to 16 free multiprocessors; needs nvcc
 #   load       time per frame beside kernels that occupy the GPU for 20 to 1000 us each; needs nvcc

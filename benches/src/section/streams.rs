@@ -113,7 +113,7 @@ fn floors(streams: u32, pace: Option<Duration>, time: Duration) -> Result<Vec<Ti
     times.into_iter().collect()
 }
 
-/// Calls `work` for each item in a thread of its own. The arguments are the share of a period by which the thread is later
+/// Calls `work` for each item in a separate thread. The arguments are the share of a period by which the thread is later
 /// than the first one, so that streams begin their frames at different times, when the first one starts, and the item.
 fn in_threads<I: Send, T: Send>(
     items: Vec<I>,

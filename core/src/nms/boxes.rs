@@ -92,7 +92,7 @@ pub struct BoxNms {
 /// The boxes that [`BoxNms::run_in_stream`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeptBoxes<'a> {
-    /// As many indices, at the address that the caller provided, in the order of the stream.
+    /// This number of indices is at the address that the caller provided, in the order of the stream.
     OnDevice(usize),
     /// The indices.
     OnHost(&'a [u32]),

@@ -21,7 +21,7 @@ pub const REDUCE_THREADS: u32 = 512;
 pub const PUBLISH_THREADS: u32 = 1024;
 /// One block publishes the survivors of up to this many candidates of a group.
 pub const PUBLISH_STEP_RANKS: u32 = 4096;
-/// Of more candidates, each block publishes the survivors of this many.
+/// With more candidates, each block publishes the survivors of this many.
 pub const PUBLISH_SHARED_RANKS: u32 = 1024;
 pub const SORT_THREADS: u32 = 1024;
 pub const CHUNK_THREADS: u32 = 256;
