@@ -114,15 +114,16 @@ pub(super) fn next_id(buffer: &gst::BufferRef) -> u32 {
     buffer.meta::<AnalyticsRelationMeta>().map_or(0, |meta| meta.len() as u32)
 }
 
-/// Adds the classes of an image, which are related to its object, if there is one.
+/// Adds the classes of an image that an output of a classifier has found, which are related to its object, if there is
+/// one.
 pub(super) fn add_classes(
     buffer: &mut gst::BufferRef,
     object: Option<u32>,
-    classes: &[ClassScore],
+    (output, classes): (usize, &[ClassScore]),
     labels: &mut Labels,
 ) -> Result<(), glib::BoolError> {
     let (scores, quarks): (Vec<f32>, Vec<glib::Quark>) =
-        classes.iter().map(|it| (it.score, labels.quark(it.class))).unzip();
+        classes.iter().map(|it| (it.score, labels.quark_of_output(output, it.class))).unzip();
     let mut meta = AnalyticsRelationMeta::add(buffer);
     let id = meta.add_cls_mtd(&scores, &quarks)?.id();
     for (from, to) in object.into_iter().flat_map(|object| [(object, id), (id, object)]) {

@@ -4,15 +4,16 @@
 //! In: for each image of a frame, its classes, best first. Out: metadata of the object that the image is a picture of.
 //!
 //! A region of interest gets a structure `classification` for each class, the best first. It has the fields that the
-//! elements of DL Streamer read. The classes of a further classifier follow.
+//! elements of DL Streamer read. The classes of a further output, or of a further classifier, follow.
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
 //! | `label_id`, `label` | int, string | the class |
 //! | `confidence` | double | the score |
+//! | `attribute_name` | string | the name of the tensor; missing if it has none |
 //!
-//! With the cargo feature `v1_24`, all classes of the image are also a `GstAnalyticsClsMtd`, which is related
-//! (`RELATE_TO`, in both directions) to the object.
+//! With the cargo feature `v1_24`, all classes of an output are also a `GstAnalyticsClsMtd`, which is related
+//! (`RELATE_TO`, in both directions) to the object. It has no field for the name of the tensor.
 //!
 //! An image without an object on the buffer (the whole frame, a tile, a region of a list) becomes a region of interest of
 //! its own, with the best class as its label. It becomes an object of the analytics library, too, unless it is the
@@ -29,11 +30,13 @@ use crate::regions::{self, AttachedRegion};
 use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::geometry::FrameRegion;
 
-/// An image of which a classifier has found the classes.
+/// An image of which an output of a classifier has found the classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassifiedImage {
     /// The part of the frame that is the image; `None` for the whole frame.
     pub region: Option<TensorRegion>,
+    /// The index of the output among those of the classifier. Those of an image follow one another, from 0.
+    pub output: usize,
     /// The range of its classes in [`DetailedRegions::classes`], best first.
     pub classes: Range<usize>,
 }
@@ -49,29 +52,39 @@ pub(super) fn attach(
     labels: &mut Labels,
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
+    let mut object_of_image = None;
     for image in images.classified {
+        if image.output == 0 {
+            object_of_image = None;
+        }
         let classes = &images.classes[image.classes.clone()];
         let Some(best) = classes.first() else { continue };
-        let object = image.region.and_then(|region| Object::of(buffer, region, kinds));
-        let object = match object {
+        let known =
+            object_of_image.or_else(|| image.region.and_then(|it| Object::of(buffer, it, kinds)));
+        let object = match known {
             Some(object) => object,
-            None => Object::add(buffer, frame, image.region, *best, labels, kinds)?,
+            None => {
+                let best = ClassScore { class: labels.index(image.output, best.class), ..*best };
+                Object::add(buffer, frame, image.region, best, labels, kinds)?
+            }
         };
+        object_of_image = Some(object);
         if let Some(index) = object.roi {
             let mut regions = buffer.iter_meta_mut::<VideoRegionOfInterestMeta>();
             let mut roi = regions.nth(index).expect("the buffer has this region");
             for &ClassScore { class, score } in classes {
+                let name = labels.output_name(image.output).as_str();
                 let classification = gst::Structure::builder("classification")
                     .field("label_id", class as i32)
-                    .field("label", labels.quark(class).as_str())
+                    .field("label", labels.quark_of_output(image.output, class).as_str())
                     .field("confidence", f64::from(score))
-                    .build();
-                roi.add_param(classification);
+                    .field_if("attribute_name", name, !name.is_empty());
+                roi.add_param(classification.build());
             }
         }
         #[cfg(feature = "v1_24")]
         if kinds.analytics {
-            super::analytics::add_classes(buffer, object.mtd, classes, labels)?;
+            super::analytics::add_classes(buffer, object.mtd, (image.output, classes), labels)?;
         }
     }
     Ok(())
@@ -109,7 +122,8 @@ impl Object {
         (object.roi.is_some() || has_mtd).then_some(object)
     }
 
-    /// Adds a region of interest, and an object unless it is the whole frame.
+    /// Adds a region of interest, and an object unless it is the whole frame. The class is its number in the row of the
+    /// classes of all outputs.
     fn add(
         buffer: &mut gst::BufferRef,
         frame: [u32; 2],

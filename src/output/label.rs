@@ -47,8 +47,20 @@ pub struct Labels {
     decoder: Option<&'static dyn Decoder>,
     /// The class to which the first of `names` belongs.
     first: u32,
+    /// The outputs of a classifier.
+    outputs: Vec<OutputLabels>,
     /// The labels by class. Each is created when it is first used.
     cached: Vec<Option<Label>>,
+}
+
+/// The labels of an output of a classifier. The classes of all outputs are numbered in one row.
+struct OutputLabels {
+    /// The name of the tensor.
+    name: glib::Quark,
+    /// The number of its class 0 in the row.
+    first: usize,
+    /// The index of the label of its class 0; `None` if the labels belong to other outputs.
+    label: Option<usize>,
 }
 
 /// The label of a class, and the structure that all regions of the class share.
@@ -155,13 +167,52 @@ impl Labels {
     pub fn set_choice(&mut self, choice: &Choice) {
         self.decoder = Some(choice.decoder);
         self.first = choice.layout.first_label();
+        self.outputs.clear();
         self.cached.clear();
     }
 
-    /// Uses no names but the labels, the first for class 0: those of a classifier.
-    pub fn set_classifier(&mut self) {
+    /// Uses no names but the labels: those of a classifier, whose outputs have these names and numbers of classes. The
+    /// labels belong to its only output, else to all outputs, one after the other, else to the only output with as many
+    /// classes.
+    pub fn set_classifier<'a>(&mut self, outputs: impl Iterator<Item = (&'a str, usize)> + Clone) {
         (self.decoder, self.first) = (None, 0);
+        let count = self.names.len();
+        let total = outputs.clone().map(|(_, classes)| classes).sum::<usize>();
+        let has_one = outputs.clone().count() == 1;
+        let is_unique = outputs.clone().filter(|(_, classes)| *classes == count).count() == 1;
+        let mut first = 0;
+        self.outputs.clear();
+        self.outputs.extend(outputs.map(|(name, classes)| {
+            let label = if has_one || total == count {
+                Some(first)
+            } else {
+                (is_unique && classes == count).then_some(0)
+            };
+            let output = OutputLabels { name: glib::Quark::from_str(name), first, label };
+            first += classes;
+            output
+        }));
         self.cached.clear();
+    }
+
+    /// Returns whether the labels belong to this output of the classifier.
+    pub fn are_of_output(&self, output: usize) -> bool {
+        self.outputs[output].label.is_some()
+    }
+
+    /// The name of the tensor of this output of the classifier.
+    pub fn output_name(&self, output: usize) -> glib::Quark {
+        self.outputs[output].name
+    }
+
+    /// The number in the row of the classes of all outputs of a classifier's class.
+    pub(super) fn index(&self, output: usize, class: u32) -> u32 {
+        self.outputs[output].first as u32 + class
+    }
+
+    /// Returns the name of a class of this output of the classifier as a quark.
+    pub fn quark_of_output(&mut self, output: usize, class: u32) -> glib::Quark {
+        self.quark(self.index(output, class))
     }
 
     /// Returns the name of `class` as a quark.
@@ -169,18 +220,28 @@ impl Labels {
         self.label(class).quark
     }
 
-    /// The label of `class`, which is below [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
+    /// The label of `class`: its number in the row if it is a classifier's ([`index`](Self::index)). It is below a small
+    /// multiple of [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
     pub(super) fn label(&mut self, class: u32) -> &mut Label {
         let index = class as usize;
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
         }
-        let Self { names, decoder, first, cached, .. } = self;
+        let Self { names, decoder, first, outputs, cached, .. } = self;
         cached[index].get_or_insert_with(|| {
-            let quark = match name(names, *first, *decoder, index) {
-                Some(name) => glib::Quark::from_str(name),
-                None => glib::Quark::from_str(numbered(index)),
+            let (name, class) = match outputs.iter().rfind(|output| output.first <= index) {
+                None => (name(names, *first, *decoder, index), index),
+                Some(OutputLabels { first, label, .. }) => {
+                    let class = index - first;
+                    let label = label.and_then(|label| names.get(label + class));
+                    (label.map(String::as_str).filter(|label| !label.is_empty()), class)
+                }
             };
+            let quark = match name {
+                Some(name) => glib::Quark::from_str(name),
+                None => glib::Quark::from_str(numbered(class)),
+            };
+            let class = class as u32;
             let decoder_label = decoder.and_then(|decoder| decoder.label(class));
             let is_face = decoder_label == Some("face");
             Label { quark, detection: DetectionTemplate::new(class, quark), is_face }

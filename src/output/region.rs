@@ -189,8 +189,9 @@ impl FrameRegions {
         });
     }
 
-    /// Adds an image of the last frame, whose classes `classify` appends to its argument, the best first. `region` is the
-    /// part of the frame that is the image; `None` for the whole frame.
+    /// Adds an output of a classifier for an image of the last frame, whose classes `classify` appends to its argument, the
+    /// best first. `region` is the part of the frame that is the image; `None` for the whole frame. The outputs of an image
+    /// follow one another, the first with the index 0.
     ///
     /// # Errors
     /// Those of `classify`.
@@ -200,11 +201,13 @@ impl FrameRegions {
     pub fn add_classified<E>(
         &mut self,
         region: Option<TensorRegion>,
+        output: usize,
         classify: impl FnOnce(&mut Vec<ClassScore>) -> Result<(), E>,
     ) -> Result<(), E> {
         let first = self.classes.len();
         classify(&mut self.classes)?;
-        self.classified.push(ClassifiedImage { region, classes: first..self.classes.len() });
+        let classes = first..self.classes.len();
+        self.classified.push(ClassifiedImage { region, output, classes });
         self.frames.last_mut().expect("the frame of the image was added").classified.end += 1;
         Ok(())
     }

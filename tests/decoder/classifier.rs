@@ -23,7 +23,7 @@ fn classify(
 ) -> (Vec<ClassScore>, Evidence) {
     let mut classifier = Classifier::choose(std::slice::from_ref(tensor), options).unwrap();
     let mut found = Vec::new();
-    let evidence = classifier.classify(tensor, limits, &mut found).unwrap();
+    let evidence = classifier.classify(0, tensor, limits, &mut found).unwrap();
     (found, evidence)
 }
 
@@ -93,7 +93,7 @@ fn the_id_of_the_tensor_or_the_model_determines_the_activation() {
     let numbers = [0.0f32; 4];
     let chosen = |id, options| {
         let tensor = TensorView::from_slice(id, &[1, 4], &numbers);
-        Classifier::choose(&[tensor], options).unwrap().activation()
+        Classifier::choose(&[tensor], options).unwrap().outputs()[0].activation
     };
     let none = ClassifierOptions::default();
     let of_model = ClassifierOptions { is_softmaxed: true, ..none };
@@ -150,7 +150,7 @@ fn numbers_that_contradict_the_activation_are_evidence() {
 }
 
 #[test]
-fn the_tensor_is_the_only_row_or_the_one_with_the_id() {
+fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
     let numbers = [0.0f32; 84];
     let view = |id: &'static str, shape: &[usize]| {
         let count = shape.iter().product();
@@ -158,13 +158,27 @@ fn the_tensor_is_the_only_row_or_the_one_with_the_id() {
     };
     let chosen = |tensors: &[TensorView<'_>]| {
         let choice = Classifier::choose(tensors, ClassifierOptions::default());
-        choice.map(|it| (it.tensor(), it.classes())).map_err(|error| error.to_string())
+        let outputs = |it: &Classifier| {
+            it.outputs().iter().map(|output| (output.tensor, output.classes)).collect::<Vec<_>>()
+        };
+        choice.map(|it| (outputs(&it), it.ignored().to_vec())).map_err(|error| error.to_string())
     };
-    assert_eq!(chosen(&[view("features", &[2, 8]), view("logits", &[1, 10])]), Ok((1, 10)));
-    assert_eq!(chosen(&[view("age", &[1, 10]), view(LOGITS, &[1, 2])]), Ok((1, 2)));
+    let rows = [view("color", &[1, 7]), view("features", &[2, 8]), view("type", &[1, 4, 1, 1])];
+    assert_eq!(chosen(&rows[..2]), Ok((vec![(0, 7)], vec![])));
+    assert_eq!(chosen(&rows), Ok((vec![(0, 7), (2, 4)], vec![])));
+    let one_id = [view("age", &[1, 10]), view(LOGITS, &[1, 2])];
+    assert_eq!(chosen(&one_id), Ok((vec![(1, 2)], vec![0])));
+    let ids = [view(PROBABILITIES, &[1, 10]), view(LOGITS, &[1, 2])];
+    assert_eq!(chosen(&ids), Ok((vec![(0, 10), (1, 2)], vec![])));
+    // One number has no score among others.
+    let age = [view("age", &[1, 1, 1, 1]), view("gender", &[1, 2, 1, 1])];
+    assert_eq!(chosen(&age), Ok((vec![(1, 2)], vec![0])));
+    let of_four = ClassifierOptions { num_classes: 4, ..ClassifierOptions::default() };
+    let choice = Classifier::choose(&rows, of_four).unwrap();
+    assert_eq!((choice.outputs()[0].tensor, choice.ignored()), (2, &[0][..]));
     for (tensors, expected) in [
-        (vec![view("age", &[1, 10]), view("color", &[1, 2])], "give this tensor the id classifi"),
-        (vec![], "(none): decoder classifier expects one tensor of [C], [1,C] or [1,C,1,1]"),
+        (vec![view("a", &[2, 8]), view("b", &[3, 8])], "give such a tensor the id classifi"),
+        (vec![], "(none): decoder classifier expects tensors of [C], [1,C] or [1,C,1,1]"),
         (vec![view("boxes", &[1, 21, 4])], "decoder classifier expects [C], [1,C] or [1,C,1,1]"),
         (vec![view(LOGITS, &[4, 21])], "export the model with a batch size of 1"),
         (vec![view(LOGITS, &[1, 0])], "decoder classifier expects"),
@@ -179,4 +193,28 @@ fn the_tensor_is_the_only_row_or_the_one_with_the_id() {
     let options = ClassifierOptions { num_classes: 3, ..ClassifierOptions::default() };
     let error = Classifier::choose(&[view(LOGITS, &[1, 4])], options).unwrap_err().to_string();
     assert!(error.contains("it has 4 classes, but num-classes is 3"), "{error}");
+}
+
+#[test]
+fn a_sequence_has_no_scores() {
+    let evidence = |numbers: &[f32]| {
+        let tensor = TensorView::from_slice("decode", &[1, numbers.len(), 1, 1], numbers);
+        let limits = ClassLimits { threshold: 0.0, max: 0 };
+        let (found, evidence) = classify(&tensor, ClassifierOptions::default(), limits);
+        (found.is_empty(), evidence)
+    };
+    let plate = |length: usize| -> Vec<f32> {
+        (0..88).map(|it| if it < length { ((it * 7 + 12) % 70) as f32 } else { -1.0 }).collect()
+    };
+    for length in [0, 1, 7, 87] {
+        assert_eq!(evidence(&plate(length)), (true, Evidence::Sequence { length }));
+    }
+    assert_eq!(evidence(&plate(88)), (false, Evidence::Whole));
+    assert_eq!(evidence(&[12.0, 30.0, 1.0, -1.0]), (true, Evidence::Sequence { length: 3 }));
+    // Logits that happen to be whole.
+    for numbers in [&[2.0f32, -1.0, 3.0, 0.0][..], &[8.0, -1.0], &[0.0, 0.0, 8.0], &[-1.0, -2.0]] {
+        assert!(matches!(evidence(numbers), (false, Evidence::Plausible { .. })), "{numbers:?}");
+    }
+    let one_hot: Vec<f32> = (0..10).map(|class| if class == 4 { 9.0 } else { 0.0 }).collect();
+    assert!(matches!(evidence(&one_hot), (false, Evidence::Plausible { .. })));
 }

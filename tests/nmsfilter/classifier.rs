@@ -2,6 +2,7 @@
 //! Classifiers: the classes of frames, regions and objects, as regions of interest and as JSON, and what a user is told
 //! about tensors, labels and settings that do not go together.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use gst_video::VideoRegionOfInterestMeta;
@@ -151,6 +152,87 @@ fn attach_to(buffer: &mut gst::BufferRef, parent: Option<i32>, pixels: [u32; 4],
     let mut numbers = [0.0f32; 3];
     numbers[best] = 8.0;
     attach_region(buffer, &tensor(LOGITS, &[1, 3], &numbers), None, &region).unwrap();
+}
+
+/// Color and type of a vehicle: each output has its own classes, and the labels of one output are not those of another.
+#[test]
+fn each_output_has_classes_of_its_own() {
+    let colors = [0.9f32, 0.05, 0.05];
+    let types = [0.1f32, 0.7, 0.15, 0.05];
+    let cases = [
+        // Labels of all outputs, of one, of none.
+        ("white\ngray\nred\ncar\nvan\ntruck\nbus\n", ["white", "van"], None),
+        ("white\ngray\nred\n", ["white", "class-1"], Some("type (f32 1x4) has no labels")),
+        (
+            "a\nb\n",
+            ["class-0", "class-1"],
+            Some("the label file has 2 labels, but the model has 7 classes"),
+        ),
+    ];
+    for (text, expected, warning) in cases {
+        for parent in [Some(5), None] {
+            let file = labels(text);
+            let properties =
+                format!("decoder=classifier score-activation=none {}", label_file(&file));
+            let (found, objects, ended) = filter(&properties, move |buffer| {
+                let mut region =
+                    TensorRegion::new(FrameRegion { left: 10, top: 10, width: 100, height: 200 });
+                if let Some(parent) = parent {
+                    add_roi(buffer, parent, (10, 10, 100, 200));
+                    region = region.with_parent(parent);
+                }
+                for tensor in [tensor("color", &[1, 3], &colors), tensor("type", &[1, 4], &types)] {
+                    attach_region(buffer, &tensor, None, &region).unwrap();
+                }
+            });
+            assert_eq!(ended.error, None);
+            assert_eq!(
+                ended.warnings.len(),
+                usize::from(warning.is_some()),
+                "{:?}",
+                ended.warnings
+            );
+            if let Some(warning) = warning {
+                assert!(ended.warnings[0].contains(warning), "{:?}", ended.warnings);
+            }
+            let classes: Vec<_> = found.iter().flat_map(|it| it.classes.clone()).collect();
+            let exact = [f64::from(0.9f32), f64::from(0.7f32)];
+            let expected_classes = [class(expected[0], exact[0]), class(expected[1], exact[1])];
+            assert_eq!(classes, expected_classes);
+            assert_eq!(found.len(), 1, "{found:?}");
+            let ids = [0, 1].map(|it| objects[0]["classification"][it]["label_id"].clone());
+            assert_eq!(ids, [0, 1]);
+            if parent.is_none() {
+                assert_eq!(found[0].label, expected[0]);
+            }
+            let counted = ended.stats[0].get::<gst::Array>("labels").unwrap();
+            let counted: HashSet<String> = counted.iter().map(|it| it.get().unwrap()).collect();
+            assert_eq!(counted, HashSet::from(expected.map(str::to_owned)));
+        }
+    }
+}
+
+#[test]
+fn an_output_that_is_not_read_is_told() {
+    let (found, _, ended) = filter("", |buffer| {
+        attach(buffer, &tensor("color", &[1, 2], &[0.0, 9.0])).unwrap();
+        attach(buffer, &tensor(LOGITS, &[1, 3], &[9.0, 0.0, 0.0])).unwrap();
+    });
+    assert_eq!(found[0].classes[0].0, "class-0");
+    assert_eq!(ended.warnings.len(), 1);
+    let expected = "(f32 1x3) is read as scores of classes, and not color (f32 1x2)";
+    assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
+}
+
+/// As license-plate-recognition-barrier-0001 has it.
+#[test]
+fn a_sequence_is_an_error() {
+    let mut numbers = vec![-1.0; 88];
+    numbers[..4].copy_from_slice(&[12.0, 30.0, 1.0, 2.0]);
+    let plate = tensor("decode", &[1, 88, 1, 1], &numbers);
+    let error = error("decoder=classifier", plate);
+    let expected = "tensor decode (f32 1x88x1x1) is no score for each class: it has whole numbers (4), then -1";
+    assert!(error.contains(expected), "{error}");
 }
 
 /// The region of the tensors has a margin.

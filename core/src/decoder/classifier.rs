@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifiers: models whose output is one score for each class of an image.
+//! Classifiers: models with outputs of one score for each class of an image.
 //!
-//! In: the tensors of an image. Out: the classes that reach a threshold, best first. No box is read, so that no engine
-//! takes part: the numbers of one image are computed here, on the CPU.
+//! In: the tensors of an image. Out: for each output (color and type of a vehicle), the classes that reach a threshold, best
+//! first. No box is read, so that no engine takes part: the numbers of one image are computed here, on the CPU.
 //!
 //! With x the numbers of the tensor and m the greatest of them, the score of class c is
 //!
@@ -64,15 +64,28 @@ pub struct ClassScore {
     pub score: f32,
 }
 
-/// The tensor with the scores, and how it is read.
+/// The tensors with scores, and how they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classifier {
-    tensor: usize,
-    classes: usize,
-    activation: Activation,
-    /// The numbers of the last image.
+    outputs: Vec<ClassOutput>,
+    ignored: Vec<usize>,
+    /// The numbers of the last tensor.
     numbers: Vec<f32>,
 }
+
+/// A tensor with scores, and how it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassOutput {
+    /// The index of the tensor.
+    pub tensor: usize,
+    /// The number of classes.
+    pub classes: usize,
+    /// The function that turns numbers into scores.
+    pub activation: Activation,
+}
+
+/// The fewest numbers that are probably no scores if all are whole. Fewer can be whole by chance.
+const MIN_WHOLE: usize = 8;
 
 /// What the numbers of an image say about the reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,85 +101,76 @@ pub enum Evidence {
     Probabilities,
     /// A number that is taken for a probability is not from 0 to 1.
     NoProbability(ClassScore),
+    /// The numbers are a sequence, as of characters, and no scores: whole numbers from 0, then -1 up to the end.
+    /// The image has no class.
+    Sequence {
+        /// How many numbers are before the first -1.
+        length: usize,
+    },
+    /// All numbers are whole, from 0, and of three values or more: they may be a sequence without an end.
+    Whole,
 }
 
 impl Classifier {
-    /// Finds the tensor with the scores: the tensor with an id of [`IDS`], or the only one of its shape.
+    /// Finds the tensors with scores: those with an id of [`IDS`] or, if none has one, those of their shape. Of several
+    /// without an id, those with one number are left out if that has no score ([`LayoutError::SingleSoftmax`]), and those
+    /// with another number of classes than is expected.
     ///
     /// # Errors
-    /// If there is no such tensor or several, or if its shape, element type or number of classes do not fit.
+    /// If there is no such tensor, or if the shape, element type or number of classes of one does not fit.
     pub fn choose(
         tensors: &[TensorView<'_>],
         options: ClassifierOptions,
     ) -> Result<Self, ChoiceError> {
-        let index = match tensors.iter().position(|tensor| activation_of(tensor.id).is_some()) {
-            Some(index) => index,
-            None => {
-                let mut rows =
-                    (0..tensors.len()).filter(|&index| classes(&tensors[index]).is_some());
-                match (rows.next(), rows.next()) {
-                    (Some(index), None) => index,
-                    (None, _) if tensors.len() == 1 => 0,
-                    _ => {
-                        return Err(ChoiceError::NoClassifier {
-                            tensors: super::choose::list(tensors),
-                        });
-                    }
-                }
-            }
-        };
-        let tensor = &tensors[index];
-        let text = || tensor.to_string();
-        let classes = classes(tensor).ok_or_else(|| LayoutError::Shape {
-            tensor: text(),
-            decoder: NAME,
-            expected: "[C], [1,C] or [1,C,1,1]: one score for each class and no boxes; export the model with a batch \
-                       size of 1, or set the decoder of the detector"
-                .to_owned(),
-        })?;
-        check_classes(tensor, classes)?;
-        check_element_type(tensor)?;
-        let expected = options.num_classes;
-        if expected != 0 && expected != classes {
-            return Err(LayoutError::NumClasses {
-                tensor: text(),
-                decoder: NAME,
-                classes,
-                expected,
-            }
-            .into());
+        let is_row = |&index: &usize| classes(&tensors[index]).is_some();
+        let mut chosen: Vec<usize> =
+            (0..tensors.len()).filter(|&index| is_id(tensors[index].id)).collect();
+        let has_ids = !chosen.is_empty();
+        if !has_ids {
+            chosen = (0..tensors.len()).filter(is_row).collect();
         }
-        let of_model = if options.is_softmaxed { Activation::None } else { Activation::Softmax };
-        let activation =
-            options.activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);
-        if activation == Activation::Softmax && classes == 1 {
-            return Err(LayoutError::SingleSoftmax { tensor: text(), decoder: NAME }.into());
+        if chosen.is_empty() && tensors.len() == 1 {
+            chosen.push(0);
         }
-        Ok(Self { tensor: index, classes, activation, numbers: Vec::new() })
+        let mut outputs = Vec::with_capacity(chosen.len());
+        let (is_one, mut first_error) = (chosen.len() == 1 || has_ids, None);
+        for tensor in chosen {
+            match ClassOutput::of(tensors, tensor, options) {
+                Ok(output) => outputs.push(output),
+                Err(error) if is_one => return Err(error),
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        if outputs.is_empty() {
+            let none = ChoiceError::NoClassifier { tensors: super::choose::list(tensors) };
+            return Err(first_error.unwrap_or(none));
+        }
+        let is_read = |index: &usize| outputs.iter().any(|output| output.tensor == *index);
+        let ignored = (0..tensors.len()).filter(|index| is_row(index) && !is_read(index)).collect();
+        Ok(Self { outputs, ignored, numbers: Vec::new() })
     }
 
-    /// The index of the tensor with the scores.
-    pub fn tensor(&self) -> usize {
-        self.tensor
+    /// The tensors with scores, in the order of the tensors; at least one.
+    pub fn outputs(&self) -> &[ClassOutput] {
+        &self.outputs
     }
 
-    /// The number of classes.
-    pub fn classes(&self) -> usize {
-        self.classes
+    /// The indices of the tensors that could be read as scores, and are not.
+    pub fn ignored(&self) -> &[usize] {
+        &self.ignored
     }
 
-    /// The function that turns numbers into scores.
-    pub fn activation(&self) -> Activation {
-        self.activation
-    }
-
-    /// Adds the classes of an image that are wanted to `found`, best first. Does not allocate with the second image,
-    /// apart from `found`.
+    /// Adds the classes of an image that are wanted to `found`, best first: those of the output with the index `output`,
+    /// whose tensor is `tensor`. Does not allocate with the second image, apart from `found`.
     ///
     /// # Errors
     /// If the elements cannot be read. `tensor` must have the shape for which the classifier was made.
+    ///
+    /// # Panics
+    /// If there is no such output.
     pub fn classify(
         &mut self,
+        output: usize,
         tensor: &TensorView<'_>,
         limits: ClassLimits,
         found: &mut Vec<ClassScore>,
@@ -177,11 +181,16 @@ impl Classifier {
             None => elements.to_f32(index),
         };
         self.numbers.clear();
-        self.numbers.extend((0..self.classes).map(number));
-        let Self { numbers, activation, .. } = self;
+        let ClassOutput { classes, activation, .. } = self.outputs[output];
+        self.numbers.extend((0..classes).map(number));
+        let numbers = &self.numbers;
         let at = |class: usize| ClassScore { class: class as u32, score: numbers[class] };
         if let Some(class) = numbers.iter().position(|number| number.is_nan()) {
             return Ok(Evidence::NotFinite(at(class)));
+        }
+        let is_float = tensor.quantization.is_none();
+        if let Some(length) = sequence(numbers).filter(|_| is_float) {
+            return Ok(Evidence::Sequence { length });
         }
         // The first of equal numbers.
         let best = (1..numbers.len())
@@ -213,6 +222,7 @@ impl Classifier {
             found.truncate(first + limits.max);
         }
         Ok(match activation {
+            _ if is_float && are_whole(numbers) => Evidence::Whole,
             Activation::Softmax if are_probabilities(numbers) => Evidence::Probabilities,
             Activation::None => match numbers.iter().position(|&number| !is_probability(number)) {
                 Some(class) => Evidence::NoProbability(at(class)),
@@ -220,6 +230,44 @@ impl Classifier {
             },
             _ => Evidence::Plausible { best: scored(best) },
         })
+    }
+}
+
+impl ClassOutput {
+    /// The reading of a tensor.
+    fn of(
+        tensors: &[TensorView<'_>],
+        index: usize,
+        options: ClassifierOptions,
+    ) -> Result<Self, ChoiceError> {
+        let tensor = &tensors[index];
+        let text = || tensor.to_string();
+        let classes = classes(tensor).ok_or_else(|| LayoutError::Shape {
+            tensor: text(),
+            decoder: NAME,
+            expected: "[C], [1,C] or [1,C,1,1]: one score for each class and no boxes; export the model with a batch \
+                       size of 1, or set the decoder of the detector"
+                .to_owned(),
+        })?;
+        check_classes(tensor, classes)?;
+        check_element_type(tensor)?;
+        let expected = options.num_classes;
+        if expected != 0 && expected != classes {
+            return Err(LayoutError::NumClasses {
+                tensor: text(),
+                decoder: NAME,
+                classes,
+                expected,
+            }
+            .into());
+        }
+        let of_model = if options.is_softmaxed { Activation::None } else { Activation::Softmax };
+        let activation =
+            options.activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);
+        if activation == Activation::Softmax && classes == 1 {
+            return Err(LayoutError::SingleSoftmax { tensor: text(), decoder: NAME }.into());
+        }
+        Ok(Self { tensor: index, classes, activation })
     }
 }
 
@@ -245,4 +293,24 @@ fn is_probability(number: f32) -> bool {
 fn are_probabilities(numbers: &[f32]) -> bool {
     let sum: f64 = numbers.iter().copied().map(f64::from).sum();
     numbers.iter().all(|&number| (0.0..=1.0).contains(&number)) && (sum - 1.0).abs() <= TOLERANCE
+}
+
+fn is_whole(number: &f32) -> bool {
+    *number >= 0.0 && number.fract() == 0.0
+}
+
+/// The number of characters before the -1 that fill the rest of a sequence; `None` if the numbers are no sequence that
+/// ends so. Two or three numbers with one -1 can be logits that are whole by chance.
+fn sequence(numbers: &[f32]) -> Option<usize> {
+    let length = numbers.iter().position(|&number| number == -1.0)?;
+    let (characters, rest) = numbers.split_at(length);
+    let is_sequence = characters.iter().all(is_whole) && rest.iter().all(|&it| it == -1.0);
+    (is_sequence && (rest.len() > 1 || length > 2)).then_some(length)
+}
+
+/// Returns whether the numbers are probably no scores, because all of them are whole and few are equal.
+fn are_whole(numbers: &[f32]) -> bool {
+    let other = numbers.iter().find(|&&number| number != numbers[0]);
+    let has_third = numbers.iter().any(|number| *number != numbers[0] && Some(number) != other);
+    numbers.len() >= MIN_WHOLE && has_third && numbers.iter().all(is_whole)
 }

@@ -18,7 +18,7 @@ use super::warnings::Warnings;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, Labels};
 use nmsfilter_core::decoder::classifier::{
-    self, ClassLimits, ClassScore, Classifier, ClassifierOptions, Evidence,
+    self, ClassLimits, ClassOutput, ClassScore, Classifier, ClassifierOptions, Evidence,
 };
 use nmsfilter_core::decoder::is_known;
 use nmsfilter_core::engine::{EngineError, Params};
@@ -37,11 +37,14 @@ pub(super) struct ClassifierPlan {
     limits: ClassLimits,
     /// Whether `score-activation` is set.
     has_activation: bool,
-    silence: Silence,
+    /// For each output.
+    silences: Vec<Silence>,
+    /// Whether the first image has been judged.
+    has_begun: bool,
 }
 
-/// The images until the first with a class.
-#[derive(Default)]
+/// The images until the first with a class of an output.
+#[derive(Clone, Default)]
 struct Silence {
     is_over: bool,
     since: Option<Timeout>,
@@ -59,6 +62,28 @@ pub(super) enum ClassifierWarning {
     )]
     Labels { origin: &'static str, labels: usize, tensor: String, classes: usize },
     #[error(
+        "{origin} has {labels} labels, but the model has {total} classes: those of {outputs}; {unlabelled} has no labels \
+         (class-0, ...): set label-file to the labels of all outputs, one output after the other"
+    )]
+    LabelsOfOutputs {
+        origin: &'static str,
+        labels: usize,
+        outputs: String,
+        total: usize,
+        unlabelled: String,
+    },
+    #[error(
+        "only {read} is read as scores of classes, and not {ignored}: an output is read if its number of classes is \
+         num-classes and, beside an output with one of the ids {} and {}, if it has such an id, too",
+        classifier::IDS[0].0, classifier::IDS[1].0
+    )]
+    Ignored { read: String, ignored: String },
+    #[error(
+        "tensor {tensor}: all of its numbers are whole, so they are probably no scores but a sequence, as of characters, \
+         or classes; read such tensors in the application, or set score-activation if they are scores"
+    )]
+    Whole { tensor: String },
+    #[error(
         "tensor {tensor}: the score of class {} is {}, so that the image has no class; expected finite numbers: correct \
          the model, or the range of its input", .at.class, .at.score
     )]
@@ -74,10 +99,10 @@ pub(super) enum ClassifierWarning {
     )]
     NoProbability { tensor: String, at: ClassScore },
     #[error(
-        "none of {images} images has a class: the best score is {score} ({label}), and score-threshold is {threshold}; \
+        "none of {images} images has a class{output}: the best score is {score} ({label}), and score-threshold is {threshold}; \
          set a lower threshold, or compare the model's input (range, order of colors) with its training"
     )]
-    Silence { images: u64, score: f32, label: String, threshold: f32 },
+    Silence { images: u64, output: String, score: f32, label: String, threshold: f32 },
 }
 
 impl ClassifierPlan {
@@ -110,6 +135,7 @@ impl ClassifierPlan {
             num_classes: settings.num_classes as usize,
         };
         let classifier = Classifier::choose(&quantization.applied(input.tensors), options)?;
+        let outputs = classifier.outputs().len();
         let mut tensors = Signatures::default();
         tensors.set(input.tensors);
         let Params { multi_label, max_detections, thresholds, .. } = &settings.scalars;
@@ -120,8 +146,17 @@ impl ClassifierPlan {
             quantization,
             limits: ClassLimits { threshold: thresholds.default, max },
             has_activation: settings.score_activation != ScoreActivation::Auto,
-            silence: Silence::default(),
+            silences: vec![Silence::default(); outputs],
+            has_begun: false,
         })
+    }
+
+    /// The name of the tensor of each output, and its number of classes.
+    pub fn output_classes<'t>(
+        &self,
+        tensors: &'t [TensorView<'t>],
+    ) -> impl Iterator<Item = (&'t str, usize)> + Clone {
+        self.classifier.outputs().iter().map(|output| (tensors[output.tensor].id, output.classes))
     }
 
     /// Whether the plan was made for such tensors.
@@ -131,64 +166,117 @@ impl ClassifierPlan {
 
     /// Writes to the log how the tensors of `input` are read.
     pub fn log(&self, element: &NmsFilter, input: PlanInput<'_>, labels: &Labels) {
-        gst::info!(
-            CAT,
-            obj = element,
-            "decoder {}: tensor {}, {} classes, {} labels, score-activation {}, {:?}",
-            classifier::NAME,
-            input.tensors[self.classifier.tensor()],
-            self.classifier.classes(),
-            labels.count(),
-            self.classifier.activation().name(),
-            self.limits,
-        );
+        for ClassOutput { tensor, classes, activation } in self.classifier.outputs() {
+            gst::info!(
+                CAT,
+                obj = element,
+                "decoder {}: tensor {}, {classes} classes, {} labels, score-activation {}, {:?}",
+                classifier::NAME,
+                input.tensors[*tensor],
+                labels.count(),
+                activation.name(),
+                self.limits,
+            );
+        }
     }
 
-    /// The warning of a number of labels other than that of classes, before the first image of the plan.
-    fn label_warning(
-        &self,
+    /// The warnings about tensors that are not read and about labels, before the first image of the plan.
+    fn first_warnings(
+        &mut self,
         tensors: &[TensorView<'_>],
         labels: &Labels,
-    ) -> Option<ClassifierWarning> {
-        let origin = labels.source().filter(|_| self.silence.images == 0)?;
-        let (labels, classes) = (labels.count(), self.classifier.classes());
-        let tensor = || tensors[self.classifier.tensor()].to_string();
-        (labels != classes).then(|| ClassifierWarning::Labels {
-            origin,
-            labels,
-            tensor: tensor(),
-            classes,
-        })
+    ) -> [Option<ClassifierWarning>; 2] {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return [None, None];
+        }
+        let list = |indices: &mut dyn Iterator<Item = usize>| {
+            indices.map(|index| tensors[index].to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let (outputs, ignored) = (self.classifier.outputs(), self.classifier.ignored());
+        let all = || list(&mut outputs.iter().map(|output| output.tensor));
+        let not_read = (!ignored.is_empty()).then(|| ClassifierWarning::Ignored {
+            read: all(),
+            ignored: list(&mut ignored.iter().copied()),
+        });
+        let total = outputs.iter().map(|output| output.classes).sum::<usize>();
+        let count = labels.count();
+        let wrong = labels.source().filter(|_| count != total).map(|origin| match outputs {
+            [output] => ClassifierWarning::Labels {
+                origin,
+                labels: count,
+                tensor: tensors[output.tensor].to_string(),
+                classes: total,
+            },
+            _ => {
+                let is_unlabelled =
+                    |(index, _): &(usize, &ClassOutput)| !labels.are_of_output(*index);
+                let unlabelled = outputs.iter().enumerate().filter(is_unlabelled);
+                ClassifierWarning::LabelsOfOutputs {
+                    origin,
+                    labels: count,
+                    outputs: all(),
+                    total,
+                    unlabelled: list(&mut unlabelled.map(|(_, output)| output.tensor)),
+                }
+            }
+        });
+        [not_read, wrong]
     }
 
-    /// The warning that no image had a class, which is returned once: at the end of the stream (`pts` is `None`) or after
-    /// [`SILENCE`].
+    /// The warning that no image had a class of an output, which is returned once for each: at the end of the stream (`pts`
+    /// is `None`) or after [`SILENCE`].
     fn silence_warning(
         &mut self,
+        output: usize,
         labels: &mut Labels,
         pts: Option<Option<gst::ClockTime>>,
     ) -> Option<ClassifierWarning> {
-        let Silence { is_over, since, images, best } = &mut self.silence;
+        let has_several = self.silences.len() > 1;
+        let Silence { is_over, since, images, best } = &mut self.silences[output];
         let is_due = pts.is_none_or(|pts| since.is_some_and(|since| since.has_expired(pts)));
         let ClassScore { class, score } = best.filter(|_| is_due && !*is_over)?;
         *is_over = true;
-        let (label, threshold) = (labels.quark(class).as_str().to_string(), self.limits.threshold);
-        Some(ClassifierWarning::Silence { images: *images, score, label, threshold })
+        let name = labels.output_name(output).as_str();
+        Some(ClassifierWarning::Silence {
+            images: *images,
+            output: if has_several { format!(" of the tensor {name}") } else { String::new() },
+            score,
+            label: labels.quark_of_output(output, class).as_str().to_string(),
+            threshold: self.limits.threshold,
+        })
     }
 
-    /// Adds the classes of an image to `found`. Returns the evidence against the reading, if there is any.
+    /// Posts the warnings that no image had a class, as [`silence_warning`](Self::silence_warning).
+    fn warn_of_silence(
+        &mut self,
+        element: &NmsFilter,
+        labels: &mut Labels,
+        warnings: &mut Warnings,
+        pts: Option<Option<gst::ClockTime>>,
+    ) {
+        for output in 0..self.silences.len() {
+            if let Some(warning) = self.silence_warning(output, labels, pts) {
+                warnings.classifier(element, output, warning);
+            }
+        }
+    }
+
+    /// Adds the classes of an image that an output has found to `found`. Returns the evidence against the reading, if there
+    /// is any.
     fn classify(
         &mut self,
-        tensors: &mut [TensorView<'_>],
+        output: usize,
+        tensors: &[TensorView<'_>],
         found: &mut Vec<ClassScore>,
         pts: Option<gst::ClockTime>,
     ) -> Result<Option<ClassifierWarning>, FrameError> {
-        self.quantization.apply(tensors);
-        let tensor = &tensors[self.classifier.tensor()];
+        let tensor = &tensors[self.classifier.outputs()[output].tensor];
         let first = found.len();
-        let evidence =
-            self.classifier.classify(tensor, self.limits, found).map_err(EngineError::from)?;
-        let silence = &mut self.silence;
+        let evidence = self
+            .classifier
+            .classify(output, tensor, self.limits, found)
+            .map_err(EngineError::from)?;
+        let silence = &mut self.silences[output];
         silence.is_over |= found.len() > first;
         silence.since.get_or_insert_with(|| Timeout::start_of(SILENCE, pts));
         silence.images += 1;
@@ -205,7 +293,13 @@ impl ClassifierPlan {
             Evidence::NoProbability(at) if !self.has_activation => {
                 Some(ClassifierWarning::NoProbability { tensor: text(), at })
             }
-            Evidence::Probabilities | Evidence::NoProbability(_) => None,
+            Evidence::Whole if !self.has_activation => {
+                Some(ClassifierWarning::Whole { tensor: text() })
+            }
+            Evidence::Probabilities | Evidence::NoProbability(_) | Evidence::Whole => None,
+            Evidence::Sequence { length } => {
+                return Err(FrameError::Sequence { tensor: text(), length });
+            }
         })
     }
 }
@@ -255,25 +349,27 @@ fn classify_all(
         }
         let tensors = images.tensors(image..image + 1);
         let mut views = tensors.views();
-        if let Some(warning) = plan.label_warning(&views, labels) {
-            warnings.classifier(element, warning);
+        plan.quantization.apply(&mut views);
+        for warning in plan.first_warnings(&views, labels).into_iter().flatten() {
+            warnings.classifier(element, 0, warning);
         }
-        regions.add_classified(region, |found| {
-            let first = found.len();
-            let warning = plan.classify(&mut views, found, pts)?;
-            counts.candidates += 1;
-            counts.survivors += found.len() - first;
-            if let Some(warning) = warning {
-                counts.rejected +=
-                    usize::from(matches!(warning, ClassifierWarning::NotFinite { .. }));
-                warnings.classifier(element, warning);
-            }
-            Ok::<(), FrameError>(())
-        })?;
+        counts.candidates += 1;
+        let mut is_rejected = false;
+        for output in 0..plan.silences.len() {
+            regions.add_classified(region, output, |found| {
+                let first = found.len();
+                let warning = plan.classify(output, &views, found, pts)?;
+                counts.survivors += found.len() - first;
+                if let Some(warning) = warning {
+                    is_rejected |= matches!(warning, ClassifierWarning::NotFinite { .. });
+                    warnings.classifier(element, output, warning);
+                }
+                Ok::<(), FrameError>(())
+            })?;
+        }
+        counts.rejected += usize::from(is_rejected);
     }
-    if let Some(warning) = plan.silence_warning(labels, Some(pts)) {
-        warnings.classifier(element, warning);
-    }
+    plan.warn_of_silence(element, labels, warnings, Some(pts));
     counts.engine = "cpu";
     Ok(())
 }
@@ -281,7 +377,5 @@ fn classify_all(
 /// Posts the warnings that are due at the end of the stream.
 pub(super) fn end_stream(element: &NmsFilter, planner: &mut Planner, warnings: &mut Warnings) {
     let Some((plan, labels)) = planner.classifying() else { return };
-    if let Some(warning) = plan.silence_warning(labels, None) {
-        warnings.classifier(element, warning);
-    }
+    plan.warn_of_silence(element, labels, warnings, None);
 }

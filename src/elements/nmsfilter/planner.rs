@@ -264,8 +264,8 @@ impl Planner {
         match &plan {
             ModelPlan::Detector(plan) => self.begin_detector(element, input, plan),
             ModelPlan::Classifier(plan) => {
+                self.labels.set_classifier(plan.output_classes(input.tensors));
                 plan.log(element, input, &self.labels);
-                self.labels.set_classifier();
             }
         }
         self.plan = Some(plan);

@@ -37,6 +37,7 @@ use crate::input::source::{FrameTensors, ImageFrame, Images, Sources};
 use crate::output::deepstream::ClassColors;
 use crate::output::sink::{ModelOutput, ModelOutputs, Sink, Target};
 use crate::output::{Kinds, Labels, MaskBuffers};
+use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::engine::Engine;
 
 /// The greatest number of frames of a batch of GStreamer's analytics library that one run decodes.
@@ -376,10 +377,12 @@ impl Session {
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {
             let labels = &mut models.planners[frame.model].labels;
-            let of_images = found.classified.iter().flat_map(|image| image.classes.clone());
-            let classes = of_images.map(|index| found.classes[index].class);
-            let all = found.regions.iter().map(|region| region.class).chain(classes);
-            survivor_labels.extend(all.map(|class| labels.quark(class)));
+            survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
+            for image in found.classified {
+                let classes = &found.classes[image.classes.clone()];
+                let label = |it: &ClassScore| labels.quark_of_output(image.output, it.class);
+                survivor_labels.extend(classes.iter().map(label));
+            }
         }
         Ok(())
     }

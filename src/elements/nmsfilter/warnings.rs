@@ -42,8 +42,8 @@ pub(super) struct Warnings {
     posted: HashSet<Warning>,
     /// Tensors that are present when the selected ones are missing, as part of a message.
     missing_set: Option<String>,
-    /// The kinds of warnings about classifiers.
-    classifier: HashSet<Discriminant<ClassifierWarning>>,
+    /// The kinds of warnings about classifiers, with the index of the output.
+    classifier: HashSet<(Discriminant<ClassifierWarning>, usize)>,
     /// The value of `max-detections` for which the report was made.
     max_detections: Option<usize>,
 }
@@ -66,9 +66,9 @@ impl Warnings {
         }
     }
 
-    /// Warns of a classifier that is probably read wrongly.
-    pub fn classifier(&mut self, element: &NmsFilter, warning: ClassifierWarning) {
-        if self.classifier.insert(discriminant(&warning)) {
+    /// Warns of an output of a classifier that is probably read wrongly.
+    pub fn classifier(&mut self, element: &NmsFilter, output: usize, warning: ClassifierWarning) {
+        if self.classifier.insert((discriminant(&warning), output)) {
             gst::element_warning!(element, gst::StreamError::Decode, ("{warning}"));
         }
     }

@@ -25,7 +25,7 @@ pub enum ChoiceError {
         /// The tensors, as displayed.
         tensors: String,
     },
-    /// No tensor, or several, have one score for each class.
+    /// No tensor has one score for each class.
     #[error("{}", self.text(Interface::Element))]
     NoClassifier {
         /// The tensors, as displayed.
@@ -135,8 +135,8 @@ impl ChoiceError {
                 let (all, [(logits, _), (probabilities, _)]) =
                     (interface.name(Name::Tensors), classifier::IDS);
                 format!(
-                    "{all} ({tensors}): decoder {} expects one tensor of [C], [1,C] or [1,C,1,1], a score for each \
-                     class; give this tensor the id {logits} (logits) or {probabilities} (probabilities), or set the \
+                    "{all} ({tensors}): decoder {} expects tensors of [C], [1,C] or [1,C,1,1], a score for each \
+                     class; give such a tensor the id {logits} (logits) or {probabilities} (probabilities), or set the \
                      decoder of the detector",
                     classifier::NAME
                 )
