@@ -93,11 +93,11 @@ struct BestOfPart {
     DEVICE BestOfPart(const LayoutParams &layout, const LayoutNumbers &scores,
                       const AnchorPart &own)
         : best{LOWEST_SCORE, 0}, is_invalid(0) {
-        const uint32_t end = layout.background + layout.components;
+        const uint32_t end = layout.first_column + layout.components;
 #pragma unroll 1
         for (uint32_t c = own.part; c < layout.components; c += SCORES_PER_STEP * own.lanes) {
             float some[SCORES_PER_STEP];
-            scores.load_some(own.anchor, layout.background + c, own.lanes, end, some);
+            scores.load_some(own.anchor, layout.first_column + c, own.lanes, end, some);
 #pragma unroll
             for (uint32_t k = 0; k < SCORES_PER_STEP; k++) {
                 is_invalid |= !(some[k] < INFINITE_SCORE);
@@ -120,15 +120,18 @@ struct BestOfPart {
 DEVICE bool best_softmax(const LayoutParams &layout, const LayoutNumbers &scores, uint32_t anchor,
                          float objectness, float best, bool is_invalid, float lowest,
                          float &probability) {
-    const float background = layout.background != 0 ? scores.load(anchor, 0) : LOWEST_SCORE;
+    float background = LOWEST_SCORE;
+    if (layout.score_columns != layout.components) {
+        background = scores.load(anchor, layout.first_column != 0 ? 0 : layout.components);
+    }
     const float greatest = background > best ? background : best;
     const float power = exponential(sub_rn(best, greatest));
     if (!is_invalid && background < INFINITE_SCORE &&
         combined_score(layout, objectness, power) < lowest) {
         return false;
     }
-    const uint32_t count = layout.background + layout.components;
-    probability = div_rn(power, ExponentialSum(scores, anchor, 0, count, greatest).sum);
+    const ExponentialSum exponentials(scores, anchor, 0, layout.score_columns, greatest);
+    probability = div_rn(power, exponentials.sum);
     return true;
 }
 
@@ -276,7 +279,7 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
         of_anchor = layout_objectness(layout, group, own.anchor, objectness);
     }
     const bool has_softmax = layout.activation == ACTIVATION_SOFTMAX;
-    const uint32_t columns = layout.background + layout.components;
+    const uint32_t columns = layout.score_columns;
     bool has_sum = false, has_box = false;
     float greatest = 0.0f, sum = 1.0f;
     Box box = {};
@@ -295,7 +298,7 @@ DEVICE void decode_groups_multi(LayoutGroup &group, const KernelParams &params, 
             verdict = DROPPED;
         }
         if (verdict == CANDIDATE) {
-            float probability = scores.load(own.anchor, layout.background + component);
+            float probability = scores.load(own.anchor, layout.first_column + component);
             if (!is_finite(probability)) {
                 verdict = REJECTED;
             } else {

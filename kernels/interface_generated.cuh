@@ -408,7 +408,7 @@ struct KernelParams {
 // read.
 struct LayoutGroup {
     LayoutField boxes;
-    // With the background's score first, if there is one.
+    // With the background's score first or last, if there is one.
     LayoutField scores;
     LayoutField objectness;
     LayoutField class_index;
@@ -455,7 +455,7 @@ struct LayoutParams {
     // A class that is read is less.
     uint32_t classes;
     // 0 or 1: the number of scores before those of classes.
-    uint32_t background;
+    uint32_t first_column;
     // An Activation.
     uint32_t activation;
     // A Combination.
@@ -470,7 +470,8 @@ struct LayoutParams {
     float variances[2];
     // The angle of an oriented box for the number 1: radians, clockwise.
     float angle_factor;
-    uint32_t reserved;
+    // The number of all scores: those of classes, and the background's before or after them.
+    uint32_t score_columns;
 };
 
 // Determines which pixels the masks of an image have.

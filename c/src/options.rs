@@ -45,6 +45,21 @@ pub enum ScoreActivation {
     Softmax = 3,
 }
 
+/// Which of an anchor's scores is that of the background, also called "no object".
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Background {
+    /// The decoder's. With the decoder detr, the last if class_count or label_count is one less than the number of scores,
+    /// which then are softmax.
+    Auto = 0,
+    /// None: each score belongs to a class.
+    None = 1,
+    /// The first. The next score is that of class 0, or of class 1 if class_count or label_count counts the background.
+    First = 2,
+    /// The last.
+    Last = 3,
+}
+
 /// Facts about a model that its tensors do not contain. By default, all bytes but `size` are 0: nothing is known.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -72,6 +87,8 @@ pub struct Options {
     pub keypoint_count: u32,
     /// The number of components of a keypoint: 2 for x and y, 3 with a visibility.
     pub keypoint_components: u32,
+    /// An NmsfilterBackground.
+    pub background: u32,
 }
 
 sized_struct!(Options, "NmsfilterOptions", keypoint_components: u32);
@@ -113,6 +130,13 @@ impl Options {
             it if it == ScoreActivation::Sigmoid as u32 => Some(Activation::Sigmoid),
             it if it == ScoreActivation::Softmax as u32 => Some(Activation::Softmax),
             other => return Err(error("score_activation", "an NmsfilterScoreActivation", &other)),
+        };
+        options.background = match self.background {
+            it if it == Background::Auto as u32 => None,
+            it if it == Background::None as u32 => Some(nms::Background::None),
+            it if it == Background::First as u32 => Some(nms::Background::First),
+            it if it == Background::Last as u32 => Some(nms::Background::Last),
+            other => return Err(error("background", "an NmsfilterBackground", &other)),
         };
         (options.num_classes, options.labels) = (self.class_count, self.label_count);
         options.keypoints = match (self.keypoint_count, self.keypoint_components) {
@@ -163,6 +187,7 @@ mod tests {
         label_count: 0,
         keypoint_count: 0,
         keypoint_components: 0,
+        background: 0,
     };
 
     #[test]
@@ -183,6 +208,7 @@ mod tests {
             label_count: 81,
             keypoint_count: 17,
             keypoint_components: 3,
+            background: Background::Last as u32,
             ..NOTHING
         };
         let mut expected = nms::Options::default();
@@ -191,6 +217,7 @@ mod tests {
         expected.coordinates = nms::Coordinates::Normalized;
         expected.score_activation = Some(Activation::Softmax);
         (expected.num_classes, expected.labels) = (80, 81);
+        expected.background = Some(nms::Background::Last);
         expected.keypoints = Some(KeypointShape { count: 17, components: 3 });
         assert_eq!(options.to_nms().unwrap(), (expected, [640.0, 480.0]));
     }

@@ -23,6 +23,7 @@ pub enum Interface {
 /// A setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name {
+    Background,
     BoxFormat,
     ClassThresholds,
     Coordinates,
@@ -54,6 +55,7 @@ impl Interface {
     /// Returns the name of a setting.
     pub(crate) fn name(self, name: Name) -> &'static str {
         let [element, rust, c, python] = match name {
+            Name::Background => ["background", "Options::background", "background", "background"],
             Name::BoxFormat => ["box-format", "Options::box_format", "box_format", "box_format"],
             Name::ClassThresholds => [
                 "class-thresholds",

@@ -7,7 +7,7 @@
 
 use std::cell::RefCell;
 
-use nmsfilter_core::decoder::layout::{Group, Reference as BoxReference};
+use nmsfilter_core::decoder::layout::{Background, Group, Reference as BoxReference};
 use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
@@ -73,6 +73,7 @@ fn frame(
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
         batch: frames == Frames::Batches && !bytes.one_in(8),
+        background: bytes.pick(&[None, None, Some(Background::First), Some(Background::Last)]),
         ..Options::default()
     };
     counts.one("engines: frames");

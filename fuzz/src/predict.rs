@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
+use nmsfilter_core::decoder::layout::Background;
 use nmsfilter_core::decoder::{
     self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
 };
@@ -26,9 +27,10 @@ use crate::snapshot::Snapshot;
 
 /// Properties whose effect is predicted, beside those in the core's table. After any other property
 /// was changed, no frame is predicted.
-const PREDICTED: [&str; 25] = [
+const PREDICTED: [&str; 26] = [
     "attach",
     "backend",
+    "background",
     "box-format",
     "class-iou-thresholds",
     "class-max-detections",
@@ -199,6 +201,7 @@ impl Plan {
             labels: known.labels.len(),
             batch: false,
             model_size: model_size(settings, known.frame),
+            background: background(settings),
             ..Options::default()
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
@@ -293,6 +296,15 @@ fn box_format(settings: &Snapshot) -> BoxFormat {
         "corners" => BoxFormat::Corners,
         "center" => BoxFormat::Center,
         "square" => BoxFormat::Square,
+    })
+}
+
+fn background(settings: &Snapshot) -> Option<Background> {
+    value_of!(settings, "background", {
+        "auto" => None,
+        "none" => Some(Background::None),
+        "first" => Some(Background::First),
+        "last" => Some(Background::Last),
     })
 }
 

@@ -133,6 +133,7 @@ class Decoder:
         edge_score: float = 0.6,
         embedding_distance: float = 1.0,
         embedding_iou_threshold: float = 0.9,
+        background: Literal["none", "first", "last"] | None = None,
     ) -> Decoder: ...
     def __call__(
         self,

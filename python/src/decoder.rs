@@ -81,6 +81,9 @@ use crate::stream::from_argument;
 /// - coordinates: "auto" (the default), "pixels" or "normalized".
 /// - num_classes: the number of classes; 0 if it is unknown.
 /// - score_activation: "none", "sigmoid" or "softmax". None is the decoder's.
+/// - background: which of an anchor's scores is that of the background, also called "no object": "none", "first" or "last".
+///   None is the decoder's; with the decoder detr it is the last if there is one score more than num_classes, and the scores
+///   are then softmax. After "first", the next score is that of class 0, or of class 1 if num_classes counts the background.
 /// - keypoint_shape: the number of keypoints, and 2 or 3 numbers of each.
 /// - quantization: (scale, zero point) of quantized outputs, or a dictionary of these by the names of outputs.
 #[pyclass(frozen, module = "nmsfilter")]
@@ -123,7 +126,7 @@ impl Decoder {
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
         keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
         region_edges=None, edge_margin=5.0, edge_score=0.6,
-        embedding_distance=1.0, embedding_iou_threshold=0.9
+        embedding_distance=1.0, embedding_iou_threshold=0.9, background=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -167,6 +170,7 @@ impl Decoder {
         #[pyo3(from_py_with = options::edge_score)] edge_score: f32,
         #[pyo3(from_py_with = options::embedding_distance)] embedding_distance: f32,
         #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
+        background: Option<&str>,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -213,6 +217,7 @@ impl Decoder {
             coordinates: options::coordinates(coordinates.unwrap_or("auto"))?,
             num_classes,
             score_activation: score_activation.map(options::activation).transpose()?,
+            background: background.map(options::background).transpose()?,
             keypoints: keypoint_shape,
             quantization: quantization.unwrap_or_default(),
         };

@@ -5,7 +5,7 @@
 
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
-    Activation, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
+    Activation, Background, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
     MaskSize, Method, Overlap, RegionEdges, SizeLimits, check_iou_threshold, check_sigma,
 };
 use nmsfilter_core::tensor::Quantization;
@@ -350,4 +350,9 @@ pub fn coordinates_name(coordinates: Coordinates) -> &'static str {
 pub fn activation(name: &str) -> Result<Activation> {
     let all = [Activation::None, Activation::Sigmoid, Activation::Softmax];
     named("score_activation", name, &all.map(|activation| (activation.name(), activation)))
+}
+
+pub fn background(name: &str) -> Result<Background> {
+    let all = [Background::None, Background::First, Background::Last];
+    named("background", name, &all.map(|background| (background.name(), background)))
 }

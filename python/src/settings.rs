@@ -6,7 +6,7 @@
 
 use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
 use nmsfilter_core::nms::{
-    Activation, Backend, Bounds, BoxFormat, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
+    Activation, Backend, Background, Bounds, BoxFormat, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
     Params, ScalarKind, SizeLimits, check_model_size,
 };
 use nmsfilter_core::tensor::Quantization;
@@ -27,6 +27,7 @@ pub struct Settings {
     pub coordinates: Coordinates,
     pub num_classes: usize,
     pub score_activation: Option<Activation>,
+    pub background: Option<Background>,
     pub keypoints: Option<KeypointShape>,
     pub quantization: Quantizations,
 }
@@ -121,6 +122,7 @@ impl Settings {
         options.coordinates = self.coordinates;
         options.num_classes = self.num_classes;
         options.score_activation = self.score_activation;
+        options.background = self.background;
         options.keypoints = self.keypoints;
         if let Some(format) = self.box_format {
             options.box_format = format;
@@ -171,6 +173,8 @@ impl Settings {
         set("num_classes", self.num_classes.into_bound_py_any(py)?)?;
         let activation = self.score_activation.map(Activation::name);
         set("score_activation", activation.into_bound_py_any(py)?)?;
+        let background = self.background.map(Background::name);
+        set("background", background.into_bound_py_any(py)?)?;
         let keypoints = self.keypoints.map(|shape| (shape.count, shape.components));
         set("keypoint_shape", keypoints.into_bound_py_any(py)?)?;
         set("quantization", self.quantization_argument(py)?)?;

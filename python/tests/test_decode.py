@@ -295,7 +295,7 @@ class Arguments(unittest.TestCase):
                 "class_sizes": {3: ((1.0, 2.0), (3.0, 4.0))}, "mask_size": "frame", "visible": (0.0, 60.0, 640.0, 400.0),
                 "frame_size": (1280, 720), "letterbox": "center", "sigma": 0.25, "lose_released": True,
                 "region_edges": "lower", "edge_margin": 15.0, "edge_score": 0.25,
-                "embedding_distance": 0.5, "embedding_iou_threshold": 0.75,
+                "embedding_distance": 0.5, "embedding_iou_threshold": 0.75, "background": "last",
             },
         ]
         names = set(inspect.signature(nmsfilter.Decoder).parameters)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use nmsfilter_core::decoder::layout::{
-    Activation, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
+    Activation, Background, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
     Reference as BoxReference, ScoreRule,
 };
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
@@ -306,14 +306,16 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
     let (mut reference, mut cuda) = (Reference::default(), Cuda::new(Some(0)).unwrap());
     let mut rng = Rng::with_seed(8);
     let (mut rejected, mut survivors) = (0, 0);
-    for case in 0..48 {
+    for case in 0..96 {
         let [is_column, has_objectness, multi_label, is_root] =
             [0, 1, 2, 3].map(|bit| case & 1 << bit != 0);
-        let components = [1, 3, 12][case / 16];
-        // Each row: background, classes, objectness, corners.
+        let components = [1, 3, 12][case / 16 % 3];
+        let background = if case < 48 { Background::First } else { Background::Last };
+        // Each row: background and classes, or classes and background; objectness, corners.
         let width = components + 6;
         let mut numbers = Vec::new();
         for _ in 0..ANCHORS {
+            let first = numbers.len();
             numbers.push(*rng.choice(&[-3.0, 9.0, 9.0, f32::INFINITY, f32::NAN]).unwrap());
             let special = rng.usize(0..2 * components);
             numbers.extend((0..components).map(|class| {
@@ -323,6 +325,9 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
                     rng.f32() * 4.0
                 }
             }));
+            if background == Background::Last {
+                numbers[first..].rotate_left(1);
+            }
             numbers.push(*rng.choice(&[-1.0, 0.3, 1.0]).unwrap());
             let [x, y] = [rng.f32() * 300.0, rng.f32() * 300.0];
             numbers.extend([x, y, x + 30.0, y + 30.0]);
@@ -358,7 +363,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
             .into_iter()
             .collect(),
             score: ScoreRule {
-                background: true,
+                background,
                 activation: Activation::Softmax,
                 combination: if is_root { Combination::SquareRoot } else { Combination::Product },
                 ..ScoreRule::of_classes(components)

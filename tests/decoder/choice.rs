@@ -272,7 +272,8 @@ fn another_number_of_classes_than_num_classes_is_an_error_also_with_an_id_or_a_d
             error.to_string(),
             format!(
                 "tensor {id} (f32 1x84x8400): read by decoder yolov8 it has 80 classes, but \
-                 num-classes is 79; correct num-classes, or set it to 0 to take what the tensor has"
+                 num-classes is 79; correct num-classes, or set it to 0 to take what the tensor has, or \
+                 if one score is the background's, set background to first or last"
             )
         );
     }

@@ -4,6 +4,7 @@
 #[path = "../support/core.rs"]
 mod support;
 
+mod background;
 mod choice;
 mod classifier;
 mod description;

@@ -153,7 +153,7 @@ fn every_decoder_obeys_the_activation_that_is_set() {
         assert_eq!(layout.score.activation, Activation::Sigmoid, "{name}");
 
         // Every anchor has the logit 2 for its last class, and -3 for all others.
-        let first = usize::from(layout.score.background);
+        let first = layout.score.first_column();
         let anchors = layout.groups.iter().flat_map(|g| (0..g.anchors).map(move |a| (g, a)));
         for (group, anchor) in anchors {
             let mut set = |field: decoder::Field, component: usize, number: f32| {

@@ -9,6 +9,7 @@ mod support;
 mod analytics;
 #[cfg(feature = "v1_28")]
 mod analytics_batch;
+mod background;
 mod bad_input;
 mod by_column;
 mod classifier;

@@ -8,7 +8,8 @@ use arrayvec::ArrayVec;
 use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::layout::{
-    Activation, BoxFormat, BoxRule, Combination, Field, Group, Layout, Reference, ScoreRule,
+    Activation, Background, BoxFormat, BoxRule, Combination, Field, Group, Layout, Reference,
+    ScoreRule,
 };
 use nmsfilter_core::engine::{Overlap, Params};
 use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
@@ -96,7 +97,7 @@ impl OrientedScene {
             score: ScoreRule {
                 components: classes,
                 first_class: 0,
-                background: false,
+                background: Background::None,
                 activation: Activation::None,
                 combination: Combination::Product,
             },

@@ -10,8 +10,8 @@ use arrayvec::ArrayVec;
 use fastrand::Rng;
 use half::f16;
 use nmsfilter_core::decoder::layout::{
-    Activation, Axes, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind, Combination, Field,
-    Grid, Group, Layout, MAX_COLUMNS, Prototypes, Reference, ScoreRule,
+    Activation, Axes, Background, BoxFormat, BoxRule, BoxTransform, Column, ColumnKind,
+    Combination, Field, Grid, Group, Layout, MAX_COLUMNS, Prototypes, Reference, ScoreRule,
 };
 use nmsfilter_core::tensor::{ElementType, Quantization, Shape, Storage, TensorView};
 
@@ -141,7 +141,11 @@ impl RandomLayout {
                 *rng.choice(&[1, 1, 2, 3, 7, 8, 20, 91]).unwrap()
             },
             first_class: if rng.u8(0..5) == 0 { 1 } else { 0 },
-            background: rng.u8(0..4) == 0,
+            background: match rng.u8(0..4) {
+                0 => Background::First,
+                1 => Background::Last,
+                _ => Background::None,
+            },
             activation: *rng
                 .choice(&[Activation::None, Activation::Sigmoid, Activation::Softmax])
                 .unwrap(),

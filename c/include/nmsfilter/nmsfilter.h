@@ -307,6 +307,29 @@ typedef enum NmsfilterScoreActivation {
 } NmsfilterScoreActivation;
 
 /**
+ * Which of an anchor's scores is that of the background, also called "no object".
+ */
+typedef enum NmsfilterBackground {
+    /**
+     * The decoder's. With the decoder detr, the last if class_count or label_count is one less than the number of scores,
+     * which then are softmax.
+     */
+    NMSFILTER_BACKGROUND_AUTO = 0,
+    /**
+     * None: each score belongs to a class.
+     */
+    NMSFILTER_BACKGROUND_NONE = 1,
+    /**
+     * The first. The next score is that of class 0, or of class 1 if class_count or label_count counts the background.
+     */
+    NMSFILTER_BACKGROUND_FIRST = 2,
+    /**
+     * The last.
+     */
+    NMSFILTER_BACKGROUND_LAST = 3,
+} NmsfilterBackground;
+
+/**
  * Suppresses duplicates among boxes.
  */
 typedef struct NmsfilterBoxes NmsfilterBoxes;
@@ -365,6 +388,10 @@ typedef struct NmsfilterOptions {
      * The number of components of a keypoint: 2 for x and y, 3 with a visibility.
      */
     uint32_t keypoint_components;
+    /**
+     * An NmsfilterBackground.
+     */
+    uint32_t background;
 } NmsfilterOptions;
 
 /**

@@ -215,6 +215,10 @@ fn settings_that_are_none_are_errors() {
             "options: score_activation: expected an NmsfilterScoreActivation, got 4",
         ),
         (
+            |options| options.background = 4,
+            "options: background: expected an NmsfilterBackground, got 4",
+        ),
+        (
             |options| options.keypoint_count = 17,
             "options: keypoint_count and keypoint_components: expected a number with 2 or 3, or 0 and 0, got 17 and 0",
         ),

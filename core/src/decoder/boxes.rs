@@ -3,7 +3,7 @@
 //! export them after decoding anchors, and with labels in a third tensor, as postprocessed outputs have them. The
 //! format of the boxes is [`Options::box_format`].
 
-use super::layout::{Layout, LayoutError, PlainLayout};
+use super::layout::{Background, Layout, LayoutError, PlainLayout};
 use super::matrix::{
     Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
     shape_error,
@@ -70,7 +70,7 @@ impl Form for Boxes {
         check_lengths((boxes, anchors), (scores, rows))?;
         let (score_matrix, classes) = (Matrix { images, rows, columns }, columns);
         check_classes(scores, classes)?;
-        Ok(PlainLayout {
+        let mut layout = Layout::from(PlainLayout {
             decoder: self.name(),
             images,
             anchors,
@@ -80,8 +80,13 @@ impl Form for Boxes {
             scores: score_matrix.anchors_in_rows(1, 0),
             objectness: None,
             normalized: options.coordinates.normalized(boxes),
+        });
+        layout.score.activation = options.score_activation.unwrap_or_default();
+        let background = options.background.unwrap_or_default();
+        if !layout.set_background(background, options.known_classes()) {
+            return Err(LayoutError::no_background(scores, self.name(), background));
         }
-        .into())
+        Ok(layout)
     }
 }
 
@@ -101,9 +106,14 @@ impl Form for LabeledBoxes {
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
         let (scores, labels) = (tensors[1], tensors[2]);
-        let mut layout = Boxes.layout(&tensors[..2], options)?;
+        // The background has no score beside a class in a tensor.
+        let without = Options { background: None, ..options };
+        let mut layout = Boxes.layout(&tensors[..2], without)?;
         if layout.classes != 1 {
             return Err(shape_error(scores, &Boxes));
+        }
+        if let Some(background) = options.background.filter(|it| *it != Background::None) {
+            return Err(LayoutError::no_background(scores, Boxes.name(), background));
         }
         if !labels.element.is_integer() {
             check_element_type(labels)?;

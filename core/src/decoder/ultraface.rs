@@ -3,7 +3,7 @@
 //! and face per anchor, and normalized corners.
 
 use super::groups::Groups;
-use super::layout::{Activation, BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
+use super::layout::{Background, BoxFormat, Coordinates, Layout, LayoutError, PlainLayout};
 use super::matrix::{Matrix, check_images, check_lengths, shape_error};
 use super::{Decoder, Form, Options, Role};
 use crate::tensor::TensorView;
@@ -75,19 +75,16 @@ impl Form for UltraFace {
             decoder: self.name(),
             images: box_matrix.images,
             anchors: box_matrix.rows,
-            classes: 1,
+            classes: 2,
             boxes: box_matrix.anchors_in_rows(1, 0),
             box_format: BoxFormat::Corners,
-            // Column 0 is the background.
-            scores: score_matrix.anchors_in_rows(0, 1),
+            scores: score_matrix.anchors_in_rows(0, 0),
             objectness: None,
             normalized: options.coordinates != Coordinates::Pixels,
         });
-        if options.score_activation == Some(Activation::Softmax) {
-            // The sum of softmax includes the background.
-            layout.score.background = true;
-            layout.groups[0].scores = score_matrix.anchors_in_rows(0, 0);
-        }
+        layout.score.activation = options.score_activation.unwrap_or_default();
+        // With two scores, one is left for the face.
+        layout.set_background(options.background.unwrap_or(Background::First), None);
         Ok(layout)
     }
 }

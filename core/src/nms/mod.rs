@@ -56,7 +56,7 @@ pub use boxes::{BoxNms, KeptBoxes};
 pub use merged_boxes::MergedBoxes;
 
 pub use crate::contradictions::Warning;
-pub use crate::decoder::layout::Activation;
+pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
     Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
     MAX_CLASSES, Options,

@@ -8,7 +8,7 @@ use gst::glib::translate::IntoGlib;
 
 use crate::bindings::type_names::format;
 use crate::output::Kinds;
-use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::decoder::layout::{self, Activation};
 use nmsfilter_core::{decoder, engine, geometry};
 
 /// Declares the enumeration of a property with the values of an enumeration of the core:
@@ -394,6 +394,41 @@ impl ScoreActivation {
     }
 }
 
+/// Which of an anchor's scores is that of the background.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterBackground", allow_name_conflict)]
+pub enum Background {
+    /// The decoder's.
+    #[default]
+    #[enum_value(
+        name = "By the decoder; with detr the last, and softmax, if there is one score more than classes or labels",
+        nick = "auto"
+    )]
+    Auto = 0,
+    /// None.
+    #[enum_value(name = "None: each score is that of a class", nick = "none")]
+    None = 1,
+    /// The first.
+    #[enum_value(name = "The first score", nick = "first")]
+    First = 2,
+    /// The last.
+    #[enum_value(name = "The last score", nick = "last")]
+    Last = 3,
+}
+
+impl Background {
+    /// The value of the core; `None` for `auto`.
+    pub fn background(self) -> Option<layout::Background> {
+        match self {
+            Self::Auto => None,
+            Self::None => Some(layout::Background::None),
+            Self::First => Some(layout::Background::First),
+            Self::Last => Some(layout::Background::Last),
+        }
+    }
+}
+
 impl Decoder {
     /// The decoder of that name; `None` for `auto`, for `classifier`, which reads no boxes, and for `layout`, whose
     /// decoder a file describes.
@@ -433,6 +468,15 @@ mod tests {
         ] {
             let nick = class.value(value.into_glib()).unwrap().nick();
             assert_eq!(nick, value.activation().map_or("auto", Activation::name));
+        }
+    }
+
+    #[test]
+    fn the_background_property_has_the_values_of_the_core_and_auto() {
+        let class = glib::EnumClass::new::<Background>();
+        for value in [Background::Auto, Background::None, Background::First, Background::Last] {
+            let nick = class.value(value.into_glib()).unwrap().nick();
+            assert_eq!(nick, value.background().map_or("auto", layout::Background::name));
         }
     }
 

@@ -10,8 +10,8 @@ use gst::subclass::prelude::*;
 
 use super::debug_category::CAT;
 use super::enums::{
-    Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
-    Overlap, RegionEdges, ScoreActivation,
+    Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
+    NmsFilterLetterbox, Overlap, RegionEdges, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
 use super::scalars;
@@ -157,6 +157,17 @@ pub struct NmsFilter {
                 "Function that turns the tensors' scores into probabilities; softmax needs two scores for each anchor, \
                  also if one is that of the background. That of a classifier is softmax, unless its id or model says \
                  that its scores are probabilities",
+            )
+            .mutable_playing()
+    )]
+    #[property(
+        name = "background", get, set, type = Background, member = background,
+        builder(Settings::default().background)
+            .nick("Background")
+            .blurb(
+                "Which of an anchor's scores is that of the background, also called \"no object\", and of no class. After \
+                 the first score, the next is that of class 0, or of class 1 if num-classes, or else the number of labels, \
+                 counts the background",
             )
             .mutable_playing()
     )]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::class_rules::ClassRules;
 use super::enums::{
-    Attach, Backend, BoxFormat, Coordinates, Decoder, MaskSize, Method, NmsFilterLetterbox,
-    Overlap, RegionEdges, ScoreActivation,
+    Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
+    NmsFilterLetterbox, Overlap, RegionEdges, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
@@ -44,6 +44,7 @@ pub(super) struct Settings {
     pub region_edges: RegionEdges,
     pub mask_size: MaskSize,
     pub score_activation: ScoreActivation,
+    pub background: Background,
     pub layout_file: Option<String>,
     pub quantization: Option<String>,
     pub label_file: Option<String>,
@@ -86,6 +87,7 @@ impl Default for Settings {
             region_edges: RegionEdges::default(),
             mask_size: MaskSize::default(),
             score_activation: ScoreActivation::default(),
+            background: Background::default(),
             layout_file: None,
             quantization: None,
             label_file: None,
@@ -281,6 +283,7 @@ impl Settings {
                 .filter(|size| !size.contains(&0))
                 .map(|size| size.map(|side| side as f32)),
             score_activation: self.score_activation.activation(),
+            background: self.background.background(),
             keypoints: model.keypoints.map(|[count, components]| decoder::KeypointShape {
                 count: count as usize,
                 components: components as usize,

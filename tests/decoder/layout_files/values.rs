@@ -2,6 +2,7 @@
 //! The numbers that a file reads: scores, classes, priors, batches.
 
 use super::*;
+use nmsfilter_core::decoder::layout::Background;
 
 #[test]
 fn end2end_rows_are_corners_with_score_and_class() {
@@ -38,7 +39,7 @@ fn the_option_score_activation_replaces_the_description() {
         TensorView::from_slice("logits", &[1, 2, 2], &logits),
     ];
     let run = |score_activation| {
-        let options = Options { score_activation, ..Options::default() };
+        let options = Options { score_activation, labels: 2, ..Options::default() };
         // DETR models, which have softmax and a class for "no object", use these names as well. The
         // names therefore choose no decoder.
         assert!(decoder::choose(&tensors, None, options).is_err());
@@ -67,9 +68,9 @@ fn the_option_score_activation_replaces_the_description() {
 fn the_background_of_retinaface_is_read_with_softmax_only() {
     let tensors: [(&str, &[usize]); 2] = [("loc", &[1, 42, 4]), ("conf", &[1, 42, 2])];
     for (score_activation, offset, background) in [
-        (None, 1, false),
-        (Some(Activation::Sigmoid), 1, false),
-        (Some(Activation::Softmax), 0, true),
+        (None, 1, Background::None),
+        (Some(Activation::Sigmoid), 1, Background::None),
+        (Some(Activation::Softmax), 0, Background::First),
     ] {
         let options = Options { score_activation, ..model_size(32.0) };
         let layout = choose(&tensors, "retinaface", options).unwrap().layout;

@@ -6,12 +6,12 @@ use arrayvec::ArrayVec;
 use super::fit::Fitted;
 use super::shape::{Open, OpenNumber};
 use super::{
-    AnchorRule, ColumnNumbers, ColumnRule, Description, FieldRule, Levels, PointCount, PointUnit,
-    Rounding,
+    AnchorRule, BackgroundRule, ColumnNumbers, ColumnRule, Description, FieldRule, Levels,
+    PointCount, PointUnit, Rounding,
 };
 use crate::decoder::layout::{
-    Activation, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError, MAX_GROUPS, MAX_SIZES,
-    PointRule, Prototypes, Reference, ScoreRule,
+    Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
+    MAX_GROUPS, MAX_SIZES, PointRule, Prototypes, Reference, ScoreRule,
 };
 use crate::decoder::matrix::check_classes;
 use crate::decoder::{MAX_CLASSES, Options};
@@ -117,7 +117,6 @@ impl Description<'static> {
                 (classes, scores_tensor)
             }
         };
-        check_classes(tensors[classes_of], classes)?;
         let prototypes = self.prototypes_of(tensors, &fitted)?;
 
         let normalized = self.is_normalized(tensors[self.input(self.boxes.field, 0)], options);
@@ -136,11 +135,6 @@ impl Description<'static> {
                     .ok_or_else(|| shape_error(self.input(field, level)))
             };
             let optional = |of: Option<FieldRule>| of.map(|of| field(of, 1)).transpose();
-            // Without softmax, the score of the background is not read.
-            let skipped = usize::from(self.score.background && !score.background);
-            let mut scores = field(self.score.scores, score.columns().saturating_add(skipped))?;
-            scores.offset =
-                scores.offset.saturating_add(skipped.saturating_mul(scores.component_stride));
             let reference = match (grid, rule.priors, &self.priors) {
                 (Some(grid), ..) => Reference::Grid(Grid {
                     columns: grid.columns.max(1),
@@ -158,7 +152,7 @@ impl Description<'static> {
                 anchors,
                 boxes: field(boxes, self.boxes.rule.components())?,
                 angle: optional(self.boxes.angle)?,
-                scores,
+                scores: field(self.score.scores, score.components)?,
                 objectness: optional(self.score.objectness)?,
                 class: optional(self.score.class)?,
                 reference,
@@ -176,7 +170,7 @@ impl Description<'static> {
             return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
         }
         let count = rule.count.and_then(|count| self.field(count, 0, 0, 1, &fitted));
-        Ok(Layout {
+        let mut layout = Layout {
             decoder: self.name,
             images: fitted.images,
             classes,
@@ -188,7 +182,21 @@ impl Description<'static> {
             prototypes,
             priors: self.priors.clone(),
             normalized,
-        })
+        };
+        let background = self.background(&fitted, options);
+        // The numbers of a family's classes are known.
+        let known_classes = options
+            .known_classes()
+            .filter(|_| self.score.background != BackgroundRule::Fixed(background));
+        if !layout.set_background(background, known_classes) {
+            let tensor = tensors[scores_tensor];
+            return Err(match options.background {
+                Some(background) => LayoutError::no_background(tensor, self.name, background),
+                None => self.shape_error(tensor, expects),
+            });
+        }
+        check_classes(tensors[classes_of], layout.classes)?;
+        Ok(layout)
     }
 
     /// The prototypes of masks.
@@ -263,24 +271,49 @@ impl Description<'static> {
         })
     }
 
-    /// The rule of scores; `None` if no score of a class is left.
+    /// The rule of scores, as if all belonged to classes; `None` if there are none.
     fn score_rule(&self, fitted: &Fitted, options: Options) -> Option<ScoreRule> {
         let rule = &self.score;
         let shapes = &self.tensors[rule.scores.tensor].shapes;
         let is_by_class =
             rule.class.is_none() && shapes.iter().any(|shape| shape.numbers().has_classes);
-        let components = match is_by_class {
-            true => fitted.classes?.checked_sub(usize::from(rule.background))?,
-            false => 1,
-        };
-        let activation = options.score_activation.unwrap_or(rule.activation);
+        let components = if is_by_class { fitted.classes? } else { 1 + rule.background.columns() };
+        let background = self.background(fitted, options);
+        let has_softmax =
+            rule.background == BackgroundRule::ByClasses && background != Background::None;
+        let by_rule = if has_softmax { Activation::Softmax } else { rule.activation };
+        // The first score has the number before that of the first class.
+        let is_first = |background| background == BackgroundRule::Fixed(Background::First);
+        let is_moved = is_first(rule.background) && background != Background::First;
         (components > 0).then_some(ScoreRule {
             components,
-            first_class: rule.first_class,
-            background: rule.background && activation == Activation::Softmax,
-            activation,
+            first_class: rule.first_class.saturating_sub(is_moved.into()),
+            background: Background::None,
+            activation: options.score_activation.unwrap_or(by_rule),
             combination: rule.combination,
         })
+    }
+
+    /// The number of scores that belong to no class, whatever the number of classes.
+    pub(super) fn background_columns(&self, options: Options) -> usize {
+        options.background.map_or(self.score.background, BackgroundRule::Fixed).columns()
+    }
+
+    /// Which score is the background's.
+    fn background(&self, fitted: &Fitted, options: Options) -> Background {
+        match (options.background, self.score.background) {
+            (Some(background), _) | (None, BackgroundRule::Fixed(background)) => background,
+            (None, BackgroundRule::ByClasses) => {
+                let (scores, known) = (fitted.classes.unwrap_or(0), options.known_classes());
+                // A model with softmax has a score for no object, unless all scores are known to be those of classes.
+                let has_softmax = options.score_activation == Some(Activation::Softmax);
+                let has_other = known.is_some_and(|known| known.checked_add(1) == Some(scores));
+                match has_other || (has_softmax && scores > 1 && known != Some(scores)) {
+                    true => Background::Last,
+                    false => Background::None,
+                }
+            }
+        }
     }
 
     /// Returns true if the boxes of `tensor` are normalized.

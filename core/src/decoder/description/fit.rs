@@ -57,6 +57,17 @@ impl Description<'static> {
         expects: &str,
         options: Options,
     ) -> Result<Fitted, LayoutError> {
+        // From here on, the background counts as a class, as in the shapes.
+        let background = self.background_columns(options);
+        let with_background = |classes: usize| match classes {
+            0 => 0,
+            classes => classes.saturating_add(background),
+        };
+        let options = Options {
+            num_classes: with_background(options.num_classes),
+            labels: with_background(options.labels),
+            ..options
+        };
         let known = options.known_classes().filter(|_| self.has_open_number());
         match self.fit_with(tensors, known, expects, options) {
             Err(LayoutError::Shape { .. }) if known.is_some() => {}
@@ -68,8 +79,8 @@ impl Description<'static> {
             Some(classes) if options.num_classes > 0 => Err(LayoutError::NumClasses {
                 tensor: tensors[self.input(self.score.scores, 0)].to_string(),
                 decoder: self.name,
-                classes,
-                expected: options.num_classes,
+                classes: classes.saturating_sub(background),
+                expected: options.num_classes - background,
             }),
             _ => Ok(fitted),
         }

@@ -59,7 +59,7 @@
 //! | | `objectness` | field |
 //! | | `combine` | `product` (the default) or `square-root` of objectness and score |
 //! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
-//! | | `background` | `yes` if the first score is the background's |
+//! | | `background` | which score is the background's: `none` (the default), `first` (or `yes`), `last`; `auto`: the last, and scores are softmax, if there is one score more than the known classes, or if `score-activation` is `softmax` and the classes are not known to be as many as the scores; the property `background` counts instead |
 //! | | `first-class` | the class of the first score that is not the background's; with `class`: the number with which classes begin, whose name is the first label; 0 by default |
 //! | `[box]` | `box` | required; field |
 //! | | `format` | `corners` (the default), `center`, `square`, `distances` |
@@ -104,7 +104,9 @@ pub use error::DescriptionError;
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
-use super::layout::{Activation, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES};
+use super::layout::{
+    Activation, Background, BoxRule, ColumnKind, Combination, MAX_GROUPS, MAX_SIZES,
+};
 use super::{MAX_INPUTS, Role, Scores};
 
 /// A layout in words of a text: everything but the dimensions that the shapes of tensors leave open.
@@ -205,6 +207,21 @@ impl Levels {
     }
 }
 
+/// Which score is the background's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BackgroundRule {
+    Fixed(Background),
+    /// The last if there is one score more than classes, which then are softmax.
+    ByClasses,
+}
+
+impl BackgroundRule {
+    /// The number of scores that belong to no class, whatever the number of classes.
+    fn columns(self) -> usize {
+        usize::from(!matches!(self, Self::Fixed(Background::None) | Self::ByClasses))
+    }
+}
+
 /// The section `score`.
 #[derive(Clone, Debug)]
 struct ScoreFields {
@@ -213,7 +230,7 @@ struct ScoreFields {
     objectness: Option<FieldRule>,
     combination: Combination,
     activation: Activation,
-    background: bool,
+    background: BackgroundRule,
     first_class: u32,
 }
 

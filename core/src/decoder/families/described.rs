@@ -54,7 +54,8 @@ impl FamilyDecoder {
 
     /// The decoder of descriptions of one name. They stay in memory.
     fn new(descriptions: Vec<Description<'static>>, family: Family) -> &'static Self {
-        let expects: Vec<String> = descriptions.iter().map(Description::expects).collect();
+        let mut expects: Vec<String> = descriptions.iter().map(Description::expects).collect();
+        expects.dedup();
         let expects: &'static str = expects.join(", or ").leak();
         let first = &descriptions[0];
         let (name, scores, label) = (first.name(), first.values(), first.label());

@@ -29,7 +29,11 @@ const ENTRIES: &[Entry] = &[
     InRust(&UltraFace),
     Described(family(&[include_str!("yolox.layout")]).with_group_for_each_id()),
     Described(family(&[include_str!("end2end.layout")]).with_group_for_each_id()),
-    Described(family(&[include_str!("detr.layout"), include_str!("detr-one-tensor.layout")])),
+    Described(family(&[
+        include_str!("detr.layout"),
+        include_str!("detr-dets.layout"),
+        include_str!("detr-one-tensor.layout"),
+    ])),
     Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
     Described(
         family(&[include_str!("yolov5-raw-levels.layout"), include_str!("yolov5-raw.layout")])

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reason why tensors do not fit a decoder.
 
-use super::BoxFormat;
+use super::{Background, BoxFormat};
 use crate::decoder::MAX_CLASSES;
 use crate::names::{Interface, Name};
+use crate::tensor::TensorView;
 
 /// The reason why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,6 +174,16 @@ pub enum LayoutError {
         /// The decoder's name.
         decoder: &'static str,
     },
+    /// One of an anchor's scores is set to be the background's, but there is only one.
+    #[error("{}", self.text(Interface::Element))]
+    NoBackground {
+        /// The tensor with the scores, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// The score that is set.
+        background: Background,
+    },
     /// There are more than 65536 classes.
     #[error("tensor {tensor}: {classes} classes are more than the {MAX_CLASSES} supported")]
     Classes {
@@ -184,6 +195,15 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
+    /// The error of scores of which none is left for a class beside the background's.
+    pub(in crate::decoder) fn no_background(
+        tensor: &TensorView<'_>,
+        decoder: &'static str,
+        background: Background,
+    ) -> Self {
+        Self::NoBackground { tensor: tensor.to_string(), decoder, background }
+    }
+
     /// The text with the names that `interface` has for settings.
     pub fn text(&self, interface: Interface) -> String {
         let model_size = interface.name(Name::ModelSize);
@@ -229,7 +249,14 @@ impl LayoutError {
                 let num_classes = interface.name(Name::NumClasses);
                 format!(
                     "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but {num_classes} is \
-                     {expected}; correct {num_classes}, or set it to 0 to take what the tensor has"
+                     {expected}; correct {num_classes}, or set it to 0 to take what the tensor has{}",
+                    match *classes == expected.saturating_add(1) {
+                        true => format!(
+                            ", or if one score is the background's, set {} to first or last",
+                            interface.name(Name::Background)
+                        ),
+                        false => String::new(),
+                    }
                 )
             }
             Self::Prototypes { tensor, decoder, readings, has_num_classes } => {
@@ -247,6 +274,12 @@ impl LayoutError {
                  always 1; set {} to sigmoid or none",
                 interface.name(Name::ScoreActivation)
             ),
+            Self::NoBackground { tensor, decoder, background } => format!(
+                "tensor {tensor}: decoder {decoder} reads one score for each anchor, so the {} is not the \
+                 background's; unset {}",
+                background.name(),
+                interface.name(Name::Background)
+            ),
             // Others name no setting.
             error => error.to_string(),
         }
@@ -257,7 +290,7 @@ impl LayoutError {
     pub(in crate::decoder) fn specificity(&self) -> Option<u8> {
         match self {
             Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
-            Self::SingleSoftmax { .. } => Some(0),
+            Self::SingleSoftmax { .. } | Self::NoBackground { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),

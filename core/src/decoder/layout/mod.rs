@@ -32,7 +32,7 @@ pub use coordinates::Coordinates;
 pub use error::LayoutError;
 pub use field::Field;
 pub use plain::PlainLayout;
-pub use score_rule::{Activation, Combination, ScoreRule};
+pub use score_rule::{Activation, Background, Combination, ScoreRule};
 
 use super::MAX_INPUTS;
 use crate::tensor::TensorView;
@@ -139,6 +139,36 @@ impl Layout {
     /// The class that the first label names: the number with which classes in a tensor begin, else 0.
     pub fn first_label(&self) -> u32 {
         if self.has_class_field() { self.score.first_class } else { 0 }
+    }
+
+    /// Takes one of the scores, which so far all belong to classes, for the background's. Without softmax it is not read
+    /// at all. If `known_classes` counts the background, too, it keeps its number as a class, which no anchor has.
+    /// Returns false, and changes nothing, if no score of a class would remain.
+    pub(super) fn set_background(
+        &mut self,
+        background: Background,
+        known_classes: Option<usize>,
+    ) -> bool {
+        if background == Background::None {
+            return true;
+        }
+        let score = &mut self.score;
+        if score.components < 2 {
+            return false;
+        }
+        match known_classes == Some(score.components) {
+            true => score.first_class += u32::from(background == Background::First),
+            false => self.classes -= 1,
+        }
+        score.components -= 1;
+        if score.activation == Activation::Softmax {
+            score.background = background;
+        } else if background == Background::First {
+            for Group { scores, .. } in &mut self.groups {
+                scores.offset = scores.offset.saturating_add(scores.component_stride);
+            }
+        }
+        true
     }
 
     /// Returns true if anchors are rows of one tensor, and have no objectness.

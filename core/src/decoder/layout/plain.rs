@@ -4,8 +4,8 @@
 use arrayvec::ArrayVec;
 
 use super::{
-    Activation, BoxFormat, BoxRule, BoxTransform, Combination, Field, Group, Layout, Reference,
-    ScoreRule,
+    Activation, Background, BoxFormat, BoxRule, BoxTransform, Combination, Field, Group, Layout,
+    Reference, ScoreRule,
 };
 use crate::tensor::TensorView;
 
@@ -85,7 +85,7 @@ impl Layout {
         let ScoreRule { components, first_class, background, activation, combination } = self.score;
         let is_plain = *reference == Reference::None
             && self.count.is_none()
-            && (first_class, background) == (0, false)
+            && (first_class, background) == (0, Background::None)
             && components == self.classes
             && activation == Activation::None
             && self.boxes == BoxRule::decoded(self.boxes.format)

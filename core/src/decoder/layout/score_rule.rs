@@ -36,6 +36,29 @@ pub enum Combination {
     SquareRoot = 1,
 }
 
+/// Which of an anchor's scores is that of the background, also called "no object": it is the score of no class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Background {
+    /// None: each score belongs to a class.
+    #[default]
+    None,
+    /// The first, before those of the classes.
+    First,
+    /// The last, after those of the classes.
+    Last,
+}
+
+impl Background {
+    /// The name, as in layout files and the property `background`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::First => "first",
+            Self::Last => "last",
+        }
+    }
+}
+
 /// How the score of a candidate is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScoreRule {
@@ -44,9 +67,8 @@ pub struct ScoreRule {
     pub components: usize,
     /// The class of the first score. If the class has a field, it is the least class, and engines do not read it.
     pub first_class: u32,
-    /// True if the background's score precedes the scores of classes; it is never the
-    /// best.
-    pub background: bool,
+    /// The position of the background's score, which is never the best.
+    pub background: Background,
     /// The function that turns scores into probabilities.
     pub activation: Activation,
     /// How objectness, if there is any, is combined with the score.
@@ -59,7 +81,7 @@ impl ScoreRule {
         Self {
             components: classes,
             first_class: 0,
-            background: false,
+            background: Background::None,
             activation: Activation::None,
             combination: Combination::Product,
         }
@@ -67,6 +89,20 @@ impl ScoreRule {
 
     /// The number of scores in the tensor per anchor.
     pub fn columns(&self) -> usize {
-        self.components.saturating_add(usize::from(self.background))
+        self.components.saturating_add(usize::from(self.background != Background::None))
+    }
+
+    /// The index of the first class's score among the scores of an anchor.
+    pub fn first_column(&self) -> usize {
+        usize::from(self.background == Background::First)
+    }
+
+    /// The index of the background's score among the scores of an anchor.
+    pub fn background_column(&self) -> Option<usize> {
+        match self.background {
+            Background::None => None,
+            Background::First => Some(0),
+            Background::Last => Some(self.components),
+        }
     }
 }

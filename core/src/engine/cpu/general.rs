@@ -128,7 +128,7 @@ impl GroupDecoder<'_> {
     fn decode<S: Score>(&self, scores: &[S], anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
         let mut field = self.scores.field;
-        field.offset += usize::from(rule.background) * field.component_stride;
+        field.offset += rule.first_column() * field.component_stride;
         let lowest = self.lowest_key::<S>();
         let scan = Scan { scores, field, anchors, classes: rule.components, lowest };
         let number = |key: S::Key| self.scores.number(S::from_key(key));
@@ -159,7 +159,7 @@ impl GroupDecoder<'_> {
     #[inline(always)]
     fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
         let rule = &self.layout.score;
-        let first = usize::from(rule.background);
+        let first = rule.first_column();
         let is_multi = self.is_multi();
         let pairs = if is_multi { rule.components } else { 1 };
         for anchor in 0..anchors {
@@ -276,8 +276,8 @@ impl GroupDecoder<'_> {
     /// 1, so softmax is at most `exp(best - m)`.
     #[inline(always)]
     fn softmax_is_below<S: Score>(&self, scan: &Scan<'_, S>, anchor: usize, best: f32) -> bool {
-        let background =
-            if self.layout.score.background { self.scores.at(anchor, 0) } else { best };
+        let background = self.layout.score.background_column();
+        let background = background.map_or(best, |column| self.scores.at(anchor, column));
         let greatest = if background > best { background } else { best };
         let bound = exp(best - greatest);
         if bound.is_nan() || bound >= self.lowest {

@@ -65,7 +65,7 @@ pub(super) struct LayoutField {
 #[repr(C)]
 struct LayoutGroup {
     boxes: LayoutField,
-    /// With the background's score first, if there is one.
+    /// With the background's score first or last, if there is one.
     scores: LayoutField,
     objectness: LayoutField,
     class_index: LayoutField,
@@ -114,7 +114,7 @@ pub(super) struct LayoutParams {
     /// A class that is read is less.
     classes: u32,
     /// 0 or 1: the number of scores before those of classes.
-    background: u32,
+    first_column: u32,
     /// An Activation.
     activation: u32,
     /// A Combination.
@@ -129,7 +129,8 @@ pub(super) struct LayoutParams {
     variances: [f32; 2],
     /// The angle of an oriented box for the number 1: radians, clockwise.
     angle_factor: f32,
-    reserved: u32,
+    /// The number of all scores: those of classes, and the background's before or after them.
+    score_columns: u32,
 }
 
 /// The columns of a layout.
@@ -266,7 +267,7 @@ impl LayoutGroup {
 
 impl LayoutParams {
     pub fn new(source: &Source, layout: &Layout, params: &Params) -> Self {
-        let ScoreRule { components, first_class, background, activation, combination } =
+        let ScoreRule { components, first_class, background: _, activation, combination } =
             layout.score;
         let BoxRule { format, axes, transform, bins, variances, angle_factor } = layout.boxes;
         let first = layout.groups.first();
@@ -283,7 +284,7 @@ impl LayoutParams {
             components: components as u32,
             first_class,
             classes: layout.classes as u32,
-            background: background.into(),
+            first_column: layout.score.first_column() as u32,
             activation: activation as u32,
             combination: combination as u32,
             box_format: format as u32,
@@ -292,6 +293,7 @@ impl LayoutParams {
             bins: bins as u32,
             variances,
             angle_factor,
+            score_columns: layout.score.columns() as u32,
             ..Self::default()
         };
         let (mut anchors, mut blocks) = (0, 0);

@@ -294,7 +294,7 @@ impl Image<'_> {
             objectness = Some(value);
         }
 
-        let first = usize::from(rule.background);
+        let first = rule.first_column();
         let mut best = f32::NEG_INFINITY;
         let mut component = 0;
         for c in pair.map_or(0..rule.components, |pair| pair..pair + 1) {

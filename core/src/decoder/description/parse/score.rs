@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The section `score`.
 
-use super::super::ScoreFields;
 use super::super::sections::{Keys, Parsed};
 use super::super::shape::{Count, Pattern};
+use super::super::{BackgroundRule, ScoreFields};
 use super::fields::Fields;
-use crate::decoder::layout::{Activation, Combination};
+use crate::decoder::layout::{Activation, Background, Combination};
 
 /// The section.
 pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields> {
@@ -18,11 +18,26 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
     let activations = [Activation::None, Activation::Sigmoid, Activation::Softmax]
         .map(|activation| (activation.name(), activation));
     let activation = keys.word("activation", Activation::None, &activations)?;
-    let background = keys.is_yes("background")?;
+    let none = BackgroundRule::Fixed(Background::None);
+    let first = BackgroundRule::Fixed(Background::First);
+    let last = BackgroundRule::Fixed(Background::Last);
+    let background = keys.word(
+        "background",
+        none,
+        &[
+            ("none", none),
+            ("first", first),
+            ("last", last),
+            ("auto", BackgroundRule::ByClasses),
+            // The first versions of the format had only these.
+            ("yes", first),
+            ("no", none),
+        ],
+    )?;
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
     let class_entry = keys.peek("class");
     let class = fields.anchor_field(keys, "class", |_| Count::constant(1))?;
-    if let (Some(entry), true) = (class_entry, background) {
+    if let (Some(entry), true) = (class_entry, background != none) {
         return Err(entry.error("no background where the class has a field"));
     }
     let scores_entry = keys.peek("scores");
@@ -31,7 +46,7 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
         // `C` includes the background.
         match has_classes && class.is_none() {
             true => Count { has_classes: true, ..Count::default() },
-            false => Count::constant(1 + usize::from(background)),
+            false => Count::constant(1 + background.columns()),
         }
     })?;
     let scores = scores.ok_or_else(|| keys.missing("scores"))?;
