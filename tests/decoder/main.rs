@@ -5,6 +5,7 @@
 mod support;
 
 mod background;
+mod box_classes;
 mod choice;
 mod classifier;
 mod description;

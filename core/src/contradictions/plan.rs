@@ -12,7 +12,7 @@ use crate::decoder::model_family::{self, ModelFamily};
 use crate::decoder::{self, Choice, Options, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::names::{Interface, Name, Value};
-use crate::tensor::{ElementType, TensorView};
+use crate::tensor::TensorView;
 
 /// The facts of a plan.
 #[derive(Clone, Copy)]
@@ -321,16 +321,19 @@ fn check_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
 /// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
 /// read. If the tensors were found by their ids, none is missing.
 fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
-    let Choice { decoder, layout, reason } = facts.choice;
-    let decoder = decoder.name();
-    if *reason == Reason::Id {
+    let Choice { decoder: choice, layout, reason } = facts.choice;
+    let decoder = choice.name();
+    // Models of many families have outputs with the ids of the decoder boxes.
+    if *reason == Reason::Id && !choice.has_usual_ids() {
         return None;
     }
     let (read, anchors) = (layout.tensors(), layout.anchors());
     let unread = |(index, _): &(usize, &TensorView<'_>)| !read.contains(index);
     let has_anchors = |tensor: &TensorView<'_>| anchors > 1 && tensor.shape.contains(&anchors);
-    let is_integer =
-        |tensor: &TensorView<'_>| matches!(tensor.element, ElementType::I32 | ElementType::I64);
+    // A number for each anchor.
+    let has_number = |tensor: &TensorView<'_>| {
+        has_anchors(tensor) && tensor.shape.elements() == Some(anchors * layout.images)
+    };
     let is_level = |tensor: &TensorView<'_>| {
         let columns = tensor.shape.last().filter(|&&columns| columns > 1);
         let is_same = |&index: &usize| facts.tensors[index].shape.last() == columns;
@@ -345,7 +348,7 @@ fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     facts.tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
         let unread = match decoder {
             "windows" if has_anchors(tensor) => Unread::Scores,
-            "boxes" if !has_classes && has_anchors(tensor) && is_integer(tensor) => Unread::Classes,
+            "boxes" if !has_classes && has_number(tensor) => Unread::Classes,
             "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => Unread::Prototypes,
             _ if is_level(tensor) => Unread::Stride,
             _ => return None,

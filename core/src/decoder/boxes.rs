@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The decoder `boxes`: boxes and scores in two tensors, as SSD, RetinaNet and most other detectors
-//! export them after decoding anchors, and with labels in a third tensor, as postprocessed outputs have them. The
-//! format of the boxes is [`Options::box_format`].
+//! export them after decoding anchors, and with the class of each box in a third tensor, as postprocessed outputs have
+//! them. The format of the boxes is [`Options::box_format`].
 
+use super::choose::{ONNX_PREFIX, chosen};
 use super::layout::{Background, Layout, LayoutError, PlainLayout};
 use super::matrix::{
     Matrix, check_batch, check_classes, check_element_type, check_images, check_lengths,
@@ -20,7 +21,7 @@ impl Decoder for Boxes {
     }
 
     fn expects(&self) -> &str {
-        "boxes [N,4] ([N,3] if they are squares) and scores [N] or [N,C]; with scores [N] also labels [N]"
+        "boxes [N,4] ([N,3] if they are squares) and scores [N] or [N,C]; with scores [N] also classes [N]"
     }
 
     fn forms(&self) -> &[&'static dyn Form] {
@@ -93,13 +94,35 @@ impl Form for Boxes {
 /// Reads boxes `[N,4]` or `[N,3]`, scores `[N]` and the class of each box as integers or floating-point numbers `[N]`.
 struct LabeledBoxes;
 
+/// Parts of the names that exporters give to the classes of boxes: `labels`, `class_idx`, `det_classes`, ...
+const CLASS_NAMES: [&str; 4] = ["label", "class", "cls", "categor"];
+
+/// Parts of the names of other integers for each box: the indices that suppression has selected, or the image's number
+/// in a batch.
+const OTHER_NAMES: [&str; 8] =
+    ["indic", "index", "inds", "idx", "keep", "batch", "image", "anchor"];
+
+/// Whether an output has the classes of boxes by its name; `None` if its name says nothing.
+fn has_classes(tensor: &TensorView<'_>) -> Option<bool> {
+    let name = tensor.id.strip_prefix(ONNX_PREFIX).unwrap_or(tensor.id).to_ascii_lowercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    match (has(&CLASS_NAMES), has(&OTHER_NAMES)) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
+    }
+}
+
 impl Form for LabeledBoxes {
     fn roles(&self) -> &[Role] {
         const {
             &[
                 Role::of_ids("boxes", &["boxes"]),
                 Role::of_ids("scores", &["scores"]),
-                Role::of_ids("labels", &["labels"]),
+                Role {
+                    names: &["class_idx", "classes", "det_classes"],
+                    ..Role::of_ids("labels", &["labels"])
+                },
             ]
         }
     }
@@ -114,6 +137,9 @@ impl Form for LabeledBoxes {
         }
         if let Some(background) = options.background.filter(|it| *it != Background::None) {
             return Err(LayoutError::no_background(scores, Boxes.name(), background));
+        }
+        if has_classes(labels) == Some(false) {
+            return Err(shape_error(labels, &Boxes));
         }
         if !labels.element.is_integer() {
             check_element_type(labels)?;
@@ -134,8 +160,29 @@ impl Form for LabeledBoxes {
         Ok(layout)
     }
 
-    /// Other outputs, such as indices, have the shape of labels.
-    fn is_found_by_shape(&self) -> bool {
-        false
+    /// The only tensor whose name says that it has classes, or else the only tensor of integers. Floating-point numbers
+    /// with another name could be a second factor of the score, and a single integer beside a single box the number of
+    /// boxes.
+    fn remaining(
+        &self,
+        tensors: &[TensorView<'_>],
+        assigned: &[usize],
+        options: Options,
+    ) -> Option<usize> {
+        let &[boxes, scores] = assigned else { return None };
+        let fits = |index: &usize| {
+            let all = [boxes, scores, *index];
+            !assigned.contains(index) && self.layout(&chosen(tensors, &all), options).is_ok()
+        };
+        let fitting: Vec<usize> = (0..tensors.len()).filter(fits).collect();
+        let (named, others): (Vec<usize>, Vec<usize>) =
+            fitting.into_iter().partition(|&index| has_classes(&tensors[index]) == Some(true));
+        match (&named[..], &others[..]) {
+            (&[index], _) => Some(index),
+            (&[], &[index]) if tensors[scores].shape.elements() > Some(1) => {
+                Some(index).filter(|_| tensors[index].element.is_integer())
+            }
+            _ => None,
+        }
     }
 }

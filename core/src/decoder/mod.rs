@@ -111,6 +111,17 @@ pub trait Form: Send + Sync {
         true
     }
 
+    /// Finds the tensor of the next role if no tensor has one of its ids or names. `assigned` are the indices of the
+    /// tensors of the roles before it.
+    fn remaining(
+        &self,
+        _tensors: &[TensorView<'_>],
+        _assigned: &[usize],
+        _options: Options,
+    ) -> Option<usize> {
+        None
+    }
+
     /// Returns true if the shape alone is enough to choose this decoder, because no other model family has an output
     /// of this layout. `classes` is the number of classes, if known.
     fn is_unambiguous(&self, _layout: &Layout, _classes: Option<usize>) -> bool {

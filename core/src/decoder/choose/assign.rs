@@ -124,11 +124,13 @@ impl Search<'_, '_> {
 pub(super) fn assignment_by_id(
     tensors: &[TensorView<'_>],
     form: &dyn Form,
+    options: Options,
 ) -> Result<Option<Assignment>, ChoiceError> {
     let mut assignment = Assignment::new();
     for role in form.roles() {
         let mut named = (0..tensors.len()).filter(|&i| role.ids.contains(&tensors[i].id));
-        let Some(index) = named.next() else {
+        let Some(index) = named.next().or_else(|| form.remaining(tensors, &assignment, options))
+        else {
             return Ok(None);
         };
         if let Some(other) = named.next() {
@@ -144,6 +146,7 @@ pub(super) fn assignment_by_id(
 pub(super) fn assignment_by_name(
     tensors: &[TensorView<'_>],
     form: &dyn Form,
+    options: Options,
 ) -> Option<Assignment> {
     let mut assignment = Assignment::new();
     for role in form.roles() {
@@ -157,9 +160,11 @@ pub(super) fn assignment_by_name(
                 (0..tensors.len()).filter(|index| has(index, name) && !assignment.contains(index));
             Some([Some(named.next()?), named.next()])
         };
-        let [first, second] = role.ids.iter().chain(role.names).find_map(of_name)?;
-        let index = first.filter(|_| second.is_none())?;
-        assignment.push(index);
+        let index = match role.ids.iter().chain(role.names).find_map(of_name) {
+            Some([first, second]) => first.filter(|_| second.is_none()),
+            None => form.remaining(tensors, &assignment, options),
+        };
+        assignment.push(index?);
     }
     Some(assignment)
 }
@@ -177,7 +182,7 @@ pub(super) fn assignment_by_index(
 }
 
 /// The tensors of an assignment.
-fn chosen<'s, 't>(
+pub(in crate::decoder) fn chosen<'s, 't>(
     tensors: &'s [TensorView<'t>],
     assignment: &[usize],
 ) -> ArrayVec<&'s TensorView<'t>, MAX_INPUTS> {

@@ -43,6 +43,7 @@ mod refusal;
 use std::fmt;
 
 pub use self::assign::ONNX_PREFIX;
+pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::{Advice, ChoiceError};
 pub use self::misread::{contradicting_id, may_be_end_to_end};
@@ -120,7 +121,7 @@ fn by_id(
 ) -> Result<Option<Choice>, ChoiceError> {
     let mut other_shape = None;
     for &form in decoder.forms() {
-        let Some(assignment) = assignment_by_id(tensors, form)? else { continue };
+        let Some(assignment) = assignment_by_id(tensors, form, options)? else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
             // Another form can have these ids, too.
@@ -140,7 +141,7 @@ fn by_decoder(
 ) -> Result<Choice, ChoiceError> {
     let mut misnamed = None;
     for &form in decoder.forms() {
-        let Some(assignment) = assignment_by_name(tensors, form) else { continue };
+        let Some(assignment) = assignment_by_name(tensors, form, options) else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
             // Many models have names such as `output`.
