@@ -31,3 +31,4 @@ mod several;
 mod stock;
 #[cfg(feature = "v1_28")]
 mod streams;
+mod varying;

@@ -9,7 +9,6 @@ use crate::element::{self, WithInfo, file, has_onnx_runtime};
 use crate::support::data;
 use crate::support::onnx::{
     Dims, Element, Node, OnnxModel, Tensor, constants, f64_output, identity, two_inputs,
-    varying_output,
 };
 use crate::support::pipeline::{self, parse};
 use crate::support::scratch::{Scratch, ScratchFile};
@@ -256,30 +255,6 @@ fn outputs_that_cannot_be_read_are_an_error_if_there_are_no_others() {
         "the model has no output of type f32, f16, i8, u8, i32 or i64; its outputs are output: a tensor of f64: \
          export the model with its raw outputs"
     );
-}
-
-#[test]
-fn an_output_whose_size_depends_on_the_picture_is_an_error() {
-    if !has_onnx_runtime() {
-        return;
-    }
-    let message = "the model's output output has the dimensions [?,4], which depend on the picture; \
-                   export the model without suppression (nms=False) and with fixed sizes";
-    // In the first run, whose frame is black, the output has no elements.
-    assert_eq!(error_of(&varying_output(DIMS), ""), message);
-    // Every frame gives an equal number of elements, but the first run gives another number.
-    let model = OnnxModel::new()
-        .input("input", Element::F32, DIMS)
-        .initializer("half", &Tensor::f32(&[], &[0.5]))
-        .node(Node::new("Sub", &["input", "half"], &["shifted"]))
-        .node(Node::new("NonZero", &["shifted"], &["all"]))
-        .initializer("one", &Tensor::f32(&[1], &[1.0]))
-        .node(Node::new("NonZero", &["input"], &["columns"]))
-        .node(Node::new("Concat", &["all", "columns"], &["both"]).int("axis", 1))
-        .node(Node::new("Transpose", &["both"], &["rows"]).ints("perm", &[1, 0]))
-        .node(Node::new("Cast", &["rows"], &["output"]).int("to", Element::F32 as i64))
-        .output("output", Element::F32, "found,4");
-    assert_eq!(error_of(&model, ""), message);
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::support::onnx::{self, Element, Node, OnnxModel, identity, varying_out
 use crate::support::pipeline::{intercept, parse, run, watch};
 use crate::support::process::resident;
 use crate::support::skip::skip;
+use crate::varying;
 
 /// Returns true if there is an ONNX Runtime with CUDA. Otherwise returns false and reports a skip.
 fn has_cuda() -> bool {
@@ -466,6 +467,16 @@ fn tensors_that_are_kept_are_not_changed_by_later_runs() {
     for buffer in kept.iter() {
         assert_eq!(Picture::from_planes(&tensors(buffer)[0]), picture(buffer.offset()));
     }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn outputs_with_a_varying_number_of_rows_have_the_detections_of_each_frame() {
+    if !has_cuda() {
+        return;
+    }
+    varying::assert_detected(&varying::like_torchvision(&[], 0.5), "provider=cuda");
+    varying::assert_detected(&varying::like_torchvision(&[1], -0.5), "provider=cuda range=-1,0");
 }
 
 /// A node with outputs of varying size would write outside of the memory of a CUDA graph, and then

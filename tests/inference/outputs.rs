@@ -115,10 +115,9 @@ fn outputs_of_integers_are_attached_with_their_type() {
     }
 }
 
-/// The number of integers depends on the picture, like the indices that an operator for suppression
-/// outputs.
+/// The number of integers depends on the picture, like the indices that an operator for suppression outputs.
 #[test]
-fn integers_of_varying_dimensions_are_left_out() {
+fn integers_of_varying_dimensions_are_attached() {
     if !has_onnx_runtime() {
         return;
     }
@@ -128,10 +127,23 @@ fn integers_of_varying_dimensions_are_left_out() {
         .node(Node::new("Identity", &["input"], &["scores"]))
         .output("indices", Element::I64, "4,?")
         .output("scores", Element::F32, DIMS);
-    assert_eq!(ids_of(&file(&model)), ["onnx/scores"]);
+    assert_eq!(ids_of(&file(&model)), ["onnx/indices", "onnx/scores"]);
     // The first dimension is the batch.
     let fixed = with_cast(Element::I64, "batch,3,12,16");
     assert_eq!(ids_of(&file(&fixed)), ["onnx/number", "onnx/scores"]);
+}
+
+#[test]
+fn an_output_that_cannot_be_attached_causes_a_warning() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&with_cast(Element::F64, DIMS));
+    let pipeline = frames::pipeline_of(&frame(), 1, &element::inference(&model, ""));
+    let expected = "outputs of the model cannot be attached, so that nmsfilter does not see them: number: a tensor of \
+                    f64; if they have boxes, scores or classes, export them as f32";
+    let ended = pipeline::run(&pipeline);
+    assert_eq!((ended.error, ended.warnings), (None, vec![expected.to_owned()]));
 }
 
 #[test]

@@ -371,6 +371,42 @@ pub fn varying_output(dims: impl Into<Dims>) -> OnnxModel {
         .output("output", Element::F32, [Dim::Symbol("found".into()), rank])
 }
 
+/// Returns a model that detects pixels whose first channel is greater than `threshold`, among the first `boxes` pixels:
+/// for each it has a row of the constant outputs (name, element type, values of all rows). The outputs have the dimensions
+/// `before` in front of the number of rows, which depends on the picture.
+pub fn detections(
+    input: impl Into<Dims>,
+    (boxes, threshold): (usize, f32),
+    before: &[i64],
+    outputs: &[(&str, Element, Vec<f32>)],
+) -> OnnxModel {
+    let axis = before.len();
+    let mut model = OnnxModel::new()
+        .input("input", Element::F32, input)
+        .initializer("from", &Tensor::i64(&[4], &[0; 4]))
+        .initializer("to", &Tensor::i64(&[4], &[1, 1, 1, boxes as i64]))
+        .node(Node::new("Slice", &["input", "from", "to"], &["pixels"]))
+        .initializer("flat", &Tensor::i64(&[1], &[-1]))
+        .node(Node::new("Reshape", &["pixels", "flat"], &["row"]))
+        .initializer("threshold", &Tensor::f32(&[1], &[threshold]))
+        .node(Node::new("Greater", &["row", "threshold"], &["is object"]))
+        .node(Node::new("NonZero", &["is object"], &["found"]))
+        .node(Node::new("Reshape", &["found", "flat"], &["chosen"]));
+    for (name, element, values) in outputs {
+        let columns = values.len() / boxes / before.iter().product::<i64>() as usize;
+        let of_row = if columns == 1 { vec![] } else { vec![columns as i64] };
+        let shape = |rows: i64| [before, &[rows], &of_row].concat();
+        let [all, some] = ["all", "some"].map(|word| format!("{word} of {name}"));
+        let symbols: Vec<String> = shape(-1).iter().map(ToString::to_string).collect();
+        model = model
+            .initializer(&all, &Tensor::f32(&shape(boxes as i64), values))
+            .node(Node::new("Gather", &[&all, "chosen"], &[&some]).int("axis", axis as i64))
+            .node(Node::new("Cast", &[&some], &[name]).int("to", *element as i64))
+            .output(name, *element, &*symbols.join(",").replace("-1", "rows"));
+    }
+    model
+}
+
 /// Adds outputs of type f32 to a model: tensors that its nodes compute. Protocol Buffers merges a message that occurs
 /// twice, so the file gets a second graph with the outputs only.
 pub fn with_outputs(model: &[u8], names: &[String]) -> Vec<u8> {

@@ -14,21 +14,61 @@ use ort::session::IoBinding;
 use ort::value::DynTensor;
 
 use super::error::InferenceError;
-use super::model::OutputSpec;
+use super::model::{ModelError, OutputSpec};
 use super::provider::GpuStream;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{DeviceBuffer, OwnedEvent};
 
-/// An output whose dimensions are equal in every run.
-pub struct FixedOutput {
+/// The number of rows for which there is memory if the number of an output's rows varies, unless a run has more. Most
+/// models have at most 100 detections, so that the dimensions of their tensors do not change from frame to frame.
+const USUAL_ROWS: usize = 128;
+
+/// The greatest size in bytes of the memory for [`USUAL_ROWS`]. If rows are larger, as masks are, there are fewer.
+const USUAL_BYTES: usize = 1 << 24;
+
+/// The greatest number of rows of an output. A greater one is an error.
+const MAX_ROWS: usize = 65_536;
+
+/// An output with its dimensions.
+pub struct AttachedOutput {
     /// The model's description of the output.
     pub output: OutputSpec,
-    /// The dimensions of the output. The first one is the number of pictures per batch, unless this number is 1.
+    /// The dimensions of the tensors, which are equal in every run. The first one is the number of pictures per batch,
+    /// unless this number is 1.
     pub shape: Vec<usize>,
+    /// The index of the dimension whose length depends on the picture, the number of rows. The tensors then have the rows
+    /// of a run, and after them rows of zeros, which are boxes without a size and with a score of 0.
+    pub rows: Option<usize>,
 }
 
-impl FixedOutput {
+/// Makes the outputs with a varying number of rows have at least `rows` rows, all the same number. Returns whether
+/// dimensions have changed.
+///
+/// # Errors
+/// If there are more than [`MAX_ROWS`].
+pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, ModelError> {
+    let varying = || outputs.iter().filter_map(|attached| Some((attached, attached.rows?)));
+    let size = varying().map(|(attached, axis)| attached.row_bytes(axis)).max().unwrap_or(0);
+    let present = varying().map(|(attached, axis)| attached.shape[axis]).max().unwrap_or(0);
+    if rows > MAX_ROWS {
+        let (attached, _) = varying().next().expect("rows are of outputs");
+        let name = attached.output.name.clone();
+        return Err(ModelError::ManyRows { name, rows, limit: MAX_ROWS });
+    }
+    let usual = (USUAL_BYTES / size.max(1)).clamp(1, USUAL_ROWS);
+    let wanted = rows.next_power_of_two().max(usual).max(present);
+    let mut is_changed = false;
+    for attached in outputs {
+        if let Some(axis) = attached.rows {
+            is_changed |= attached.shape[axis] != wanted;
+            attached.shape[axis] = wanted;
+        }
+    }
+    Ok(is_changed)
+}
+
+impl AttachedOutput {
     /// Allocates memory for the output, and fills it with zeros.
     ///
     /// # Errors
@@ -50,10 +90,60 @@ impl FixedOutput {
         binding.bind_output(&*self.output.name, value).map_err(InferenceError::session)
     }
 
-    /// Returns the output's size in bytes.
+    /// Returns the size of the output's memory in bytes.
     pub fn bytes(&self) -> usize {
-        let size = self.output.element.size().expect("the type of an output can be read");
-        self.shape.iter().product::<usize>() * size
+        self.shape.iter().product::<usize>() * self.element_size()
+    }
+
+    /// Returns the size of an element in bytes.
+    pub fn element_size(&self) -> usize {
+        self.output.element.size().expect("the type of an output can be read")
+    }
+
+    /// Returns the size in bytes of a row, if the rows are the dimension `axis`.
+    fn row_bytes(&self, axis: usize) -> usize {
+        self.shape[axis + 1..].iter().product::<usize>() * self.element_size()
+    }
+
+    /// Returns the number of rows of a run in which the output has these dimensions; 0 if its dimensions do not vary. Also
+    /// returns whether it is the first run with another number.
+    ///
+    /// # Errors
+    /// If a second dimension varies, or the dimension of the batch.
+    pub fn rows_of(&mut self, shape: &[usize], batch: usize) -> Result<(usize, bool), ModelError> {
+        let is_other = |&axis: &usize| shape[axis] != self.shape[axis] && self.rows != Some(axis);
+        let is_of_batch = |axis: usize| axis == 0 && batch > 1;
+        let mut others = (0..self.shape.len()).filter(is_other);
+        let (first, second) = match shape.len() == self.shape.len() {
+            true => (others.next(), others.next()),
+            false => return Err(self.output.varies()),
+        };
+        match (first, second, self.rows) {
+            (None, ..) => Ok((self.rows.map_or(0, |axis| shape[axis]), false)),
+            (Some(axis), None, None) if !is_of_batch(axis) => {
+                self.rows = Some(axis);
+                Ok((shape[axis], true))
+            }
+            _ => Err(self.output.varies()),
+        }
+    }
+
+    /// Writes the elements of a run, in which the output had `rows` rows, to the output's memory. Further rows become
+    /// zeros.
+    ///
+    /// # Panics
+    /// If the sizes of `from` and `to` are other ones.
+    pub fn write(&self, from: &[u8], to: &mut [u8], rows: usize) {
+        let Some(axis) = self.rows else {
+            return to.copy_from_slice(from);
+        };
+        let row = self.row_bytes(axis);
+        for index in 0..self.shape[..axis].iter().product() {
+            let to = &mut to[index * self.shape[axis] * row..][..self.shape[axis] * row];
+            let (used, rest) = to.split_at_mut(rows * row);
+            used.copy_from_slice(&from[index * rows * row..][..rows * row]);
+            rest.fill(0);
+        }
     }
 }
 
@@ -90,6 +180,8 @@ pub struct OutputSet {
     pub slots: Arc<[Slot]>,
     /// On a GPU: the event that completes when the last run has written the set.
     pub ready: Option<Arc<OwnedEvent>>,
+    /// The number of changes of the outputs' dimensions before the memory was allocated.
+    pub changes: usize,
 }
 
 impl OutputSet {
@@ -100,9 +192,10 @@ impl OutputSet {
     pub fn new(
         mut binding: Option<IoBinding>,
         batch: usize,
-        outputs: &[FixedOutput],
+        outputs: &[AttachedOutput],
         model: &gst::Caps,
         gpu: Option<&Arc<GpuStream>>,
+        changes: usize,
     ) -> Result<Self, InferenceError> {
         let ready = gpu.map(|gpu| OwnedEvent::new(&gpu.device)).transpose()?.map(Arc::new);
         let mut slots: Vec<Vec<NewTensor>> = (0..batch).map(|_| Vec::new()).collect();
@@ -140,7 +233,18 @@ impl OutputSet {
             memory.push(output_memory);
         }
         let slots = slots.into_iter().map(Mutex::new).collect();
-        Ok(Self { memory, binding, slots, ready })
+        Ok(Self { memory, binding, slots, ready, changes })
+    }
+
+    /// Replaces the memory by that of another set. The elements' references to the slots remain valid.
+    pub fn replace(&mut self, other: Self) {
+        let lock = |slot: &'_ Slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tensors: Vec<_> = other.slots.iter().map(lock).collect();
+        for (slot, tensors) in self.slots.iter().zip(tensors) {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = tensors;
+        }
+        let slots = self.slots.clone();
+        *self = Self { slots, ..other };
     }
 
     /// Returns whether nothing else has a reference to the tensors, so that they may be overwritten. If so, the

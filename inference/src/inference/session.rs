@@ -17,6 +17,10 @@
 //!
 //! On the CPU and with provider libraries there is a single [`IoBuffers`], in host memory, and ONNX Runtime writes the
 //! outputs directly to the set.
+//!
+//! If the number of an output's rows varies, as behind an operator for suppression, ONNX Runtime allocates the outputs of
+//! each run in host memory, and the session copies them to a set with room for more rows, which are zeros. So the
+//! tensors have equal dimensions in nearly all frames.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,10 +36,10 @@ use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
 use super::model::{Model, ModelError, batch_dimension};
-use super::outputs::{FixedOutput, OutputSet};
+use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
-use super::trial::{self, GRAPH_ID, Sample, Trial, run_error};
+use super::trial::{self, GRAPH_ID, Sample, Trial, is_of_shape, run_error};
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
 
@@ -63,7 +67,11 @@ pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
     buffers: Vec<IoBuffers>,
-    outputs: Vec<FixedOutput>,
+    outputs: Vec<AttachedOutput>,
+    /// True if an output has other dimensions in each run, so that no memory is bound to it.
+    varies: bool,
+    /// The number of changes of the outputs' dimensions.
+    changes: usize,
     /// The model description as caps.
     description: gst::Caps,
     gpu: Option<Arc<GpuStream>>,
@@ -173,7 +181,13 @@ impl ModelSession {
         };
         let input = new_input()?;
         let mut trial = Trial { session: &mut session, model: &model, provider };
-        let outputs = trial.outputs(&input).map_err(for_batch)?;
+        let mut outputs = trial.outputs(&input).map_err(for_batch)?;
+        outputs::reserve(&mut outputs, 0)?;
+        let varies = outputs.iter().any(|attached| attached.rows.is_some());
+        if varies && has_graph {
+            let problem = "the number of an output's rows depends on the picture".to_owned();
+            return Err(InferenceError::Session(problem));
+        }
         if file.changed.is_some() {
             trial.check_batch(&outputs).map_err(for_batch)?;
         }
@@ -184,7 +198,8 @@ impl ModelSession {
             for (index, buffers) in buffers.iter_mut().enumerate() {
                 let input = (&*model.input.name, &buffers.input);
                 let graph = has_graph.then_some(index);
-                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, &outputs, graph)?;
+                let bound = if varies { &[] } else { &outputs[..] };
+                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, bound, graph)?;
                 buffers.on_gpu = Some(on_gpu);
             }
         }
@@ -201,6 +216,8 @@ impl ModelSession {
             session,
             buffers,
             outputs,
+            varies,
+            changes: 0,
             description: info.to_caps()?,
             gpu,
             model: OpenModel {
@@ -226,18 +243,21 @@ impl ModelSession {
     fn capture_graphs(&mut self, sample: &Sample) -> Result<(), InferenceError> {
         let gpu = self.gpu.clone().expect("it is on the GPU");
         let count = self.buffers.len();
-        let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index));
+        let provider = self.model.provider;
+        let failed = |error: ort::Error| run_error(provider, &error);
+        let capture = || (0..count).try_for_each(|index| self.run_on_gpu(index).map_err(failed));
         gpu.device.in_global_capture_mode(capture)?;
         for index in 0..count {
             self.write_input(index, &gpu, sample)?;
-            self.run_on_gpu(index)?;
+            self.run_on_gpu(index).map_err(failed)?;
             let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-            for (number, (fixed, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate() {
-                let mut bytes = vec![0; fixed.bytes()];
+            for (number, (attached, value)) in self.outputs.iter().zip(&on_gpu.outputs).enumerate()
+            {
+                let mut bytes = vec![0; attached.bytes()];
                 // SAFETY: the output has this many bytes, in the memory of the GPU.
                 unsafe { gpu.stream.download(value.data_ptr() as u64, &mut bytes) }?;
-                if !sample.is_output(number, fixed, &bytes) {
-                    let name = &fixed.output.name;
+                if !sample.is_output(number, attached, &bytes) {
+                    let name = &attached.output.name;
                     let problem = format!("the output {name} is different with a CUDA graph");
                     return Err(InferenceError::Session(problem));
                 }
@@ -286,18 +306,18 @@ impl ModelSession {
     /// # Errors
     /// If there is not enough memory.
     pub fn new_set(&self) -> Result<OutputSet, InferenceError> {
-        let binding = match self.gpu {
-            Some(_) => None,
-            None if !self.binds_memory() => None,
-            None => {
+        let gpu = self.gpu.as_ref().filter(|_| !self.varies);
+        let binding = match gpu {
+            None if self.binds_memory() => {
                 let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
                 let input = (&self.model.model.input, &self.buffers[0].input);
                 binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
                 Some(binding)
             }
+            _ => None,
         };
         let batch = self.model.model.input.batch;
-        OutputSet::new(binding, batch, &self.outputs, &self.description, self.gpu.as_ref())
+        OutputSet::new(binding, batch, &self.outputs, &self.description, gpu, self.changes)
     }
 
     /// Runs the model on the pictures in the buffers with this index, and writes the outputs to `set`. On a GPU,
@@ -309,16 +329,11 @@ impl ModelSession {
     pub fn run(
         &mut self,
         index: usize,
-        set: &OutputSet,
+        set: &mut OutputSet,
         written: &[Event],
     ) -> Result<Option<Duration>, InferenceError> {
         let Some(gpu) = self.gpu.clone() else {
-            if !self.binds_memory() {
-                return self.run_unbound(set).map(|()| None);
-            }
-            let binding = set.binding.as_ref().expect("sets in host memory are bound");
-            let result = self.session.run_binding(binding).map(|_| None);
-            return result.map_err(|error| run_error(self.model.provider, &self.outputs, &error));
+            return self.run_on_host(index, set).map(|()| None);
         };
         for &event in written {
             gpu.stream.wait_for(event)?;
@@ -326,15 +341,17 @@ impl ModelSession {
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let time = on_gpu.ended.since(&on_gpu.began)?;
         gpu.stream.record(&on_gpu.began)?;
-        self.run_on_gpu(index)?;
-        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
-        for ((fixed, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
-            let rows = |address: u64| DeviceRows { address, pitch: fixed.bytes() };
-            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
-            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
-            // next run on these buffers comes later in the stream.
-            unsafe { gpu.stream.copy_rows(from, to, fixed.bytes(), 1) }?;
+        if !self.varies {
+            match self.run_on_gpu(index) {
+                Ok(()) => self.copy_on_gpu(index, set, &gpu)?,
+                Err(error) if is_of_shape(&error) && !self.model.has_graph => self.unbind(),
+                Err(error) => return Err(run_error(self.model.provider, &error)),
+            }
         }
+        if self.varies {
+            self.run_unbound(index, set)?;
+        }
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         gpu.stream.record(&on_gpu.ended)?;
         if let Some(ready) = &set.ready {
             gpu.stream.record(ready)?;
@@ -342,45 +359,92 @@ impl ModelSession {
         Ok(time)
     }
 
-    /// Returns true if the input and the outputs are bound once. OpenVINO's library, which claims to read host memory,
-    /// copied the input when it was bound, and gave the results of the first picture for all pictures.
-    fn binds_memory(&self) -> bool {
-        self.model.provider != Provider::Plugin
-    }
-
-    /// Runs the model without binding memory to it. ONNX Runtime then passes the input anew for each run.
-    fn run_unbound(&mut self, set: &OutputSet) -> Result<(), InferenceError> {
-        let input = SessionInputValue::from(&self.buffers[0].input);
-        let inputs = vec![(&*self.model.model.input.name, input)];
-        let values = self.session.run(inputs);
-        let values = values.map_err(|e| run_error(self.model.provider, &self.outputs, &e))?;
-        for (fixed, to) in self.outputs.iter().zip(&set.memory) {
-            let value = &values[&*fixed.output.name];
-            let shape = value.shape().iter().map(|&side| side as usize);
-            if value.dtype().tensor_type() != Some(fixed.output.onnx())
-                || !shape.clone().eq(fixed.shape.iter().copied())
-            {
-                let problem = format!(
-                    "output {} has the shape {:?}, expected {:?}",
-                    fixed.output.name,
-                    shape.collect::<Vec<_>>(),
-                    fixed.shape
-                );
-                return Err(InferenceError::Run { provider: self.model.provider.name(), problem });
-            }
-            let from = trial::bytes(fixed, value);
-            let to = to.address() as *mut u8;
-            // SAFETY: the set has this many bytes for the output, and `renew` made sure that nobody reads them.
-            unsafe { to.copy_from(from.as_ptr(), from.len()) };
+    /// Copies the outputs of a run to `set`.
+    fn copy_on_gpu(
+        &self,
+        index: usize,
+        set: &OutputSet,
+        gpu: &GpuStream,
+    ) -> Result<(), InferenceError> {
+        let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
+        for ((attached, from), to) in self.outputs.iter().zip(&on_gpu.outputs).zip(&set.memory) {
+            let rows = |address: u64| DeviceRows { address, pitch: attached.bytes() };
+            let (from, to) = (rows(from.data_ptr() as u64), rows(to.address()));
+            // SAFETY: both have this size, in the memory of the GPU. Readers of the set wait for `ready`, and the
+            // next run on these buffers comes later in the stream.
+            unsafe { gpu.stream.copy_rows(from, to, attached.bytes(), 1) }?;
         }
         Ok(())
     }
 
-    fn run_on_gpu(&mut self, index: usize) -> Result<(), InferenceError> {
+    fn run_on_host(&mut self, index: usize, set: &mut OutputSet) -> Result<(), InferenceError> {
+        if self.binds_memory() {
+            let binding = set.binding.as_ref().expect("sets in host memory are bound");
+            match self.session.run_binding(binding) {
+                Ok(_) => return Ok(()),
+                Err(error) if is_of_shape(&error) => {}
+                Err(error) => return Err(run_error(self.model.provider, &error)),
+            }
+            self.unbind();
+        }
+        self.run_unbound(index, set)
+    }
+
+    /// Binds no memory to outputs from now on.
+    fn unbind(&mut self) {
+        self.varies = true;
+        // Sets on a GPU have memory there.
+        self.changes += 1;
+    }
+
+    /// Returns true if the input and the outputs are bound once. OpenVINO's library, which claims to read host memory,
+    /// copied the input when it was bound, and gave the results of the first picture for all pictures.
+    fn binds_memory(&self) -> bool {
+        self.model.provider != Provider::Plugin && !self.varies
+    }
+
+    /// Runs the model without binding memory to it. ONNX Runtime then passes the input anew for each run, and allocates
+    /// the outputs in host memory.
+    fn run_unbound(&mut self, index: usize, set: &mut OutputSet) -> Result<(), InferenceError> {
+        let provider = self.model.provider;
+        let input = SessionInputValue::from(&self.buffers[index].input);
+        let inputs = vec![(&*self.model.model.input.name, input)];
+        let values = self.session.run(inputs).map_err(|error| run_error(provider, &error))?;
+        let batch = self.model.model.input.batch;
+        let (mut rows, mut is_other) = (0, false);
+        for attached in &mut self.outputs {
+            let value = &values[&*attached.output.name];
+            if value.dtype().tensor_type() != Some(attached.output.onnx()) {
+                let problem = format!("output {} is {}", attached.output.name, value.dtype());
+                return Err(InferenceError::Run { provider: provider.name(), problem });
+            }
+            let (found, is_new) = attached.rows_of(&trial::lengths(value.shape()), batch)?;
+            rows = rows.max(found);
+            is_other |= is_new;
+        }
+        is_other |= outputs::reserve(&mut self.outputs, rows)?;
+        self.changes += usize::from(is_other);
+        if set.changes != self.changes {
+            let (outputs, description) = (&self.outputs, &self.description);
+            set.replace(OutputSet::new(None, batch, outputs, description, None, self.changes)?);
+        }
+        for (attached, to) in self.outputs.iter().zip(&set.memory) {
+            let value = &values[&*attached.output.name];
+            let rows = attached.rows.map_or(0, |axis| value.shape()[axis] as usize);
+            // SAFETY: the set has this many bytes for the output, in host memory, and nobody reads them: either `renew`
+            // made sure, or the set is new.
+            let to = unsafe {
+                std::slice::from_raw_parts_mut(to.address() as *mut u8, attached.bytes())
+            };
+            attached.write(trial::bytes(attached, value), to, rows);
+        }
+        Ok(())
+    }
+
+    fn run_on_gpu(&mut self, index: usize) -> Result<(), ort::Error> {
         let on_gpu = self.buffers[index].on_gpu.as_ref().expect("it is on the GPU");
         let result = self.session.run_binding_with_options(&on_gpu.binding, &on_gpu.run_options);
-        let result = result.map(drop);
-        result.map_err(|error| run_error(self.model.provider, &self.outputs, &error))
+        result.map(drop)
     }
 }
 
@@ -391,7 +455,7 @@ impl GpuBuffers {
         gpu: &GpuStream,
         allocator: &Allocator,
         (input_name, input): (&str, &DynTensor),
-        outputs: &[FixedOutput],
+        outputs: &[AttachedOutput],
         graph: Option<usize>,
     ) -> Result<Self, InferenceError> {
         let mut binding = session.create_binding().map_err(InferenceError::session)?;

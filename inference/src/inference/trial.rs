@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a model on trial when it is opened.
 //!
-//! In: a session. Out: the dimensions of the outputs, which many models do not state completely. For a model whose
-//! batch size was changed, also checks that each picture's outputs do not depend on the other pictures.
+//! In: a session. Out: the dimensions of the outputs, which many models do not state completely, and which outputs have
+//! no rows for this picture, so that their number varies. For a model whose batch size was changed, also checks that
+//! each picture's outputs do not depend on the other pictures.
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
-use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::model::{self, Model, ModelError, OutputSpec, PixelElement};
-use super::outputs::FixedOutput;
+use super::outputs::AttachedOutput;
 use super::provider::Provider;
 use nmsfilter_core::tensor::ElementType;
 
@@ -26,24 +26,19 @@ pub struct Trial<'s> {
 }
 
 impl Trial<'_> {
-    /// Runs the model on `input`, and returns the outputs whose dimensions are equal in every run.
+    /// Runs the model on `input`, and returns the outputs with the dimensions of this run.
     ///
     /// # Errors
-    /// If the model fails, if the dimensions of a required output depend on the picture, or if a required output
-    /// does not have a part per picture.
-    pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<FixedOutput>, InferenceError> {
+    /// If the model fails, if more than one dimension of an output depends on the picture, or if an output does not
+    /// have a part per picture.
+    pub fn outputs(&mut self, input: &DynTensor) -> Result<Vec<AttachedOutput>, InferenceError> {
         let model = self.model;
-        let outputs = self.run(input, |values| {
-            let fixed_output =
-                |output: &OutputSpec| fix(model, output, values[&*output.name].shape());
-            let outputs =
-                model.outputs.iter().filter_map(|output| fixed_output(output).transpose());
-            outputs.collect::<Result<Vec<_>, _>>()
-        })??;
-        match (&outputs[..], &model.outputs[..]) {
-            ([], [first, ..]) => Err(varying(first)),
-            _ => Ok(outputs),
-        }
+        self.run(input, |values| {
+            let attached = |output: &OutputSpec| {
+                attach(model.input.batch, output, values[&*output.name].shape())
+            };
+            model.outputs.iter().map(attached).collect()
+        })?
     }
 
     /// Checks that a picture's outputs depend neither on its place in the batch nor on the other pictures. The
@@ -51,7 +46,7 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// If the model fails, or if the outputs depend on one of these.
-    pub fn check_batch(&mut self, outputs: &[FixedOutput]) -> Result<(), InferenceError> {
+    pub fn check_batch(&mut self, outputs: &[AttachedOutput]) -> Result<(), InferenceError> {
         let batch = self.model.input.batch;
         let mut sample_of_run = |run: usize| {
             // Picture 0 is in place 0 of the first run, and in place 1 of the second run. No other picture occurs
@@ -60,16 +55,22 @@ impl Trial<'_> {
             self.sample(outputs, number)
         };
         let (first, second) = (sample_of_run(0)?, sample_of_run(1)?);
-        for (index, fixed) in outputs.iter().enumerate() {
+        for (index, attached) in outputs.iter().enumerate() {
             let picture_numbers = |sample: &Sample, place: usize| {
                 let numbers = &sample.outputs[index];
                 let len = numbers.len() / batch;
                 numbers[place * len..][..len].to_vec()
             };
-            if !are_close(&picture_numbers(&first, 0), &picture_numbers(&second, 1)) {
+            let (mut alone, mut beside) = (picture_numbers(&first, 0), picture_numbers(&second, 1));
+            if attached.rows.is_some() {
+                // The picture with the most rows determines how many rows each picture has.
+                let common = alone.len().min(beside.len());
+                [&mut alone, &mut beside].into_iter().for_each(|numbers| numbers.truncate(common));
+            }
+            if !are_close(&alone, &beside) {
                 let problem = format!(
                     "the output {} of a picture depends on the other pictures of the batch",
-                    fixed.output.name
+                    attached.output.name
                 );
                 return Err(InferenceError::Session(problem));
             }
@@ -83,7 +84,7 @@ impl Trial<'_> {
     /// If the model fails.
     pub fn sample(
         &mut self,
-        outputs: &[FixedOutput],
+        outputs: &[AttachedOutput],
         number: impl Fn(usize) -> usize,
     ) -> Result<Sample, InferenceError> {
         let spec = &self.model.input;
@@ -93,8 +94,9 @@ impl Trial<'_> {
             self.write_noise(&mut input, place, number(place) as u64);
         }
         let outputs = self.run(&input, |values| {
-            let output_numbers =
-                |fixed: &FixedOutput| numbers(fixed, bytes(fixed, &values[&*fixed.output.name]));
+            let output_numbers = |attached: &AttachedOutput| {
+                numbers(attached, bytes(attached, &values[&*attached.output.name]))
+            };
             outputs.iter().map(output_numbers).collect()
         })?;
         Ok(Sample { input, outputs })
@@ -119,7 +121,7 @@ impl Trial<'_> {
         let mut run_options = RunOptions::new().map_err(InferenceError::session)?;
         run_options.set(GRAPH_ID, "-1").map_err(InferenceError::session)?;
         let values = self.session.run_binding_with_options(&binding, &run_options);
-        values.map(|values| read(&values)).map_err(|error| run_error(provider, &[], &error))
+        values.map(|values| read(&values)).map_err(|error| run_error(provider, &error))
     }
 
     /// Fills a place of the batch with noise: the picture with this number.
@@ -155,36 +157,29 @@ impl Trial<'_> {
     }
 }
 
-/// Checks the dimensions that an output had in a run, and returns the output with these dimensions; `None` if the
-/// output is left out.
-fn fix(
-    model: &Model,
+/// Checks the dimensions that an output had in a run, and returns the output with these dimensions. `batch` is the
+/// number of pictures. Without rows, the output has detections only, whose number varies.
+fn attach(
+    batch: usize,
     output: &OutputSpec,
-    shape: &[i64],
-) -> Result<Option<FixedOutput>, InferenceError> {
-    let sides: Vec<usize> = shape.iter().map(|&side| usize::try_from(side).unwrap_or(0)).collect();
-    let batch = model.input.batch;
-    // The first dimension is the batch size.
-    let is_same =
-        |(index, (&dim, &side)): (usize, (&i64, &usize))| dim >= 0 || (index == 0 && side == batch);
-    let is_certain = output.dims.iter().zip(&sides).enumerate().all(is_same);
-    let is_of_each_picture = batch == 1 || sides.first() == Some(&batch);
-    if !sides.contains(&0) && (is_certain || !output.is_optional()) && is_of_each_picture {
-        return Ok(Some(FixedOutput { output: output.clone(), shape: sides }));
+    dims: &[i64],
+) -> Result<AttachedOutput, InferenceError> {
+    let shape = lengths(dims);
+    if batch > 1 && shape.first() != Some(&batch) {
+        let (name, dims) = (output.name.clone(), model::dims_text(dims));
+        return Err(ModelError::OutputBatch { name, batch, dims }.into());
     }
-    if output.is_optional() {
-        let (name, dims) = (&output.name, model::dims_text(&output.dims));
-        gst::info!(
-            CAT,
-            "output {name} is not attached: its dimensions {dims} depend on the picture"
-        );
-        Ok(None)
-    } else if is_of_each_picture {
-        Err(varying(output))
-    } else {
-        let (name, dims) = (output.name.clone(), model::dims_text(shape));
-        Err(ModelError::OutputBatch { name, batch, dims }.into())
+    let mut empty = (0..shape.len()).filter(|&axis| shape[axis] == 0);
+    let rows = empty.next();
+    if empty.next().is_some() {
+        return Err(output.varies().into());
     }
+    Ok(AttachedOutput { output: output.clone(), shape, rows })
+}
+
+/// Returns the dimensions of a value as lengths.
+pub fn lengths(dims: &[i64]) -> Vec<usize> {
+    dims.iter().map(|&length| usize::try_from(length).unwrap_or(0)).collect()
 }
 
 /// A batch of noise pictures, and the model's outputs for it.
@@ -198,24 +193,29 @@ pub struct Sample {
 impl Sample {
     /// Returns whether an output has these bytes in another run on the pictures, apart from rounding errors.
     /// `index` is the number of the output.
-    pub fn is_output(&self, index: usize, fixed: &FixedOutput, bytes: &[u8]) -> bool {
-        are_close(&self.outputs[index], &numbers(fixed, bytes))
+    pub fn is_output(&self, index: usize, attached: &AttachedOutput, bytes: &[u8]) -> bool {
+        are_close(&self.outputs[index], &numbers(attached, bytes))
     }
 }
 
-/// Returns the bytes of an output in host memory.
-pub(super) fn bytes<'v>(fixed: &FixedOutput, value: &'v DynValue) -> &'v [u8] {
+/// Returns the bytes that an output has in a run, in host memory. The value must have the output's element type.
+pub(super) fn bytes<'v>(attached: &AttachedOutput, value: &'v DynValue) -> &'v [u8] {
     let Ok(tensor) = value.view().downcast::<DynTensorValueType>() else {
         return &[];
     };
-    // SAFETY: the output has this many bytes, in host memory, as long as `value` exists.
-    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), fixed.bytes()) }
+    let elements: usize = lengths(value.shape()).iter().product();
+    if elements == 0 {
+        return &[];
+    }
+    let len = elements * attached.element_size();
+    // SAFETY: the value has this many bytes, in host memory, as long as `value` exists.
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), len) }
 }
 
 /// Returns the numbers of an output with a floating-point type; nothing for other types.
-fn numbers(fixed: &FixedOutput, bytes: &[u8]) -> Vec<f32> {
+fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
     let (singles, halves) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
-    match fixed.output.element {
+    match attached.output.element {
         ElementType::F32 => singles.iter().map(|&single| f32::from_ne_bytes(single)).collect(),
         ElementType::F16 => {
             halves.iter().map(|&half| half::f16::from_ne_bytes(half).to_f32()).collect()
@@ -238,22 +238,12 @@ fn are_close(a: &[f32], b: &[f32]) -> bool {
 /// graph.
 pub const GRAPH_ID: &str = "gpu_graph_id";
 
-fn varying(output: &OutputSpec) -> InferenceError {
-    let dims = model::dims_text(&output.dims);
-    ModelError::VaryingOutput { name: output.name.clone(), dims }.into()
+/// Creates the error for a failed run.
+pub fn run_error(provider: Provider, error: &ort::Error) -> InferenceError {
+    InferenceError::Run { provider: provider.name(), problem: error.to_string() }
 }
 
-/// Creates the error for a failed run. If ONNX Runtime rejects the memory of an output because of its dimensions,
-/// the error says that the output's dimensions vary.
-pub fn run_error(
-    provider: Provider,
-    outputs: &[FixedOutput],
-    error: &ort::Error,
-) -> InferenceError {
-    let problem = error.to_string();
-    let dynamic = outputs.iter().find(|fixed| fixed.output.dims.iter().any(|&side| side < 0));
-    match dynamic {
-        Some(fixed) if problem.to_lowercase().contains("shape") => varying(&fixed.output),
-        _ => InferenceError::Run { provider: provider.name(), problem },
-    }
+/// Returns whether a run probably failed because an output does not have the dimensions of the memory that is bound to it.
+pub fn is_of_shape(error: &ort::Error) -> bool {
+    error.to_string().to_lowercase().contains("shape")
 }

@@ -101,6 +101,17 @@ impl OrtInference {
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
+        if !model.left_out.is_empty() {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                (
+                    "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have \
+                     boxes, scores or classes, export them as f32",
+                    model.left_out.join(", ")
+                )
+            );
+        }
         if let Some(device) = provider_device.as_ref().filter(|device| !device.runs_first_node) {
             gst::element_imp_warning!(
                 self,

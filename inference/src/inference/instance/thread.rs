@@ -122,7 +122,7 @@ fn run_batches(session: &mut ModelSession, shared: &Shared, timeout: Duration) {
             Ok(set) => set,
             Err(error) => return fail(shared, &error),
         };
-        let result = session.run(index, &sets[set], &written);
+        let result = session.run(index, &mut sets[set], &written);
         let failure = result.as_ref().err().filter(|error| error.is_gpu_failure()).cloned();
         let run = |gpu_time| Run { pictures, gpu_time, sets: sets.len() };
         let result = result.map(run);

@@ -73,6 +73,8 @@ pub struct Model {
     pub input: InputSpec,
     /// The outputs that are attached, in the model's order.
     pub outputs: Vec<OutputSpec>,
+    /// The names and types of the outputs that cannot be attached.
+    pub left_out: Vec<String>,
     /// The class names; empty if unknown.
     pub labels: Vec<String>,
     /// The task that the model was trained for, such as `detect`.
@@ -163,16 +165,29 @@ pub enum ModelError {
         /// The names and types of the outputs.
         outputs: String,
     },
-    /// An output's dimensions vary from picture to picture.
+    /// More than one of an output's dimensions vary from picture to picture.
     #[error(
-        "the model's output {name} has the dimensions {dims}, which depend on the picture; export the \
-         model without suppression (nms=False) and with fixed sizes"
+        "the model's output {name} has the dimensions {dims}, of which more than the number of rows depends on the \
+         picture; export the model without suppression (nms=False) and with fixed sizes"
     )]
     VaryingOutput {
         /// The name of the output.
         name: String,
         /// The dimensions of the output.
         dims: String,
+    },
+    /// A run has more rows than can be attached.
+    #[error(
+        "the model's output {name} has {rows} rows; expected at most {limit}: export the model with a higher score \
+         threshold or a limit of detections"
+    )]
+    ManyRows {
+        /// The name of the output.
+        name: String,
+        /// The number of rows.
+        rows: usize,
+        /// The limit.
+        limit: usize,
     },
     /// The user's batch size contradicts the model's fixed batch size.
     #[error(
@@ -242,6 +257,7 @@ impl Model {
             let names = if names.is_empty() { names } else { format!(" ({names})") };
             return Err(ModelError::Inputs { count: inputs.len(), names });
         };
+        let (outputs, left_out) = output::describe(session.outputs(), info.as_ref(), &metadata)?;
         Ok(Self {
             input: InputSpec::new(
                 input.name(),
@@ -251,7 +267,8 @@ impl Model {
                 info.as_ref(),
                 &metadata,
             )?,
-            outputs: output::describe(session.outputs(), info.as_ref(), &metadata)?,
+            outputs,
+            left_out,
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),
             keypoints: metadata.keypoints(),

@@ -2,15 +2,14 @@
 //! Describes the outputs of a model that are attached as tensors.
 //!
 //! In: the outputs that ONNX Runtime reports, the `.modelinfo` file and metadata. Out: an [`OutputSpec`] for each
-//! output that `nmsfilter` can read. Other outputs are not attached.
+//! output that `nmsfilter` can read, and the texts of the others, which are not attached.
 //!
 //! ONNX does not state the scale and zero point of an output. In a quantized model they are constants of the graph,
 //! which ONNX Runtime does not make available. Users set them with the property `quantization` of `nmsfilter`.
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-use super::{InfoFile, Metadata, ModelError, type_text};
-use crate::inference::debug_category::CAT;
+use super::{InfoFile, Metadata, ModelError, dims_text, type_text};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 /// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
@@ -44,15 +43,13 @@ impl OutputSpec {
         }
     }
 
-    /// Returns whether the output may be left out if its dimensions vary from picture to picture. Decoders can do
-    /// without integers (for example the indices that an operator for suppression selects), but not without
-    /// floating-point numbers.
-    pub fn is_optional(&self) -> bool {
-        !self.element.is_float()
+    /// Creates the error for an output of which more than one dimension depends on the picture.
+    pub fn varies(&self) -> ModelError {
+        ModelError::VaryingOutput { name: self.name.clone(), dims: dims_text(&self.dims) }
     }
 }
 
-/// Describes the outputs to attach.
+/// Describes the outputs to attach. Also returns the names and types of the others.
 ///
 /// # Errors
 /// If the model has no output that can be attached.
@@ -60,17 +57,17 @@ pub fn describe(
     outlets: &[Outlet],
     info: Option<&InfoFile>,
     metadata: &Metadata,
-) -> Result<Vec<OutputSpec>, ModelError> {
-    let mut outputs = Vec::new();
+) -> Result<(Vec<OutputSpec>, Vec<String>), ModelError> {
+    let (mut outputs, mut others) = (Vec::new(), Vec::new());
     for outlet in outlets {
         let (name, dtype) = (outlet.name(), outlet.dtype());
         let (ValueType::Tensor { shape: dims, .. }, Some(element)) = (dtype, element_type(dtype))
         else {
-            gst::info!(CAT, "output {name} is not attached: it is {}", type_text(dtype));
+            others.push(format!("{name}: {}", type_text(dtype)));
             continue;
         };
         if dims.len() > MAX_DIMENSIONS {
-            gst::info!(CAT, "output {name} is not attached: it has {} dimensions", dims.len());
+            others.push(format!("{name}: {} dimensions", dims.len()));
             continue;
         }
         let id = info.and_then(|info| info.id(name));
@@ -83,11 +80,9 @@ pub fn describe(
         });
     }
     if outputs.is_empty() {
-        let text = |outlet: &Outlet| format!("{}: {}", outlet.name(), type_text(outlet.dtype()));
-        let outputs = outlets.iter().map(text).collect::<Vec<_>>().join(", ");
-        return Err(ModelError::Outputs { outputs });
+        return Err(ModelError::Outputs { outputs: others.join(", ") });
     }
-    Ok(outputs)
+    Ok((outputs, others))
 }
 
 /// Returns the element type of an output; `None` if `nmsfilter` cannot read it.
