@@ -409,7 +409,8 @@ fn an_element_that_waits_enters_before_the_one_that_was_just_served() {
     }
     let model = file(&identity("1,3,12,16", Element::F32));
     let instance = instance("turns", &model, None, Duration::ZERO);
-    let (served, waits) = (Member::new(&instance), Member::new(&instance));
+    let (served, waits) =
+        (Member::new(&instance, &Arc::default()), Member::new(&instance, &Arc::default()));
     for round in 0..20 {
         let mut first = served.enter(1, 1).unwrap();
         let (has_entered, begins) = (AtomicBool::new(false), Barrier::new(2));
@@ -440,7 +441,8 @@ fn the_last_batch_of_a_frame_waits_for_an_element_that_took_part_in_the_frame_be
     // Longer than the test may take.
     let timeout = Duration::from_secs(600);
     let instance = instance("rest", &model, Some(2), timeout);
-    let (one, other) = (Member::new(&instance), Member::new(&instance));
+    let (one, other) =
+        (Member::new(&instance, &Arc::default()), Member::new(&instance, &Arc::default()));
     // Frames have three regions. The second batch has the last region of one frame and the first of another.
     other.enter(3, 3).unwrap().run(None).unwrap();
     let mut rest = other.enter(1, 3).unwrap();

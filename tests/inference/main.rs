@@ -29,6 +29,7 @@ mod regions;
 mod several;
 #[cfg(feature = "v1_28")]
 mod stock;
+mod stopping;
 #[cfg(feature = "v1_28")]
 mod streams;
 mod varying;

@@ -119,6 +119,9 @@ pub enum InferenceError {
     /// ONNX Runtime could not create a session, or a call other than a run failed.
     #[error("ONNX Runtime: {0}")]
     Session(String),
+    /// The element is being stopped or flushed. This is no fault.
+    #[error("the stream is being stopped or flushed")]
+    Interrupted,
     /// The model failed while it ran.
     #[error("{provider}: the model failed: {problem}")]
     Run {
@@ -161,6 +164,15 @@ impl From<DriverError> for InferenceError {
 }
 
 impl InferenceError {
+    /// Returns whether the element is being stopped or flushed.
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            #[cfg(feature = "v1_28")]
+            Self::Stream { error, .. } => error.is_interruption(),
+            error => matches!(error, Self::Interrupted),
+        }
+    }
+
     /// Returns whether the GPU failed, so that another processor may succeed.
     pub fn is_gpu_failure(&self) -> bool {
         matches!(self, Self::Device(_) | Self::Run { .. } | Self::Session(_))
@@ -235,7 +247,11 @@ impl InferenceError {
             Self::Regions(_) | Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
                 gst::error_msg!(gst::LibraryError::Settings, ("{self}"), ["{context}"])
             }
-            Self::Run { .. } | Self::Frame(_) | Self::Scale(_) | Self::Tensor(_) => {
+            Self::Interrupted
+            | Self::Run { .. }
+            | Self::Frame(_)
+            | Self::Scale(_)
+            | Self::Tensor(_) => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
             #[cfg(feature = "v1_28")]

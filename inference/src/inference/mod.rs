@@ -34,13 +34,14 @@ pub mod session;
 mod trial;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use error::InferenceError;
 #[cfg(feature = "v1_28")]
 use frames_run::FramesRun;
 use gstnmsfilter::input::custom_meta::NewTensor;
-use instance::{BatchEntry, Instance, Member, Run};
+use instance::{BatchEntry, Instance, Interrupt, Member, Run};
 use model::Overrides;
 use nmsfilter_core::geometry::{FrameRegion, Letterbox};
 use pictures::{Pictures, Prepared};
@@ -136,13 +137,17 @@ pub struct Inference {
 
 impl Inference {
     /// Opens the model on `provider` and runs it once, or shares it with the elements that have this
-    /// [`instance_id`](InferenceOptions::instance_id).
+    /// [`instance_id`](InferenceOptions::instance_id). `interrupt` ends the waits for them.
     ///
     /// # Errors
     /// If the library, the provider, or the model cannot be used, or if other elements share the model with other
     /// options.
-    pub fn open(options: &InferenceOptions, provider: Provider) -> Result<Self, InferenceError> {
-        let member = Member::new(&Instance::open(options, provider)?);
+    pub fn open(
+        options: &InferenceOptions,
+        provider: Provider,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Self, InferenceError> {
+        let member = Member::new(&Instance::open(options, provider)?, interrupt);
         let OpenModel { model, info, input_device, .. } = member.model();
         let pictures = Pictures::new(&model.input, info.clone(), input_device.as_ref())?;
         Ok(Self { pictures, member, last_run: Run::default(), batched: 0 })
@@ -177,7 +182,7 @@ impl Inference {
     /// the runs may still be in progress when this function returns.
     ///
     /// # Errors
-    /// If the frame cannot be scaled, the model fails, or `attach` returns an error.
+    /// If the frame cannot be scaled, the model fails, `attach` returns an error, or the interrupt ends a wait.
     ///
     /// # Panics
     /// If [`set_frame`](Self::set_frame) was not called before, or a region is not inside the frame.
@@ -213,7 +218,7 @@ impl Inference {
     /// Starts a run for `wanted` frames, or for as many as the batch has room for, but at least one.
     ///
     /// # Errors
-    /// If the model has failed.
+    /// If the model has failed, or the interrupt ends the wait.
     #[cfg(feature = "v1_28")]
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
         let Self { pictures, member, last_run, .. } = self;

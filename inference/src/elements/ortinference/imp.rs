@@ -2,7 +2,7 @@
 //! The element's properties, metadata and pad templates.
 #![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
 use gst::prelude::*;
@@ -16,6 +16,7 @@ use super::settings::Settings;
 use super::state::State;
 use super::stats::Stats;
 use crate::inference::debug_category::CAT;
+use crate::inference::instance::Interrupt;
 use crate::regions::MAX_OVERLAP;
 use gstnmsfilter::elements::{filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
@@ -105,7 +106,8 @@ pub struct OrtInference {
         name = "batch-timeout", get, set, type = u32, member = batch_timeout,
         default = Settings::default().batch_timeout,
         nick = "Batch timeout",
-        blurb = "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds",
+        blurb = "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds \
+                 (nvstreammux has microseconds)",
         mutable_ready
     )]
     #[property(
@@ -248,6 +250,8 @@ pub struct OrtInference {
     pub(super) state: Mutex<Option<State>>,
     pub(super) stats: Mutex<Stats>,
     pub(super) latency: Mutex<Latency>,
+    /// Ends the wait for other elements' frames when this one stops or is flushed.
+    pub(super) interrupt: Arc<Interrupt>,
 }
 
 #[glib::object_subclass]
@@ -309,6 +313,17 @@ impl ElementImpl for OrtInference {
             )
         });
         Some(&METADATA)
+    }
+
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        if transition == gst::StateChange::PausedToReady {
+            // The base class waits for the streaming thread, and that may be waiting for other elements' frames.
+            self.interrupt.set();
+        }
+        self.parent_change_state(transition)
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "v1_28")]
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gst::glib;
@@ -12,6 +13,7 @@ use gst_video::VideoInfo;
 
 use super::schedule::Schedule;
 use crate::inference::error::InferenceError;
+use crate::inference::instance::Interrupt;
 use crate::inference::{Inference, InferenceOptions, provider};
 use crate::regions::{RegionKind, Regions};
 #[cfg(feature = "v1_28")]
@@ -111,8 +113,9 @@ impl State {
     }
 
     /// Replaces the model on the GPU by a model on the CPU.
-    pub fn replace_gpu(&mut self) -> Result<(), InferenceError> {
-        let mut inference = Inference::open(&self.options, provider::Provider::Cpu)?;
+    pub fn replace_gpu(&mut self, interrupt: &Arc<Interrupt>) -> Result<(), InferenceError> {
+        let cpu = provider::Provider::Cpu;
+        let mut inference = Inference::open(&self.options, cpu, interrupt)?;
         if let Some(frame) = &self.frame {
             inference.set_frame(frame)?;
         }

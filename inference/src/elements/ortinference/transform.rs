@@ -35,6 +35,7 @@ impl BaseTransformImpl for OrtInference {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
+        self.interrupt.clear();
         let settings = lock(&self.settings).clone();
         *lock(&self.stats) = Stats::default();
         let state = self
@@ -90,7 +91,9 @@ impl BaseTransformImpl for OrtInference {
                 }
                 self.post_stats();
             }
+            gst::EventType::FlushStart => self.interrupt.set(),
             gst::EventType::FlushStop => {
+                self.interrupt.clear();
                 if let Some(state) = lock(&self.state).as_mut() {
                     state.schedule = Schedule::default();
                 }
@@ -149,6 +152,9 @@ impl BaseTransformImpl for OrtInference {
         };
         *lock(&self.state) = Some(state);
         if let Err(error) = result {
+            if error.is_interruption() {
+                return Err(gst::FlowError::Flushing);
+            }
             let properties = property::non_default(self.obj().upcast_ref());
             self.post_error_message(error.message(&properties));
             return Err(gst::FlowError::Error);
@@ -164,7 +170,7 @@ impl OrtInference {
         let candidates = settings.provider.candidates();
         let (last, others) = candidates.split_last().expect("there is a provider");
         for provider in others {
-            match Inference::open(&options, *provider) {
+            match Inference::open(&options, *provider, &self.interrupt) {
                 Ok(inference) => return Ok(self.state(inference, options, true)),
                 Err(error) if error.is_installation_problem() => self.warn_of_cpu(&error),
                 Err(error) => gst::info!(CAT, imp = self, "not on {}: {error}", provider.name()),
@@ -173,7 +179,7 @@ impl OrtInference {
         if *last == provider::Provider::Cpu {
             self.warn_of_large_batch(&options);
         }
-        let inference = Inference::open(&options, *last)?;
+        let inference = Inference::open(&options, *last, &self.interrupt)?;
         Ok(self.state(inference, options, false))
     }
 
@@ -329,7 +335,7 @@ impl OrtInference {
         match act(state) {
             Err(error) if state.is_auto && error.is_gpu_failure() => {
                 self.warn_of_cpu(&error);
-                state.replace_gpu()?;
+                state.replace_gpu(&self.interrupt)?;
                 act(state)
             }
             result => result,

@@ -13,7 +13,8 @@
 //! - it has `batch` pictures;
 //! - each element that took part in one of the last two batches has an entry in it. If a frame needs several runs, these
 //!   are the batches of the last two such frames: its last batch, which it fills in part, waits for other elements, too;
-//! - its first picture has waited for the timeout.
+//! - its first picture has waited for the timeout;
+//! - an element with a picture in it stops or is flushed ([`Interrupt`]).
 //!
 //! So an element that is paused, stopped or slower than the others delays two batches at most, each by the timeout.
 //! An element has one entry per batch, and waits until the batch's run is submitted, so that its frames stay in
@@ -24,7 +25,10 @@
 //! An instance without an id belongs to one element. An instance with an id is found in `INSTANCES` as long as an
 //! element uses it.
 
+mod interrupt;
 mod thread;
+
+pub use interrupt::Interrupt;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak, mpsc};
@@ -102,6 +106,8 @@ struct OpenBatch {
     written: Vec<Event>,
     /// The time at which the first element entered.
     since: Option<Instant>,
+    /// True if the batch waits for no further pictures.
+    is_released: bool,
 }
 
 /// The elements' view of an output set.
@@ -191,11 +197,13 @@ impl Drop for Instance {
 pub struct Member {
     instance: Arc<Instance>,
     index: usize,
+    interrupt: Arc<Interrupt>,
 }
 
 impl Member {
-    /// Adds an element to `instance`.
-    pub fn new(instance: &Arc<Instance>) -> Self {
+    /// Adds an element to `instance`, whose waits `interrupt` ends.
+    pub fn new(instance: &Arc<Instance>, interrupt: &Arc<Interrupt>) -> Self {
+        interrupt.attach(&instance.shared);
         let mut state = lock(&instance.shared.state);
         let index = match state.members.iter().position(Option::is_none) {
             Some(index) => index,
@@ -205,7 +213,7 @@ impl Member {
             }
         };
         state.members[index] = Some(MemberState { last: Some(state.number) });
-        Self { instance: instance.clone(), index }
+        Self { instance: instance.clone(), index, interrupt: interrupt.clone() }
     }
 
     /// Returns the open model.
@@ -225,7 +233,7 @@ impl Member {
     /// is room for, but at least one. `pictures` are the rest of a frame's `of_frame`, at least one.
     ///
     /// # Errors
-    /// If the model has failed.
+    /// If the model has failed, or waits are [interrupted](Interrupt).
     pub fn enter(
         &self,
         pictures: usize,
@@ -237,8 +245,11 @@ impl Member {
         let mut state = lock(&shared.state);
         state.waiting.push_back(self.index);
         loop {
-            if let Some(failure) = state.failure.clone() {
+            let interrupted = || self.interrupt.is_set().then_some(InferenceError::Interrupted);
+            if let Some(failure) = state.failure.clone().or_else(interrupted) {
                 state.waiting.retain(|index| *index != self.index);
+                // Another element may be the next.
+                shared.changed.notify_all();
                 return Err(failure);
             }
             let is_next = state.waiting.front() == Some(&self.index);
@@ -249,6 +260,7 @@ impl Member {
                 let pictures = pictures.clamp(1, capacity - batch.places);
                 let entry = BatchEntry {
                     shared,
+                    interrupt: &self.interrupt,
                     number,
                     input: batch.input,
                     first: batch.places,
@@ -282,6 +294,7 @@ impl Drop for Member {
 /// tensors until the entry is dropped.
 pub struct BatchEntry<'i> {
     shared: &'i Shared,
+    interrupt: &'i Interrupt,
     /// The number of the batch.
     number: u64,
     /// The memory for the batch's pictures.
@@ -303,7 +316,7 @@ enum Progress {
 
 impl BatchEntry<'_> {
     /// Submits the entry's pictures, which are complete when `written` completes. Waits until the batch's run is
-    /// submitted.
+    /// submitted, which an [`Interrupt`] hastens.
     ///
     /// # Errors
     /// If the model fails.
@@ -325,6 +338,14 @@ impl BatchEntry<'_> {
             }
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
+            }
+            let number = state.number;
+            let is_open = |batch: &&mut OpenBatch| number == self.number && !batch.is_released;
+            if self.interrupt.is_set()
+                && let Some(batch) = state.batch.as_mut().filter(is_open)
+            {
+                batch.is_released = true;
+                self.shared.arrived.notify_all();
             }
             state = wait(&self.shared.changed, state);
         }

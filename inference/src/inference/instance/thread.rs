@@ -61,7 +61,8 @@ impl State {
         let recent = self.number.saturating_sub(2 * batch.runs_of_frame);
         let is_expected = |member: &&MemberState| member.last.is_some_and(|last| last >= recent);
         let expected = self.members.iter().flatten().filter(is_expected).count();
-        let has_expired = batch.since.is_some_and(|since| since.elapsed() >= timeout);
+        let has_expired =
+            batch.is_released || batch.since.is_some_and(|since| since.elapsed() >= timeout);
         let is_full = batch.places >= capacity || batch.entries >= expected;
         batch.entries > 0 && (is_full || has_expired)
     }
@@ -180,6 +181,7 @@ fn open_batch(shared: &Shared, input: InputMemory, written: Vec<Event>) {
         pictures: 0,
         written,
         since: None,
+        is_released: false,
     });
     drop(state);
     shared.changed.notify_all();
