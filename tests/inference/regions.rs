@@ -287,7 +287,15 @@ impl Stream {
 
     /// Returns the regions of the next frame.
     fn next(&mut self) -> Vec<[i32; 4]> {
-        let frame = gst::Buffer::from_mut_slice(vec![0u8; 320 * 240 * 3]);
+        self.next_of(320, 240)
+    }
+
+    /// Returns the regions of the next frame, which has this size.
+    fn next_of(&mut self, width: usize, height: usize) -> Vec<[i32; 4]> {
+        self.harness.set_src_caps_str(&format!(
+            "video/x-raw,format=RGB,width={width},height={height},framerate=25/1"
+        ));
+        let frame = gst::Buffer::from_mut_slice(vec![0u8; width * height * 3]);
         let frame = self.harness.push_and_pull(frame).unwrap();
         pictures(&frame).into_iter().map(|(region, ..)| region).collect()
     }
@@ -333,6 +341,38 @@ fn regions_change_while_the_stream_runs() {
     assert_eq!(stream.next(), [[0, 0, 320, 240]]);
     stream.element.set_property_from_str("regions", "frame");
     assert_eq!(stream.next(), [[0; 4]; 0]);
+}
+
+#[test]
+fn regions_of_a_list_follow_frames_of_other_sizes() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let mut stream = Stream::new(&model);
+    stream.element.set_property("region-list", "10,10,52,52;200,100,52,52;center-square");
+    stream.element.set_property_from_str("regions", "list");
+    let [first, second] = [[10, 10, 52, 52], [200, 100, 52, 52]];
+    assert_eq!(stream.next(), [first, second, [40, 0, 240, 240]]);
+    stream.element.set_property("region-list", "bad");
+    assert_eq!(stream.next(), [first, second, [40, 0, 240, 240]]);
+    assert!(stream.warnings()[0].ends_with("got \"bad\"; the earlier regions stay in force"));
+    assert_eq!(stream.next_of(300, 200), [first, second, [50, 0, 200, 200]]);
+    assert_eq!(stream.warnings(), [""; 0]);
+    for expected in [1, 0] {
+        assert_eq!(stream.next_of(200, 120), [first, [40, 0, 120, 120]]);
+        let warnings = stream.warnings();
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
+        let text = "the first is 200,100,52,52; they are left out";
+        assert!(warnings.iter().all(|warning| warning.ends_with(text)), "{warnings:?}");
+        assert_eq!(stream.next(), [first, second, [40, 0, 240, 240]]);
+    }
+    // A list without a region: the model does not run.
+    stream.element.set_property("region-list", "");
+    assert_eq!(stream.next(), [[0; 4]; 0]);
+    let stats: gst::Structure = stream.element.property("stats");
+    assert_eq!(stats.get::<u64>("frames-without-regions").unwrap(), 1);
+    assert_eq!(stream.warnings(), [""; 0]);
 }
 
 #[test]

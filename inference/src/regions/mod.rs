@@ -11,6 +11,7 @@ mod tiles;
 
 use label_watch::LabelWatch;
 pub use label_watch::MissingLabels;
+use list::Listed;
 pub use list::MAX_LISTED;
 pub use tiles::{MAX_OVERLAP, MAX_TILES, tiles};
 
@@ -75,7 +76,8 @@ pub enum RegionError {
     List(String),
     /// There is no list.
     #[error(
-        "regions=list needs region-list: set it to left,top,width,height of each region, as in 0,0,640,480"
+        "regions=list needs region-list: set it to left,top,width,height of each region, as in 0,0,640,480, or to an empty \
+         list"
     )]
     NoList,
     /// A region of the list has no pixels in the frame.
@@ -117,24 +119,34 @@ impl RegionSettings {
         }
     }
 
-    fn listed(&self) -> Result<Vec<FrameRegion>, RegionError> {
+    fn listed(&self) -> Result<Vec<Listed>, RegionError> {
         let text = self.list.as_ref().ok_or(RegionError::NoList)?;
         list::parse(text).map_err(RegionError::List)
     }
 
-    /// Returns the regions of frames of this size, for a model with an input of `model` pixels.
+    /// Returns the regions of frames of this size, for a model with an input of `model` pixels. Regions of the list
+    /// without a pixel in the frame are given to `leave_out`.
     ///
     /// # Errors
-    /// If the list is missing or malformed, a region of it is outside of the frame, or there are too many tiles.
-    fn of_frame(&self, frame: [u32; 2], model: [u32; 2]) -> Result<Vec<FrameRegion>, RegionError> {
+    /// If the list is missing or malformed, `leave_out` returns an error, or there are too many tiles.
+    fn of_frame(
+        &self,
+        [frame, model]: [[u32; 2]; 2],
+        mut leave_out: impl FnMut(FrameRegion) -> Result<(), RegionError>,
+    ) -> Result<Vec<FrameRegion>, RegionError> {
         match self.kind {
             RegionKind::Frame => Ok(vec![FrameRegion::whole(frame)]),
             RegionKind::Rois => Ok(Vec::new()),
             RegionKind::List => {
-                let clip = |region: FrameRegion| {
-                    clipped(region, frame).ok_or(RegionError::Outside { region, frame })
-                };
-                self.listed()?.into_iter().map(clip).collect()
+                let mut regions = Vec::new();
+                for listed in self.listed()? {
+                    let region = listed.pixels(frame);
+                    match clipped(region, frame) {
+                        Some(region) => regions.push(region),
+                        None => leave_out(region)?,
+                    }
+                }
+                Ok(regions)
             }
             RegionKind::Tiles => {
                 let size = [0, 1].map(|axis| match self.tile_size[axis] {
@@ -160,13 +172,36 @@ fn clipped(region: FrameRegion, frame: [u32; 2]) -> Option<FrameRegion> {
     Some(FrameRegion { left, top, width, height }).filter(|region| region.is_inside(frame))
 }
 
+/// What a user should know about the regions, while the stream continues.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegionNotice {
+    /// New settings are not used.
+    #[error("{0}; the earlier regions stay in force")]
+    Refused(RegionError),
+    /// Regions of the list are not in frames of a new size.
+    #[error(
+        "region-list: frames are now {}x{} pixels, and {count} of the regions are outside of them, the first is {first}; they are \
+         left out", frame[0], frame[1]
+    )]
+    LeftOut {
+        /// The first such region that no earlier notice has counted.
+        first: FrameRegion,
+        /// The number of regions that are outside of the frame.
+        count: usize,
+        /// Width and height of the frame.
+        frame: [u32; 2],
+    },
+}
+
 /// The regions of the current frame.
 #[derive(Debug, Default)]
 pub struct Regions {
     /// The settings in force.
     settings: RegionSettings,
-    /// Settings that were not valid for the current sizes.
-    rejected: Option<RegionSettings>,
+    /// Settings that were refused.
+    refused: Option<RegionSettings>,
+    /// The regions of the list that were outside of a frame, for which there was a notice.
+    left_out: Vec<FrameRegion>,
     /// The sizes of the frame and of the model's input for which `chosen` was computed.
     sizes: Option<[[u32; 2]; 2]>,
     chosen: Vec<TensorRegion>,
@@ -197,37 +232,41 @@ impl Regions {
         &self.pixels
     }
 
-    /// Chooses the regions for a buffer with a frame of this size, by these settings. Nothing is computed again if
-    /// neither the settings nor the sizes have changed, except for regions of interest. If settings are not valid for
-    /// frames of which earlier ones had regions, the earlier settings stay in force, and the error is returned once as
-    /// `Ok(Some(error))`.
+    /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are those of the frame and
+    /// of the model's input. Nothing is computed again if neither the settings nor the sizes have changed, except for
+    /// regions of interest. New settings that are not valid are refused: the earlier ones stay in force, also for other
+    /// sizes, until there are others. Regions of a list that are outside of frames of another size are left out.
     ///
     /// # Errors
-    /// If the settings are not valid for the first frame of these sizes.
+    /// If the settings are not valid for the first frame, or tiles are too many for frames of another size.
     pub fn choose(
         &mut self,
         buffer: &gst::BufferRef,
         settings: &RegionSettings,
         sizes: [[u32; 2]; 2],
-    ) -> Result<Option<RegionError>, RegionError> {
-        let [frame, model] = sizes;
-        let has_sizes = self.sizes == Some(sizes);
-        let mut rejection = None;
-        if has_sizes && self.settings == *settings {
-            self.rejected = None;
-        } else if !has_sizes || self.rejected.as_ref() != Some(settings) {
-            match settings.of_frame(frame, model) {
+    ) -> Result<Vec<RegionNotice>, RegionError> {
+        let frame = sizes[0];
+        let mut notices = Vec::new();
+        let is_first = self.sizes.is_none();
+        if self.settings == *settings && !is_first {
+            self.refused = None;
+        } else if self.refused.as_ref() != Some(settings) {
+            let refuse = |region| Err(RegionError::Outside { region, frame });
+            match settings.of_frame(sizes, refuse) {
                 Ok(pixels) => {
-                    self.chosen = pixels.iter().copied().map(TensorRegion::new).collect();
-                    (self.pixels, self.settings) = (pixels, settings.clone());
-                    (self.sizes, self.rejected) = (Some(sizes), None);
+                    self.settings = settings.clone();
+                    (self.refused, self.left_out) = (None, Vec::new());
+                    self.set_pixels(pixels, sizes);
                 }
-                Err(error) if has_sizes => {
-                    self.rejected = Some(settings.clone());
-                    rejection = Some(error);
+                Err(error) if is_first => return Err(error),
+                Err(error) => {
+                    self.refused = Some(settings.clone());
+                    notices.push(RegionNotice::Refused(error));
                 }
-                Err(error) => return Err(error),
             }
+        }
+        if self.sizes != Some(sizes) {
+            notices.extend(self.change_sizes(sizes)?);
         }
         if self.settings.kind == RegionKind::Rois {
             self.chosen.clear();
@@ -239,7 +278,29 @@ impl Regions {
             self.pixels.clear();
             self.pixels.extend(self.chosen.iter().map(|region| region.pixels));
         }
-        Ok(rejection)
+        Ok(notices)
+    }
+
+    /// Computes the regions of the settings in force for other sizes.
+    fn change_sizes(&mut self, sizes: [[u32; 2]; 2]) -> Result<Option<RegionNotice>, RegionError> {
+        let (mut first, mut count) = (None, 0);
+        let Self { settings, left_out, .. } = self;
+        let pixels = settings.of_frame(sizes, |region| {
+            count += 1;
+            // Frames of several streams can change their size back and forth.
+            if !left_out.contains(&region) {
+                left_out.push(region);
+                first.get_or_insert(region);
+            }
+            Ok(())
+        })?;
+        self.set_pixels(pixels, sizes);
+        Ok(first.map(|first| RegionNotice::LeftOut { first, count, frame: sizes[0] }))
+    }
+
+    fn set_pixels(&mut self, pixels: Vec<FrameRegion>, sizes: [[u32; 2]; 2]) {
+        self.chosen = pixels.iter().copied().map(TensorRegion::new).collect();
+        (self.pixels, self.sizes) = (pixels, Some(sizes));
     }
 }
 
@@ -280,17 +341,53 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_not_valid_leave_the_earlier_regions_in_force() {
+    fn settings_that_are_refused_leave_the_earlier_regions_in_force() {
         let mut regions = Regions::default();
         let buffer = gst::Buffer::new();
-        let sizes = [[800, 480], [640, 640]];
-        regions.choose(&buffer, &of(RegionKind::Tiles), sizes).unwrap();
-        let list = of(RegionKind::List);
-        let rejected = regions.choose(&buffer, &list, sizes);
-        assert_eq!(rejected, Ok(Some(RegionError::NoList)));
-        assert_eq!((regions.kind(), regions.pixels().len()), (RegionKind::Tiles, 3));
-        assert_eq!(regions.choose(&buffer, &list, sizes), Ok(None), "the error is returned once");
-        let other_sizes = [[640, 480], [640, 640]];
-        assert_eq!(regions.choose(&buffer, &list, other_sizes), Err(RegionError::NoList));
+        let mut choose = |settings: &RegionSettings, frame| {
+            let notices = regions.choose(&buffer, settings, [frame, [640, 640]]);
+            (notices, regions.kind(), regions.pixels().len())
+        };
+        let (tiles, list) = (of(RegionKind::Tiles), of(RegionKind::List));
+        let wide = [800, 480];
+        assert_eq!(choose(&tiles, wide), (Ok(vec![]), RegionKind::Tiles, 3));
+        let refused = Ok(vec![RegionNotice::Refused(RegionError::NoList)]);
+        assert_eq!(choose(&list, wide), (refused.clone(), RegionKind::Tiles, 3));
+        assert_eq!(choose(&list, wide), (Ok(vec![]), RegionKind::Tiles, 3), "once");
+        // Tiles of another frame.
+        assert_eq!(choose(&list, [640, 480]), (Ok(vec![]), RegionKind::Tiles, 1));
+        assert_eq!(choose(&tiles, wide), (Ok(vec![]), RegionKind::Tiles, 3));
+        assert_eq!(choose(&list, [640, 480]), (refused, RegionKind::Tiles, 1), "set again");
+    }
+
+    #[test]
+    fn regions_that_are_outside_of_smaller_frames_are_left_out_with_a_notice() {
+        let list =
+            |text: &str| RegionSettings { list: Some(text.to_owned()), ..of(RegionKind::List) };
+        let three = list("0,0,10,10;40,30,20,10;center-square");
+        let mut regions = Regions::default();
+        let buffer = gst::Buffer::new();
+        let mut choose = |settings: &RegionSettings, frame| {
+            let notices = regions.choose(&buffer, settings, [frame, [640, 640]]).unwrap();
+            let notices: Vec<_> = notices.iter().map(ToString::to_string).collect();
+            let pixels: Vec<_> = regions.pixels().iter().map(ToString::to_string).collect();
+            (notices.join("\n"), pixels.join(";"))
+        };
+        let none = String::new();
+        let all = (none.clone(), "0,0,10,10;40,30,20,10;8,0,48,48".to_owned());
+        assert_eq!(choose(&three, [64, 48]), all);
+        let notice = "region-list: frames are now 32x24 pixels, and 1 of the regions are outside of them, the first is \
+                      40,30,20,10; they are left out";
+        let smaller = "0,0,10,10;4,0,24,24".to_owned();
+        assert_eq!(choose(&three, [32, 24]), (notice.to_owned(), smaller.clone()));
+        assert_eq!(choose(&three, [32, 24]), (none.clone(), smaller.clone()));
+        // Frames of another stream on the same buffer.
+        assert_eq!(choose(&three, [64, 48]), all);
+        assert_eq!(choose(&three, [32, 24]), (none.clone(), smaller.clone()));
+        // A region that is outside when the list is set.
+        let (notice, pixels) = choose(&list("32,0,5,5"), [32, 24]);
+        assert!(notice.ends_with("the earlier regions stay in force"), "{notice}");
+        assert_eq!(pixels, smaller);
+        assert_eq!(choose(&list(""), [32, 24]), (none.clone(), none));
     }
 }

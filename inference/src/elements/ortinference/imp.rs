@@ -221,7 +221,8 @@ pub struct OrtInference {
         name = "region-list", get, set, type = Option<String>, member = region_list,
         nick = "Region list",
         blurb = "Left, top, width and height of each region in pixels of the frame, with regions=list, as in \
-                 0,0,640,480;640,200,640,480",
+                 0,0,640,480;640,200,640,480, or center-square for the largest square in the middle of the frame \
+                 (empty: no region)",
         mutable_playing
     )]
     #[property(

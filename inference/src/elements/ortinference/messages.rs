@@ -12,7 +12,7 @@ use crate::inference::InferenceOptions;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
-use crate::regions::{MissingLabels, RegionError};
+use crate::regions::{MissingLabels, RegionNotice};
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
@@ -47,13 +47,9 @@ impl OrtInference {
         }
     }
 
-    /// Warns of settings of regions that are not valid for the running stream.
-    pub(super) fn warn_of_regions(&self, why: &RegionError) {
-        gst::element_imp_warning!(
-            self,
-            gst::LibraryError::Settings,
-            ("{why}; the earlier regions stay in force")
-        );
+    /// Warns of regions that are not as they were set.
+    pub(super) fn warn_of_regions(&self, notice: &RegionNotice) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{notice}"));
     }
 
     /// Warns of labels that no object has.

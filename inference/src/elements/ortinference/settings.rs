@@ -97,14 +97,13 @@ impl Default for Settings {
 impl Settings {
     /// Returns which regions are chosen.
     pub fn regions(&self) -> RegionSettings {
-        let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         RegionSettings {
             kind: self.regions.into(),
             tile_size: [self.tile_width, self.tile_height],
             tile_overlap: self.tile_overlap,
             full_frame: self.full_frame,
-            list: text(&self.region_list),
-            roi_labels: text(&self.roi_labels),
+            list: self.region_list.clone(),
+            roi_labels: self.roi_labels.clone().filter(|labels| !labels.is_empty()),
             roi_margin: self.roi_margin,
             roi_limit: self.roi_limit,
         }

@@ -300,8 +300,8 @@ impl OrtInference {
         Ok(())
     }
 
-    /// Chooses the regions of the frame. If new settings are not valid for the running stream, the earlier regions stay in
-    /// force, and a warning is posted once.
+    /// Chooses the regions of the frame. New settings that are not valid for the running stream, and regions outside of
+    /// smaller frames, cause warnings.
     fn choose_regions(
         &self,
         state: &mut State,
@@ -317,8 +317,8 @@ impl OrtInference {
         let frame = state.frame.as_ref().expect("the frames' format is set");
         let frame = [frame.width(), frame.height()];
         let sizes = [frame, state.inference.model().model.input.size];
-        if let Some(rejection) = state.regions.choose(buffer, &settings, sizes)? {
-            self.warn_of_regions(&rejection);
+        for notice in state.regions.choose(buffer, &settings, sizes)? {
+            self.warn_of_regions(&notice);
         }
         if let Some(missing) = state.regions.take_missing_labels() {
             self.warn_of_labels(&missing);
