@@ -42,7 +42,7 @@ fn picture() -> Picture {
 }
 
 /// Returns a model whose input is a picture of this size in f32, and which returns its input.
-fn returns_its_input(size: [usize; 2]) -> OnnxModel {
+pub fn returns_its_input(size: [usize; 2]) -> OnnxModel {
     let [width, height] = size.map(|side| side as i64);
     identity([1, 3, height, width], Element::F32)
 }
@@ -658,7 +658,11 @@ fn padding_between_the_rows_and_planes_of_a_frame_is_not_read() {
 }
 
 /// Returns the frame with padding bytes before its rows, between them, and between its planes.
-fn padded(frame: &gst::BufferRef, format: VideoFormat, [width, height]: [u32; 2]) -> gst::Buffer {
+pub fn padded(
+    frame: &gst::BufferRef,
+    format: VideoFormat,
+    [width, height]: [u32; 2],
+) -> gst::Buffer {
     let packed = gst_video::VideoInfo::builder(format, width, height).build().unwrap();
     let old = frame.map_readable().unwrap().to_vec();
     let (mut new, mut offsets, mut strides) = (vec![0xa5; 40], Vec::new(), Vec::new());

@@ -8,6 +8,7 @@
 mod support;
 
 mod accuracy;
+mod allocation;
 mod alone;
 mod bad_frames;
 mod batches;

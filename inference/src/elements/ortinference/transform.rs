@@ -8,7 +8,7 @@ use std::time::Instant;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
-use gst_video::VideoInfo;
+use gst_video::{VideoInfo, VideoMeta};
 
 use super::enums::OrtInferenceRegions;
 use super::error::StartError;
@@ -101,6 +101,25 @@ impl BaseTransformImpl for OrtInference {
             _ => {}
         }
         self.parent_sink_event(event)
+    }
+
+    /// Proposes any layout of a frame's planes, as GstVideoFilter does. Otherwise decoders that pad rows would copy each
+    /// frame. A batch of streams has no planes.
+    fn propose_allocation(
+        &self,
+        decide_query: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        self.parent_propose_allocation(decide_query, query)?;
+        let is_frame = |caps: &gst::CapsRef| {
+            caps.structure(0).is_some_and(|structure| structure.has_name("video/x-raw"))
+        };
+        if query.get().0.is_some_and(is_frame)
+            && query.find_allocation_meta::<VideoMeta>().is_none()
+        {
+            query.add_allocation_meta::<VideoMeta>(None);
+        }
+        Ok(())
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
