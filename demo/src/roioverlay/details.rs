@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Details of a region beyond its rectangle: an oriented box, keypoints, and a mask.
+//! Details of a region beyond its rectangle: an oriented box, and keypoints.
 //!
-//! In: the structures `detection`, `keypoints` and `mask` of a region from any element. Out: shapes
+//! In: the structures `detection` and `keypoints` of a region from any element. Out: shapes
 //! to draw. A structure is ignored if fields are missing, have another type, or do not fit
 //! together. `nmsfilter` documents the fields in `src/output/roi.rs`.
 
@@ -15,7 +15,7 @@ use super::shapes::Position;
 const MIN_VISIBILITY: f32 = 0.5;
 
 /// Greatest magnitude of a coordinate in pixels. Points that are farther away are not drawn.
-const FARTHEST: f64 = (1 << 20) as f64;
+pub(super) const FARTHEST: f64 = (1 << 20) as f64;
 
 /// Returns the corners of the oriented box in a `detection`, in order.
 pub(super) fn oriented_box(detection: &gst::StructureRef) -> Option<[Position; 4]> {
@@ -92,59 +92,6 @@ impl Keypoints {
     }
 }
 
-/// The mask of a region.
-pub(super) struct Mask {
-    data: glib::Bytes,
-    /// Number of pixels per row, and number of rows.
-    sides: [usize; 2],
-    /// Left, upper, right and lower edge of the covered area, in pixels of the frame.
-    pub area: [f64; 4],
-}
-
-impl Mask {
-    /// Reads the structure `mask`.
-    pub fn new(structure: &gst::StructureRef) -> Option<Self> {
-        let side = |name: &str| usize::try_from(structure.get::<i32>(name).ok()?).ok();
-        let sides = [side("width")?, side("height")?];
-        let edge = |name: &str| structure.get::<f64>(name).ok();
-        let area = [edge("left")?, edge("top")?, edge("right")?, edge("bottom")?];
-        let data = structure.get::<glib::Bytes>("data").ok()?;
-        let size = sides[0].div_ceil(8).checked_mul(sides[1])?;
-        let is_rectangle = area[0] < area[2] && area[1] < area[3];
-        let fits = !sides.contains(&0) && data.len() >= size;
-        (is_rectangle && fits && area.iter().all(|edge| edge.abs() <= FARTHEST)).then_some(Self {
-            data,
-            sides,
-            area,
-        })
-    }
-
-    /// Returns true if the mask covers the center of a pixel, which must be in the area. The mask
-    /// is interpolated between its four nearest pixels, so that masks of few pixels have smooth
-    /// edges.
-    pub fn covers(&self, x: i32, y: i32) -> bool {
-        let [left, top, right, bottom] = self.area;
-        let scale = [self.sides[0] as f64 / (right - left), self.sides[1] as f64 / (bottom - top)];
-        // The position is relative to the center of the mask's first pixel.
-        let at = [
-            (f64::from(x) + 0.5 - left) * scale[0] - 0.5,
-            (f64::from(y) + 0.5 - top) * scale[1] - 0.5,
-        ];
-        let low = at.map(f64::floor);
-        let share = [at[0] - low[0], at[1] - low[1]];
-        let bit = |across: i32, down: i32| {
-            let nearest = |axis: usize, step: i32| {
-                (low[axis] as i32 + step).clamp(0, self.sides[axis] as i32 - 1) as usize
-            };
-            let (column, row) = (nearest(0, across), nearest(1, down));
-            let byte = self.data[row * self.sides[0].div_ceil(8) + column / 8];
-            f64::from(byte >> (7 - column % 8) & 1)
-        };
-        let row = |down: i32| bit(0, down) * (1.0 - share[0]) + bit(1, down) * share[0];
-        row(0) * (1.0 - share[1]) + row(1) * share[1] > 0.5
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,58 +165,6 @@ mod tests {
         let mut null = complete.clone();
         null.set("data", None::<glib::Bytes>);
         assert!(Keypoints::new(&null).is_none());
-    }
-
-    fn mask(sides: [i32; 2], area: [f64; 4], data: &'static [u8]) -> gst::Structure {
-        gst::init().unwrap();
-        gst::Structure::builder("mask")
-            .field("width", sides[0])
-            .field("height", sides[1])
-            .field("left", area[0])
-            .field("top", area[1])
-            .field("right", area[2])
-            .field("bottom", area[3])
-            .field("data", glib::Bytes::from_static(data))
-            .build()
-    }
-
-    #[test]
-    fn a_mask_covers_the_pixels_of_its_bits() {
-        // The mask has two rows of ten pixels. In the first row, the first two pixels and the last
-        // are set; in the second row, the second pixel.
-        let bits = &[0xc0, 0x40, 0x40, 0x00];
-        let found = Mask::new(&mask([10, 2], [20.0, 30.0, 30.0, 32.0], bits)).unwrap();
-        let row = |y: i32| (20..30).map(|x| u8::from(found.covers(x, y))).collect::<Vec<_>>();
-        assert_eq!(row(30), [1, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(row(31), [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        // The mask is enlarged by four. It covers the first two pixels of both rows, except the
-        // corner that is not set.
-        let large = Mask::new(&mask([10, 2], [0.0, 0.0, 40.0, 8.0], bits)).unwrap();
-        assert!(large.covers(1, 1) && large.covers(6, 1) && large.covers(6, 6));
-        assert!(!large.covers(1, 6) && !large.covers(9, 1));
-    }
-
-    #[test]
-    fn masks_that_do_not_fit_are_ignored() {
-        let area = [0.0, 0.0, 10.0, 2.0];
-        assert!(Mask::new(&mask([10, 2], area, &[0; 4])).is_some());
-        for sides in [[10, 3], [17, 2], [0, 2], [10, 0], [-10, 2], [i32::MAX, i32::MAX]] {
-            assert!(Mask::new(&mask(sides, area, &[0; 4])).is_none(), "{sides:?}");
-        }
-        for area in [
-            [10.0, 0.0, 0.0, 2.0],
-            [0.0; 4],
-            [f64::NAN, 0.0, 10.0, 2.0],
-            [0.0, 0.0, f64::INFINITY, 2.0],
-            [-1e300, 0.0, 10.0, 2.0],
-        ] {
-            assert!(Mask::new(&mask([10, 2], area, &[0; 4])).is_none(), "{area:?}");
-        }
-        for name in ["width", "height", "left", "bottom", "data"] {
-            let mut other = mask([10, 2], area, &[0; 4]);
-            other.set(name, "2");
-            assert!(Mask::new(&other).is_none(), "{name} is a string");
-        }
     }
 
     #[test]

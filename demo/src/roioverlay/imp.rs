@@ -15,6 +15,7 @@ use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMe
 use super::color::{DARK_COLOR, Rgb};
 use super::font::Font;
 use super::label_placement::{Caption, LABEL_PADDING, LabelPlacement};
+use super::mask::Between;
 use super::region::{self, StyledRegion};
 use super::shapes::{Pen, draw_disc, draw_line, draw_mask, draw_polygon};
 use super::surface::{Rect, Surface, SurfaceFormat};
@@ -67,6 +68,8 @@ pub struct RoiOverlay {
     format: Mutex<Option<SurfaceFormat>>,
     warned: Mutex<Warned>,
     frame: Mutex<FrameData>,
+    /// The opacities of a surface.
+    opacities: Mutex<Vec<u8>>,
 }
 
 /// Everything that is drawn on a frame. Its memory is reused for the next frame.
@@ -77,6 +80,8 @@ struct FrameData {
     regions: Vec<StyledRegion>,
     captions: Vec<Caption>,
     placement: LabelPlacement,
+    /// Positions of columns in a mask.
+    columns: Vec<Between>,
 }
 
 /// The warnings that were already posted since the element started.
@@ -148,7 +153,7 @@ impl BaseTransformImpl for RoiOverlay {
         let mut frame = lock(&self.frame);
         frame.read(buffer, settings.color_by, bounds);
         if !frame.regions.is_empty() {
-            match Surface::new(buffer, &format) {
+            match Surface::new(buffer, &format, &mut lock(&self.opacities)) {
                 Ok(mut surface) => {
                     if settings.labels != LabelMode::Never {
                         self.warn_of_label(&frame);
@@ -240,7 +245,7 @@ impl FrameData {
         };
         for region in &self.regions {
             if let Some(mask) = &region.mask {
-                draw_mask(surface, mask, region.color, MASK_ALPHA);
+                draw_mask(surface, mask, region.color, MASK_ALPHA, &mut self.columns);
             }
         }
         for region in &self.regions {
@@ -258,7 +263,7 @@ impl FrameData {
         }
 
         let font = Font::for_frame(bounds.y2);
-        let Self { texts, regions, captions, placement } = self;
+        let Self { texts, regions, captions, placement, .. } = self;
         captions.clear();
         captions.extend(regions.iter().rev().map(|region| region.caption.clone()));
         for label in placement.place(texts, captions, settings.labels, font, bounds) {

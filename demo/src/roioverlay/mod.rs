@@ -33,6 +33,7 @@ mod details;
 mod font;
 mod imp;
 mod label_placement;
+mod mask;
 mod region;
 mod shapes;
 mod surface;

@@ -13,9 +13,10 @@ use gst_video::VideoRegionOfInterestMeta;
 
 use super::ColorBy;
 use super::color::{self, Rgb};
-use super::details::{Keypoints, Mask, oriented_box};
+use super::details::{Keypoints, oriented_box};
 use super::font;
 use super::label_placement::Caption;
+use super::mask::Mask;
 use super::shapes::Position;
 use super::surface::Rect;
 use gstnmsfilter::bindings::strings;

@@ -5,7 +5,7 @@
 //! blended into a surface, with smooth edges.
 
 use super::color::Rgb;
-use super::details::Mask;
+use super::mask::{Between, Mask};
 use super::surface::{Rect, Surface};
 
 /// x and y.
@@ -93,11 +93,18 @@ pub(super) fn draw_disc(surface: &mut Surface<'_>, [x, y]: Position, pen: Pen) {
     });
 }
 
-/// Draws the pixels that a mask covers.
-pub(super) fn draw_mask(surface: &mut Surface<'_>, mask: &Mask, color: Rgb, alpha: u8) {
+/// Draws the pixels that a mask covers. `columns` is memory that is used again.
+pub(super) fn draw_mask(
+    surface: &mut Surface<'_>,
+    mask: &Mask,
+    color: Rgb,
+    alpha: u8,
+    columns: &mut Vec<Between>,
+) {
     let [x1, y1, x2, y2] = mask.area.map(|edge| edge.round() as i32);
-    let rect = Rect { x1, y1, x2, y2 };
-    surface.blend(rect, color, |x, y| if mask.covers(x, y) { alpha } else { 0 });
+    let Some(rect) = Rect { x1, y1, x2, y2 }.intersection(&surface.bounds()) else { return };
+    mask.set_columns(rect.x1..rect.x2, columns);
+    surface.blend_rows(rect, color, |y, opacities| mask.row(y, alpha, columns, opacities));
 }
 
 #[cfg(test)]
