@@ -56,10 +56,10 @@ pub fn model_alone(
         ..InferenceOptions::default()
     };
     let mut session = ModelSession::open(&options, provider, cuda_graph == CudaGraph::On)?;
-    let set = session.new_set()?;
+    let mut set = session.new_set()?;
     let mut run = |count: usize| -> Result<()> {
         for index in 0..count {
-            session.run(index % session.buffer_count(), &set, &[])?;
+            session.run(index % session.buffer_count(), &mut set, &[])?;
         }
         if let Some(ready) = &set.ready {
             ready.synchronize()?;
