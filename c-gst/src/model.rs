@@ -5,6 +5,7 @@ use std::ffi::c_char;
 
 use gst::glib::translate::IntoGlibPtr;
 use gstnmsfilter::input::model::{self, ModelInfo};
+use gstnmsfilter::output::KeypointLayout;
 
 use crate::Status;
 use crate::border::{self, Failure, check_pointer, sized_struct};
@@ -51,6 +52,8 @@ pub struct Model {
     pub keypoint_count: u32,
     /// The number of components of a keypoint: 2 for x and y, 3 with a visibility.
     pub keypoint_components: u32,
+    /// The meaning of the keypoints of every class: "coco-17", "face-5" or "points"; NULL if it is unknown.
+    pub keypoint_layout: *const c_char,
 }
 
 sized_struct!(Model, "NmsfilterGstModel", keypoint_components: u32);
@@ -102,6 +105,15 @@ unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
             return Err(Failure::argument(format!("model: end2end: expected 0 or 1, got {other}")));
         }
     };
+    // SAFETY: as above.
+    if let Some(name) = unsafe { border::text(model.keypoint_layout, "model: keypoint_layout") }? {
+        info = info.with_keypoint_layout(KeypointLayout::by_name(name).ok_or_else(|| {
+            let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
+            Failure::argument(format!(
+                "model: keypoint_layout: expected one of {names}, got {name:?}"
+            ))
+        })?);
+    }
     let keypoints = [model.keypoint_count, model.keypoint_components];
     Ok(if keypoints == [0, 0] { info } else { info.with_keypoints(keypoints) })
 }

@@ -17,6 +17,7 @@ use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::cuda::{Device, DeviceBuffer, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::model::{self, ModelInfo};
+use gstnmsfilter::output::KeypointLayout;
 use gstnmsfilter::tensor::{Elements, Quantization};
 use nmsfilter_gst::*;
 
@@ -196,6 +197,7 @@ fn caps_describe_the_model() {
         model.task = c"pose".as_ptr();
         model.end2end = 1;
         (model.keypoint_count, model.keypoint_components) = (17, 3);
+        model.keypoint_layout = c"points".as_ptr();
     });
     let expected = ModelInfo::default()
         .with_size([640, 480])
@@ -203,13 +205,18 @@ fn caps_describe_the_model() {
         .with_labels(["person", "", "bicycle"])
         .with_task("pose")
         .with_end2end(true)
-        .with_keypoints([17, 3]);
+        .with_keypoints([17, 3])
+        .with_keypoint_layout(KeypointLayout::Points);
     assert_eq!(ModelInfo::from_caps(&caps.unwrap()), Ok(expected));
     let nothing = model_caps(|_| {}).unwrap();
     assert_eq!(ModelInfo::from_caps(&nothing), Ok(ModelInfo::default()));
 
     type Change = fn(&mut Model);
-    let wrong: [(Change, &str); 6] = [
+    let wrong: [(Change, &str); 7] = [
+        (
+            |model| model.keypoint_layout = c"coco".as_ptr(),
+            r#"model: keypoint_layout: expected one of coco-17, face-5, points, got "coco""#,
+        ),
         (
             |model| model.size = 4,
             "model: expected a size of at least 56, got 4; set it to sizeof(NmsfilterGstModel)",

@@ -27,7 +27,7 @@ use crate::snapshot::Snapshot;
 
 /// Properties whose effect is predicted, beside those in the core's table. After any other property
 /// was changed, no frame is predicted.
-const PREDICTED: [&str; 26] = [
+const PREDICTED: [&str; 27] = [
     "attach",
     "backend",
     "background",
@@ -42,6 +42,7 @@ const PREDICTED: [&str; 26] = [
     "decoder",
     "deepstream-version",
     "keep-tensors",
+    "keypoint-layout",
     "label-file",
     "letterbox",
     "max-size",

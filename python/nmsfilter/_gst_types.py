@@ -28,6 +28,7 @@ class Model(ctypes.Structure):
         ("task", ctypes.c_char_p),
         ("keypoint_count", ctypes.c_uint32),
         ("keypoint_components", ctypes.c_uint32),
+        ("keypoint_layout", ctypes.c_char_p),
     ]
 
 

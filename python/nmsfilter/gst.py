@@ -126,11 +126,14 @@ def model(
     end2end: bool = False,
     task: str | None = None,
     keypoint_shape: tuple[int, int] | None = None,
+    keypoint_layout: str | None = None,
 ) -> Caps:
     """Describes a model: make it once, and pass it to attach with each frame.
 
     size: width and height of the model's input. letterbox: how frames were fitted into it: "none" (stretched), "center" (the
     shorter side rounded to the nearest pixel, as Ultralytics) or "top-left" (rounded down, as YOLOX). end2end: whether the model selects the detections itself. task: such as "detect" or "pose".
+    keypoint_layout: the meaning of the keypoints of every class, "coco-17" (a person), "face-5" or "points" (any other);
+    without it, the labels of classes decide.
     """
     if letterbox is not None and letterbox not in LETTERBOXES:
         raise InputError(f"letterbox: expected one of {', '.join(LETTERBOXES)}, got {letterbox!r}")
@@ -158,6 +161,7 @@ def model(
         task=task.encode() if task else None,
         keypoint_count=count,
         keypoint_components=components,
+        keypoint_layout=keypoint_layout.encode() if keypoint_layout else None,
     )
     caps = ctypes.c_void_p()
     _check(_library.nmsfilter_gst_model_caps(info, caps))

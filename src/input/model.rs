@@ -16,6 +16,7 @@
 //! | `labels` | array of strings | the names of the classes, starting with class 0; at most [`MAX_CLASSES`] |
 //! | `task` | string | the task that the model was trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
+//! | `keypoint-layout` | string | the meaning of the keypoints of every class: `coco-17`, `face-5`, or `points` for any other ([`KeypointLayout`]) |
 //! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
 //!
 //! `task` and `end2end` are not required. If they name another model family than the chosen decoder's, for example
@@ -46,6 +47,7 @@
 
 use super::InputError;
 use crate::bindings::strings;
+use crate::output::KeypointLayout;
 use nmsfilter_core::decoder;
 
 pub use nmsfilter_core::geometry::{Fit, FitRule, Letterbox, Rounding};
@@ -93,6 +95,8 @@ pub struct ModelInfo {
     pub end2end: bool,
     /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
+    /// The meaning of the keypoints of every class. If it is unknown, it follows from the label of a class.
+    pub keypoint_layout: Option<KeypointLayout>,
 }
 
 /// The model's input, and how a frame was fitted into it. Unknown facts are `None`.
@@ -189,6 +193,12 @@ impl ModelInfo {
         Self { keypoints: Some(keypoints), ..self }
     }
 
+    /// Sets the meaning of the keypoints of every class.
+    #[must_use]
+    pub fn with_keypoint_layout(self, layout: KeypointLayout) -> Self {
+        Self { keypoint_layout: Some(layout), ..self }
+    }
+
     /// Creates caps with these facts. GStreamer must be initialized.
     ///
     /// # Errors
@@ -239,6 +249,9 @@ impl ModelInfo {
             check_keypoints(keypoints)?;
             caps = caps.field("keypoints", gst::Array::new(keypoints.map(|number| number as i32)));
         }
+        if let Some(layout) = self.keypoint_layout {
+            caps = caps.field("keypoint-layout", layout.name());
+        }
         Ok(caps.build())
     }
 
@@ -270,6 +283,7 @@ impl ModelInfo {
             task: task(structure)?,
             end2end: end2end(structure)?,
             keypoints: keypoints(structure)?,
+            keypoint_layout: keypoint_layout(structure)?,
         })
     }
 }
@@ -390,6 +404,19 @@ fn wrong_keypoints(got: &dyn std::fmt::Display) -> InputError {
     malformed(format!(
         "expected keypoints as an array of two int, 1 to {MAX_KEYPOINTS} and 2 or 3, got {got}"
     ))
+}
+
+fn keypoint_layout(structure: &gst::StructureRef) -> Result<Option<KeypointLayout>, InputError> {
+    let Ok(value) = structure.value("keypoint-layout") else {
+        return Ok(None);
+    };
+    let name = strings::of_value(value).ok().flatten();
+    let layout = name.and_then(KeypointLayout::by_name);
+    let wrong = || {
+        let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
+        malformed(format!("expected keypoint-layout as one of {names}, got {value:?}"))
+    };
+    layout.map(Some).ok_or_else(wrong)
 }
 
 fn keypoints(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {

@@ -40,8 +40,7 @@ pub(super) fn add(
         if region.points.is_empty() {
             continue;
         }
-        let is_face = labels.label(region.region.class).is_face;
-        let layout = KeypointLayout::for_points(region.points.len(), is_face);
+        let layout = labels.keypoint_layout(region.region.class, region.points.len());
         // A layout has at most this many numbers.
         let mut positions = ArrayVec::<i32, MAX_COLUMN_COMPONENTS>::new();
         let mut confidences = ArrayVec::<f32, { MAX_COLUMN_COMPONENTS / 2 }>::new();

@@ -1,6 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of a region's points, and the lines that connect them.
 
+/// What a class is, as far as its points depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Person,
+    /// The decoder itself calls the class `face`.
+    Face,
+    Other,
+}
+
+impl Subject {
+    /// The subject of a class with this label.
+    pub fn of_label(label: &str) -> Self {
+        let is_person = PERSON.iter().any(|name| label.eq_ignore_ascii_case(name));
+        if is_person { Self::Person } else { Self::Other }
+    }
+}
+
+/// Labels of people.
+const PERSON: [&str; 5] = ["person", "people", "human", "pedestrian", "persons"];
+
+/// The names of a person's points in COCO's annotations.
+const COCO_PERSON: [&str; 17] = [
+    "nose",
+    "left_eye",
+    "right_eye",
+    "left_ear",
+    "right_ear",
+    "left_shoulder",
+    "right_shoulder",
+    "left_elbow",
+    "right_elbow",
+    "left_wrist",
+    "right_wrist",
+    "left_hip",
+    "right_hip",
+    "left_knee",
+    "right_knee",
+    "left_ankle",
+    "right_ankle",
+];
+
 /// The meaning and the order of a region's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeypointLayout {
@@ -17,14 +58,48 @@ impl KeypointLayout {
     /// All layouts.
     pub const ALL: [Self; 3] = [Self::Coco17, Self::Face5, Self::Points];
 
-    /// Determines the layout of `count` points of a region. `is_face` says whether the decoder calls the region's
-    /// class `face`.
-    pub fn for_points(count: usize, is_face: bool) -> Self {
-        match count {
-            17 => Self::Coco17,
-            5 if is_face => Self::Face5,
-            _ => Self::Points,
+    /// Returns the layout of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| layout.name() == name)
+    }
+
+    /// Returns the layout of points with these names, of one class after the other. `None` if the names say nothing: there
+    /// are none, or they are numbers, as in exports of models whose data set has no names.
+    pub fn of_names(names: &[&str]) -> Option<Self> {
+        let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
+        if names.iter().all(is_number) {
+            return None;
         }
+        let is_same = |(name, known): (&&str, &str)| {
+            name.to_ascii_lowercase().replace([' ', '-'], "_") == known
+        };
+        let of_person = |names: &[&str]| {
+            names.len() == COCO_PERSON.len() && names.iter().zip(COCO_PERSON).all(is_same)
+        };
+        match names.chunks(COCO_PERSON.len()).all(of_person) {
+            true => Some(Self::Coco17),
+            false => Some(Self::Points),
+        }
+    }
+
+    /// The number of points; `None` for any.
+    fn count(self) -> Option<usize> {
+        match self {
+            Self::Coco17 => Some(COCO_PERSON.len()),
+            Self::Face5 => Some(5),
+            Self::Points => None,
+        }
+    }
+
+    /// Determines the layout of `count` points of a region: `known`, which is a fact about the model, else by the class.
+    pub(super) fn for_points(count: usize, known: Option<Self>, subject: Subject) -> Self {
+        let of_class = match subject {
+            Subject::Person => Self::Coco17,
+            Subject::Face => Self::Face5,
+            Subject::Other => Self::Points,
+        };
+        let layout = known.unwrap_or(of_class);
+        if layout.count().is_none_or(|points| points == count) { layout } else { Self::Points }
     }
 
     /// Returns the name of the layout in metadata.
@@ -73,12 +148,54 @@ mod tests {
 
     #[test]
     fn layouts_follow_from_the_number_of_points_and_the_class() {
-        assert_eq!(KeypointLayout::for_points(17, false), KeypointLayout::Coco17);
-        assert_eq!(KeypointLayout::for_points(5, true), KeypointLayout::Face5);
-        // Five points of something else, for example of a hand.
-        assert_eq!(KeypointLayout::for_points(5, false), KeypointLayout::Points);
+        use KeypointLayout::{Coco17, Face5, Points};
+        let of = |count, subject| KeypointLayout::for_points(count, None, subject);
+        assert_eq!(of(17, Subject::Person), Coco17);
+        assert_eq!(of(5, Subject::Face), Face5);
+        // Seventeen points of a dog; five points of something else, for example of a hand.
+        assert_eq!([of(17, Subject::Other), of(5, Subject::Other)], [Points; 2]);
         for count in [0, 1, 4, 6, 21] {
-            assert_eq!(KeypointLayout::for_points(count, true), KeypointLayout::Points, "{count}");
+            assert_eq!([of(count, Subject::Face), of(count, Subject::Person)], [Points; 2]);
+        }
+        assert_eq!([of(5, Subject::Person), of(17, Subject::Face)], [Points; 2]);
+    }
+
+    #[test]
+    fn a_known_layout_counts_for_every_class_with_as_many_points() {
+        use KeypointLayout::{Coco17, Face5, Points};
+        for subject in [Subject::Person, Subject::Face, Subject::Other] {
+            let of = |count, known| KeypointLayout::for_points(count, Some(known), subject);
+            assert_eq!([of(17, Coco17), of(5, Face5)], [Coco17, Face5]);
+            assert_eq!([of(5, Coco17), of(17, Face5), of(17, Points)], [Points; 3]);
+        }
+    }
+
+    #[test]
+    fn names_of_points_are_those_of_a_person_or_of_something_else() {
+        let of = |names: &[&str]| KeypointLayout::of_names(names);
+        assert_eq!(of(&COCO_PERSON), Some(KeypointLayout::Coco17));
+        let spoken = COCO_PERSON.map(|name| name.replace('_', " ").to_uppercase());
+        let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
+        assert_eq!(of(&[&spoken[..], &COCO_PERSON].concat()), Some(KeypointLayout::Coco17));
+        // AP-10K begins with the eyes.
+        let mut animal = COCO_PERSON;
+        animal.rotate_left(1);
+        assert_eq!(of(&animal), Some(KeypointLayout::Points));
+        assert_eq!(of(&COCO_PERSON[..16]), Some(KeypointLayout::Points));
+        assert_eq!(of(&[&COCO_PERSON[..], &["tail"]].concat()), Some(KeypointLayout::Points));
+        assert_eq!((of(&[]), of(&["0", "1", "16"])), (None, None));
+    }
+
+    #[test]
+    fn labels_of_people_are_compared_without_case() {
+        for (label, subject) in [
+            ("person", Subject::Person),
+            ("Person", Subject::Person),
+            ("PEDESTRIAN", Subject::Person),
+            ("dog", Subject::Other),
+            ("person on a bicycle", Subject::Other),
+        ] {
+            assert_eq!(Subject::of_label(label), subject, "{label}");
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use gst::glib;
 
 use super::detection_template::DetectionTemplate;
+use super::keypoint_layout::{KeypointLayout, Subject};
 use crate::file::{self, FileError, TextError};
 use nmsfilter_core::decoder::{Choice, Decoder};
 
@@ -49,6 +50,10 @@ pub struct Labels {
     first: u32,
     /// The outputs of a classifier.
     outputs: Vec<OutputLabels>,
+    /// True if there is no class but 0, as far as is known.
+    is_single: bool,
+    /// The meaning of the points of every class, if it is known.
+    keypoints: Option<KeypointLayout>,
     /// The labels by class. Each is created when it is first used.
     cached: Vec<Option<Label>>,
 }
@@ -69,8 +74,7 @@ pub(super) struct Label {
     /// looking one up takes a lock.
     pub quark: glib::Quark,
     pub detection: DetectionTemplate,
-    /// True if the decoder itself calls the class `face`.
-    pub is_face: bool,
+    subject: Subject,
 }
 
 impl Labels {
@@ -164,8 +168,12 @@ impl Labels {
     }
 
     /// Uses the names of the chosen decoder for classes after the last label, and the first class of its layout.
-    pub fn set_choice(&mut self, choice: &Choice) {
+    /// `keypoints` is the meaning of the points of every class; without it, it follows from the label.
+    pub fn set_choice(&mut self, choice: &Choice, keypoints: Option<KeypointLayout>) {
         self.decoder = Some(choice.decoder);
+        // Numbers of classes in a tensor have no known limit.
+        self.is_single = choice.layout.classes == 1 || choice.layout.has_class_field();
+        self.keypoints = keypoints;
         self.first = choice.layout.first_label();
         self.outputs.clear();
         self.cached.clear();
@@ -220,6 +228,11 @@ impl Labels {
         self.label(class).quark
     }
 
+    /// Returns the meaning of the `count` points of a region of `class`.
+    pub(super) fn keypoint_layout(&mut self, class: u32, count: usize) -> KeypointLayout {
+        KeypointLayout::for_points(count, self.keypoints, self.label(class).subject)
+    }
+
     /// The label of `class`: its number in the row if it is a classifier's ([`index`](Self::index)). It is below a small
     /// multiple of [`MAX_CLASSES`](nmsfilter_core::decoder::MAX_CLASSES).
     pub(super) fn label(&mut self, class: u32) -> &mut Label {
@@ -227,7 +240,7 @@ impl Labels {
         if index >= self.cached.len() {
             self.cached.resize_with(index + 1, || None);
         }
-        let Self { names, decoder, first, outputs, cached, .. } = self;
+        let Self { names, decoder, first, is_single, outputs, cached, .. } = self;
         cached[index].get_or_insert_with(|| {
             let (name, class) = match outputs.iter().rfind(|output| output.first <= index) {
                 None => (name(names, *first, *decoder, index), index),
@@ -243,8 +256,14 @@ impl Labels {
             };
             let class = class as u32;
             let decoder_label = decoder.and_then(|decoder| decoder.label(class));
-            let is_face = decoder_label == Some("face");
-            Label { quark, detection: DetectionTemplate::new(class, quark), is_face }
+            let subject = match name {
+                _ if decoder_label == Some("face") => Subject::Face,
+                Some(name) => Subject::of_label(name),
+                // The usual model with points and without names is one for people.
+                None if *is_single && class == 0 => Subject::Person,
+                None => Subject::Other,
+            };
+            Label { quark, detection: DetectionTemplate::new(class, quark), subject }
         })
     }
 }
@@ -383,7 +402,7 @@ mod tests {
             (true, ["person", "bicycle", "class-2", "class-3"]),
         ] {
             let choice = ssd(is_tflite);
-            labels.set_choice(&choice);
+            labels.set_choice(&choice, None);
             assert_eq!(
                 [0, 1, 2, 3].map(|class| labels.label(class).quark.as_str().to_owned()),
                 expected

@@ -65,6 +65,7 @@ pub(super) fn attach(
     let [width, height] = frame.map(f64::from);
     for (id, detailed) in (first_id..).zip(regions.iter()) {
         let DetailedRegion { region, oriented, points, has_visibility, mask } = detailed;
+        let layout = labels.keypoint_layout(region.class, points.len());
         let label = labels.label(region.class);
         let mut meta = add(buffer, label.quark, region.pixels(frame));
         meta.set_id(id as i32);
@@ -83,7 +84,7 @@ pub(super) fn attach(
         }
         meta.add_param(detection);
         if !points.is_empty() {
-            meta.add_param(keypoints(points, has_visibility, label.is_face));
+            meta.add_param(keypoints(points, has_visibility, layout));
         }
         if let Some(mask) = mask {
             meta.add_param(self::mask(&mask));
@@ -107,7 +108,7 @@ fn set_oriented(detection: &mut gst::Structure, oriented: &OrientedBox) {
 }
 
 /// Creates the structure `keypoints`.
-fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Structure {
+fn keypoints(points: &[Point], has_visibility: bool, layout: KeypointLayout) -> gst::Structure {
     let data = if has_visibility {
         glib::Bytes::from(bytemuck::cast_slice::<_, u8>(points))
     } else {
@@ -119,7 +120,7 @@ fn keypoints(points: &[Point], has_visibility: bool, is_face: bool) -> gst::Stru
     gst::Structure::builder("keypoints")
         .field("count", points.len() as i32)
         .field("components", if has_visibility { 3 } else { 2 })
-        .field("layout", KeypointLayout::for_points(points.len(), is_face).name())
+        .field("layout", layout.name())
         .field("data", data)
         .build()
 }

@@ -8,6 +8,7 @@ use gst::prelude::*;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, MAX_CLASSES, MEDIA_TYPE, ModelInfo, Rounding};
+use gstnmsfilter::output::KeypointLayout;
 
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
@@ -47,8 +48,19 @@ fn a_description_that_is_written_is_read_back() {
         ModelInfo::default().with_end2end(true),
         info().with_task("detect").with_end2end(true),
         info().with_pixel_aspect_ratio([64, 45]),
+        info().with_keypoint_layout(KeypointLayout::Coco17),
+        info().with_keypoint_layout(KeypointLayout::Points),
     ] {
         assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
+    }
+}
+
+#[test]
+fn a_layout_of_keypoints_that_is_not_known_is_an_error() {
+    for value in ["(string)ap-10k", "(int)17"] {
+        let error = read(&format!("{MEDIA_TYPE}, keypoint-layout={value}")).unwrap_err();
+        let expected = "expected keypoint-layout as one of coco-17, face-5, points, got";
+        assert!(error.contains(expected), "{error}");
     }
 }
 

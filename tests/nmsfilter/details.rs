@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use gst::glib;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::input::model::ModelInfo;
+use gstnmsfilter::output::KeypointLayout;
 
 use super::models2026::Case;
 use crate::support::data;
@@ -129,6 +131,49 @@ fn keypoints_of_people_are_within_a_twentieth_of_a_pixel() {
             assert_eq!(keypoints.get::<i32>("count"), Ok(17), "{name}");
             assert_eq!(keypoints.get::<&str>("layout"), Ok("coco-17"), "{name}");
         }
+    }
+}
+
+/// Seventeen points are a person's by the label, unless the model's description or the property says what they are.
+#[test]
+fn the_layout_of_keypoints_follows_from_the_property_the_model_or_the_label() {
+    let output = |classes: usize, id: &str| {
+        let mut numbers = vec![0.0; (4 + classes + 51) * 60];
+        let point = [300.0, 310.0, 0.9].repeat(17);
+        let mut scores = vec![0.0; classes];
+        scores[0] = 0.9;
+        let anchor = [&[320.0, 320.0, 200.0, 200.0], &scores[..], &point].concat();
+        for (row, number) in anchor.into_iter().enumerate() {
+            numbers[row * 60] = number;
+        }
+        NewTensor::from_vec(id, &[1, 4 + classes + 51, 60], numbers).unwrap()
+    };
+    let info = || ModelInfo::default().with_keypoints([17, 3]);
+    let labeled = |label: &str| info().with_labels([label]);
+    use KeypointLayout::{Coco17, Face5, Points};
+    for (properties, info, classes, expected) in [
+        // Without a label, the only class is a person.
+        ("", info(), 1, "coco-17"),
+        ("num-classes=2", info(), 2, "points"),
+        ("", labeled("person"), 1, "coco-17"),
+        ("", labeled("Pedestrian"), 1, "coco-17"),
+        ("", labeled("dog"), 1, "points"),
+        ("", info().with_labels(["person", "dog"]), 2, "coco-17"),
+        ("", labeled("dog").with_keypoint_layout(Coco17), 1, "coco-17"),
+        ("", labeled("person").with_keypoint_layout(Points), 1, "points"),
+        ("", labeled("person").with_keypoint_layout(Face5), 1, "points"),
+        ("keypoint-layout=coco-17", labeled("dog"), 1, "coco-17"),
+        ("keypoint-layout=points", labeled("person"), 1, "points"),
+        ("keypoint-layout=points", labeled("person").with_keypoint_layout(Coco17), 1, "points"),
+    ] {
+        init();
+        let context = format!("{properties} {info:?}");
+        let tensor = output(classes, "out").with_model(info.to_caps().unwrap());
+        let properties = format!("decoder=yolov8-pose {properties}");
+        let found = regions([640, 640], &properties, vec![tensor]);
+        assert_eq!(found.len(), 1, "{context}");
+        let keypoints = structure(&found[0], "keypoints");
+        assert_eq!(keypoints.get::<&str>("layout"), Ok(expected), "{context}");
     }
 }
 

@@ -172,6 +172,10 @@ typedef struct NmsfilterGstModel {
      * The number of components of a keypoint: 2 for x and y, 3 with a visibility.
      */
     uint32_t keypoint_components;
+    /**
+     * The meaning of the keypoints of every class: "coco-17", "face-5" or "points"; NULL if it is unknown.
+     */
+    const char *keypoint_layout;
 } NmsfilterGstModel;
 
 /**

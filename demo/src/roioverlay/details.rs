@@ -60,7 +60,7 @@ impl Keypoints {
             return None;
         }
         let name = structure.value("layout").ok().and_then(|name| strings::of_value(name).ok()?);
-        let named = KeypointLayout::ALL.into_iter().find(|layout| Some(layout.name()) == name);
+        let named = name.and_then(KeypointLayout::by_name);
         Some(Self { data, count, components, layout: named.unwrap_or(KeypointLayout::Points) })
     }
 

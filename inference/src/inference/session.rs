@@ -210,6 +210,7 @@ impl ModelSession {
         info.task = model.task.clone();
         info.end2end = model.end2end;
         info.keypoints = model.keypoints;
+        info.keypoint_layout = model.keypoint_layout;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());
         let library = library.path;
         let mut session = Self {

@@ -7,7 +7,7 @@ use gst::glib;
 use gst::glib::translate::IntoGlib;
 
 use crate::bindings::type_names::format;
-use crate::output::Kinds;
+use crate::output::{KeypointLayout, Kinds};
 use nmsfilter_core::decoder::layout::{self, Activation};
 use nmsfilter_core::{decoder, engine, geometry};
 
@@ -429,6 +429,42 @@ impl Background {
     }
 }
 
+/// The meaning of keypoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstNmsFilterKeypointLayout", allow_name_conflict)]
+pub enum PointLayout {
+    /// By the model's description, else by the class.
+    #[default]
+    #[enum_value(
+        name = "By the model description, else by the label: coco-17 for 17 points of a person or of the only class, if it \
+                has no label; face-5 for 5 points of face detectors",
+        nick = "auto"
+    )]
+    Auto = 0,
+    /// The 17 points of a person in COCO.
+    #[enum_value(name = "17 points of a person, as in COCO", nick = "coco-17")]
+    Coco17 = 1,
+    /// Five points of a face.
+    #[enum_value(name = "Eyes, nose, corners of the mouth", nick = "face-5")]
+    Face5 = 2,
+    /// Any other points.
+    #[enum_value(name = "Any points, without lines", nick = "points")]
+    Points = 3,
+}
+
+impl PointLayout {
+    /// The layout; `None` for `auto`.
+    pub fn layout(self) -> Option<KeypointLayout> {
+        match self {
+            Self::Auto => None,
+            Self::Coco17 => Some(KeypointLayout::Coco17),
+            Self::Face5 => Some(KeypointLayout::Face5),
+            Self::Points => Some(KeypointLayout::Points),
+        }
+    }
+}
+
 impl Decoder {
     /// The decoder of that name; `None` for `auto`, for `classifier`, which reads no boxes, and for `layout`, whose
     /// decoder a file describes.
@@ -477,6 +513,20 @@ mod tests {
         for value in [Background::Auto, Background::None, Background::First, Background::Last] {
             let nick = class.value(value.into_glib()).unwrap().nick();
             assert_eq!(nick, value.background().map_or("auto", layout::Background::name));
+        }
+    }
+
+    #[test]
+    fn the_keypoint_layout_property_has_all_layouts_and_auto() {
+        let class = glib::EnumClass::new::<PointLayout>();
+        let names: Vec<_> = class.values().iter().map(|value| value.nick()).collect();
+        let layouts = KeypointLayout::ALL.map(|layout| layout.name());
+        assert_eq!(names, [&["auto"], &layouts[..]].concat());
+        for value in
+            [PointLayout::Auto, PointLayout::Coco17, PointLayout::Face5, PointLayout::Points]
+        {
+            let nick = class.value(value.into_glib()).unwrap().nick();
+            assert_eq!(nick, value.layout().map_or("auto", KeypointLayout::name));
         }
     }
 

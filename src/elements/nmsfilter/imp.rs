@@ -11,7 +11,7 @@ use gst::subclass::prelude::*;
 use super::debug_category::CAT;
 use super::enums::{
     Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
-    NmsFilterLetterbox, Overlap, RegionEdges, ScoreActivation,
+    NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
 use super::scalars;
@@ -168,6 +168,16 @@ pub struct NmsFilter {
                 "Which of an anchor's scores is that of the background, also called \"no object\", and of no class. After \
                  the first score, the next is that of class 0, or of class 1 if num-classes, or else the number of labels, \
                  counts the background",
+            )
+            .mutable_playing()
+    )]
+    #[property(
+        name = "keypoint-layout", get, set, type = PointLayout, member = keypoint_layout,
+        builder(Settings::default().keypoint_layout)
+            .nick("Keypoint layout")
+            .blurb(
+                "Meaning of the keypoints of every class, by which they are named in metadata and connected by lines, if there \
+                 are as many",
             )
             .mutable_playing()
     )]

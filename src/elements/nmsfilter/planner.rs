@@ -303,6 +303,7 @@ impl Planner {
         gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", plan.params());
         let Self { settings, labels, contradictions, .. } = self;
         contradictions.begin(element, plan, input, &mapping, settings, labels);
-        self.labels.set_choice(plan.choice());
+        let of_model = self.model.info().keypoint_layout;
+        self.labels.set_choice(plan.choice(), self.settings.keypoint_layout.layout().or(of_model));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::class_rules::ClassRules;
 use super::enums::{
     Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
-    NmsFilterLetterbox, Overlap, RegionEdges, ScoreActivation,
+    NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
 use super::nvinfer_config::NvinferConfig;
@@ -45,6 +45,7 @@ pub(super) struct Settings {
     pub mask_size: MaskSize,
     pub score_activation: ScoreActivation,
     pub background: Background,
+    pub keypoint_layout: PointLayout,
     pub layout_file: Option<String>,
     pub quantization: Option<String>,
     pub label_file: Option<String>,
@@ -88,6 +89,7 @@ impl Default for Settings {
             mask_size: MaskSize::default(),
             score_activation: ScoreActivation::default(),
             background: Background::default(),
+            keypoint_layout: PointLayout::default(),
             layout_file: None,
             quantization: None,
             label_file: None,

@@ -9,12 +9,13 @@
 //!   YOLOv5. With `end2end`, `[1,N,6]` with the task `detect` is the output of an end-to-end model. The outputs of
 //!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
 //!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
-//!   components) also become part of the model description, so that errors can name the model family.
+//!   components) and the meaning of the keypoints by `kpt_names` also become part of the model description, so that errors can name the model family.
 //! - A key that is an output's name has the id of this output's tensor as its value, as in `onnxinference` of
 //!   GStreamer 1.26.
 
 use std::collections::HashMap;
 
+use gstnmsfilter::output::KeypointLayout;
 use ort::session::Session;
 
 use super::names;
@@ -58,6 +59,14 @@ impl Metadata {
         let (count, components) = inner.split_once(',')?;
         let shape = [count.trim().parse().ok()?, components.trim().parse().ok()?];
         (shape[0] > 0 && matches!(shape[1], 2 | 3)).then_some(shape)
+    }
+
+    /// Returns the meaning of the keypoints by their names, which are lists in a dictionary by class.
+    pub fn keypoint_layout(&self) -> Option<KeypointLayout> {
+        let text = self.custom.get("kpt_names")?;
+        // Every second part is between quotation marks.
+        let names: Vec<&str> = text.split(['\'', '"']).skip(1).step_by(2).collect();
+        KeypointLayout::of_names(&names)
     }
 
     /// Returns whether the model selects the detections itself.
@@ -234,6 +243,22 @@ mod tests {
         for text in ["17", "[17]", "[0, 3]", "[17, 4]", "[a, 3]"] {
             assert_eq!(keypoints(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn names_of_keypoints_say_whether_they_are_a_persons() {
+        let layout = |text: &str| metadata(&[("kpt_names", text)]).keypoint_layout();
+        let person = "{0: ['nose', 'left_eye', 'right_eye', 'left_ear', 'right_ear', 'left_shoulder', \
+                      'right_shoulder', 'left_elbow', 'right_elbow', 'left_wrist', 'right_wrist', 'left_hip', \
+                      'right_hip', 'left_knee', 'right_knee', 'left_ankle', 'right_ankle']}";
+        assert_eq!(layout(person), Some(KeypointLayout::Coco17));
+        assert_eq!(layout(&person.replace('\'', "\"")), Some(KeypointLayout::Coco17));
+        let dog = person.replace("'nose'", "'withers'");
+        assert_eq!(layout(&dog), Some(KeypointLayout::Points));
+        for none in ["{0: ['0', '1', '2']}", "{}", "None"] {
+            assert_eq!(layout(none), None, "{none}");
+        }
+        assert_eq!(metadata(&[]).keypoint_layout(), None);
     }
 
     #[test]

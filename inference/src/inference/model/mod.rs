@@ -21,6 +21,7 @@ pub mod varying_nodes;
 
 use std::path::Path;
 
+use gstnmsfilter::output::KeypointLayout;
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
@@ -83,6 +84,8 @@ pub struct Model {
     pub end2end: bool,
     /// The number of keypoints per detection, and of components per keypoint.
     pub keypoints: Option<[u32; 2]>,
+    /// The meaning of the keypoints of every class.
+    pub keypoint_layout: Option<KeypointLayout>,
 }
 
 /// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
@@ -272,6 +275,7 @@ impl Model {
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),
             keypoints: metadata.keypoints(),
+            keypoint_layout: metadata.keypoint_layout(),
             labels: metadata.labels,
         })
     }
