@@ -64,8 +64,10 @@ fn run_with_stats(
     let seen = watch(&pipeline, "inference", pictures);
     let ended = pipeline::run(&pipeline);
     assert_eq!(ended.error, None);
-    assert_eq!(ended.warnings, [""; 0]);
     let seen = seen.lock().unwrap().remove(0);
+    // A single warning says that the model has not run.
+    assert_eq!(ended.warnings.len(), usize::from(seen.is_empty()), "{:?}", ended.warnings);
+    assert!(ended.warnings.iter().all(|it| it.contains("the model did not run")));
     (seen, stats(&pipeline))
 }
 
@@ -396,7 +398,7 @@ fn a_list_that_cannot_be_used_is_an_error_at_the_start() {
     }
 }
 
-/// A second model that has no object to run on for a while causes no warning.
+/// Where a second model has no object to run on, no tensor is missing.
 #[test]
 fn frames_without_regions_give_no_warning_of_missing_tensors() {
     if !has_onnx_runtime() {
@@ -409,7 +411,9 @@ fn frames_without_regions_give_no_warning_of_missing_tensors() {
         inference(&model, "provider=cpu regions=rois")
     ));
     let ended = pipeline::run(&pipeline);
-    assert_eq!((ended.error, ended.warnings), (None, vec![]));
+    assert_eq!((ended.error, ended.warnings.len()), (None, 1));
+    let expected = "none of 40 frames had a region of interest or an object";
+    assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
     assert_eq!(stat(&pipeline, "frames-without-regions"), 40);
     let stats: gst::Structure = pipeline.by_name("nms").unwrap().property("stats");
     assert_eq!(stats.get("frames-without-tensors"), Ok(40u64));
@@ -431,6 +435,56 @@ fn labels_that_no_object_has_give_one_warning() {
     assert_eq!((ended.error, ended.warnings.len()), (None, 1));
     let expected = "their labels are person: correct roi-labels";
     assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
+}
+
+/// A picture, and a stream that is stopped before its end, show it, too.
+#[test]
+fn a_model_that_never_ran_is_reported_at_the_end_of_any_stream() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    let warnings = |frames: u32, properties: &str, label: Option<&'static str>| {
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers={frames} ! video/x-raw,width=64,height=48 ! identity name=in ! {} ! fakesink",
+            inference(&model, &format!("provider=cpu regions=rois {properties}"))
+        ));
+        intercept(&pipeline, "in", move |buffer| {
+            label.into_iter().for_each(|label| add_roi(buffer, label, 3, (0, 0, 20, 20)));
+        });
+        pipeline::run(&pipeline).warnings
+    };
+    let nothing = "regions=rois: none of 1 frames had";
+    let label = "roi-labels=persons: no object of 20 frames with objects has such a label";
+    let empty = "regions=rois: none of 300 frames had";
+    for (frames, properties, object, expected) in [
+        (1, "", None, Some(nothing)),
+        (1, "roi-labels=person", None, Some(nothing)),
+        (20, "roi-labels=persons", Some("person"), Some(label)),
+        (320, "", None, Some(empty)),
+        (20, "roi-labels=person", Some("person"), None),
+        (1, "", Some("person"), None),
+    ] {
+        let found = warnings(frames, properties, object);
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{properties}: {found:?}");
+        let is_expected = found.iter().zip(expected).all(|(text, start)| text.starts_with(start));
+        assert!(is_expected, "{properties}: {found:?}");
+    }
+    // The application stops before the end of the stream.
+    let pipeline = parse(&format!(
+        "videotestsrc is-live=true ! video/x-raw,width=64,height=48 ! {} ! fakesink name=sink",
+        inference(&model, "provider=cpu regions=rois")
+    ));
+    let frames = watch(&pipeline, "inference", |_| ());
+    pipeline.set_state(gst::State::Playing).unwrap();
+    while frames.lock().unwrap().len() < 3 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let bus = pipeline.bus().unwrap();
+    pipeline.set_state(gst::State::Ready).unwrap();
+    let warnings: Vec<_> = bus.iter_filtered(&[gst::MessageType::Warning]).collect();
+    assert_eq!(warnings.len(), 1);
+    pipeline.set_state(gst::State::Null).unwrap();
 }
 
 /// Faces of the people that a first model finds: UltraFace in the regions of YOLOv8.

@@ -4,16 +4,16 @@
 //! In: a buffer, the size of its frame, and [`RegionSettings`]. Out: the regions, which are pictures of one or more
 //! batches. They are the whole frame, tiles of it, the regions of a list, or the regions of interest on the buffer.
 
-mod label_watch;
 mod list;
 mod objects;
 mod tiles;
+mod watch;
 
-use label_watch::LabelWatch;
-pub use label_watch::MissingLabels;
 use list::Listed;
 pub use list::MAX_LISTED;
 pub use tiles::{MAX_OVERLAP, MAX_TILES, tiles};
+pub use watch::NeverRan;
+use watch::RegionWatch;
 
 use gstnmsfilter::input::region::TensorRegion;
 use nmsfilter_core::geometry::FrameRegion;
@@ -207,8 +207,8 @@ pub struct Regions {
     chosen: Vec<TensorRegion>,
     /// The pixels of `chosen`.
     pixels: Vec<FrameRegion>,
-    label_watch: LabelWatch,
-    missing_labels: Option<MissingLabels>,
+    watch: RegionWatch,
+    never_ran: Option<NeverRan>,
 }
 
 impl Regions {
@@ -222,9 +222,14 @@ impl Regions {
         &self.chosen
     }
 
-    /// Returns the labels that no object has had, once.
-    pub fn take_missing_labels(&mut self) -> Option<MissingLabels> {
-        self.missing_labels.take()
+    /// Returns the reason why the model has run on no region of interest, once, after many frames.
+    pub fn take_never_ran(&mut self) -> Option<NeverRan> {
+        self.never_ran.take()
+    }
+
+    /// Returns this reason at the end of the stream, after any number of frames, unless it was returned before.
+    pub fn finish(&mut self) -> Option<NeverRan> {
+        self.watch.finish()
     }
 
     /// Returns the pixels of the regions that were chosen last.
@@ -271,12 +276,12 @@ impl Regions {
         if self.settings.kind == RegionKind::Rois {
             self.chosen.clear();
             objects::add(buffer, frame, &self.settings, &mut self.chosen);
-            if self.settings.roi_labels.is_some() {
-                let labels = objects::labels(buffer);
-                self.missing_labels = self.label_watch.add(&self.settings, labels);
-            }
+            let labels = objects::labels(buffer);
+            self.never_ran = self.watch.add(&self.settings, labels, !self.chosen.is_empty());
             self.pixels.clear();
             self.pixels.extend(self.chosen.iter().map(|region| region.pixels));
+        } else {
+            self.watch = RegionWatch::default();
         }
         Ok(notices)
     }

@@ -12,7 +12,7 @@ use crate::inference::InferenceOptions;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
 use crate::inference::session::OpenModel;
-use crate::regions::{MissingLabels, RegionNotice};
+use crate::regions::{NeverRan, RegionNotice};
 use gstnmsfilter::elements::lock;
 
 /// The batch size above which the element warns if the model runs on the CPU. A CPU is not expected to run a model
@@ -52,9 +52,9 @@ impl OrtInference {
         gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{notice}"));
     }
 
-    /// Warns of labels that no object has.
-    pub(super) fn warn_of_labels(&self, missing: &MissingLabels) {
-        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{missing}"));
+    /// Warns that the model has run on no region of interest.
+    pub(super) fn warn_of_no_run(&self, why: &NeverRan) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {

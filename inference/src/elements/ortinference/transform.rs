@@ -48,6 +48,7 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        self.finish_regions();
         self.post_stats();
         *lock(&self.state) = None;
         Ok(())
@@ -89,6 +90,7 @@ impl BaseTransformImpl for OrtInference {
                 if let Some(state) = &*lock(&self.state) {
                     state.inference.pause();
                 }
+                self.finish_regions();
                 self.post_stats();
             }
             gst::EventType::FlushStart => self.interrupt.set(),
@@ -339,10 +341,18 @@ impl OrtInference {
         for notice in state.regions.choose(buffer, &settings, sizes)? {
             self.warn_of_regions(&notice);
         }
-        if let Some(missing) = state.regions.take_missing_labels() {
-            self.warn_of_labels(&missing);
+        if let Some(why) = state.regions.take_never_ran() {
+            self.warn_of_no_run(&why);
         }
         Ok(())
+    }
+
+    /// Warns at the end of a stream in which the model has run on no region of interest.
+    fn finish_regions(&self) {
+        let why = lock(&self.state).as_mut().and_then(|state| state.regions.finish());
+        if let Some(why) = why {
+            self.warn_of_no_run(&why);
+        }
     }
 
     /// Calls `act`. If the GPU fails and the CPU may replace it, opens the model on the CPU and calls `act` again.
