@@ -227,6 +227,51 @@ fn u8_models_receive_the_bytes() {
     assert_eq!(tensor.f32(), bytes);
 }
 
+/// Black is -128 and white is 127, unless a range is set.
+#[test]
+fn i8_models_receive_the_bytes_less_128() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let model = OnnxModel::new()
+        .input("input", Element::I8, [1, 24, 32, 3])
+        .node(Node::new("Cast", &["input"], &["output"]).int("to", Element::F32 as i64))
+        .output("output", Element::F32, [1, 24, 32, 3]);
+    let model = file(&model);
+    let bytes = || picture.pixels.as_flattened().iter().copied();
+    let tensor = tensors_of(&picture, &model, "").remove(0);
+    let expected: Vec<f32> = bytes().map(|byte| f32::from(byte) - 128.0).collect();
+    assert_eq!(tensor.f32(), expected);
+    let tensor = tensors_of(&picture, &model, "range=0,127").remove(0);
+    let expected: Vec<f32> =
+        bytes().map(|byte| (f32::from(byte) * 127.0 / 255.0).round()).collect();
+    assert_eq!(tensor.f32(), expected);
+}
+
+#[test]
+fn models_without_a_batch_receive_the_picture() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let picture = picture();
+    let properties = "range=0,255 input-width=32 input-height=24";
+    for dims in ["3,24,32", "3,height,width"] {
+        let tensor =
+            tensors_of(&picture, &file(&identity(dims, Element::F32)), properties).remove(0);
+        let expected: Vec<f32> =
+            (0..3).flat_map(|channel| picture.channel(channel).map(f32::from)).collect();
+        assert_eq!((&*tensor.shape, tensor.f32()), (&[3, 24, 32][..], &*expected), "{dims}");
+    }
+    for dims in ["24,32,3", "?,?,3"] {
+        let tensor =
+            tensors_of(&picture, &file(&identity(dims, Element::F32)), properties).remove(0);
+        let expected: Vec<f32> =
+            picture.pixels.as_flattened().iter().map(|&byte| byte.into()).collect();
+        assert_eq!((&*tensor.shape, tensor.f32()), (&[24, 32, 3][..], &*expected), "{dims}");
+    }
+}
+
 #[test]
 fn frames_of_every_packed_rgb_format_are_accepted_without_conversion() {
     if !has_onnx_runtime() {

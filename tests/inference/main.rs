@@ -13,6 +13,7 @@ mod alone;
 mod bad_frames;
 mod batches;
 mod classifier;
+mod constants;
 mod detections;
 mod element;
 mod frames;

@@ -174,8 +174,8 @@ fn a_number_of_inputs_other_than_one_is_an_error() {
     }
     assert_eq!(
         error_of(&two_inputs(DIMS), ""),
-        "the model has 2 inputs (left, right); expected one, the picture: export the model with that \
-         input alone"
+        "the model has 2 inputs (left [1,3,12,16], right [1,3,12,16]); expected one, the picture: set \
+         inputs=NAME=NUMBER,... for each other input, or export the model with the picture alone"
     );
     let none = OnnxModel::new()
         .initializer("one", &Tensor::f32(&[1], &[1.0]))
@@ -185,12 +185,49 @@ fn a_number_of_inputs_other_than_one_is_an_error() {
 }
 
 #[test]
+fn a_node_that_onnx_runtime_does_not_have_is_named() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let message = |operator: &str, domain: &str| {
+        let inputs = ["input", "input", "input"];
+        let outputs = ["count", "output", "scores", "classes"];
+        let node = Node::new(operator, &inputs, &outputs).domain(domain);
+        let model = OnnxModel::new().input("input", Element::F32, DIMS).node(node).output(
+            "output",
+            Element::F32,
+            "1,100,4",
+        );
+        let model = if domain.is_empty() { model } else { model.domain(domain) };
+        error_of(&model, "")
+    };
+    for (operator, domain) in [
+        ("EfficientNMS_TRT", "TRT"),
+        ("EfficientNMS_TRT", ""),
+        ("BatchedNMSDynamic_TRT", "trt.plugins"),
+        ("TRTBatchedNMS", "mmdeploy"),
+    ] {
+        let parts = [
+            &format!(
+                " has a node {operator}, which is a part of TensorRT: set provider=tensorrt, "
+            ),
+            "; or export the model without suppression (YOLOv7 and YOLOv6: without --end2end), and nmsfilter does it",
+        ];
+        assert_says(&message(operator, domain), &parts);
+    }
+    for domain in ["my.domain", ""] {
+        let part = " has a node Mine, which this build of ONNX Runtime does not have; install";
+        assert_says(&message("Mine", domain), &[part]);
+    }
+}
+
+#[test]
 fn an_input_that_is_not_a_picture_is_an_error() {
     if !has_onnx_runtime() {
         return;
     }
-    let picture =
-        "expected a picture: [1,3,height,width], [1,height,width,3], or 1 channel instead of 3";
+    let picture = "expected a picture: [1,3,height,width], [1,height,width,3], or 1 channel instead of 3, also \
+                   without the first dimension";
     for (dims, shown) in [
         (Dims::from([1, 4, 8, 8]), "[1,4,8,8]"),
         (Dims::from([1, 10]), "[1,10]"),
@@ -209,7 +246,7 @@ fn an_input_that_is_not_a_picture_is_an_error() {
     assert_says(&message, &["[1,3,8,8]", picture]);
     assert_eq!(
         error_of(&identity(DIMS, Element::I64), ""),
-        "the model's input input is a tensor of i64; expected a tensor of f32, f16 or u8"
+        "the model's input input is a tensor of i64; expected a tensor of f32, f16, u8 or i8"
     );
 }
 

@@ -10,10 +10,10 @@
 //! | message | fields |
 //! | --- | --- |
 //! | `ModelProto` | `ir_version` 1, `producer_name` 2, `graph` 7, `opset_import` 8, `metadata_props` 14 |
-//! | `OperatorSetIdProto` | `version` 2 (`domain` is absent: the operators of ONNX itself) |
+//! | `OperatorSetIdProto` | `domain` 1 (absent for the operators of ONNX itself), `version` 2 |
 //! | `StringStringEntryProto` | `key` 1, `value` 2 |
 //! | `GraphProto` | `node` 1, `name` 2, `initializer` 5, `input` 11, `output` 12 |
-//! | `NodeProto` | `input` 1, `output` 2, `name` 3, `op_type` 4, `attribute` 5 |
+//! | `NodeProto` | `input` 1, `output` 2, `name` 3, `op_type` 4, `attribute` 5, `domain` 7 |
 //! | `AttributeProto` | `name` 1, `f` 2, `i` 3, `ints` 8, `type` 20 (`FLOAT` 1, `INT` 2, `INTS` 7) |
 //! | `ValueInfoProto` | `name` 1, `type` 2 |
 //! | `TypeProto` | `tensor_type` 1, of `elem_type` 1 and `shape` 2 |
@@ -114,6 +114,12 @@ impl Node {
         Self(node)
     }
 
+    /// Sets the domain of the operator.
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.0.text(7, domain);
+        self
+    }
+
     /// Adds an attribute of type `INT`.
     pub fn int(self, name: &str, value: i64) -> Self {
         self.attribute(name, 2, |attribute| attribute.signed(3, value))
@@ -188,6 +194,7 @@ impl Tensor {
 pub struct OnnxModel {
     graph: Message,
     opset: u64,
+    domains: Vec<String>,
     metadata: Vec<Message>,
 }
 
@@ -202,7 +209,7 @@ impl OnnxModel {
     pub fn new() -> Self {
         let mut graph = Message::default();
         graph.text(2, "test");
-        Self { graph, opset: OPSET, metadata: Vec::new() }
+        Self { graph, opset: OPSET, domains: Vec::new(), metadata: Vec::new() }
     }
 
     /// Adds an input.
@@ -259,6 +266,12 @@ impl OnnxModel {
         self
     }
 
+    /// Adds a domain of operators beside that of ONNX, with version 1.
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.domains.push(domain.to_owned());
+        self
+    }
+
     /// Returns the contents of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut opset = Message::default();
@@ -268,6 +281,12 @@ impl OnnxModel {
         model.text(2, "nmsfilter tests");
         model.message(7, &self.graph);
         model.message(8, &opset);
+        for domain in &self.domains {
+            let mut opset = Message::default();
+            opset.text(1, domain);
+            opset.unsigned(2, 1);
+            model.message(8, &opset);
+        }
         for entry in &self.metadata {
             model.message(14, entry);
         }
@@ -405,6 +424,44 @@ pub fn detections(
             .output(name, *element, &*symbols.join(",").replace("-1", "rows"));
     }
     model
+}
+
+/// Returns a model that multiplies boxes (fractions of a picture) by the numbers of its input `name`: width and height for
+/// each picture. The outputs are `labels`, `boxes` and `scores`, with `boxes.len()` rows.
+pub fn scaled_boxes(
+    images: impl Into<Dims>,
+    (name, element, dims): (&str, Element, impl Into<Dims>),
+    boxes: &[([f32; 4], i64, f32)],
+) -> OnnxModel {
+    let rows = boxes.len() as i64;
+    let corners: Vec<f32> = boxes.iter().flat_map(|(corners, ..)| *corners).collect();
+    let labels: Vec<i64> = boxes.iter().map(|(_, label, _)| *label).collect();
+    let scores: Vec<f32> = boxes.iter().map(|(.., score)| *score).collect();
+    OnnxModel::new()
+        .input("images", Element::F32, images)
+        .input(name, element, dims)
+        // The outputs have a row for each picture.
+        .node(Node::new("ReduceSum", &["images", "but the first"], &["sum"]).int("keepdims", 0))
+        .initializer("but the first", &Tensor::i64(&[3], &[1, 2, 3]))
+        .initializer("zero", &Tensor::f32(&[], &[0.0]))
+        .node(Node::new("Mul", &["sum", "zero"], &["nothing"]))
+        .initializer("last", &Tensor::i64(&[1], &[1]))
+        .node(Node::new("Unsqueeze", &["nothing", "last"], &["column"]))
+        .node(Node::new("Cast", &[name], &["numbers"]).int("to", Element::F32 as i64))
+        .node(Node::new("Concat", &["numbers", "numbers"], &["sizes"]).int("axis", 1))
+        .node(Node::new("Unsqueeze", &["sizes", "last"], &["sizes of rows"]))
+        .initializer("fractions", &Tensor::f32(&[1, rows, 4], &corners))
+        .node(Node::new("Mul", &["fractions", "sizes of rows"], &["boxes"]))
+        .initializer("all scores", &Tensor::f32(&[1, rows], &scores))
+        .node(Node::new("Add", &["all scores", "column"], &["scores"]))
+        .initializer("all labels", &Tensor::i64(&[1, rows], &labels))
+        .node(
+            Node::new("Cast", &["column"], &["column of integers"]).int("to", Element::I64 as i64),
+        )
+        .node(Node::new("Add", &["all labels", "column of integers"], &["labels"]))
+        .output("labels", Element::I64, format!("N,{rows}").as_str())
+        .output("boxes", Element::F32, format!("N,{rows},4").as_str())
+        .output("scores", Element::F32, format!("N,{rows}").as_str())
 }
 
 /// Adds outputs of type f32 to a model: tensors that its nodes compute. Protocol Buffers merges a message that occurs

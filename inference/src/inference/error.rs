@@ -94,6 +94,29 @@ pub enum InferenceError {
         /// ONNX Runtime's message.
         problem: String,
     },
+    /// The model has a node that exists in TensorRT only.
+    #[error(
+        "the model {path:?} has a node {node}, which is a part of TensorRT: set provider=tensorrt, with a build of ONNX \
+         Runtime that has it, where such nodes have the domain trt.plugins; or export the model without suppression (YOLOv7 \
+         and YOLOv6: without --end2end), and nmsfilter does it"
+    )]
+    TensorRtNode {
+        /// The path of the model.
+        path: PathBuf,
+        /// The type of the node.
+        node: String,
+    },
+    /// The model has a node that the library does not have.
+    #[error(
+        "the model {path:?} has a node {node}, which this build of ONNX Runtime does not have; install a later one, or \
+         export the model with the operators of ONNX"
+    )]
+    UnknownNode {
+        /// The path of the model.
+        path: PathBuf,
+        /// The type of the node.
+        node: String,
+    },
     /// The model does not take a single picture, or its properties or its `.modelinfo` file are invalid.
     #[error(transparent)]
     Description(#[from] ModelError),
@@ -196,6 +219,17 @@ impl InferenceError {
         let problem = message.strip_prefix(&prefix).unwrap_or(&message);
         let problem = problem.trim().trim_end_matches('.');
         let path = path.to_owned();
+        if let Some(node) = unknown_node(problem) {
+            let (domain, operator) = node.rsplit_once(':').unwrap_or(("", node));
+            let is_of_tensorrt = domain.to_ascii_lowercase().starts_with("trt")
+                || operator.starts_with("TRT")
+                || operator.ends_with("_TRT");
+            let node = operator.to_owned();
+            return match is_of_tensorrt {
+                true => Self::TensorRtNode { path, node },
+                false => Self::UnknownNode { path, node },
+            };
+        }
         // The part of the message before these words names the tensor and a line of ONNX Runtime's source code. It
         // is left out.
         match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
@@ -241,7 +275,10 @@ impl InferenceError {
             Self::Device(_) | Self::Session(_) => {
                 gst::error_msg!(gst::LibraryError::Failed, ("{self}"), ["{context}"])
             }
-            Self::Model { .. } | Self::ExternalData { .. } => {
+            Self::Model { .. }
+            | Self::ExternalData { .. }
+            | Self::TensorRtNode { .. }
+            | Self::UnknownNode { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
             }
             Self::Regions(_) | Self::Description(_) | Self::Info(_) | Self::OtherOptions { .. } => {
@@ -260,4 +297,20 @@ impl InferenceError {
             }
         }
     }
+}
+
+/// Returns the domain and the type of a node that ONNX Runtime does not have, by its message.
+fn unknown_node(problem: &str) -> Option<&str> {
+    let before = |end: &str| problem.split_once(end)?.0.rsplit(' ').next();
+    let after = |start: &str| problem.split_once(start)?.1.split(' ').next();
+    let is_of_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    // ONNX Runtime knows the attributes of some of TensorRT's nodes.
+    let of_tensorrt =
+        || problem.split(|other| !is_of_word(other)).find(|word| word.ends_with("_TRT"));
+    let node = before(" is not a registered function/op")
+        .or_else(|| after("No Op registered for "))
+        .or_else(|| after("Could not find an implementation for "))
+        .or_else(of_tensorrt)?;
+    // A version in parentheses can follow.
+    node.split('(').next()
 }

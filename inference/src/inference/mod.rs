@@ -101,6 +101,7 @@ impl InferenceOptions {
             ("range", a.range != b.range),
             ("mean", a.mean != b.mean),
             ("std", a.std != b.std),
+            ("inputs", a.inputs != b.inputs),
             ("letterbox", self.letterbox != other.letterbox),
             ("label-file", self.labels != other.labels),
             ("cuda-device-id", self.device != other.device),

@@ -188,14 +188,21 @@ const WEIGHTS_FOLDER: &str = "session.model_external_initializers_file_folder_pa
 ///
 /// # Errors
 /// If ONNX Runtime reports an error.
-pub fn reads_input_on_host(session: &Session) -> Result<bool, InferenceError> {
-    let mut memory = null();
-    // SAFETY: the session exists and has one input, and `memory` is valid for writes of one pointer.
+///
+/// # Panics
+/// If the session has no input of this name.
+pub fn reads_input_on_host(session: &Session, name: &str) -> Result<bool, InferenceError> {
+    let inputs = session.inputs();
+    let mut memories = vec![null(); inputs.len()];
+    // SAFETY: the session exists, and `memories` is valid for writes of a pointer for each of its inputs.
     let result = unsafe {
-        let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), &mut memory, 1);
+        let (to, count) = (memories.as_mut_ptr(), memories.len());
+        let status = (ort::api().SessionGetMemoryInfoForInputs)(session.ptr(), to, count);
         ort::Error::result_from_status(status)
     };
     result.map_err(InferenceError::session)?;
+    let input = inputs.iter().position(|input| input.name() == name);
+    let memory = memories[input.expect("the session has the input")];
     let mut device = OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU;
     if !memory.is_null() {
         // SAFETY: the session owns the description, and `device` is valid for writes.

@@ -35,7 +35,7 @@ use super::InferenceOptions;
 use super::debug_category::CAT;
 use super::error::InferenceError;
 use super::library::OnnxRuntime;
-use super::model::{Model, ModelError, batch_dimension};
+use super::model::{ConstantInput, Model, ModelError, batch_dimension};
 use super::outputs::{self, AttachedOutput, OutputSet};
 use super::plugin_provider::{self, PluginDevice};
 use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
@@ -67,6 +67,7 @@ pub struct ModelSession {
     // The session is dropped before the stream.
     session: Session,
     buffers: Vec<IoBuffers>,
+    constants: Vec<Constant>,
     outputs: Vec<AttachedOutput>,
     /// True if an output has other dimensions in each run, so that no memory is bound to it.
     varies: bool,
@@ -94,6 +95,35 @@ struct GpuBuffers {
     run_options: RunOptions<NoSelectedOutputs>,
     began: OwnedEvent,
     ended: OwnedEvent,
+}
+
+/// The name and the numbers of an input beside the picture.
+pub type Constant = (String, DynTensor);
+
+/// The inputs of a run.
+#[derive(Clone, Copy)]
+pub struct Inputs<'m> {
+    /// The name of the picture.
+    pub name: &'m str,
+    /// The pictures.
+    pub picture: &'m DynTensor,
+    /// The other inputs.
+    pub constants: &'m [Constant],
+}
+
+impl Inputs<'_> {
+    /// Returns a binding with the inputs.
+    ///
+    /// # Errors
+    /// If ONNX Runtime rejects one.
+    pub fn binding(self, session: &Session) -> Result<IoBinding, InferenceError> {
+        let mut binding = session.create_binding().map_err(InferenceError::session)?;
+        binding.bind_input(self.name, self.picture).map_err(InferenceError::session)?;
+        for (name, tensor) in self.constants {
+            binding.bind_input(name, tensor).map_err(InferenceError::session)?;
+        }
+        Ok(binding)
+    }
 }
 
 /// The memory for the pictures of a run.
@@ -171,7 +201,7 @@ impl ModelSession {
                     .map_err(InferenceError::session)?
             }
         };
-        let reads_host = provider::reads_input_on_host(&session)?;
+        let reads_host = provider::reads_input_on_host(&session, &model.input.name)?;
         let reads_device = gpu.is_some() && !reads_host;
         let host = Allocator::default();
         let new_input = || {
@@ -180,7 +210,15 @@ impl ModelSession {
                 .map_err(InferenceError::session)
         };
         let input = new_input()?;
-        let mut trial = Trial { session: &mut session, model: &model, provider };
+        let constant = |input: &ConstantInput| Ok((input.name.clone(), input.tensor()?));
+        let constants: Vec<Constant> = model
+            .constants
+            .iter()
+            .map(constant)
+            .collect::<Result<_, _>>()
+            .map_err(InferenceError::session)?;
+        let mut trial =
+            Trial { session: &mut session, model: &model, constants: &constants, provider };
         let mut outputs = trial.outputs(&input).map_err(for_batch)?;
         outputs::reserve(&mut outputs, 0)?;
         let varies = outputs.iter().any(|attached| attached.rows.is_some());
@@ -196,10 +234,14 @@ impl ModelSession {
         if let Some(gpu) = &gpu {
             buffers.push(IoBuffers { input: new_input()?, on_gpu: None });
             for (index, buffers) in buffers.iter_mut().enumerate() {
-                let input = (&*model.input.name, &buffers.input);
+                let inputs = Inputs {
+                    name: &model.input.name,
+                    picture: &buffers.input,
+                    constants: &constants,
+                };
                 let graph = has_graph.then_some(index);
                 let bound = if varies { &[] } else { &outputs[..] };
-                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, input, bound, graph)?;
+                let on_gpu = GpuBuffers::new(&session, gpu, &allocator, inputs, bound, graph)?;
                 buffers.on_gpu = Some(on_gpu);
             }
         }
@@ -216,6 +258,7 @@ impl ModelSession {
         let mut session = Self {
             session,
             buffers,
+            constants,
             outputs,
             varies,
             changes: 0,
@@ -310,10 +353,9 @@ impl ModelSession {
         let gpu = self.gpu.as_ref().filter(|_| !self.varies);
         let binding = match gpu {
             None if self.binds_memory() => {
-                let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
-                let input = (&self.model.model.input, &self.buffers[0].input);
-                binding.bind_input(&*input.0.name, input.1).map_err(InferenceError::session)?;
-                Some(binding)
+                let name = &self.model.model.input.name;
+                let (picture, constants) = (&self.buffers[0].input, &self.constants);
+                Some(Inputs { name, picture, constants }.binding(&self.session)?)
             }
             _ => None,
         };
@@ -409,7 +451,9 @@ impl ModelSession {
     fn run_unbound(&mut self, index: usize, set: &mut OutputSet) -> Result<(), InferenceError> {
         let provider = self.model.provider;
         let input = SessionInputValue::from(&self.buffers[index].input);
-        let inputs = vec![(&*self.model.model.input.name, input)];
+        let mut inputs = vec![(&*self.model.model.input.name, input)];
+        let constants = self.constants.iter();
+        inputs.extend(constants.map(|(name, tensor)| (&**name, SessionInputValue::from(tensor))));
         let values = self.session.run(inputs).map_err(|error| run_error(provider, &error))?;
         let batch = self.model.model.input.batch;
         let (mut rows, mut is_other) = (0, false);
@@ -450,17 +494,16 @@ impl ModelSession {
 }
 
 impl GpuBuffers {
-    /// Binds `input`, and allocates and binds memory for `outputs`.
+    /// Binds the inputs, and allocates and binds memory for `outputs`.
     fn new(
         session: &Session,
         gpu: &GpuStream,
         allocator: &Allocator,
-        (input_name, input): (&str, &DynTensor),
+        inputs: Inputs<'_>,
         outputs: &[AttachedOutput],
         graph: Option<usize>,
     ) -> Result<Self, InferenceError> {
-        let mut binding = session.create_binding().map_err(InferenceError::session)?;
-        binding.bind_input(input_name, input).map_err(InferenceError::session)?;
+        let mut binding = inputs.binding(session)?;
         let mut values = Vec::new();
         for output in outputs {
             let mut value = output.allocate(allocator)?;

@@ -13,6 +13,7 @@ use super::error::InferenceError;
 use super::model::{self, Model, ModelError, OutputSpec, PixelElement};
 use super::outputs::AttachedOutput;
 use super::provider::Provider;
+use super::session::{Constant, Inputs};
 use nmsfilter_core::tensor::ElementType;
 
 /// A session to try.
@@ -21,6 +22,8 @@ pub struct Trial<'s> {
     pub session: &'s mut Session,
     /// The model's inputs and outputs.
     pub model: &'s Model,
+    /// The inputs beside the picture.
+    pub constants: &'s [Constant],
     /// The provider that runs the model.
     pub provider: Provider,
 }
@@ -110,8 +113,8 @@ impl Trial<'_> {
         read: impl FnOnce(&SessionOutputs<'_>) -> R,
     ) -> Result<R, InferenceError> {
         let provider = self.provider;
-        let mut binding = self.session.create_binding().map_err(InferenceError::session)?;
-        binding.bind_input(&*self.model.input.name, input).map_err(InferenceError::session)?;
+        let (name, constants) = (&*self.model.input.name, self.constants);
+        let mut binding = Inputs { name, picture: input, constants }.binding(self.session)?;
         let host =
             MemoryInfo::new(AllocationDevice::CPU, 0, AllocatorType::Device, MemoryType::CPUOutput)
                 .map_err(InferenceError::session)?;
@@ -152,7 +155,7 @@ impl Trial<'_> {
             PixelElement::F16 => picture.chunks_exact_mut(2).for_each(|to| {
                 to.copy_from_slice(&half::f16::from_f32(value()).to_ne_bytes());
             }),
-            PixelElement::U8 => picture.fill_with(next),
+            PixelElement::U8 | PixelElement::I8 => picture.fill_with(next),
         }
     }
 }

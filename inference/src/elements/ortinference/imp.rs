@@ -147,7 +147,7 @@ pub struct OrtInference {
         name = "range", get, set, type = Option<String>, member = range,
         nick = "Range",
         blurb = "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: the \
-                 range in the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8)",
+                 range in the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8, or -128,127 for i8)",
         mutable_ready
     )]
     #[property(
@@ -160,6 +160,14 @@ pub struct OrtInference {
         name = "std", get, set, type = Option<String>, member = std,
         nick = "Standard deviation",
         blurb = "Number to divide by after mean is subtracted, or one number each for red, green and blue (unset: 1)",
+        mutable_ready
+    )]
+    #[property(
+        name = "inputs", get, set, type = Option<String>, member = inputs,
+        nick = "Inputs",
+        blurb = "Numbers of the model's inputs beside the picture, the same for every frame, as in \
+                 scale=1,1;size=640,640 (unset: inputs of known exporters get the numbers with which boxes are in pixels \
+                 of the model's input)",
         mutable_ready
     )]
     #[property(

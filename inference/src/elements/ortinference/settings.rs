@@ -10,7 +10,7 @@ use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
 };
 use super::error::StartError;
-use crate::inference::model::{Overrides, numbers};
+use crate::inference::model::{Overrides, constants, numbers};
 use crate::inference::plugin_provider::PluginLibrary;
 use crate::inference::provider_options::ProviderOptions;
 use crate::inference::{InferenceOptions, provider};
@@ -40,6 +40,7 @@ pub(super) struct Settings {
     pub range: Option<String>,
     pub mean: Option<String>,
     pub std: Option<String>,
+    pub inputs: Option<String>,
     pub label_file: Option<String>,
     pub regions: OrtInferenceRegions,
     pub tile_width: u32,
@@ -78,6 +79,7 @@ impl Default for Settings {
             range: None,
             mean: None,
             std: None,
+            inputs: None,
             label_file: None,
             regions: OrtInferenceRegions::default(),
             tile_width: 0,
@@ -163,6 +165,7 @@ impl Settings {
             range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
             mean: mean.transpose()?,
             std: std.transpose()?,
+            inputs: constants::parse(self.inputs.as_deref().unwrap_or_default())?,
         };
         let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
         let labels = match label_file {

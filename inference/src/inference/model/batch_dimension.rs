@@ -26,8 +26,8 @@ use std::collections::HashSet;
 
 use super::protobuf::{Field, field, fields, replace_first, write_message, write_varint};
 
-/// Returns the model with `batch` as the first dimension of its input. `None` if this dimension is not 1, if the
-/// model does not have exactly one input, or if the bytes are not a model.
+/// Returns the model with `batch` as the first dimension of its input. `None` if this dimension is not the first of four, or
+/// not 1, if the model does not have exactly one input, or if the bytes are not a model.
 pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     let graph = field(model, 7)?;
     let parts = fields(graph)?;
@@ -38,6 +38,10 @@ pub fn with_batch(model: &[u8], batch: usize) -> Option<Vec<u8>> {
     let (Some(input), None) = (inputs.next(), inputs.next()) else {
         return None;
     };
+    let shape = [2, 1, 2].iter().try_fold(input, |message, &number| field(message, number))?;
+    if fields(shape)?.len() != 4 {
+        return None;
+    }
     let dimension =
         [2, 1, 2, 1].iter().try_fold(input, |message, &number| field(message, number))?;
     if dimension != [DIM_VALUE, 1] {

@@ -18,8 +18,10 @@ pub enum PixelElement {
     F32,
     /// 16 bits, floating point.
     F16,
-    /// A byte.
+    /// A byte without a sign.
     U8,
+    /// A byte with a sign.
+    I8,
 }
 
 impl PixelElement {
@@ -29,6 +31,7 @@ impl PixelElement {
             Self::F32 => TensorElementType::Float32,
             Self::F16 => TensorElementType::Float16,
             Self::U8 => TensorElementType::Uint8,
+            Self::I8 => TensorElementType::Int8,
         }
     }
 
@@ -37,7 +40,7 @@ impl PixelElement {
         match self {
             Self::F32 => 4,
             Self::F16 => 2,
-            Self::U8 => 1,
+            Self::U8 | Self::I8 => 1,
         }
     }
 }
@@ -51,6 +54,8 @@ pub struct InputSpec {
     pub element: PixelElement,
     /// The order of the input's dimensions.
     pub layout: InputLayout,
+    /// True if the first dimension is the number of pictures per run.
+    pub has_batch: bool,
     /// The number of pictures per run.
     pub batch: usize,
     /// The picture's width and height.
@@ -88,23 +93,27 @@ impl InputSpec {
         info: Option<&InfoFile>,
         metadata: &Metadata,
     ) -> Result<Self, ModelError> {
-        let ValueType::Tensor { ty, shape, .. } = dtype else {
+        let ValueType::Tensor { ty, shape, dimension_symbols } = dtype else {
             return Err(ModelError::InputType { name: name.to_owned(), found: type_text(dtype) });
         };
         let element = match ty {
             TensorElementType::Float32 => PixelElement::F32,
             TensorElementType::Float16 => PixelElement::F16,
             TensorElementType::Uint8 => PixelElement::U8,
+            TensorElementType::Int8 => PixelElement::I8,
             _ => {
                 let found = type_text(dtype);
                 return Err(ModelError::InputType { name: name.to_owned(), found });
             }
         };
-        let batch = batch_size(name, shape, batch)?;
-        let (layout, channels) = layout(name, shape, overrides.layout)?;
+        let has_batch = shape.len() != 3;
+        let batch = batch_size(name, if has_batch { shape } else { &[1] }, batch)?;
+        let dims = Dims { name, sizes: shape, symbols: dimension_symbols };
+        let (layout, channels) = layout(dims, overrides.layout)?;
         let size = size(name, shape, layout, overrides, metadata)?;
         let whole = match element {
             PixelElement::U8 => [0.0, 255.0],
+            PixelElement::I8 => [-128.0, 127.0],
             PixelElement::F32 | PixelElement::F16 => [0.0, 1.0],
         };
         let ranges = match overrides.range {
@@ -115,6 +124,7 @@ impl InputSpec {
             name: name.to_owned(),
             element,
             layout,
+            has_batch,
             batch,
             size,
             channels,
@@ -152,6 +162,7 @@ impl InputSpec {
             name: "images".to_owned(),
             element,
             layout: InputLayout::Nchw,
+            has_batch: true,
             batch: 1,
             size,
             channels: 3,
@@ -163,13 +174,14 @@ impl InputSpec {
     }
 
     /// Returns the dimensions of the input tensor.
-    pub fn shape(&self) -> [i64; 4] {
+    pub fn shape(&self) -> Vec<i64> {
         let ([width, height], channels) = (self.size.map(i64::from), self.channels as i64);
-        let batch = self.batch as i64;
-        match self.layout {
-            InputLayout::Nchw => [batch, channels, height, width],
-            InputLayout::Nhwc => [batch, height, width, channels],
-        }
+        let picture = match self.layout {
+            InputLayout::Nchw => [channels, height, width],
+            InputLayout::Nhwc => [height, width, channels],
+        };
+        let batch = self.has_batch.then_some(self.batch as i64);
+        batch.into_iter().chain(picture).collect()
     }
 
     /// Returns the size of one picture in bytes.
@@ -193,29 +205,52 @@ fn batch_size(name: &str, dims: &[i64], wanted: Option<usize>) -> Result<usize, 
     }
 }
 
+/// The dimensions of an input.
+#[derive(Clone, Copy)]
+struct Dims<'i> {
+    name: &'i str,
+    sizes: &'i [i64],
+    /// The names of dynamic dimensions, such as `height`.
+    symbols: &'i [String],
+}
+
+impl Dims<'_> {
+    /// Returns whether the dimension with number `axis` is dynamic and named after channels, as in `num_channels`.
+    fn is_of_channels(&self, axis: usize) -> bool {
+        self.symbols.get(axis).is_some_and(|symbol| symbol.to_ascii_lowercase().contains("channel"))
+    }
+}
+
 /// Determines the layout and the number of channels of an input with these dimensions.
-fn layout(
-    name: &str,
-    dims: &[i64],
-    wanted: Option<InputLayout>,
-) -> Result<(InputLayout, usize), ModelError> {
-    let wrong =
-        |advice| ModelError::InputShape { name: name.to_owned(), dims: dims_text(dims), advice };
-    let &[_, second, _, fourth] = dims else {
-        return Err(wrong(""));
+fn layout(dims: Dims<'_>, wanted: Option<InputLayout>) -> Result<(InputLayout, usize), ModelError> {
+    let wrong = |advice| ModelError::InputShape {
+        name: dims.name.to_owned(),
+        dims: dims_text(dims.sizes),
+        advice,
+    };
+    let (first, last) = match dims.sizes.len() {
+        length @ (3 | 4) => (length - 3, length - 1),
+        _ => return Err(wrong("")),
     };
     // A dynamic number of channels counts as 3.
-    let channels = |dim: i64| match dim {
-        1 | 3 => Some(dim as usize),
+    let channels = |axis: usize| match dims.sizes[axis] {
+        dim @ (1 | 3) => Some(dim as usize),
         dim if dim < 0 => Some(3),
         _ => None,
     };
+    let is_fixed = |axis: usize| matches!(dims.sizes[axis], 1 | 3);
+    let nchw = || channels(first).map(|count| (InputLayout::Nchw, count));
+    let nhwc = || channels(last).map(|count| (InputLayout::Nhwc, count));
     let found = match wanted {
-        Some(InputLayout::Nchw) => channels(second).map(|count| (InputLayout::Nchw, count)),
-        Some(InputLayout::Nhwc) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
-        None if matches!(second, 1 | 3) => channels(second).map(|count| (InputLayout::Nchw, count)),
-        None if matches!(fourth, 1 | 3) => channels(fourth).map(|count| (InputLayout::Nhwc, count)),
-        None if second < 0 || fourth < 0 => return Err(wrong(": set input-layout")),
+        Some(InputLayout::Nchw) => nchw(),
+        Some(InputLayout::Nhwc) => nhwc(),
+        None if is_fixed(first) => nchw(),
+        None if is_fixed(last) => nhwc(),
+        None if dims.is_of_channels(first) && !dims.is_of_channels(last) => nchw(),
+        None if dims.is_of_channels(last) && !dims.is_of_channels(first) => nhwc(),
+        None if dims.sizes[first] < 0 || dims.sizes[last] < 0 => {
+            return Err(wrong(": set input-layout"));
+        }
         None => None,
     };
     found.ok_or_else(|| wrong(""))
@@ -228,9 +263,10 @@ fn size(
     overrides: &Overrides,
     metadata: &Metadata,
 ) -> Result<[u32; 2], ModelError> {
+    let last = dims.len() - 1;
     let axes = match layout {
-        InputLayout::Nchw => [3, 2],
-        InputLayout::Nhwc => [2, 1],
+        InputLayout::Nchw => [last, last - 1],
+        InputLayout::Nhwc => [last - 1, last - 2],
     };
     let mut size = [0; 2];
     for (side, property) in ["input-width", "input-height"].into_iter().enumerate() {
@@ -290,6 +326,46 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_need_not_have_a_batch() {
+        let input = describe(&[3, 480, 640], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nchw, [640, 480], 3));
+        assert_eq!((input.batch, input.shape()), (1, vec![3, 480, 640]));
+        let input = describe(&[480, 640, 1], Overrides::default()).unwrap();
+        assert_eq!((input.layout, input.size, input.channels), (InputLayout::Nhwc, [640, 480], 1));
+        assert_eq!(input.shape(), [480, 640, 1]);
+        let dtype = tensor(TensorElementType::Float32, &[3, 480, 640]);
+        let (overrides, metadata) = (Overrides::default(), Metadata::default());
+        let batch = InputSpec::new("image", &dtype, Some(2), &overrides, None, &metadata);
+        let message = batch.unwrap_err().to_string();
+        assert!(message.starts_with("batch-size=2, but the model's input image has"), "{message}");
+    }
+
+    #[test]
+    fn names_of_dynamic_dimensions_say_where_the_channels_are() {
+        let describe = |names: [&str; 4], layout| {
+            let dtype = ValueType::Tensor {
+                ty: TensorElementType::Float32,
+                shape: [-1_i64; 4].as_slice().into(),
+                dimension_symbols: ort::value::SymbolicDimensions::new(names.map(str::to_owned)),
+            };
+            let size = [Some(640), Some(480)];
+            let overrides = Overrides { size, layout, ..Overrides::default() };
+            InputSpec::new("in", &dtype, None, &overrides, None, &Metadata::default())
+                .map(|input| (input.layout, input.size, input.channels))
+        };
+        let nchw = (InputLayout::Nchw, [640, 480], 3);
+        let transformers = ["batch_size", "num_channels", "height", "width"];
+        assert_eq!(describe(transformers, None), Ok(nchw));
+        let nhwc = (InputLayout::Nhwc, [640, 480], 3);
+        assert_eq!(describe(["N", "H", "W", "Channels"], None), Ok(nhwc));
+        assert_eq!(describe(transformers, Some(InputLayout::Nhwc)), Ok(nhwc));
+        for unknown in [["a", "b", "c", "d"], ["", "", "", ""], ["N", "channel", "W", "channel"]] {
+            let message = describe(unknown, None).unwrap_err().to_string();
+            assert!(message.ends_with(": set input-layout"), "{message}");
+        }
+    }
+
+    #[test]
     fn dynamic_sides_need_the_properties() {
         let message = describe(&[-1, 3, -1, -1], Overrides::default()).unwrap_err();
         assert_eq!(
@@ -310,7 +386,7 @@ mod tests {
 
     #[test]
     fn other_shapes_and_types_are_no_pictures() {
-        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[1, -1, -1, -1]] {
+        for dims in [&[1, 10][..], &[1, 4, 640, 640], &[1, -1, -1, -1], &[4, 640, 640]] {
             let message = describe(dims, Overrides::default()).unwrap_err();
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
@@ -318,6 +394,6 @@ mod tests {
         let result =
             InputSpec::new("in", &dtype, None, &Overrides::default(), None, &Metadata::default());
         let message = result.unwrap_err().to_string();
-        assert!(message.contains("expected a tensor of f32, f16 or u8"), "{message}");
+        assert!(message.contains("expected a tensor of f32, f16, u8 or i8"), "{message}");
     }
 }

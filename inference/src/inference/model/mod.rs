@@ -2,14 +2,15 @@
 //! Describes a model's inputs and outputs.
 //!
 //! In: the inputs and outputs that ONNX Runtime reports, the model's metadata, the file `MODEL.modelinfo`, and
-//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), and the outputs to attach
-//! ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
+//! properties. Out: a [`Model`]: the picture that it takes ([`InputSpec`]), its other inputs ([`ConstantInput`]), and the
+//! outputs to attach ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
 //!
 //! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
 //! file, the model's metadata, the model's shapes, defaults. The defaults are RGB, values from 0 to 1 for
 //! floating-point inputs, and values from 0 to 255 for bytes.
 
 pub mod batch_dimension;
+pub mod constants;
 mod info_file;
 mod input;
 mod metadata;
@@ -26,6 +27,7 @@ use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
 
+pub use constants::{ConstantInput, InputNumbers};
 pub use info_file::{InfoFile, InfoFileError};
 pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
@@ -34,9 +36,9 @@ pub use output::OutputSpec;
 /// The order of the picture's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputLayout {
-    /// Batch, channels, height, width.
+    /// Batch, if the model has one, channels, height, width.
     Nchw,
-    /// Batch, height, width, channels.
+    /// Batch, if the model has one, height, width, channels.
     Nhwc,
 }
 
@@ -65,6 +67,8 @@ pub struct Overrides {
     pub mean: Option<PerChannel>,
     /// The numbers by which the difference is divided.
     pub std: Option<PerChannel>,
+    /// The numbers of inputs beside the picture.
+    pub inputs: Vec<InputNumbers>,
 }
 
 /// A model that the element can run.
@@ -72,6 +76,8 @@ pub struct Overrides {
 pub struct Model {
     /// The picture that the model takes.
     pub input: InputSpec,
+    /// The other inputs.
+    pub constants: Vec<ConstantInput>,
     /// The outputs that are attached, in the model's order.
     pub outputs: Vec<OutputSpec>,
     /// The names and types of the outputs that cannot be attached.
@@ -91,20 +97,43 @@ pub struct Model {
 /// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// The model has no input, or more than one.
+    /// No input can be the picture, or several can be it.
     #[error(
-        "the model has {count} inputs{names}; expected one, the picture: export the model with that \
-         input alone"
+        "the model has {count} inputs{names}; expected one, the picture: set inputs=NAME=NUMBER,... for each other \
+         input, or export the model with the picture alone"
     )]
     Inputs {
         /// The number of inputs.
         count: usize,
-        /// The names of the inputs, as text that begins with a space and is in parentheses; empty if there are no
-        /// inputs.
+        /// The names and dimensions of the inputs, as text that begins with a space and is in parentheses; empty if
+        /// there are no inputs.
         names: String,
     },
+    /// The user has set numbers for an input that does not exist.
+    #[error("inputs={name}=...: the model has no such input; its inputs are {inputs}")]
+    NoSuchInput {
+        /// The name.
+        name: String,
+        /// The names and dimensions of the inputs.
+        inputs: String,
+    },
+    /// An input beside the picture cannot have the numbers.
+    #[error(
+        "the model's input {name} is {found} with the dimensions {dims}; expected {problem}: correct \
+         inputs={name}=NUMBER,..."
+    )]
+    ConstantInput {
+        /// The name of the input.
+        name: String,
+        /// The type of the input.
+        found: String,
+        /// The dimensions of the input.
+        dims: String,
+        /// What was expected.
+        problem: String,
+    },
     /// The input is not a tensor of a supported element type.
-    #[error("the model's input {name} is {found}; expected a tensor of f32, f16 or u8")]
+    #[error("the model's input {name} is {found}; expected a tensor of f32, f16, u8 or i8")]
     InputType {
         /// The name of the input.
         name: String,
@@ -114,7 +143,7 @@ pub enum ModelError {
     /// The input does not have the dimensions of a picture.
     #[error(
         "the model's input {name} has the dimensions {dims}; expected a picture: [1,3,height,width], \
-         [1,height,width,3], or 1 channel instead of 3{advice}"
+         [1,height,width,3], or 1 channel instead of 3, also without the first dimension{advice}"
     )]
     InputShape {
         /// The name of the input.
@@ -255,21 +284,13 @@ impl Model {
         if let Some(info) = &info {
             info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
         }
-        let [input] = inputs else {
-            let names = inputs.iter().map(|input| input.name()).collect::<Vec<_>>().join(", ");
-            let names = if names.is_empty() { names } else { format!(" ({names})") };
-            return Err(ModelError::Inputs { count: inputs.len(), names });
-        };
+        let input = constants::picture(inputs, &overrides.inputs)?;
+        let (name, dtype) = (input.name(), input.dtype());
+        let input = InputSpec::new(name, dtype, batch, overrides, info.as_ref(), &metadata)?;
         let (outputs, left_out) = output::describe(session.outputs(), info.as_ref(), &metadata)?;
         Ok(Self {
-            input: InputSpec::new(
-                input.name(),
-                input.dtype(),
-                batch,
-                overrides,
-                info.as_ref(),
-                &metadata,
-            )?,
+            constants: constants::describe(inputs, &overrides.inputs, &input)?,
+            input,
             outputs,
             left_out,
             task: metadata.task().map(ToOwned::to_owned),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses lists of numbers in properties: `0,1`, or a number per channel.
+//! Parses lists of numbers in properties: `0,1`, a number per channel, or any number of them.
 
 use super::ModelError;
 
@@ -44,7 +44,8 @@ pub fn per_channel(
     }
 }
 
-fn numbers(text: &str) -> Option<Vec<f64>> {
+/// Parses finite numbers that are separated by commas; `None` if `text` has another form.
+pub fn numbers(text: &str) -> Option<Vec<f64>> {
     let number = |part: &str| part.trim().parse().ok().filter(|number: &f64| number.is_finite());
     text.split(',').map(number).collect()
 }

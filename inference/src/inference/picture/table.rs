@@ -17,7 +17,7 @@ pub enum Table {
     F32(Vec<[f32; VALUES]>),
     /// For a picture of 16-bit floating-point numbers.
     F16(Vec<[f16; VALUES]>),
-    /// For a picture of bytes.
+    /// For a picture of bytes, with or without a sign.
     U8(Vec<[u8; VALUES]>),
 }
 
@@ -43,7 +43,11 @@ impl Table {
             PixelElement::F16 => {
                 Self::F16(numbers.map(|all: [f64; VALUES]| all.map(f16::from_f64)).collect())
             }
-            // The cast clamps to 0..=255.
+            // The casts clamp to the range of the type.
+            PixelElement::I8 => {
+                let byte = |x: f64| (x.round() as i8).cast_unsigned();
+                Self::U8(numbers.map(|all: [f64; VALUES]| all.map(byte)).collect())
+            }
             PixelElement::U8 => {
                 Self::U8(numbers.map(|all: [f64; VALUES]| all.map(|x| x.round() as u8)).collect())
             }

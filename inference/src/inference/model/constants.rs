@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Inputs beside the picture, whose numbers are equal in every run.
+//!
+//! In: the inputs that ONNX Runtime reports, the property `inputs`, and the picture that the model takes. Out: a
+//! [`ConstantInput`] for each input but the picture.
+//!
+//! Exporters add inputs with which the model itself converts boxes to pixels of the original picture. Here such a
+//! picture is always the model's input, so that boxes are in its pixels, and `nmsfilter` maps them to the frame. An input
+//! that has its numbers in the file (an initializer) keeps them; ONNX Runtime does not report it.
+
+use ort::memory::Allocator;
+use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
+
+use super::{InputSpec, ModelError, dims_text, numbers, type_text};
+
+/// An input whose numbers are equal in every run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConstantInput {
+    /// The name of the input.
+    pub name: String,
+    /// The type of its elements.
+    element: TensorElementType,
+    shape: Vec<usize>,
+    /// The elements. They are repeated, if there are more.
+    values: Vec<f64>,
+}
+
+/// The numbers that the user has set for an input: name and numbers.
+pub type InputNumbers = (String, Vec<f64>);
+
+/// The numbers of an input that is known.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Width and height of the model's input.
+    WidthHeight,
+    /// Height and width of the model's input.
+    HeightWidth,
+    /// Ones: no scaling, or no pixel that is padding.
+    Ones,
+}
+
+/// A dimension of a known input.
+#[derive(Clone, Copy)]
+enum Dim {
+    /// The number of pictures, or dynamic.
+    Batch,
+    /// The height of the picture, or dynamic.
+    Height,
+    /// The width of the picture, or dynamic.
+    Width,
+    Fixed(i64),
+}
+
+const PAIR: &[Dim] = &[Dim::Batch, Dim::Fixed(2)];
+/// The types of sizes: integers, and floating-point numbers.
+const SIZES: &[TensorElementType] = &[
+    TensorElementType::Int64,
+    TensorElementType::Int32,
+    TensorElementType::Float32,
+    TensorElementType::Float16,
+];
+const INTEGERS: &[TensorElementType] = SIZES.split_at(2).0;
+const FLOATS: &[TensorElementType] = SIZES.split_at(2).1;
+
+/// Inputs of exporters, which are known by name, element type and dimensions together.
+const KNOWN: [(&str, &[TensorElementType], &[Dim], Known); 5] = [
+    // RT-DETR, D-FINE and DEIM, from their authors' scripts.
+    ("orig_target_sizes", SIZES, PAIR, Known::WidthHeight),
+    // YOLOv3 of the ONNX model zoo, which undoes a letterbox of the original picture.
+    ("image_shape", FLOATS, PAIR, Known::HeightWidth),
+    // PaddleDetection divides boxes by the scale.
+    ("im_shape", FLOATS, PAIR, Known::HeightWidth),
+    ("scale_factor", FLOATS, PAIR, Known::Ones),
+    // Transformers: DETR.
+    ("pixel_mask", INTEGERS, &[Dim::Batch, Dim::Height, Dim::Width], Known::Ones),
+];
+
+/// Parses the property `inputs`: `name=640,640;other=1`.
+///
+/// # Errors
+/// If `text` has another form.
+pub fn parse(text: &str) -> Result<Vec<InputNumbers>, ModelError> {
+    let wrong = || {
+        ModelError::Property(format!(
+            "inputs: expected the name and the numbers of each input, as in scale=1,1;size=640,640; got {text}"
+        ))
+    };
+    let entries = text.split(';').map(str::trim).filter(|entry| !entry.is_empty());
+    let entry = |entry: &str| {
+        // A name can contain the character.
+        let (name, values) = entry.rsplit_once('=').ok_or_else(wrong)?;
+        let values = numbers::numbers(values).ok_or_else(wrong)?;
+        Ok((name.trim().to_owned(), values))
+    };
+    entries.map(entry).collect()
+}
+
+/// Returns the only input that is not constant, the picture.
+///
+/// # Errors
+/// If no input or several inputs can be the picture, or if the user has set numbers for an input that does not exist.
+pub fn picture<'i>(inputs: &'i [Outlet], set: &[InputNumbers]) -> Result<&'i Outlet, ModelError> {
+    let text = |input: &Outlet| match input.dtype() {
+        ValueType::Tensor { shape, .. } => format!("{} {}", input.name(), dims_text(shape)),
+        _ => input.name().to_owned(),
+    };
+    let list = |inputs: &[&Outlet]| inputs.iter().map(|input| text(input)).collect::<Vec<_>>();
+    let all: Vec<&Outlet> = inputs.iter().collect();
+    if let Some((name, _)) = set.iter().find(|(name, _)| inputs.iter().all(|i| i.name() != name)) {
+        let inputs = list(&all).join(", ");
+        return Err(ModelError::NoSuchInput { name: name.clone(), inputs });
+    }
+    let is_constant = |input: &&Outlet| {
+        set.iter().any(|(name, _)| name == input.name()) || known(input).is_some()
+    };
+    let others: Vec<&Outlet> = all.iter().copied().filter(|input| !is_constant(input)).collect();
+    match others[..] {
+        [picture] => Ok(picture),
+        // A model with a single input has no input beside the picture.
+        [] if set.is_empty() && inputs.len() == 1 => Ok(&inputs[0]),
+        _ => {
+            let names = list(&all).join(", ");
+            let names = if names.is_empty() { names } else { format!(" ({names})") };
+            Err(ModelError::Inputs { count: inputs.len(), names })
+        }
+    }
+}
+
+/// Describes the inputs beside the picture.
+///
+/// # Errors
+/// If there are more or fewer numbers than the input has elements, or if its type has no numbers.
+pub fn describe(
+    inputs: &[Outlet],
+    set: &[InputNumbers],
+    picture: &InputSpec,
+) -> Result<Vec<ConstantInput>, ModelError> {
+    let others = inputs.iter().filter(|input| input.name() != picture.name);
+    others
+        .map(|input| match set.iter().find(|(name, _)| name == input.name()) {
+            Some((_, values)) => with_numbers(input, values, picture.batch),
+            None => with_known(input, picture),
+        })
+        .collect()
+}
+
+/// Returns the dimensions and the meaning of a known input.
+fn known(input: &Outlet) -> Option<(&'static [Dim], Known)> {
+    let ValueType::Tensor { ty, shape, .. } = input.dtype() else { return None };
+    let is_length = |(&length, dim): (&i64, &Dim)| match dim {
+        Dim::Fixed(fixed) => length == *fixed,
+        Dim::Batch | Dim::Height | Dim::Width => true,
+    };
+    let is_of = |&&(name, types, dims, _): &&(&str, &[TensorElementType], &[Dim], Known)| {
+        name == input.name()
+            && types.contains(ty)
+            && shape.len() == dims.len()
+            && shape.iter().zip(dims).all(is_length)
+    };
+    KNOWN.iter().find(is_of).map(|&(_, _, dims, known)| (dims, known))
+}
+
+fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, ModelError> {
+    let wrong = || ModelError::ConstantInput {
+        name: input.name().to_owned(),
+        found: type_text(input.dtype()),
+        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
+        problem: "a number for each picture, or for each of its pixels".to_owned(),
+    };
+    let (dims, known) = known(input).ok_or_else(wrong)?;
+    let [width, height] = picture.size;
+    let lengths = dims.iter().map(|dim| match dim {
+        Dim::Batch => picture.batch,
+        Dim::Height => height as usize,
+        Dim::Width => width as usize,
+        Dim::Fixed(length) => *length as usize,
+    });
+    let shape: Vec<usize> = lengths.collect();
+    let stated = input.dtype().tensor_shape().ok_or_else(wrong)?;
+    let fits = |(&stated, &length): (&i64, &usize)| stated < 0 || stated == length as i64;
+    if !stated.iter().zip(&shape).all(fits) {
+        return Err(wrong());
+    }
+    let values = match known {
+        Known::WidthHeight => vec![f64::from(width), f64::from(height)],
+        Known::HeightWidth => vec![f64::from(height), f64::from(width)],
+        Known::Ones => vec![1.0],
+    };
+    constant(input, shape, values).ok_or_else(wrong)
+}
+
+/// Describes an input whose numbers the user has set: for one picture, or for all.
+fn with_numbers(input: &Outlet, values: &[f64], batch: usize) -> Result<ConstantInput, ModelError> {
+    let wrong = |problem: String| ModelError::ConstantInput {
+        name: input.name().to_owned(),
+        found: type_text(input.dtype()),
+        dims: dims_text(input.dtype().tensor_shape().map_or(&[], |shape| &**shape)),
+        problem,
+    };
+    let Some(stated) = input.dtype().tensor_shape() else {
+        return Err(wrong("a tensor".to_owned()));
+    };
+    // The first dimension is usually the batch. Another dynamic one has as many elements as there are numbers.
+    let mut shape: Vec<usize> =
+        stated.iter().map(|&length| usize::try_from(length).unwrap_or(0)).collect();
+    if shape.len() > 1 && shape[0] == 0 {
+        shape[0] = batch;
+    }
+    let known: usize = shape.iter().filter(|&&length| length > 0).product();
+    let mut dynamic = shape.iter_mut().filter(|length| **length == 0);
+    if let Some(length) = dynamic.next() {
+        *length = (values.len() / known).max(1);
+    }
+    if dynamic.next().is_some() {
+        return Err(wrong("at most one dynamic dimension beside the batch".to_owned()));
+    }
+    let elements: usize = shape.iter().product();
+    let is_of_each = shape.first() == Some(&batch) && values.len() * batch == elements;
+    if values.len() != elements && !is_of_each {
+        return Err(wrong(format!("{elements} numbers, got {}", values.len())));
+    }
+    let numbers = constant(input, shape, values.to_vec());
+    numbers.ok_or_else(|| wrong("numbers that its type has".to_owned()))
+}
+
+/// Returns `None` if numbers of the input's type cannot be made, or if the type does not have one of the numbers.
+fn constant(input: &Outlet, shape: Vec<usize>, values: Vec<f64>) -> Option<ConstantInput> {
+    let element = input.dtype().tensor_type()?;
+    values.iter().try_for_each(|&value| bytes(element, value).map(drop))?;
+    Some(ConstantInput { name: input.name().to_owned(), element, shape, values })
+}
+
+/// The bytes of a number.
+fn bytes(element: TensorElementType, value: f64) -> Option<Vec<u8>> {
+    use TensorElementType::{Bool, Float16, Float32, Float64, Int8, Int32, Int64, Uint8};
+    let within = |least: f64, greatest: f64| {
+        (value.fract() == 0.0 && (least..=greatest).contains(&value)).then_some(value)
+    };
+    Some(match element {
+        Float32 => (value as f32).to_ne_bytes().to_vec(),
+        Float64 => value.to_ne_bytes().to_vec(),
+        Float16 => half::f16::from_f64(value).to_ne_bytes().to_vec(),
+        Int64 => (within(-9e15, 9e15)? as i64).to_ne_bytes().to_vec(),
+        Int32 => (within(i32::MIN.into(), i32::MAX.into())? as i32).to_ne_bytes().to_vec(),
+        Int8 => (within(i8::MIN.into(), i8::MAX.into())? as i8).to_ne_bytes().to_vec(),
+        Uint8 => vec![within(0.0, u8::MAX.into())? as u8],
+        Bool => vec![within(0.0, 1.0)? as u8],
+        _ => return None,
+    })
+}
+
+impl ConstantInput {
+    /// Returns the numbers as a tensor in host memory.
+    ///
+    /// # Errors
+    /// If memory cannot be allocated.
+    pub fn tensor(&self) -> Result<DynTensor, ort::Error> {
+        let mut tensor = DynTensor::new(&Allocator::default(), self.element, &*self.shape)?;
+        let elements = self.shape.iter().product();
+        let values = self.values.iter().cycle().take(elements);
+        let bytes: Vec<u8> =
+            values.filter_map(|&value| bytes(self.element, value)).flatten().collect();
+        // SAFETY: the tensor is in host memory, and has this many elements of this type.
+        unsafe { tensor.data_ptr_mut().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+        Ok(tensor)
+    }
+}
