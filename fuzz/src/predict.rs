@@ -400,7 +400,7 @@ fn thresholds(
     let score: f32 = settings.get("score-threshold");
     let mut thresholds: BTreeMap<usize, f32> = BTreeMap::new();
     for name in entries(settings, "classes") {
-        thresholds.insert(class_of(&name, labels, choice)?, score);
+        thresholds.extend(classes_of(&name, labels, choice)?.into_iter().map(|it| (it, score)));
     }
     let excludes_others = !thresholds.is_empty();
     let values = by_class(settings, "class-thresholds", labels, choice, |text| {
@@ -463,37 +463,39 @@ fn sizes(text: &str) -> Option<SizeLimits> {
 }
 
 /// Returns the entries of a list that has values for classes.
-fn by_class<T>(
+fn by_class<T: Copy>(
     settings: &Snapshot,
     property: &str,
     labels: &[String],
     choice: &Choice,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Vec<(usize, T)>, String> {
-    let read = |entry: String| -> Result<(usize, T), String> {
+    let read = |entry: String| -> Result<(Vec<usize>, T), String> {
         let (name, value) = entry.rsplit_once(':').ok_or("Entry")?;
         let value = parse(value.trim()).ok_or("Entry")?;
-        Ok((class_of(name.trim(), labels, choice)?, value))
+        Ok((classes_of(name.trim(), labels, choice)?, value))
     };
     let mut found = Vec::new();
     for entry in entries(settings, property) {
-        let (class, value) = read(entry)?;
-        if found.iter().any(|(other, _)| *other == class) {
+        let (classes, value) = read(entry)?;
+        if found.iter().any(|(other, _)| classes.contains(other)) {
             return Err("Repeated".into());
         }
-        found.push((class, value));
+        found.extend(classes.into_iter().map(|class| (class, value)));
     }
     Ok(found)
 }
 
-fn class_of(name: &str, labels: &[String], choice: &Choice) -> Result<usize, String> {
-    let class = if !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
-        name.parse().ok()
+fn classes_of(name: &str, labels: &[String], choice: &Choice) -> Result<Vec<usize>, String> {
+    let classes: Vec<usize> = if !name.is_empty() && name.chars().all(|c| c.is_ascii_digit()) {
+        name.parse().into_iter().collect()
     } else {
         (0..(labels.len() + choice.layout.first_label() as usize).max(choice.layout.classes))
-            .find(|&class| name_of(class as u32, labels, choice) == name)
+            .filter(|&class| name_of(class as u32, labels, choice) == name)
+            .collect()
     };
-    class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| "UnknownClass".into())
+    let is_known = classes.last().is_some_and(|&last| last < MAX_CLASSES);
+    if is_known { Ok(classes) } else { Err("UnknownClass".into()) }
 }
 
 /// Returns the entries of a list.

@@ -137,17 +137,21 @@ impl Labels {
         }
     }
 
-    /// Returns the first class of `choice` whose regions have this label. Classes after the last label have the
+    /// Returns the classes of `choice` whose regions have this label. Classes after the last label have the
     /// decoder's names. Classes beyond the decoder's last class are searched, too, if they have a label.
-    pub fn class(&self, label: &str, choice: &Choice) -> Option<usize> {
+    pub fn classes<'a>(
+        &'a self,
+        label: &'a str,
+        choice: &'a Choice,
+    ) -> impl Iterator<Item = usize> + 'a {
         let Choice { decoder, layout, .. } = choice;
         let (names, first) = (&self.names, layout.first_label());
         let number = label.strip_prefix(NUMBERED).and_then(|number| number.parse().ok());
-        let is_label = |&class: &usize| match name(names, first, Some(*decoder), class) {
+        let is_label = move |&class: &usize| match name(names, first, Some(*decoder), class) {
             Some(name) => name == label,
             None => number == Some(class) && label == numbered(class),
         };
-        (0..layout.classes.max(names.len() + first as usize)).find(is_label)
+        (0..layout.classes.max(names.len() + first as usize)).filter(is_label)
     }
 
     /// Returns the first label, if it is a name for the background.
@@ -347,21 +351,23 @@ mod tests {
     #[test]
     fn classes_are_found_by_the_labels_of_their_regions() {
         let labels = load("shown", b"person\n\nclass-0\nperson").unwrap();
-        let class = |label: &str| labels.class(label, &windows(6));
-        assert_eq!(class("person"), Some(0));
-        assert_eq!(
-            (class("class-1"), class("class-0"), class("class-5")),
-            (Some(1), Some(2), Some(5))
-        );
+        let of = |labels: &Labels, label: &str, count: usize| -> Vec<usize> {
+            labels.classes(label, &windows(count)).collect()
+        };
+        for (label, expected) in [
+            ("person", vec![0, 3]),
+            ("class-1", vec![1]),
+            ("class-0", vec![2]),
+            ("class-5", vec![5]),
+        ] {
+            assert_eq!(of(&labels, label, 6), expected, "{label}");
+        }
         for none in ["", "class-2", "class-6", "class-01", "class-+1", "class-", "object"] {
-            assert_eq!(class(none), None, "{none}");
+            assert_eq!(of(&labels, none, 6), [0; 0], "{none}");
         }
         let none = Labels::default();
-        assert_eq!(none.class("object", &windows(1)), Some(0));
-        assert_eq!(
-            (none.class("class-0", &windows(1)), none.class("class-0", &windows(0))),
-            (None, None)
-        );
+        assert_eq!(of(&none, "object", 1), [0]);
+        assert_eq!((of(&none, "class-0", 1), of(&none, "class-0", 0)), (vec![], vec![]));
     }
 
     /// Chooses the decoder `windows`, with this number of classes.
@@ -408,7 +414,7 @@ mod tests {
                 expected
             );
             for (class, label) in expected.iter().enumerate() {
-                assert_eq!(labels.class(label, &choice), Some(class), "{label}");
+                assert_eq!(labels.classes(label, &choice).collect::<Vec<_>>(), [class], "{label}");
             }
         }
     }

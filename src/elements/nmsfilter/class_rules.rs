@@ -3,7 +3,7 @@
 //! lists of classes by number or by label.
 //!
 //! In: the texts of the properties, the labels, the decoder, and a configuration of nvinfer. Out: the score threshold and
-//! the rules of each class. A name that consists of digits is always the number of a class, even if a label has this name.
+//! the rules of each class. A label stands for all classes that have it. A name that consists of digits is always the number of a class, even if a label has this name.
 //! A property's value for the class applies, else the configuration's group of the class, else the value for all classes.
 
 use super::list::entries;
@@ -107,7 +107,7 @@ impl ClassRules {
         let thresholds = &mut made.thresholds;
         let mut kept = Vec::new();
         for name in entries(settings.classes.as_deref()) {
-            kept.push(classes.number("classes", &name)?);
+            kept.extend(classes.numbers("classes", &name)?);
         }
         let of_file = settings.nvinfer.as_ref().map(|config| &config.excluded);
         if kept.is_empty() {
@@ -198,7 +198,7 @@ struct Classes<'a> {
 
 impl Classes<'_> {
     /// The entries of a list, with the numbers of their classes.
-    fn list<T>(
+    fn list<T: Copy>(
         &self,
         list: &List<T>,
         text: Option<&str>,
@@ -208,21 +208,34 @@ impl Classes<'_> {
             let malformed = || ClassRuleError::Entry { property, entry: entry.clone(), expected };
             let (name, value) = entry.rsplit_once(':').ok_or_else(malformed)?;
             let value = parse(value.trim()).ok_or_else(malformed)?;
-            Ok((self.number(property, name.trim())?, value))
+            Ok((self.numbers(property, name.trim())?, value))
         };
         let mut found: Vec<(usize, T)> = Vec::new();
         for entry in entries(text) {
-            let (class, value) = read(entry)?;
-            if found.iter().any(|(other, _)| *other == class) {
-                return Err(ClassRuleError::Repeated { property, class });
+            let (classes, value) = read(entry)?;
+            for class in classes {
+                if found.iter().any(|(other, _)| *other == class) {
+                    return Err(ClassRuleError::Repeated { property, class });
+                }
+                found.push((class, value));
             }
-            found.push((class, value));
         }
         Ok(found)
     }
 
-    fn number(&self, property: &'static str, name: &str) -> Result<usize, ClassRuleError> {
-        class(property, name, self.labels, self.choice)
+    /// The classes with this number or label; at least one.
+    fn numbers(&self, property: &'static str, name: &str) -> Result<Vec<usize>, ClassRuleError> {
+        let Self { labels, choice } = self;
+        let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        let found: Vec<usize> = match is_number {
+            true => name.parse().into_iter().collect(),
+            false => labels.classes(name, choice).collect(),
+        };
+        if found.is_empty() || found.iter().any(|&class| class >= MAX_CLASSES) {
+            let (name, labels) = (name.to_owned(), labels.count());
+            return Err(ClassRuleError::UnknownClass { property, name, labels });
+        }
+        Ok(found)
     }
 }
 
@@ -244,24 +257,6 @@ fn sizes(text: &str) -> Option<SizeLimits> {
     let has_pixels = limits.max.iter().all(|&side| side >= 1.0);
     let is_range = has_pixels && limits.min[0] <= limits.max[0] && limits.min[1] <= limits.max[1];
     (is_range && !is_empty).then_some(limits)
-}
-
-fn class(
-    property: &'static str,
-    name: &str,
-    labels: &Labels,
-    choice: &Choice,
-) -> Result<usize, ClassRuleError> {
-    let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-    let class = match is_number {
-        true => name.parse().ok(),
-        false => labels.class(name, choice),
-    };
-    class.filter(|&class| class < MAX_CLASSES).ok_or_else(|| ClassRuleError::UnknownClass {
-        property,
-        name: name.to_owned(),
-        labels: labels.count(),
-    })
 }
 
 fn set_threshold(rules: &mut ClassThresholds, class: usize, threshold: f32) {
@@ -386,6 +381,31 @@ mod tests {
         assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
     }
 
+    /// As a trainer joins car and truck.
+    #[test]
+    fn a_label_stands_for_all_classes_that_have_it() {
+        let labels = labels("joined", "person\ncar\ncar\n");
+        let kept = with(Some("car"), Some("car:0.5"), &labels).unwrap();
+        assert_eq!(
+            [0, 1, 2, 3].map(|class| kept.of(class)),
+            [f32::INFINITY, 0.5, 0.5, f32::INFINITY]
+        );
+        let text = |text: &str| Some(text.to_owned());
+        let settings = Settings {
+            class_iou_thresholds: text("car:0.5"),
+            class_max_detections: text("car:7"),
+            class_sizes: text("car:8x8.."),
+            ..Settings::default()
+        };
+        let sizes = Some(SizeLimits { min: [8.0; 2], ..SizeLimits::ANY });
+        let car = ClassRule { iou_threshold: Some(0.5), max_detections: 7, sizes };
+        let expected = [ClassRule::default(), car, car];
+        assert_eq!(with_labels(&settings, &labels).unwrap().rules, expected);
+        let error = with(None, Some("car:0.5,2:0.1"), &labels).unwrap_err();
+        let expected = "class-thresholds: there are two entries for class 2; remove one";
+        assert_eq!(error.to_string(), expected);
+    }
+
     #[test]
     fn a_number_is_a_class_number_even_if_a_label_equals_it() {
         let labels = labels("numbers", "zero\n7\n70000\n");
@@ -404,9 +424,13 @@ mod tests {
 
     /// The rules of these properties, without labels.
     fn rules(settings: Settings) -> Result<ClassRules, ClassRuleError> {
+        with_labels(&settings, &Labels::default())
+    }
+
+    fn with_labels(settings: &Settings, labels: &Labels) -> Result<ClassRules, ClassRuleError> {
         let tensor = TensorView::from_slice("windows", &[1, 4], &[0.0f32; 4]);
         let choice = decoder::choose(&[tensor], None, decoder::Options::default()).unwrap();
-        ClassRules::new(&settings, &Labels::default(), &choice)
+        ClassRules::new(settings, labels, &choice)
     }
 
     #[test]

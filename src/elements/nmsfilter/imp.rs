@@ -83,7 +83,7 @@ pub struct NmsFilter {
         name = "classes", get, set, type = Option<String>, member = classes,
         nick = "Classes",
         blurb = "Classes to keep, by number or by the label that regions have, as in person,7 (unset: all). A \
-                 number is always a class number, even where a label is that number. A comma in a label is \
+                 label stands for all classes that have it; a number is always a class number. A comma in a label is \
                  written \\, (\\\\, with gst-launch-1.0) and a backslash \\\\",
         mutable_playing
     )]
