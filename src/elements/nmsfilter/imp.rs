@@ -200,7 +200,8 @@ pub struct NmsFilter {
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
         blurb = "Text file in UTF-8 of at most 4 MiB with one label per line, the first for class 0; an \
-                 empty line is a class without a label (unset or empty: the labels of the tensors' model \
+                 empty line is a class without a label. Lines can begin with class numbers, as in 4: blue, and \
+                 the file can be a JSON list or dictionary (unset or empty: the labels of the tensors' model \
                  description, else names of the decoder or numbers)",
         mutable_ready
     )]

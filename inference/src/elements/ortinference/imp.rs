@@ -173,8 +173,9 @@ pub struct OrtInference {
     #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,
         nick = "Label file",
-        blurb = "Text file in UTF-8 with one label per line, the first for class 0 (unset or empty: the \
-                 names in the model's metadata); the labels go with the tensors",
+        blurb = "Text file in UTF-8 with one label per line, the first for class 0, in the forms that \
+                 nmsfilter's label-file can have (unset or empty: the names in the model's metadata); the \
+                 labels go with the tensors",
         mutable_ready
     )]
     #[property(

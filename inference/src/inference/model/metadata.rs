@@ -3,7 +3,7 @@
 //!
 //! In: a session. Out: labels, picture size, and ids of outputs, if the metadata contains them:
 //!
-//! - Exports by Ultralytics have the keys `names` (the class names, see [`names`]), `imgsz` (height and width) and,
+//! - Exports by Ultralytics have the keys `names` (the class names, see [`parse_names`]), `imgsz` (height and width) and,
 //!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
 //!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
 //!   YOLOv5. With `end2end`, `[1,N,6]` with the task `detect` is the output of an end-to-end model. The outputs of
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use gstnmsfilter::output::KeypointLayout;
 use ort::session::Session;
 
-use super::names;
+use gstnmsfilter::output::parse_names;
 
 /// The content of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Metadata {
     }
 
     fn new(custom: HashMap<String, String>) -> Self {
-        let labels = custom.get("names").and_then(|names| names::parse(names)).unwrap_or_default();
+        let labels = custom.get("names").and_then(|names| parse_names(names)).unwrap_or_default();
         let size = custom.get("imgsz").and_then(|size| square_or_pair(size));
         Self { labels, size, custom }
     }

@@ -14,7 +14,6 @@ pub mod constants;
 mod info_file;
 mod input;
 mod metadata;
-mod names;
 pub mod numbers;
 mod output;
 mod protobuf;

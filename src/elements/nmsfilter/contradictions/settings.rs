@@ -86,7 +86,9 @@ fn of_labels(
     let (origin, count) = (labels.source()?, labels.count());
     let Choice { decoder, layout, .. } = plan.choice();
     let (decoder, classes, first) = (decoder.name(), layout.classes, layout.first_label());
-    if let Some(label) = labels.background().filter(|_| first > 0 || decoder == "ssd-postprocess") {
+    if let Some(label) =
+        labels.background(first).filter(|_| first > 0 || decoder == "ssd-postprocess")
+    {
         return Some(SettingContradiction::Background {
             origin,
             label: label.into(),
@@ -98,7 +100,7 @@ fn of_labels(
     if layout.has_class_field() && classes == MAX_CLASSES {
         return None;
     }
-    let labeled = count + first as usize;
+    let labeled = count + labels.first_class(plan.choice()) as usize;
     let without_label = labeled as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || labeled == classes || (labeled < classes && are_excluded()) {

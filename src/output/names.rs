@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parses the class names in a model's metadata.
+//! Parses the class names in a model's metadata, or in a label file of JSON.
 //!
 //! In: a Python dictionary or a JSON object that maps class numbers to names, such as `{0: 'person', 1: 'bicycle'}`
-//! or `{"0": "person"}`, or a list of names in one of these languages. Out: the names by class.
+//! or `{"0": "person"}`, or names to class numbers (`{"person": 0}`), or a list of names in one of these languages. Out:
+//! the names by class.
 
 use std::str::Chars;
 
 use nmsfilter_core::decoder::MAX_CLASSES;
 
 /// Returns the names, starting with class 0. A class without a name gets an empty one. `None` if `text` has another
-/// form.
-pub fn parse(text: &str) -> Option<Vec<String>> {
+/// form, or two names for a class.
+pub fn parse_names(text: &str) -> Option<Vec<String>> {
     let enclosed = |open, close| text.trim().strip_prefix(open)?.strip_suffix(close);
-    let mut names = Vec::new();
+    let (mut names, mut has_name) = (Vec::new(), Vec::new());
     let mut add = |class: usize, name: String| {
         if class >= MAX_CLASSES {
             return None;
         }
         if names.len() <= class {
             names.resize(class + 1, String::new());
+            has_name.resize(class + 1, false);
         }
+        let is_new = std::mem::replace(&mut has_name[class], true);
         names[class] = name;
-        Some(())
+        (!is_new).then_some(())
     };
     if let Some(entries) = enclosed('{', '}') {
         each_entry(entries, |_, entry| {
-            let (class, after) = number(entry)?;
-            let (name, after) = quoted(after.trim_start().strip_prefix(':')?.trim_start())?;
+            let (class, name, after) = by_number(entry).or_else(|| by_name(entry))?;
             add(class, name)?;
             Some(after)
         })?;
@@ -38,6 +40,20 @@ pub fn parse(text: &str) -> Option<Vec<String>> {
         })?;
     }
     Some(names)
+}
+
+/// Parses a class number and its name at the start of `text`. Returns them and the text after them.
+fn by_number(text: &str) -> Option<(usize, String, &str)> {
+    let (class, after) = number(text)?;
+    let (name, after) = quoted(after.trim_start().strip_prefix(':')?.trim_start())?;
+    Some((class, name, after))
+}
+
+/// Parses a name and its class number at the start of `text`. Returns them and the text after them.
+fn by_name(text: &str) -> Option<(usize, String, &str)> {
+    let (name, after) = quoted(text)?;
+    let (class, after) = number(after.trim_start().strip_prefix(':')?.trim_start())?;
+    Some((class, name, after))
 }
 
 /// Calls `read` for each entry of a list, with the entry's index and the text from the entry's start on. `read`
@@ -67,7 +83,7 @@ fn number(text: &str) -> Option<(usize, &str)> {
         let (digits, after) = quoted(text)?;
         return Some((digits.trim().parse().ok()?, after));
     }
-    let end = text.find(|character: char| !character.is_ascii_digit())?;
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
@@ -123,7 +139,7 @@ mod tests {
     use super::*;
 
     fn labels(text: &str) -> Vec<String> {
-        parse(text).unwrap_or_else(|| panic!("{text} has names"))
+        parse_names(text).unwrap_or_else(|| panic!("{text} has names"))
     }
 
     #[test]
@@ -136,6 +152,13 @@ mod tests {
     fn a_json_object() {
         assert_eq!(labels(r#"{"0": "person", "2": "cat"}"#), ["person", "", "cat"]);
         assert_eq!(labels("{\n  \"1\" : \"cat\",\n  \"0\" : \"dog\"\n}\n"), ["dog", "cat"]);
+    }
+
+    #[test]
+    fn a_dictionary_of_numbers() {
+        assert_eq!(labels(r#"{"cat": 2, "person": 0}"#), ["person", "", "cat"]);
+        assert_eq!(labels("{'7': 0}"), ["7"]);
+        assert_eq!(labels("{'1': '0'}"), ["", "0"]);
     }
 
     #[test]
@@ -156,10 +179,10 @@ mod tests {
         );
         assert_eq!(labels(r"{0: 'caf\xe9', 1: '\U0001f600'}"), ["café", "\u{1F600}"]);
         for cut in [r#"["\ud83d"]"#, r#"["\ud83dx"]"#, r#"["\ud83d\u0041"]"#, r#"["\u00"]"#] {
-            assert_eq!(parse(cut), None, "{cut}");
+            assert_eq!(parse_names(cut), None, "{cut}");
         }
         for none in [r#"["\u0000"]"#, r#"["\UFFFFFFFF"]"#, r#"["\x4"]"#, r#"["\"]"#] {
-            assert_eq!(parse(none), None, "{none}");
+            assert_eq!(parse_names(none), None, "{none}");
         }
     }
 
@@ -181,12 +204,14 @@ mod tests {
             "{'a', 'b'}",
             r#"{"x": "a"}"#,
             "[['a']]",
-            "{'person': 0}",
+            "{'person': 0, 'car': 0}",
+            "{0: 'a', 0: 'b'}",
+            "{0: 1}",
             "{0",
             "[,]",
             "['a\0']",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse_names(text), None, "{text}");
         }
     }
 }
