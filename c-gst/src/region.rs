@@ -95,10 +95,16 @@ pub struct Class {
     pub label: *const c_char,
     /// The index of the class, from 0; -1 if it is not known.
     pub class_id: i32,
+    /// What was classified, such as the name of the model's output; NULL if it is not known. As for the label, it may not
+    /// be UTF-8, and is valid for as long as the region.
+    pub attribute: *const c_char,
 }
 
 /// The number of bytes of the record of the first version of the header.
 const FIRST_SIZE: usize = std::mem::offset_of!(Region, mask) + size_of::<*const u8>();
+
+/// The number of bytes of the class of the first version of the header.
+const FIRST_CLASS_SIZE: usize = std::mem::offset_of!(Class, attribute);
 
 /// Reads the regions of interest of a buffer into an array of the caller's, in the order in which they were attached:
 /// the regions of nmsfilter best first.
@@ -205,10 +211,9 @@ pub unsafe extern "C" fn nmsfilter_gst_read_classes(
     run(|| {
         init()?;
         check_pointer(count, "count")?;
-        if class_size < size_of::<Class>() {
+        if class_size < FIRST_CLASS_SIZE {
             return Err(Failure::argument(format!(
-                "class_size: expected at least {}, got {class_size}; pass sizeof(NmsfilterGstClass)",
-                size_of::<Class>()
+                "class_size: expected at least {FIRST_CLASS_SIZE}, got {class_size}; pass sizeof(NmsfilterGstClass)"
             )));
         }
         if capacity > 0 {
@@ -226,6 +231,7 @@ pub unsafe extern "C" fn nmsfilter_gst_read_classes(
             let record = Class {
                 score: class.confidence.unwrap_or(f64::NAN),
                 label: class.label.map_or(null(), |label| label.as_ptr()),
+                attribute: class.attribute.map_or(null(), |name| name.as_ptr()),
                 class_id: class.class.unwrap_or(-1),
             };
             // SAFETY: `classes` has room for this record.

@@ -455,7 +455,8 @@ fn the_classes_of_a_region_are_read() {
             let classification = gst::Structure::builder("classification")
                 .field("label_id", class)
                 .field("label", label.to_str().unwrap())
-                .field("confidence", 0.75);
+                .field("confidence", 0.75)
+                .field_if("attribute_name", "size", class == 5);
             meta.add_param(classification.build());
         }
         meta.add_param(gst::Structure::new_empty("detection"));
@@ -486,6 +487,8 @@ fn the_classes_of_a_region_are_read() {
         assert_eq!((unsafe { CStr::from_ptr(class.label) }, class.class_id), (label, id));
         assert_eq!(class.score, 0.75);
     }
+    assert!(classes[0].attribute.is_null());
+    assert_eq!(unsafe { CStr::from_ptr(classes[1].attribute) }, c"size");
 }
 
 #[test]

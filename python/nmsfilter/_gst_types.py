@@ -103,4 +103,5 @@ class Class(ctypes.Structure):
         ("score", ctypes.c_double),
         ("label", ctypes.c_char_p),
         ("class_id", ctypes.c_int32),
+        ("attribute", ctypes.c_char_p),
     ]

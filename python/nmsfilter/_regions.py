@@ -75,7 +75,14 @@ class Regions(numpy.ndarray):
 
     def classes(self, index: int) -> list[tuple[str, float, int]]:
         """The classes that classifiers have found: label, score and class id, best first; one classifier after the other."""
-        return list(self._classes[int(self[index]["class_count"])]) if self._classes else []
+        return [found[:3] for found in self._classes_of(index)]
+
+    def attributes(self, index: int) -> list[str]:
+        """For each of classes(index): what was classified, such as the name of the model's output; "" if unknown."""
+        return [found[3] for found in self._classes_of(index)]
+
+    def _classes_of(self, index: int) -> list[tuple[str, float, int, str]]:
+        return self._classes[int(self[index]["class_count"])] if self._classes else []
 
     def mask(self, index: int) -> numpy.ndarray | None:
         """[mask_height, mask_width] uint8, 1 where the object is. None if there is none."""
@@ -120,15 +127,26 @@ def copied(records: numpy.ndarray) -> Regions:
 _capacity = 256
 
 
-def _moved_classes(records: numpy.ndarray, library: Any, check: Any, address: int) -> list[list[tuple[str, float, int]]]:
-    """Copies the classes of the regions of a buffer, and replaces their numbers by indices."""
-    lists: list[list[tuple[str, float, int]]] = [[]]
+def _decoded(text: bytes | None) -> str:
+    return (text or b"").decode(errors="replace")
+
+
+def _moved_classes(
+    records: numpy.ndarray, library: Any, check: Any, address: int
+) -> list[list[tuple[str, float, int, str]]]:
+    """Copies the classes of the regions of a buffer, with their attributes, and replaces their numbers by indices."""
+    lists: list[list[tuple[str, float, int, str]]] = [[]]
     count = ctypes.c_size_t()
     for region, number in enumerate(records["class_count"].tolist()):
         if number:
             found = (Class * number)()
             check(library.nmsfilter_gst_read_classes(address, region, found, number, ctypes.sizeof(Class), count))
-            lists.append([((it.label or b"").decode(errors="replace"), it.score, it.class_id) for it in found])
+            lists.append(
+                [
+                    (_decoded(it.label), it.score, it.class_id, _decoded(it.attribute))
+                    for it in found
+                ]
+            )
             records["class_count"][region] = len(lists) - 1
     return lists
 

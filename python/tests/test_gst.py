@@ -208,6 +208,7 @@ class Attach(unittest.TestCase):
         expected = [("blue", 0.75, 2), ("red", 0.25, 0)]
         self.assertEqual([found.classes(0), found.classes(1)], [[], expected])
         self.assertEqual(found[found["left"] > 0].classes(0), expected)
+        self.assertEqual([found.attributes(0), found.attributes(1)], [[], list(scores) * 2])
         self.assertEqual(gst.regions(Gst.Buffer.new()).labels, [])
 
     def test_a_region_that_is_not_valid_is_an_error(self):

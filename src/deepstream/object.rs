@@ -169,13 +169,20 @@ impl LockedBatch<'_> {
         self.layout().rotation_angle.is_some()
     }
 
-    /// Returns whether `frame` has an object with the component, class and rectangle of `wanted`.
-    pub fn has_object(&self, frame: FrameMeta<'_>, wanted: &NewObject<'_>) -> bool {
+    /// Returns whether `frame` has an object with the component, class and rectangle of `wanted`, and with this parent.
+    pub fn has_object(
+        &self,
+        frame: FrameMeta<'_>,
+        wanted: &NewObject<'_>,
+        parent: Option<ObjectMeta<'_>>,
+    ) -> bool {
+        let parent = parent.map_or(null_mut(), |parent| parent.0.as_ptr());
         // SAFETY: the frame and its objects have these fields in every layout.
         unsafe {
             self.list(frame.0, frame::OBJECTS, "objects").flatten().any(|found| {
                 found.read::<i32>(object::COMPONENT_ID) == wanted.component_id
                     && found.read::<i32>(object::CLASS) == wanted.class
+                    && found.read::<*mut std::ffi::c_void>(object::PARENT) == parent
                     && RECT.map(|field| found.read::<f32>(object::RECT + field)) == wanted.rect
             })
         }

@@ -36,8 +36,8 @@ pub(super) fn read(
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
         #[cfg(feature = "v1_26")]
         let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
-        let mut without_object: Vec<u32> =
-            meta.iter::<AnalyticsClassificationMtd>().map(|classes| classes.id()).collect();
+        let found = meta.iter::<AnalyticsClassificationMtd>().filter(is_result);
+        let mut without_object: Vec<u32> = found.map(|classes| classes.id()).collect();
         let has_classes = !without_object.is_empty();
         for detection in meta.iter::<AnalyticsODMtd>() {
             let id = detection.id();
@@ -50,7 +50,7 @@ pub(super) fn read(
             let object = merger.add(objects, object);
             if has_classes {
                 let of_object = meta.iter_direct_related::<AnalyticsClassificationMtd>(id, ANY);
-                let of_object: Vec<_> = of_object.collect();
+                let of_object: Vec<_> = of_object.filter(is_result).collect();
                 without_object.retain(|id| of_object.iter().all(|classes| classes.id() != *id));
                 // A region of interest has the classes, too, with their numbers.
                 if object.classification.is_empty() {
@@ -63,37 +63,42 @@ pub(super) fn read(
                 object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
             }
         }
-        for found in meta.iter::<AnalyticsClassificationMtd>() {
-            if without_object.contains(&found.id()) {
-                of_frame(classes(&found).collect(), found.id(), frame, objects);
-            }
+        // Beside objects, such classes may be those of any of them: other elements do not relate them.
+        if objects.is_empty() {
+            let of_frame = |it: &AnalyticsMtdRef<'_, _>| without_object.contains(&it.id());
+            let mut found = meta.iter::<AnalyticsClassificationMtd>().filter(of_frame).peekable();
+            let id = found.peek().map(|first| first.id());
+            objects
+                .extend(id.map(|id| self::of_frame(found.flat_map(|it| classes(&it)), id, frame)));
         }
     }
 }
 
-/// The classes of the whole frame, as an object with the label of the best, unless a region of interest is this object.
+/// Whether classes were found. DL Streamer relates the list of all labels of a detector, each with the level 0, to every
+/// object.
+fn is_result(found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>) -> bool {
+    (0..found.len()).any(|index| found.level(index) != 0.0)
+}
+
+/// The classes of the whole frame, as an object with the label of the first.
 fn of_frame(
-    classification: Vec<Class>,
+    classification: impl Iterator<Item = Class>,
     region_id: u32,
     frame: [u32; 2],
-    objects: &mut Vec<Object>,
-) {
+) -> Object {
+    let classification: Vec<Class> = classification.collect();
+    let best = classification.first();
     let rect = [0, 0, frame[0].into(), frame[1].into()];
-    let is_known = |object: &Object| object.rect == rect && !object.classification.is_empty();
-    if objects.iter().any(is_known) {
-        return;
-    }
-    let Some(best) = classification.first() else { return };
-    objects.push(Object {
+    Object {
         rect,
         upright: rect,
         bounds: Some(normalized(edges(rect), frame)),
         region_id: region_id.into(),
-        label: best.label.clone(),
-        confidence: best.confidence,
+        label: best.and_then(|best| best.label.clone()),
+        confidence: best.and_then(|best| best.confidence),
         classification,
         ..Object::default()
-    });
+    }
 }
 
 fn classes(
@@ -103,6 +108,7 @@ fn classes(
         label: object::label(strings::of_quark(found.quark(index).into_glib())),
         label_id: None,
         confidence: Some(Number::F32(found.level(index))),
+        attribute_name: None,
     };
     (0..found.len()).map(class).collect::<Vec<_>>().into_iter()
 }

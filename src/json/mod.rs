@@ -42,7 +42,7 @@
 //! | `rotation` | number | for an oriented box: the angle in radians, clockwise, from 0 to 2 pi, as in `GstAnalyticsODMtd` |
 //! | `keypoints` | object | `layout` (`coco-17`, `face-5` or `points`) and `points`: an array of `[x, y]` or `[x, y, visibility]`, in pixels of the frame |
 //! | `mask` | object | `x`, `y`, `w`, `h`: the rectangle of the frame that the mask covers; `width`, `height`: the size of the mask in mask pixels; `runs`: the lengths of runs of equal mask pixels, row by row from the upper left; the first run has pixels that are not set |
-//! | `classification` | array | the classes that classifiers have found, one classifier after the other, the best first: `{label, label_id, confidence}`; unknown fields are left out |
+//! | `classification` | array | the classes that classifiers have found, one classifier after the other, the best first: `{label, label_id, confidence, attribute_name}`; unknown fields are left out |
 //!
 //! A number that is NaN or infinite is written as `null`. Bytes that are not valid UTF-8 are written as U+FFFD.
 

@@ -44,6 +44,8 @@ pub(crate) struct Class {
     pub label_id: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attribute_name: Option<Label>,
 }
 
 /// A number in the precision of the metadata. Its text is the shortest that is read as this number again.

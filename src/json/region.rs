@@ -41,6 +41,7 @@ fn class(class: AttachedClass<'_>) -> Class {
         label: class.label.map(|label| label.to_string_lossy().into_owned().into()),
         label_id: class.class,
         confidence: class.confidence.map(Number::F64),
+        attribute_name: class.attribute.map(|name| name.to_string_lossy().into_owned().into()),
     }
 }
 

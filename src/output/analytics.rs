@@ -210,7 +210,7 @@ fn add_masks(
     Ok(())
 }
 
-/// Returns whether the buffer has an object with this label and the pixels of `region`.
+/// Returns whether the buffer has an object with this label, the pixels of `region`, and its parent, if that is an object.
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,
@@ -230,8 +230,19 @@ pub(super) fn is_attached(
             .location()
             .is_ok_and(|location| [location.x, location.y, location.w, location.h] == pixels)
     };
+    let parent = parents(buffer, DetailedRegions::from(std::slice::from_ref(region.region)));
+    let parent = parent.first().map(|&(_, parent)| parent);
+    if parent.is_none() && region.region.parent.is_some() {
+        return false;
+    }
     buffer.iter_meta::<AnalyticsRelationMeta>().any(|meta| {
-        meta.iter::<AnalyticsODMtd>()
-            .any(|object| object.obj_type() == Some(label) && is_there(object))
+        let has_parent = |id| {
+            let mut of = meta.iter_direct_related::<AnalyticsODMtd>(id, RelTypes::IS_PART_OF);
+            of.next().map(|object| object.id()) == parent
+        };
+        meta.iter::<AnalyticsODMtd>().any(|object| {
+            let id = object.id();
+            object.obj_type() == Some(label) && is_there(object) && has_parent(id)
+        })
     })
 }

@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | `label_id`, `label` | int, string | the class |
 //! | `confidence` | double | the score |
+//! | `model_name` | string | the name of the element `nmsfilter`; DL Streamer's `gvametaconvert` needs one |
 //! | `attribute_name` | string | the name of the tensor; missing if it has none |
 //!
 //! With the cargo feature `v1_24`, all classes of an output are also a `GstAnalyticsClsMtd`, which is related
@@ -19,6 +20,7 @@
 //! its own, with the best class as its label. It becomes an object of the analytics library, too, unless it is the
 //! whole frame: as in GStreamer's `classifiertensordecoder`, its `GstAnalyticsClsMtd` has no object.
 
+use std::ffi::CStr;
 use std::ops::Range;
 
 use gst::glib;
@@ -78,6 +80,7 @@ pub(super) fn attach(
                     .field("label_id", class as i32)
                     .field("label", labels.quark_of_output(image.output, class).as_str())
                     .field("confidence", f64::from(score))
+                    .field("model_name", labels.model_name())
                     .field_if("attribute_name", name, !name.is_empty());
                 roi.add_param(classification.build());
             }
@@ -88,6 +91,33 @@ pub(super) fn attach(
         }
     }
     Ok(())
+}
+
+/// Returns whether the object of the first of these images that has a class already has its best class, with the score and
+/// the name of the tensor.
+pub(super) fn is_attached(
+    buffer: &gst::BufferRef,
+    frame: [u32; 2],
+    images: DetailedRegions<'_>,
+    labels: &mut Labels,
+) -> bool {
+    let has_class = |image: &&ClassifiedImage| !image.classes.is_empty();
+    let Some(image) = images.classified.iter().find(has_class) else { return false };
+    let best = images.classes[image.classes.start];
+    let name = labels.output_name(image.output).as_str();
+    let is_best = |class: regions::AttachedClass<'_>| {
+        class.class == i32::try_from(best.class).ok()
+            && class.confidence == Some(best.score.into())
+            && class.attribute.map_or(&b""[..], CStr::to_bytes) == name.as_bytes()
+    };
+    let pixels = image.region.map_or(FrameRegion::whole(frame), |region| region.pixels);
+    let FrameRegion { left, top, width, height } = pixels;
+    let parent = image.region.and_then(|region| region.parent);
+    let is_object = |region: &AttachedRegion<'_>| match parent {
+        Some(parent) => region.id == parent,
+        None => region.rectangle == [left, top, width, height],
+    };
+    regions::iter(buffer).filter(is_object).any(|region| region.classes().any(is_best))
 }
 
 /// The object of an image on the buffer.

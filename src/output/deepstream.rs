@@ -111,7 +111,7 @@ pub(crate) fn attach<'r>(
     Ok(())
 }
 
-/// Returns true if the frame already has an object for `region`.
+/// Returns true if the frame already has an object for `region`, with the same parent.
 pub(crate) fn is_attached(
     batch: BatchMeta<'_>,
     frame: FrameId,
@@ -122,7 +122,13 @@ pub(crate) fn is_attached(
     let batch = batch.lock();
     let object = object(&batch, frame.size, region, labels, unique_id);
     let frame = batch.frames().ok().and_then(|mut frames| frames.nth(frame.index)?.ok());
-    frame.is_some_and(|frame| batch.has_object(frame, &object))
+    frame.is_some_and(|frame| {
+        let mut objects: Vec<_> = batch.object_list(frame).flatten().collect();
+        objects.reverse();
+        let number = region.region.parent.and_then(|number| usize::try_from(number).ok());
+        let parent = number.and_then(|number| objects.get(number).copied());
+        batch.has_object(frame, &object, parent)
+    })
 }
 
 /// Creates the object for a region in a frame of this size.

@@ -56,8 +56,9 @@ pub struct Labels {
     decoder: Option<&'static dyn Decoder>,
     /// The class to which the first of `names` belongs.
     first: u32,
-    /// The outputs of a classifier.
+    /// The outputs of a classifier, and its name.
     outputs: Vec<OutputLabels>,
+    model_name: String,
     /// True if there is no class but 0, as far as is known.
     is_single: bool,
     /// The meaning of the points of every class, if it is known.
@@ -213,11 +214,16 @@ impl Labels {
         self.cached.clear();
     }
 
-    /// Uses no names but the labels: those of a classifier, whose outputs have these names and numbers of classes. The
+    /// Uses no names but the labels: those of a classifier of this name, whose outputs have these names and numbers of classes. The
     /// labels belong to its only output, else to all outputs, one after the other, else to the only output with as many
     /// classes.
-    pub fn set_classifier<'a>(&mut self, outputs: impl Iterator<Item = (&'a str, usize)> + Clone) {
+    pub fn set_classifier<'a>(
+        &mut self,
+        model_name: &str,
+        outputs: impl Iterator<Item = (&'a str, usize)> + Clone,
+    ) {
         (self.decoder, self.first) = (None, 0);
+        self.model_name = model_name.to_owned();
         let count = self.names.len();
         let total = outputs.clone().map(|(_, classes)| classes).sum::<usize>();
         let has_one = outputs.clone().count() == 1;
@@ -245,6 +251,11 @@ impl Labels {
     /// The name of the tensor of this output of the classifier.
     pub fn output_name(&self, output: usize) -> glib::Quark {
         self.outputs[output].name
+    }
+
+    /// The name of the classifier.
+    pub(super) fn model_name(&self) -> &str {
+        &self.model_name
     }
 
     /// The number in the row of the classes of all outputs of a classifier's class.

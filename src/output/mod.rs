@@ -110,8 +110,19 @@ fn first_id(next: u32, first_object: Option<u32>, count: usize) -> u32 {
     }
 }
 
-/// Returns whether metadata of one of these kinds on `buffer` already has a region with the label and the pixels of
-/// `region`.
+/// Returns whether regions of interest on `buffer` already have the classes of `images`, if these kinds have regions.
+pub fn has_classes(
+    buffer: &gst::BufferRef,
+    frame: [u32; 2],
+    images: DetailedRegions<'_>,
+    labels: &mut Labels,
+    kinds: Kinds,
+) -> bool {
+    kinds.roi && classification::is_attached(buffer, frame, images, labels)
+}
+
+/// Returns whether metadata of one of these kinds on `buffer` already has a region with the label, the pixels and the
+/// parent of `region`.
 pub fn is_attached(
     buffer: &gst::BufferRef,
     frame: [u32; 2],
@@ -124,7 +135,8 @@ pub fn is_attached(
     if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;
     }
-    kinds.roi && roi::is_attached(buffer, label, region.region.pixels(frame))
+    let parent = region.region.parent;
+    kinds.roi && roi::is_attached(buffer, label, region.region.pixels(frame), parent)
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ use gst_video::VideoRegionOfInterestMeta;
 
 use super::detailed::{DetailedRegion, DetailedRegions, MaskRows};
 use super::{KeypointLayout, Labels};
+use crate::regions;
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
 use nmsfilter_core::engine::detail::Point;
 use nmsfilter_core::geometry::OrientedBox;
@@ -139,15 +140,22 @@ fn mask(mask: &MaskRows<'_>) -> gst::Structure {
         .build()
 }
 
-/// Returns whether the buffer has a region of interest with this label and these pixels (left, top, width, height).
+/// Returns whether the buffer has a region of interest with this label, these pixels (left, top, width, height), and this
+/// parent: a detector that runs on the regions of another one can find the same box in them.
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,
     [x, y, w, h]: [u32; 4],
+    parent: Option<i32>,
 ) -> bool {
-    buffer
-        .iter_meta::<VideoRegionOfInterestMeta>()
-        .any(|meta| meta.rect() == (x, y, w, h) && roi_type(&meta) == label.into_glib())
+    let is_alike = |(_, meta): &(usize, gst::MetaRef<'_, VideoRegionOfInterestMeta>)| {
+        meta.rect() == (x, y, w, h) && roi_type(meta) == label.into_glib()
+    };
+    let has_parent = |(index, _)| {
+        let attached = regions::iter(buffer).nth(index);
+        attached.is_some_and(|region| region.parent_id == parent.unwrap_or(-1))
+    };
+    buffer.iter_meta::<VideoRegionOfInterestMeta>().enumerate().filter(is_alike).any(has_parent)
 }
 
 /// Returns the quark of a region's type. The method `roi_type` of the Rust bindings assumes that the type is UTF-8,

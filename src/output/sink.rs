@@ -89,6 +89,19 @@ impl Target {
 }
 
 impl Sink<'_> {
+    /// Returns true if the frame already has the classes of `images`. Frames of batches are not searched.
+    pub fn has_classes(
+        &self,
+        buffer: &gst::BufferRef,
+        frame: FrameId,
+        images: DetailedRegions<'_>,
+        models: &mut impl ModelOutputs,
+    ) -> bool {
+        let ModelOutput { labels, kinds, .. } = models.output(frame.model);
+        matches!(self.target, Target::Frame)
+            && super::has_classes(buffer, frame.size, images, labels, kinds)
+    }
+
     /// Returns true if the frame already has `region`.
     pub fn is_attached(
         &self,

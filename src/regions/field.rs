@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the fields of a structure without looking up names.
 //!
-//! In: the structure, and the name of a field. Out: the field's value, if it has the expected type.
+//! In: the structure, and the name of a field. Out: the field's value, if it has the expected type. A number has any type of
+//! numbers, since elements and programs differ in the type that they choose.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -50,18 +51,22 @@ impl<'a> Structure<'a> {
         unsafe { name.find(self.pointer).as_ref() }
     }
 
+    /// Returns a number.
     pub fn double(&self, name: &FieldName) -> Option<f64> {
-        let value = self.value(name)?;
-        // SAFETY: the value has this type.
-        (value.g_type == glib::gobject_ffi::G_TYPE_DOUBLE)
-            .then(|| unsafe { glib::gobject_ffi::g_value_get_double(value) })
+        Some(match number(self.value(name)?)? {
+            Number::Double(number) => number,
+            Number::Float(number) => f64::from(number),
+            Number::Integer(number) => number as f64,
+        })
     }
 
+    /// Returns a whole number within the range of the type.
     pub fn int(&self, name: &FieldName) -> Option<i32> {
-        let value = self.value(name)?;
-        // SAFETY: the value has this type.
-        (value.g_type == glib::gobject_ffi::G_TYPE_INT)
-            .then(|| unsafe { glib::gobject_ffi::g_value_get_int(value) })
+        match number(self.value(name)?)? {
+            Number::Integer(number) => number.try_into().ok(),
+            Number::Float(number) => whole(number.into()),
+            Number::Double(number) => whole(number),
+        }
     }
 
     pub fn string(&self, name: &FieldName) -> Option<&'a CStr> {
@@ -93,4 +98,37 @@ impl<'a> Structure<'a> {
             Some(if data.is_null() { &[] } else { std::slice::from_raw_parts(data, size) })
         }
     }
+}
+
+/// The value of a field of a numeric type.
+enum Number {
+    Double(f64),
+    Float(f32),
+    Integer(i128),
+}
+
+fn whole(number: f64) -> Option<i32> {
+    // The cast saturates, so that a number out of range or with a fraction differs.
+    Some(number as i32).filter(|&it| f64::from(it) == number)
+}
+
+/// Returns the number in a value; `None` if it has another type.
+fn number(value: &glib::gobject_ffi::GValue) -> Option<Number> {
+    use glib::gobject_ffi::*;
+    // SAFETY: each function is called for a value of its type.
+    Some(unsafe {
+        match value.g_type {
+            G_TYPE_DOUBLE => Number::Double(g_value_get_double(value)),
+            G_TYPE_INT => Number::Integer(g_value_get_int(value).into()),
+            G_TYPE_FLOAT => Number::Float(g_value_get_float(value)),
+            G_TYPE_UINT => Number::Integer(g_value_get_uint(value).into()),
+            G_TYPE_INT64 => Number::Integer(g_value_get_int64(value).into()),
+            G_TYPE_UINT64 => Number::Integer(g_value_get_uint64(value).into()),
+            G_TYPE_LONG => Number::Integer(g_value_get_long(value).into()),
+            G_TYPE_ULONG => Number::Integer(g_value_get_ulong(value).into()),
+            G_TYPE_UCHAR => Number::Integer(g_value_get_uchar(value).into()),
+            G_TYPE_CHAR => Number::Integer(g_value_get_schar(value).into()),
+            _ => return None,
+        }
+    })
 }

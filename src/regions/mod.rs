@@ -5,8 +5,8 @@
 //! they were attached; `nmsfilter` attaches the region with the highest score first. Nothing is copied or
 //! allocated.
 //!
-//! `nmsfilter` attaches the structures `detection`, `keypoints`, `mask` and `classification` to a region. Other elements attach other
-//! structures, or none. Since any element may have attached the region, a field is `None` if it is missing, has an
+//! `nmsfilter` attaches the structures `detection`, `keypoints`, `mask` and `classification` to a region. Other elements
+//! attach other structures, or none; a structure with a label is a class ([`AttachedClass`]). Since any element may have attached the region, a field is `None` if it is missing, has an
 //! unexpected type, or contradicts other fields.
 //!
 //! ```
@@ -78,7 +78,8 @@ pub struct AttachedRegion<'a> {
     class_count: usize,
 }
 
-/// A class that a classifier has found for a region: a structure `classification`.
+/// A class that a classifier has found for a region: a structure whose name begins with `classification`, or another one,
+/// such as `tint`, with a `label` and with a `label_id` or a `confidence`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AttachedClass<'a> {
@@ -88,7 +89,23 @@ pub struct AttachedClass<'a> {
     pub label: Option<&'a CStr>,
     /// The score: `confidence`.
     pub confidence: Option<f64>,
+    /// What was classified, such as the name of the model's output: `attribute_name`, or else the name of the structure if
+    /// it is not `classification`. It may not be UTF-8.
+    pub attribute: Option<&'a CStr>,
 }
+
+/// Whether a structure that has none of the other names is a class.
+fn is_class(structure: &Structure<'_>) -> bool {
+    if structure.name().to_bytes().starts_with(b"classification") {
+        return true;
+    }
+    structure.string(field!("label")).is_some()
+        && (structure.int(field!("label_id")).is_some()
+            || structure.double(field!("confidence")).is_some())
+}
+
+/// The names of structures that are no classes.
+const OTHERS: [&CStr; 4] = [c"detection", c"keypoints", c"mask", c"object_id"];
 
 /// Returns the regions of interest of `buffer`.
 pub fn iter(buffer: &gst::BufferRef) -> impl Iterator<Item = AttachedRegion<'_>> {
@@ -133,11 +150,16 @@ impl<'a> AttachedRegion<'a> {
     /// Returns the classes that classifiers have found: the classes of each classifier best first, one classifier after
     /// the other.
     pub fn classes(&self) -> impl Iterator<Item = AttachedClass<'a>> + use<'a> {
-        let is_class = |structure: &Structure<'a>| structure.name() == c"classification";
-        self.params.filter(is_class).take(self.class_count).map(|structure| AttachedClass {
-            class: structure.int(field!("label_id")),
-            label: structure.string(field!("label")),
-            confidence: structure.double(field!("confidence")),
+        let is_class =
+            |structure: &Structure<'a>| !OTHERS.contains(&structure.name()) && is_class(structure);
+        self.params.filter(is_class).take(self.class_count).map(|structure| {
+            let name = Some(structure.name()).filter(|&name| name != c"classification");
+            AttachedClass {
+                class: structure.int(field!("label_id")),
+                label: structure.string(field!("label")),
+                confidence: structure.double(field!("confidence")),
+                attribute: structure.string(field!("attribute_name")).or(name),
+            }
         })
     }
 
@@ -176,12 +198,12 @@ impl<'a> AttachedRegion<'a> {
                     has_mask = true;
                     region.mask = AttachedMask::new(&structure);
                 }
-                b"classification" => region.class_count += 1,
                 b"object_id" if !has_track => {
                     has_track = true;
                     region.track_id = structure.int(field!("id"));
                 }
-                _ => {}
+                _ if OTHERS.contains(&structure.name()) => {}
+                _ => region.class_count += usize::from(is_class(&structure)),
             }
         }
         region

@@ -112,7 +112,9 @@ fn a_frame_has_the_best_class_as_a_region_of_its_size() {
                 "bounding_box": {"x_min": 0.0, "y_min": 0.0, "x_max": 1.0, "y_max": 1.0},
                 "confidence": 0.75, "label_id": 1, "label": "dog"
             },
-            "classification": [{"label": "dog", "label_id": 1, "confidence": 0.75}]
+            "classification": [
+                {"label": "dog", "label_id": 1, "confidence": 0.75, "attribute_name": PROBABILITIES}
+            ]
         }])
     );
     let stats = &ended.stats[0];
@@ -202,6 +204,8 @@ fn each_output_has_classes_of_its_own() {
             assert_eq!(found.len(), 1, "{found:?}");
             let ids = [0, 1].map(|it| objects[0]["classification"][it]["label_id"].clone());
             assert_eq!(ids, [0, 1]);
+            let names = [0, 1].map(|it| objects[0]["classification"][it]["attribute_name"].clone());
+            assert_eq!(names, ["color", "type"]);
             if parent.is_none() {
                 assert_eq!(found[0].label, expected[0]);
             }
@@ -209,6 +213,51 @@ fn each_output_has_classes_of_its_own() {
             let counted: HashSet<String> = counted.iter().map(|it| it.get().unwrap()).collect();
             assert_eq!(counted, HashSet::from(expected.map(str::to_owned)));
         }
+    }
+}
+
+/// The fields without which DL Streamer's `gvametaconvert` skips a classification.
+#[test]
+fn a_classification_names_its_model_and_its_output() {
+    let pipeline = parse(
+        "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
+           ! nmsfilter name=nms decoder=classifier ! fakesink",
+    );
+    let color = tensor("color", &[1, 2], &[0.0, 9.0]);
+    intercept(&pipeline, "in", move |buffer| attach(buffer, &color).unwrap());
+    let seen = watch(&pipeline, "nms", |buffer| {
+        let roi = buffer.meta::<VideoRegionOfInterestMeta>().unwrap();
+        let found = roi.param("classification").unwrap();
+        ["model_name", "attribute_name"].map(|name| found.get::<String>(name).unwrap())
+    });
+    assert_eq!(run(&pipeline).error, None);
+    assert_eq!(seen.lock().unwrap()[0], ["nms", "color"]);
+}
+
+/// A second `nmsfilter` for the second output reads the first one again.
+#[test]
+fn classes_that_are_attached_twice_are_told() {
+    for parent in [Some(5), None] {
+        let pipeline = parse(
+            "videotestsrc name=in num-buffers=2 ! video/x-raw,width=640,height=480
+               ! nmsfilter decoder=classifier ! nmsfilter name=nms decoder=classifier ! fakesink",
+        );
+        intercept(&pipeline, "in", move |buffer| {
+            for (id, numbers) in [("color", [0.0, 9.0]), ("type", [9.0, 0.0])] {
+                let tensor = tensor(id, &[1, 2], &numbers);
+                let Some(parent) = parent else {
+                    attach(buffer, &tensor).unwrap();
+                    continue;
+                };
+                add_roi(buffer, parent, (10, 10, 100, 200));
+                let pixels = FrameRegion { left: 10, top: 10, width: 100, height: 200 };
+                let region = TensorRegion::new(pixels).with_parent(parent);
+                attach_region(buffer, &tensor, None, &region).unwrap();
+            }
+        });
+        let ended = run(&pipeline);
+        assert_eq!((ended.error, ended.warnings.len()), (None, 1), "{:?}", ended.warnings);
+        assert!(ended.warnings[0].contains("an object already has the class"));
     }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Warnings of `nmsfilter` that are posted once per run.
 
-use gstnmsfilter::input::custom_meta::{NewTensor, attach};
+use gstnmsfilter::input::custom_meta::{NewTensor, attach, attach_region};
+use gstnmsfilter::input::region::TensorRegion;
+use nmsfilter_core::geometry::FrameRegion;
 
 use crate::support::pipeline::{Ended, init, intercept, parse, regions, run, watch};
 
@@ -65,6 +67,42 @@ fn regions_of_other_types_or_rectangles_give_no_warning() {
     });
     let ended = run(&pipeline);
     assert_eq!((ended.error, ended.warnings), (None, vec![]));
+}
+
+/// A detector on the regions of another one finds the box of the region, with a label that both have.
+#[test]
+fn a_box_in_a_region_of_its_size_is_no_repetition() {
+    let run_with = |elements: &str, parent: i32| {
+        let pipeline = parse(&format!(
+            "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
+               ! {elements} ! fakesink"
+        ));
+        intercept(&pipeline, "in", move |buffer| {
+            use gst_video::VideoRegionOfInterestMeta as Region;
+            Region::add(buffer, "object", (0, 0, 8, 8)).set_id(parent);
+            let region = FrameRegion { left: 0, top: 0, width: 64, height: 64 };
+            let region = TensorRegion::new(region).with_parent(parent);
+            attach_region(buffer, &windows(1), None, &region).unwrap();
+        });
+        let seen = watch(&pipeline, "nms", |buffer| {
+            gstnmsfilter::regions::iter(buffer)
+                .map(|it| (it.rectangle, it.parent_id))
+                .collect::<Vec<_>>()
+        });
+        let ended = run(&pipeline);
+        assert_eq!(ended.error, None);
+        (seen.lock().unwrap()[0].clone(), ended)
+    };
+    for parent in [0, 4] {
+        let (seen, ended) = run_with("nmsfilter name=nms model-width=64 model-height=64", parent);
+        assert_eq!(seen, [([0, 0, 8, 8], -1), ([0, 0, 8, 8], parent)]);
+        assert_eq!(ended.warnings, [""; 0]);
+        let elements = "nmsfilter model-width=64 model-height=64
+           ! nmsfilter name=nms model-width=64 model-height=64";
+        let (seen, ended) = run_with(elements, parent);
+        assert_eq!(seen.len(), 3);
+        assert_warns_once(&ended, &["already carries the best region"]);
+    }
 }
 
 #[test]

@@ -424,6 +424,11 @@ typedef struct NmsfilterGstClass {
      * The index of the class, from 0; -1 if it is not known.
      */
     int32_t class_id;
+    /**
+     * What was classified, such as the name of the model's output; NULL if it is not known. As for the label, it may not
+     * be UTF-8, and is valid for as long as the region.
+     */
+    const char *attribute;
 } NmsfilterGstClass;
 
 #ifdef __cplusplus

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use gst::prelude::*;
+
 use super::NmsFilter;
 use super::classifier::ClassifierPlan;
 use super::contradictions::Contradictions;
@@ -264,7 +266,7 @@ impl Planner {
         match &plan {
             ModelPlan::Detector(plan) => self.begin_detector(element, input, plan),
             ModelPlan::Classifier(plan) => {
-                self.labels.set_classifier(plan.output_classes(input.tensors));
+                self.labels.set_classifier(&element.name(), plan.output_classes(input.tensors));
                 plan.log(element, input, &self.labels);
             }
         }

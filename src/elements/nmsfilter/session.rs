@@ -374,6 +374,11 @@ impl Session {
                 sink.is_attached(buffer, frame, best, models)
             });
         }
+        if let Some((frame, images)) = regions.frames().next()
+            && !images.classified.is_empty()
+        {
+            warnings.repeated_classes(element, || sink.has_classes(buffer, frame, images, models));
+        }
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {
             let labels = &mut models.planners[frame.model].labels;

@@ -24,6 +24,7 @@ use nmsfilter_core::tensor::MAX_DIMENSIONS;
 enum Warning {
     UnreadTensors,
     RepeatedRegion,
+    RepeatedClasses,
     OtherInference,
     /// There were other sets of tensors than the selected one.
     OtherSets,
@@ -108,6 +109,22 @@ impl Warnings {
                  regions may be attached twice; if an nmsfilter upstream has read the same \
                  tensors, set keep-tensors=false on that one"),
             ["{best:?}"]
+        );
+    }
+
+    /// Warns if the buffer already has the classes that are about to be attached. Once the warning is posted, this is not
+    /// checked any more.
+    pub fn repeated_classes(&mut self, element: &NmsFilter, is_attached: impl FnOnce() -> bool) {
+        if self.posted.contains(&Warning::RepeatedClasses) || !is_attached() {
+            return;
+        }
+        self.posted.insert(Warning::RepeatedClasses);
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("an object already has the class that is about to be attached, with the same score, so all classes may be \
+                 attached twice; if an nmsfilter upstream has read the same tensors, remove one of the two, or set \
+                 keep-tensors=false on that one: an nmsfilter reads all outputs of a classifier")
         );
     }
 

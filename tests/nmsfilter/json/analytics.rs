@@ -2,7 +2,8 @@
 //! Lines for GStreamer's analytics metadata, alone and together with regions of equal objects.
 
 use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
+    AnalyticsRelationMetaClassificationExt, AnalyticsRelationMetaODExt,
     AnalyticsRelationMetaTrackingExt, RelTypes,
 };
 use gst_video::VideoRegionOfInterestMeta;
@@ -245,4 +246,57 @@ mod oriented_and_masks {
             assert_eq!(frame["objects"][0].get("mask"), expected, "{line}");
         }
     }
+}
+
+/// The objects of a line with two objects, if there are any, and classes of these levels, which are related to both or to
+/// none.
+fn with_classes(objects: usize, levels: &[&[f32]], are_related: bool) -> serde_json::Value {
+    let line = line_of(|buffer| {
+        let mut meta = AnalyticsRelationMeta::add(buffer);
+        for left in (0..objects).map(|it| 100 * it as i32) {
+            meta.add_od_mtd(person(), left, 48, 50, 240, 0.75).unwrap();
+        }
+        for levels in levels {
+            let labels: Vec<_> =
+                (0..levels.len()).map(|it| gst::glib::Quark::from_str(format!("l{it}"))).collect();
+            let id = meta.add_cls_mtd(levels, &labels).unwrap().id();
+            for object in (0..objects as u32).filter(|_| are_related) {
+                meta.set_relation(RelTypes::RELATE_TO, object, id).unwrap();
+            }
+        }
+    });
+    let mut line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    line["objects"].take()
+}
+
+/// As DL Streamer's gvadetect relates the labels of its model to every object.
+#[test]
+fn a_list_of_labels_is_no_classification() {
+    for are_related in [true, false] {
+        let objects = with_classes(2, &[&[0.0; 80]], are_related);
+        assert_eq!(objects.as_array().unwrap().len(), 2, "{objects}");
+        assert!(objects.as_array().unwrap().iter().all(|it| it.get("classification").is_none()));
+    }
+    assert_eq!(with_classes(0, &[&[0.0; 80]], false), serde_json::json!([]));
+    let objects = with_classes(1, &[&[0.0; 3], &[0.0, 0.5]], true);
+    let expected = serde_json::json!([
+        {"label": "l0", "confidence": 0.0}, {"label": "l1", "confidence": 0.5}
+    ]);
+    assert_eq!(objects[0]["classification"], expected);
+}
+
+/// As gvaclassify and onvifmeta2relationmeta attach them.
+#[test]
+fn classes_without_an_object_are_those_of_the_frame_only_without_objects() {
+    let objects = with_classes(2, &[&[0.5], &[0.75]], false);
+    let lefts: Vec<_> = objects.as_array().unwrap().iter().map(|it| it["x"].clone()).collect();
+    assert_eq!(lefts, [0, 100], "{objects}");
+    assert!(objects.as_array().unwrap().iter().all(|it| it.get("classification").is_none()));
+    // Two classifiers, or two outputs, on the whole frame.
+    let objects = with_classes(0, &[&[0.5], &[0.0], &[0.25, 0.75]], false);
+    let [frame] = &objects.as_array().unwrap()[..] else { panic!("{objects}") };
+    assert_eq!((&frame["w"], &frame["h"]), (&640.into(), &480.into()));
+    let found = frame["classification"].as_array().unwrap();
+    let scores: Vec<_> = found.iter().map(|it| it["confidence"].as_f64().unwrap()).collect();
+    assert_eq!(scores, [0.5, 0.25, 0.75]);
 }

@@ -80,6 +80,47 @@ fn regions_of_dl_streamer_have_their_detection_track_and_parent() {
     assert_eq!(read(&line).objects, [expected]);
 }
 
+/// Attributes by DL Streamer's gvaclassify and by Python programs have names and types of their own.
+#[test]
+fn classes_of_other_elements_keep_their_name_and_numbers_of_any_type() {
+    let object = only(&with_region(|region| {
+        let detection = gst::Structure::builder("detection")
+            .field("confidence", 0.5f32)
+            .field("label_id", 3u32)
+            .field("x_min", 0.25f32)
+            .field("x_max", 0.5f32)
+            .field("y_min", 0i32)
+            .field("y_max", 1u64);
+        region.add_param(detection.build());
+        let tint = gst::Structure::builder("tint")
+            .field("label", "red")
+            .field("label_id", 7i64)
+            .field("confidence", 0.75f32);
+        region.add_param(tint.build());
+        let gender = gst::Structure::builder("classification_layer")
+            .field("label", "male")
+            .field("confidence", 1i32)
+            .field("label_id", 1.0)
+            .field("attribute_name", "gender");
+        region.add_param(gender.build());
+        // No classes: a name alone, and a number out of range.
+        region.add_param(gst::Structure::builder("note").field("label", "x").build());
+        let far = gst::Structure::builder("far").field("label", "x").field("label_id", i64::MAX);
+        region.add_param(far.build());
+    }));
+    let detection = &object["detection"];
+    assert_eq!((&detection["confidence"], &detection["label_id"]), (&0.5.into(), &3.into()));
+    let edges = ["x_min", "x_max", "y_min", "y_max"].map(|edge| &detection["bounding_box"][edge]);
+    assert_eq!(edges, [0.25, 0.5, 0.0, 1.0]);
+    assert_eq!(
+        object["classification"],
+        serde_json::json!([
+            {"label": "red", "label_id": 7, "confidence": 0.75, "attribute_name": "tint"},
+            {"label": "male", "label_id": 1, "confidence": 1.0, "attribute_name": "gender"},
+        ])
+    );
+}
+
 /// Adds a region whose type is these bytes, as a C program can.
 fn add_bytes(buffer: &mut gst::BufferRef, bytes: &[u8]) {
     let text = std::ffi::CString::new(bytes).unwrap();
