@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::settings::{Settings, SettingsError};
 use super::undecoded;
 use crate::deepstream::{DeepStreamError, NVMM};
-use crate::elements::{any_video, frame_size, lock, property};
+use crate::elements::{any_video, frame_size, lock, not_started, property};
 use crate::json::{Detections, FrameCaps, Line};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -280,16 +280,17 @@ impl BaseTransformImpl for DetectionJson {
     }
 
     fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
-        let Some(frame) = self.take_queued_buffer() else {
-            return Ok(GenerateOutputSuccess::NoOutput);
-        };
         let segment = self.obj().segment();
-        let (result, has_first_tensors) = match lock(&self.state).as_mut() {
-            Some(state) => {
-                let had_tensors = state.had_tensors;
-                (state.line(&frame, &segment), state.had_tensors && !had_tensors)
-            }
-            None => return Err(gst::FlowError::Flushing),
+        let queued = lock(&self.state).as_mut().map(|state| {
+            let frame = self.take_queued_buffer()?;
+            let had_tensors = state.had_tensors;
+            let result = state.line(&frame, &segment);
+            Some((frame, result, state.had_tensors && !had_tensors))
+        });
+        let Some((frame, result, has_first_tensors)) =
+            queued.ok_or_else(|| not_started(self.obj().upcast_ref()))?
+        else {
+            return Ok(GenerateOutputSuccess::NoOutput);
         };
         // No lock may be held while a message is posted.
         if has_first_tensors && !undecoded::has_decoder(self.obj().upcast_ref()) {
@@ -304,6 +305,7 @@ impl BaseTransformImpl for DetectionJson {
             Ok(Some(line)) => Ok(GenerateOutputSuccess::Buffer(line)),
             Ok(None) => {
                 gst::trace!(CAT, imp = self, "no detections on this buffer");
+                self.send_gap(&frame);
                 Ok(GenerateOutputSuccess::Dropped)
             }
             Err(error) => {
@@ -320,5 +322,30 @@ impl BaseTransformImpl for DetectionJson {
                 Err(gst::FlowError::Error)
             }
         }
+    }
+}
+
+impl DetectionJson {
+    /// Tells downstream that there is no line for the time of this frame, so that it does not wait for one.
+    fn send_gap(&self, frame: &gst::BufferRef) {
+        if let Some(pts) = frame.pts() {
+            let gap = gst::event::Gap::builder(pts).duration(frame.duration()).build();
+            self.obj().src_pad().push_event(gap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_before_the_start_is_an_error_on_the_bus() {
+        gst::init().unwrap();
+        let element: super::super::DetectionJson = glib::Object::new();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        assert_eq!(element.imp().generate_output().err(), Some(gst::FlowError::Error));
+        assert!(bus.pop_filtered(&[gst::MessageType::Error]).is_some());
     }
 }

@@ -97,13 +97,34 @@ fn frames_without_detections_have_a_line_unless_they_are_to_have_none() {
     );
     let mut found_only = harness(&[("add-empty-results", "false")]);
     assert_eq!(found_only.push(frame(None)), Ok(gst::FlowSuccess::Ok));
+    assert_eq!(found_only.push(frame(Some(20 * MS))), Ok(gst::FlowSuccess::Ok));
     assert!(found_only.try_pull().is_none());
+    // The second frame has a timestamp, so that its time is known to be empty.
+    let events: Vec<gst::Event> = std::iter::from_fn(|| found_only.try_pull_event()).collect();
+    let gaps = events.iter().filter_map(|event| match event.view() {
+        gst::EventView::Gap(gap) => Some(gap.get()),
+        _ => None,
+    });
+    assert_eq!(gaps.collect::<Vec<_>>(), [(20 * MS, Some(20 * MS))]);
     let mut with_region = frame(Some(40 * MS));
     VideoRegionOfInterestMeta::add(with_region.get_mut().unwrap(), "x", (1, 2, 3, 4));
     let line = found_only.push_and_pull(with_region).unwrap();
     assert_eq!((line.pts(), read(&text(&line)).objects.len()), (Some(40 * MS), 1));
-    // The index also counts the previous frame, which has no line.
-    assert_eq!(index(&text(&line)), 1);
+    // The index also counts the previous frames, which have no line.
+    assert_eq!(index(&text(&line)), 2);
+}
+
+/// A sink that waits for the first buffer before the pipeline can play.
+#[test]
+fn a_pipeline_whose_first_frames_have_no_line_starts() {
+    let pipeline = parse(
+        "videotestsrc is-live=false ! video/x-raw,width=64,height=48 ! detectionjson add-empty-results=false \
+           ! fakesink sync=true",
+    );
+    pipeline.set_state(gst::State::Paused).unwrap();
+    let (result, state, _) = pipeline.state(gst::ClockTime::from_seconds(60));
+    pipeline.set_state(gst::State::Null).unwrap();
+    assert_eq!((result, state), (Ok(gst::StateChangeSuccess::Success), gst::State::Paused));
 }
 
 /// Returns the field `index` of a line, which `gvametaconvert` does not have.
