@@ -49,6 +49,17 @@ pub fn filter_templates(caps: &gst::Caps) -> Vec<gst::PadTemplate> {
         .into()
 }
 
+/// Posts the error that a buffer came while the element has no state. The base class calls `start` before, so that this is
+/// a bug of the element.
+pub fn not_started(element: &gst::Element) -> gst::FlowError {
+    gst::element_error!(
+        element,
+        gst::CoreError::StateChange,
+        ("the element was not started; this is a bug of the plugin: please report it")
+    );
+    gst::FlowError::Error
+}
+
 /// Locks a mutex of an element, also if it was poisoned: a panic in one thread does not make every
 /// later call of the element panic.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

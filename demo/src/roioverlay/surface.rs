@@ -244,12 +244,8 @@ mod tests {
                 let opacity = |x: i32, y: i32| opacities[y as usize * width as usize + x as usize];
                 let edge = |random: &mut fastrand::Rng| random.i32(-3..30);
                 let [x1, y1, x2, y2] = [0; 4].map(|_| edge(&mut random));
-                let rect = Rect {
-                    x1: x1.min(x2),
-                    y1: y1.min(y2),
-                    x2: x1.max(x2) + 1,
-                    y2: y1.max(y2) + 1,
-                };
+                let rect =
+                    Rect { x1: x1.min(x2), y1: y1.min(y2), x2: x1.max(x2) + 1, y2: y1.max(y2) + 1 };
                 let color = [200, 30, 90];
                 let mut expected = bytes.clone();
                 blend_samples(&mut expected, &info, (rect, color), opacity);

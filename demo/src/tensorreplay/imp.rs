@@ -15,7 +15,7 @@ use super::file::{FileKind, ReadOptions};
 use super::recording::{Recording, RecordingError};
 use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
-use gstnmsfilter::elements::{any_video, filter_templates, lock, property};
+use gstnmsfilter::elements::{any_video, filter_templates, lock, not_started, property};
 use gstnmsfilter::input::custom_meta;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -208,16 +208,15 @@ impl BaseTransformImpl for TensorReplay {
         &self,
         buffer: &mut gst::BufferRef,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let next = {
-            let mut state = lock(&self.state);
-            let state = state.as_mut().ok_or(gst::FlowError::Flushing)?;
+        let next = lock(&self.state).as_mut().map(|state| {
             let frame = state.frame;
             state.frame += 1;
             state.recording.frame(frame, state.repeat).and_then(|tensor| {
                 let transfer = |tensor| state.transfer.transfer(tensor, state.memory);
                 Ok(tensor.map(transfer).transpose()?)
             })
-        };
+        });
+        let next = next.ok_or_else(|| not_started(self.obj().upcast_ref()))?;
         let attached = next.and_then(|tensor| match tensor {
             Some(tensor) => Ok(Some(custom_meta::attach(buffer, &tensor)?)),
             None => Ok(None),
@@ -251,5 +250,22 @@ fn message(error: &RecordingError) -> gst::ErrorMessage {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
         }
         _ => gst::error_msg!(gst::StreamError::Format, ("{error}"), ["{error:?}"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_before_the_start_is_an_error_on_the_bus() {
+        gst::init().unwrap();
+        let element: super::super::TensorReplay = glib::Object::new();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        let mut buffer = gst::Buffer::new();
+        let result = element.imp().transform_ip(buffer.get_mut().unwrap());
+        assert_eq!(result, Err(gst::FlowError::Error));
+        assert!(bus.pop_filtered(&[gst::MessageType::Error]).is_some());
     }
 }

@@ -22,7 +22,7 @@ use super::settings::SettingsError;
 use super::stats::FrameCounts;
 #[cfg(feature = "v1_28")]
 use super::tensor_caps;
-use crate::elements::{frame_size, is_nvmm, lock, property};
+use crate::elements::{frame_size, is_nvmm, lock, not_started, property};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::deepstream;
@@ -166,7 +166,7 @@ impl BaseTransformImpl for NmsFilter {
         let start = Instant::now();
         // The session is moved out of the mutex, so that no lock is held while the engine runs.
         let Some(mut session) = lock(&self.session).take() else {
-            return Err(gst::FlowError::Flushing);
+            return Err(not_started(self.obj().upcast_ref()));
         };
         session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer).copied();
@@ -244,5 +244,22 @@ impl NmsFilter {
             session.set_has_streams();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_before_the_start_is_an_error_on_the_bus() {
+        gst::init().unwrap();
+        let element: super::super::NmsFilter = gst::glib::Object::new();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        let mut buffer = gst::Buffer::new();
+        let result = element.imp().transform_ip(buffer.get_mut().unwrap());
+        assert_eq!(result, Err(gst::FlowError::Error));
+        assert!(bus.pop_filtered(&[gst::MessageType::Error]).is_some());
     }
 }

@@ -23,7 +23,7 @@ use crate::inference::error::InferenceError;
 use crate::inference::provider;
 use crate::inference::{Inference, InferenceOptions};
 use crate::regions::{RegionSettings, Regions};
-use gstnmsfilter::elements::{lock, property};
+use gstnmsfilter::elements::{lock, not_started, property};
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
 
@@ -158,7 +158,7 @@ impl BaseTransformImpl for OrtInference {
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         // The state is moved out of the mutex, so that no lock is held while the model runs.
         let Some(mut state) = lock(&self.state).take() else {
-            return Err(gst::FlowError::Flushing);
+            return Err(not_started(self.obj().upcast_ref()));
         };
         let (interval, max_rate) = {
             let settings = lock(&self.settings);
@@ -369,5 +369,22 @@ impl OrtInference {
             }
             result => result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_before_the_start_is_an_error_on_the_bus() {
+        gst::init().unwrap();
+        let element: super::super::OrtInference = gst::glib::Object::new();
+        let bus = gst::Bus::new();
+        element.set_bus(Some(&bus));
+        let mut buffer = gst::Buffer::new();
+        let result = element.imp().transform_ip(buffer.get_mut().unwrap());
+        assert_eq!(result, Err(gst::FlowError::Error));
+        assert!(bus.pop_filtered(&[gst::MessageType::Error]).is_some());
     }
 }
