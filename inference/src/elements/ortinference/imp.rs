@@ -189,8 +189,8 @@ pub struct OrtInference {
         name = "max-rate", get, set, type = f64, member = max_rate,
         minimum = 0.0, default = Settings::default().max_rate,
         nick = "Maximum rate",
-        blurb = "The most frames per second to infer, by their timestamps; others pass without inference (0: no \
-                 limit)",
+        blurb = "The most frames per second to infer, by their timestamps, also in reverse playback; others pass \
+                 without inference (0: no limit)",
         mutable_playing
     )]
     #[property(

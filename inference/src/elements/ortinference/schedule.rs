@@ -11,58 +11,64 @@ use gst::ClockTime;
 pub(super) struct Schedule {
     /// The number of frames since the last chosen one; `None` before the first choice.
     passed: Option<u32>,
-    /// The timestamp of the last frame.
+    /// The last timestamp.
     last: Option<ClockTime>,
-    /// The timestamp of the last chosen frame.
-    chosen: Option<ClockTime>,
-    /// The time at which the last chosen frame was due. Due times are a period apart, so that the mean rate is exact
-    /// even if no frame has the timestamp that is due.
-    due: Option<ClockTime>,
+    /// The time since the last chosen frame was due, in ns; negative if that frame came early. Due times are a period
+    /// apart, so that the mean rate is exact even if no frame has the timestamp that is due. `None` if the next frame is
+    /// due at once.
+    since_due: Option<i64>,
+    /// `since_due` when the last frame was chosen.
+    chosen: i64,
+    /// The mean time between the last frames.
+    step: Option<i64>,
     /// The time between two frames at the greatest rate.
-    period: ClockTime,
+    period: i64,
 }
 
 impl Schedule {
     /// Returns whether the model runs on the next frame. At least `interval` frames pass between two chosen frames,
     /// and at most `max_rate` frames per second are chosen (0: no limit). Each due time takes the frame whose
-    /// timestamp is nearest, so a camera whose rate equals the limit loses no frames, although its timestamps vary.
+    /// timestamp is nearest, if frames come as regularly as before: it is at most half the mean time between frames, or
+    /// half a period, early. So a camera whose rate equals the limit loses no frames, although its timestamps vary.
     ///
-    /// After a gap, or if timestamps go back, the next frame is due at once. The rate does not limit frames without
-    /// timestamps.
+    /// Time counts in both directions, since timestamps go back in reverse playback. After a gap the next frame is due
+    /// at once. The rate does not limit frames without timestamps.
     pub fn chooses(&mut self, interval: u32, max_rate: f64, pts: Option<ClockTime>) -> bool {
         let period = period(max_rate);
         if period != self.period {
-            (self.period, self.due) = (period, self.chosen);
+            self.since_due = self.since_due.map(|since| since.saturating_sub(self.chosen));
+            (self.period, self.chosen) = (period, 0);
         }
-        let goes_back = pts.zip(self.last).is_some_and(|(pts, last)| pts < last);
-        let next = self.due.filter(|_| !goes_back).map(|due| due.saturating_add(period));
-        self.last = pts;
-        let is_due = match (pts, next) {
-            (Some(pts), Some(next)) => pts.saturating_add(period / 2) >= next,
-            _ => true,
-        };
+        if let (Some(pts), Some(last)) = (pts, self.last) {
+            let passed =
+                i64::try_from(pts.nseconds().abs_diff(last.nseconds())).unwrap_or(i64::MAX);
+            self.since_due = self.since_due.map(|since| since.saturating_add(passed));
+            // A gap says nothing of the time between frames.
+            if passed / 2 <= period {
+                self.step = Some(self.step.map_or(passed, |step| step - step / 4 + passed / 4));
+            }
+        }
+        self.last = pts.or(self.last);
+        let early = self.step.map_or(period, |step| step.min(period)) / 2;
+        let since = self.since_due.filter(|_| pts.is_some());
+        let is_due = since.is_none_or(|since| since.saturating_add(early) >= period);
         if !is_due || self.passed.is_some_and(|passed| passed < interval) {
             self.passed = self.passed.map(|passed| passed.saturating_add(1));
             return false;
         }
         self.passed = Some(0);
-        self.chosen = pts;
         // If the frame is more than a period late, there was a gap.
-        let in_time = |next: &ClockTime| pts.is_some_and(|pts| next.saturating_add(period) > pts);
-        self.due = next.filter(in_time).or(pts);
+        let late = since.map(|since| since - period).filter(|late| *late < period);
+        self.chosen = late.unwrap_or(0);
+        self.since_due = pts.map(|_| self.chosen);
         true
     }
 }
 
-/// Returns the time between two frames at this rate, or zero if there is no limit.
-fn period(max_rate: f64) -> ClockTime {
-    if max_rate > 0.0 {
-        // A rate near zero gives the longest time that can be expressed.
-        let nanoseconds = (ClockTime::SECOND.nseconds() as f64 / max_rate).round();
-        ClockTime::from_nseconds((nanoseconds as u64).min(ClockTime::MAX.nseconds()))
-    } else {
-        ClockTime::ZERO
-    }
+/// Returns the time between two frames at this rate in ns, or zero if there is no limit.
+fn period(max_rate: f64) -> i64 {
+    // A rate near zero gives the longest time that can be expressed.
+    if max_rate > 0.0 { (1e9 / max_rate).round() as i64 } else { 0 }
 }
 
 #[cfg(test)]
@@ -91,9 +97,39 @@ mod tests {
     #[test]
     fn a_rate_chooses_the_frames_nearest_to_its_due_times() {
         // Due at 0, 83.3, 166.7 and 250 ms.
-        assert_eq!(chosen(0, 12.0, &camera(12)), [0, 60, 140, 220]);
+        assert_eq!(chosen(0, 12.0, &camera(14)), [0, 80, 160, 240]);
         // Ten seconds have 120 periods, so 121 due times.
         assert_eq!(chosen(0, 12.0, &camera(501)).len(), 121);
+    }
+
+    #[test]
+    fn no_second_has_more_frames_than_the_rate() {
+        // 60 frames a second, with timestamps in whole milliseconds.
+        let frames: Vec<u64> = (0..180).map(|frame| frame * 1000 / 60).collect();
+        for rate in 1..60_u32 {
+            let found = chosen(0, f64::from(rate), &frames);
+            for second in 0..3 {
+                let of_second = second * 1000..(second + 1) * 1000;
+                let count = found.iter().filter(|ms| of_second.contains(*ms)).count();
+                // A due time at the border of two seconds can take the frame before it.
+                assert!(
+                    count.abs_diff(rate as usize) <= usize::from(second > 0),
+                    "{rate}: {count}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn reverse_playback_has_the_same_rate() {
+        let backward: Vec<u64> = camera(501).into_iter().rev().collect();
+        for rate in [0.5, 5.0, 12.0, 50.0] {
+            assert_eq!(chosen(0, rate, &backward).len(), chosen(0, rate, &camera(501)).len());
+        }
+        assert_eq!(chosen(0, 10.0, &backward)[..3], [10000, 9900, 9800]);
+        // From forward to backward and back.
+        let turns = [0, 20, 40, 60, 80, 60, 40, 20, 0, 20, 40, 60, 80, 100];
+        assert_eq!(chosen(0, 10.0, &turns), [0, 60, 40]);
     }
 
     #[test]
@@ -107,19 +143,19 @@ mod tests {
     #[test]
     fn both_limits_hold() {
         assert_eq!(chosen(4, 25.0, &camera(12)), [0, 100, 200]);
-        assert_eq!(chosen(1, 5.0, &camera(21)), [0, 100, 300]);
+        assert_eq!(chosen(1, 5.0, &camera(21)), [0, 200, 400]);
     }
 
     #[test]
     fn after_a_gap_the_rate_does_not_catch_up() {
         assert_eq!(
             chosen(0, 10.0, &[0, 50, 100, 1000, 1020, 1040, 1060, 1100]),
-            [0, 50, 1000, 1060]
+            [0, 100, 1000, 1100]
         );
     }
 
     #[test]
-    fn a_frame_whose_timestamp_goes_back_is_due() {
+    fn a_frame_whose_timestamp_goes_back_far_is_due() {
         assert_eq!(chosen(0, 1.0, &[5000, 5100, 0, 100, 1000]), [5000, 0, 1000]);
     }
 
@@ -128,10 +164,12 @@ mod tests {
         let mut schedule = Schedule::default();
         let mut chooses = |rate, ms| schedule.chooses(0, rate, Some(ClockTime::from_mseconds(ms)));
         assert!(chooses(0.1, 0));
-        assert!(chooses(0.1, 6000), "due at 10 s, within half a period");
-        assert!(chooses(10.0, 6100));
-        assert!(!chooses(1.0, 6200));
-        assert!(chooses(0.0, 6220));
+        assert!(!chooses(0.1, 6000), "due at 10 s");
+        assert!(chooses(0.1, 9500));
+        assert!(!chooses(10.0, 9540));
+        assert!(chooses(10.0, 9600));
+        assert!(!chooses(1.0, 9700));
+        assert!(chooses(0.0, 9720));
     }
 
     #[test]
