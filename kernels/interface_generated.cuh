@@ -98,13 +98,14 @@ enum Method : uint32_t {
     // suppresses: SAHI's greedy merging (`GREEDYNMM`).
     METHOD_MERGE = 3,
     // Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
-    // SAHI's transitive merging (`NMM`).
+    // SAHI's transitive merging (`NMM`), except that boxes join in descending rank, and there by index.
     METHOD_MERGE_TRANSITIVE = 4,
     // Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
     // (Solovyev, Wang, Gabruseva 2021).
     METHOD_WEIGHTED_FUSION = 5,
     // A survivor of [`Greedy`](Self::Greedy) gets the mean of its box and of the boxes that it
-    // suppresses, weighted by score: non-maximum weighted, the weighted suppression of MediaPipe.
+    // suppresses, weighted by score: the weighted suppression of MediaPipe. Non-maximum weighted (`ensemble_boxes`)
+    // weights by score times IoU, and a box joins the box of the greatest IoU.
     METHOD_WEIGHTED_AVERAGE = 6,
     // Conflicting candidates get lower scores, by the factor 1 - overlap: Soft-NMS (Bodla et al.
     // 2017).

@@ -6,6 +6,7 @@ use std::sync::Once;
 
 use gst::glib;
 use gst::prelude::*;
+use nmsfilter_core::engine::{Method, Overlap, Params, cuda};
 
 const ELEMENTS: [&str; 6] =
     ["nmsfilter", "detectionjson", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
@@ -39,6 +40,38 @@ fn every_property_has_a_nick_and_a_blurb_in_one_line() {
         assert!(!blurb.is_empty() && !blurb.contains('\n'), "{name}: {blurb:?}");
         assert!(!blurb.contains("  ") && !blurb.ends_with('.'), "{name}: {blurb:?}");
     }
+}
+
+/// What runs on the CPU only is said at the value, and nowhere else.
+#[test]
+fn texts_say_which_methods_and_measures_run_on_the_cpu_only() {
+    let texts = |wanted: &str| {
+        let (_, spec) = properties().into_iter().find(|(name, _)| name == wanted).unwrap();
+        assert!(!spec.blurb().unwrap().contains("CPU"), "{wanted}: {:?}", spec.blurb());
+        let class = glib::EnumClass::with_type(spec.value_type()).unwrap();
+        let values = class.values().iter();
+        values.map(|value| (value.nick().to_owned(), value.name().to_owned())).collect::<Vec<_>>()
+    };
+    let is_on_gpu = |params: &Params| cuda::supports(params).is_ok();
+    let methods = texts("nmsfilter.method");
+    assert_eq!(methods.len(), Method::ALL.len());
+    for (nick, text) in methods {
+        let method = Method::ALL.into_iter().find(|method| method.name() == nick).unwrap();
+        let on_gpu = is_on_gpu(&Params { method, ..Params::default() });
+        assert_eq!(text.contains("on the CPU"), !on_gpu, "{nick}: {text}");
+    }
+    use Overlap::{Diou, Iou, ProbIou, Representative, Smaller};
+    for (nick, text) in texts("nmsfilter.overlap") {
+        let all = [Iou, Representative, Smaller, Diou, ProbIou];
+        let overlap = all.into_iter().find(|overlap| overlap.name() == nick).unwrap();
+        let on_gpu = is_on_gpu(&Params { overlap, ..Params::default() });
+        assert_eq!(text.contains("on the CPU"), !on_gpu, "{nick}: {text}");
+    }
+    // The text of Python's Decoder.
+    let python = include_str!("../python/src/decoder.rs");
+    let (_, text) = python.split_once("/// - method: ").unwrap();
+    let text = text.split("/// - ").next().unwrap();
+    assert!(!text.contains("host memory") && !text.contains("CPU"), "{text}");
 }
 
 /// gst-inspect-1.0 prints the nick and name of each value. The default name is the variant's, a

@@ -54,8 +54,8 @@ def suppress(
     independent, unless class_agnostic is set. Boxes without area remain unchanged.
 
     method: "greedy", "map-reduce" or "none", which keep boxes and scores; "merge" (SAHI's GREEDYNMM), "merge-transitive"
-    (SAHI's NMM), "weighted-fusion" (Weighted Boxes Fusion) or "weighted-average" (non-maximum weighted), which merge
-    boxes; "soft-linear" or "soft-gaussian" (Soft-NMS), "matrix-linear" or "matrix-gaussian" (Matrix NMS), which lower scores;
+    (SAHI's NMM, but boxes join by score instead of index), "weighted-fusion" (Weighted Boxes Fusion) or "weighted-average"
+    (MediaPipe; ensemble_boxes' non-maximum weighted weights by score times IoU instead of score), which merge boxes; "soft-linear" or "soft-gaussian" (Soft-NMS), "matrix-linear" or "matrix-gaussian" (Matrix NMS), which lower scores;
     "adaptive" (Adaptive-NMS) with densities [N], or "feature" (FeatureNMS) with embeddings [N, E], which keep more boxes than
     "greedy".
     overlap: "iou", "smaller" (SAHI's IOS), "representative" or "diou". iou_threshold: the overlap above which boxes

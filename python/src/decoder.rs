@@ -43,8 +43,8 @@ use crate::stream::from_argument;
 /// Suppression:
 /// - iou_threshold: the overlap above which a box is suppressed, 0 to 1.
 /// - threshold_inclusive: an overlap equal to the threshold suppresses, too.
-/// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; "none"; or, for arrays in host
-///   memory, a method of suppress, which merges boxes or lowers scores.
+/// - method: "greedy" (the default); "map-reduce", by which suppressed boxes suppress others, too; "none"; or a method
+///   of suppress, which merges boxes or lowers scores.
 ///   "adaptive" and "feature" read a column of the layout with kind = density or embedding.
 /// - sigma, lose_released, embedding_distance, embedding_iou_threshold: see suppress.
 /// - overlap: "iou" (the default), "smaller", "representative", "diou", or, for oriented boxes only, "prob-iou".

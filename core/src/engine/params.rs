@@ -30,13 +30,14 @@ pub enum Method {
     /// suppresses: SAHI's greedy merging (`GREEDYNMM`).
     Merge = 3,
     /// Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
-    /// SAHI's transitive merging (`NMM`).
+    /// SAHI's transitive merging (`NMM`), except that boxes join in descending rank, and there by index.
     MergeTransitive = 4,
     /// Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
     /// (Solovyev, Wang, Gabruseva 2021).
     WeightedFusion = 5,
     /// A survivor of [`Greedy`](Self::Greedy) gets the mean of its box and of the boxes that it
-    /// suppresses, weighted by score: non-maximum weighted, the weighted suppression of MediaPipe.
+    /// suppresses, weighted by score: the weighted suppression of MediaPipe. Non-maximum weighted (`ensemble_boxes`)
+    /// weights by score times IoU, and a box joins the box of the greatest IoU.
     WeightedAverage = 6,
     /// Conflicting candidates get lower scores, by the factor 1 - overlap: Soft-NMS (Bodla et al.
     /// 2017).

@@ -53,13 +53,13 @@ property_enum! {
         Merge = 3, "merge", "Merge: union with what greedy would suppress (SAHI's GREEDYNMM)";
         /// Transitive merging.
         MergeTransitive = 4, "merge-transitive",
-            "Merge, transitive: union of boxes that overlap in a chain (SAHI's NMM)";
+            "Merge, transitive: union of boxes that overlap in a chain, joined by score (SAHI's NMM: by index)";
         /// Weighted boxes fusion.
         WeightedFusion = 5, "weighted-fusion",
             "Weighted boxes fusion: mean of each cluster by score (Solovyev et al. 2021)";
-        /// Non-maximum weighted.
+        /// The weighted suppression of MediaPipe.
         WeightedAverage = 6, "weighted-average",
-            "Weighted average: mean with what greedy would suppress, by score (MediaPipe)";
+            "Weighted average: mean with what greedy would suppress, by score (MediaPipe; NMW: by score x IoU)";
         /// Soft-NMS.
         SoftLinear = 7, "soft-linear",
             "Soft-NMS, linear: scores times 1 - overlap (Bodla et al. 2017)";

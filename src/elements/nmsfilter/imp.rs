@@ -54,10 +54,9 @@ pub struct NmsFilter {
         builder(Settings::default().method)
             .nick("Method")
             .blurb(
-                "Which candidates survive, with which boxes and scores; on the CPU except greedy, \
-                 map-reduce and none. A candidate outranks another by higher score, at equal \
-                 scores by lower anchor index; map-reduce does so, too, where the paper keeps \
-                 both of two equal scores",
+                "Which candidates survive, with which boxes and scores. A candidate outranks another by \
+                 higher score, at equal scores by lower anchor index; map-reduce does so, too, where \
+                 the paper keeps both of two equal scores",
             )
             .mutable_playing()
     )]

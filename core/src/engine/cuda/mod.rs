@@ -202,7 +202,7 @@ impl Cuda {
 ///
 /// # Errors
 /// [`EngineError::Unsupported`] if they do not.
-pub(super) fn supports(params: &Params) -> Result<(), EngineError> {
+pub fn supports(params: &Params) -> Result<(), EngineError> {
     match params.overlap {
         Overlap::Diou => Err(EngineError::Unsupported {
             engine: Cuda::NAME,
