@@ -112,6 +112,44 @@ fn a_regions_picture_is_the_picture_of_a_cropped_frame() {
     }
 }
 
+/// A pixel has the same color in every region, also where a sample of chroma covers pixels outside of the region.
+/// videocrop moves the colors by a pixel then: its first sample of chroma is that of the pixel before.
+#[test]
+fn colors_stay_at_their_pixels_in_regions_at_odd_places() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = file(&identity(DIMS, Element::F32));
+    // Of the model's size. The frame changes its colors at the columns 45 and 91, and at the row 160.
+    let even = [30, 140, 64, 48];
+    for format in ["I420", "NV12", "YUY2", "Y41B"] {
+        let caps = format!("video/x-raw,format={format},width=320,height=240");
+        let shift = if format == "Y41B" { 4 } else { 2 };
+        for [right, down] in [[1, 0], [0, 1], [1, 1]] {
+            let other = [even[0] + right + shift, even[1] + down, 64, 48];
+            let list = [even, other].map(|region| region.map(|side| side.to_string()).join(","));
+            let properties = format!("regions=list region-list={}", list.join(";"));
+            let (found, _) = run(&caps, &model, &properties, |_| ());
+            let at = |region: usize, channel: usize, [x, y]: [i32; 2]| {
+                let [column, row] = [x - found[region].0[0], y - found[region].0[1]];
+                found[region].2[(channel * 48 + row as usize) * 64 + column as usize]
+            };
+            // Inside of both regions, without the pixels whose neighbors are outside.
+            for channel in 0..3 {
+                for y in other[1] + 2..even[1] + 46 {
+                    for x in other[0] + 4..even[0] + 60 {
+                        let [one, two] = [0, 1].map(|region| at(region, channel, [x, y]));
+                        assert_eq!(one, two, "{format} {other:?}: channel {channel} at {x},{y}");
+                    }
+                }
+            }
+            if other[0] % shift != 0 {
+                assert!(found[1].2 != cropped(&caps, [320, 240], &model, other), "{format}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_batch_takes_several_regions() {
     if !has_onnx_runtime() {
