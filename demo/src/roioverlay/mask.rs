@@ -99,8 +99,9 @@ impl Mask {
         let value = bit(rows[0], first);
         let expected = if value { 0xff } else { 0 };
         let mut mask = 0xff >> (first % 8);
-        for index in first / 8..rows[0].len() {
-            let other = ((rows[0][index] ^ expected) | (rows[1][index] ^ expected)) & mask;
+        let bytes = rows[0].iter().zip(rows[1]).enumerate().skip(first / 8);
+        for (index, (upper, lower)) in bytes {
+            let other = ((upper ^ expected) | (lower ^ expected)) & mask;
             if other != 0 {
                 return (value, (index * 8 + other.leading_zeros() as usize).min(self.sides[0]));
             }
