@@ -473,7 +473,7 @@ mod tests {
         ] {
             let mut labels = load("numbered", text.as_bytes()).unwrap();
             let choice = ssd(is_tflite);
-            labels.set_choice(&choice);
+            labels.set_choice(&choice, None);
             let found = [0, 1, 2, 3].map(|class| labels.label(class).quark.as_str().to_owned());
             assert_eq!(found, expected, "{text}");
             for (class, label) in expected.iter().enumerate() {
