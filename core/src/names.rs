@@ -25,6 +25,7 @@ pub enum Interface {
 pub(crate) enum Name {
     Background,
     BoxFormat,
+    Channels,
     ClassThresholds,
     Coordinates,
     Decoder,
@@ -57,6 +58,7 @@ impl Interface {
         let [element, rust, c, python] = match name {
             Name::Background => ["background", "Options::background", "background", "background"],
             Name::BoxFormat => ["box-format", "Options::box_format", "box_format", "box_format"],
+            Name::Channels => ["channels", "Options::channels", "channels", "channels"],
             Name::ClassThresholds => [
                 "class-thresholds",
                 "ClassThresholds::per_class",

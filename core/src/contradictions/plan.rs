@@ -203,7 +203,11 @@ impl PlanContradiction {
                         set_decoder("end2end-seg")
                     ),
                     Unread::Stride => {
-                        write!(f, "if it belongs to another stride, correct {word}")
+                        write!(
+                            f,
+                            "if it belongs to another stride, correct {word}, or give the decoder all tensors of the \
+                             stride"
+                        )
                     }
                 }
             }
@@ -319,10 +323,14 @@ fn check_steps(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
 }
 
 /// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
-/// read. If the tensors were found by their ids, none is missing.
+/// read. If the tensors were found by their ids, none but those of another level is missing.
 fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let Choice { decoder: choice, layout, reason } = facts.choice;
     let decoder = choice.name();
+    if let Some(tensor) = decoder::unread_level(facts.tensors, layout) {
+        let (tensor, unread) = (tensor.to_string(), Unread::Stride);
+        return Some(PlanContradiction::UnreadTensor { decoder, tensor, unread });
+    }
     // Models of many families have outputs with the ids of the decoder boxes.
     if *reason == Reason::Id && !choice.has_usual_ids() {
         return None;
@@ -333,11 +341,6 @@ fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     // A number for each anchor.
     let has_number = |tensor: &TensorView<'_>| {
         has_anchors(tensor) && tensor.shape.elements() == Some(anchors * layout.images)
-    };
-    let is_level = |tensor: &TensorView<'_>| {
-        let columns = tensor.shape.last().filter(|&&columns| columns > 1);
-        let is_same = |&index: &usize| facts.tensors[index].shape.last() == columns;
-        layout.groups.len() > 1 && columns.is_some() && read.iter().any(is_same)
     };
     // Prototypes have as many channels as there are numbers that could be mask coefficients.
     let is_prototypes = |tensor: &TensorView<'_>| {
@@ -350,7 +353,6 @@ fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
             "windows" if has_anchors(tensor) => Unread::Scores,
             "boxes" if !has_classes && has_number(tensor) => Unread::Classes,
             "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => Unread::Prototypes,
-            _ if is_level(tensor) => Unread::Stride,
             _ => return None,
         };
         let tensor = tensor.to_string();

@@ -51,7 +51,16 @@ pub fn tensor_groups() -> Vec<TensorGroup> {
 fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
     match decoder.groups() {
         Groups::None => Vec::new(),
-        Groups::EachId => decoder.forms().iter().flat_map(|form| single_groups(*form)).collect(),
+        Groups::EachId => {
+            let mut groups = Vec::new();
+            for group in decoder.forms().iter().flat_map(|form| single_groups(*form)) {
+                // Forms can have the same id.
+                if !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+            groups
+        }
         Groups::Named(ids) => {
             let last = decoder.forms().last().expect("a decoder has a form");
             let tensor = |role: &Role, index: usize| {

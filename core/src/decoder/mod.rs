@@ -20,15 +20,17 @@ mod matrix;
 pub mod model_family;
 mod ultraface;
 
+use std::borrow::Cow;
+
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
 pub use choose::{Advice, Choice, ChoiceError, choose};
-pub use choose::{Reason, contradicting_id, may_be_end_to_end};
+pub use choose::{Reason, contradicting_id, may_be_end_to_end, unread_level};
 pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{decoders, from_text};
 pub use groups::{GroupTensor, Groups, TensorGroup, tensor_groups};
-pub use layout::{BoxFormat, Coordinates, Field, Layout, LayoutError, PlainLayout};
+pub use layout::{BoxFormat, Channels, Coordinates, Field, Layout, LayoutError, PlainLayout};
 
 use crate::tensor::TensorView;
 
@@ -36,7 +38,7 @@ use crate::tensor::TensorView;
 pub const MAX_CLASSES: usize = 65_536;
 
 /// The greatest number of tensors that a decoder reads.
-pub const MAX_INPUTS: usize = 16;
+pub const MAX_INPUTS: usize = 32;
 
 /// The greatest number of keypoints of a detection. A greater number is treated as a misread shape.
 pub const MAX_KEYPOINTS: usize = 512;
@@ -51,6 +53,15 @@ pub trait Decoder: Send + Sync {
 
     /// The forms of the output. The first that fits is used: forms with more tensors come first.
     fn forms(&self) -> &[&'static dyn Form];
+
+    /// The forms for these tensors, where levels follow from them.
+    fn forms_for(
+        &self,
+        _tensors: &[TensorView<'_>],
+        _options: Options,
+    ) -> Cow<'_, [&'static dyn Form]> {
+        Cow::Borrowed(self.forms())
+    }
 
     /// Returns the meaning of the scores.
     fn scores(&self) -> Scores {
@@ -104,6 +115,11 @@ pub trait Form: Send + Sync {
     /// The errors of [`layout`](Self::layout).
     fn check(&self, _tensors: &[&TensorView<'_>], _options: Options) -> Result<(), LayoutError> {
         Ok(())
+    }
+
+    /// The form with the channels last, if this one has them first and the shapes can have either order.
+    fn channels_last(&self) -> Option<&'static dyn Form> {
+        None
     }
 
     /// Returns true if tensors are found by their shapes, if their ids are unknown.
@@ -179,6 +195,8 @@ pub struct Options {
     pub box_format: BoxFormat,
     /// The unit of coordinates.
     pub coordinates: Coordinates,
+    /// The order of dimensions, where shapes leave it open.
+    pub channels: Channels,
     /// The number of classes of the model; 0 if unknown. Tensors with another number of classes are an error.
     pub num_classes: usize,
     /// The number of labels of the label file or the tensors' model; 0 if there are none. If

@@ -3,6 +3,8 @@
 //! and keypoints are computed in double precision from what the stored elements stand for.
 
 mod expected;
+mod levels;
+mod order;
 mod recorded;
 mod stored;
 
@@ -138,17 +140,39 @@ fn detectors_have_16_bins_for_each_side_or_a_distance() {
     }
 }
 
-/// RKNN's exports have the sum of the scores of each cell, too.
+/// RKNN's exports have the sum of the scores of each cell, too. With one class it has the shape of the score, and equals it.
 #[test]
 fn sums_of_scores_are_ignored_if_the_number_of_classes_is_known() {
     let mut rng = fastrand::Rng::with_seed(8);
     let format = Format { element: ElementType::F32, is_channels_last: false };
-    let boxes = Level::all(&mut rng, 64, bins, format);
-    let scores = Level::all(&mut rng, 5, probability, format);
-    let options = Options { num_classes: 5, ..model_size(SIDE as f32) };
-    let sums = sums(&scores);
-    let found = survivors(&Level::views(&[&boxes, &scores, &sums]), "yolov8-heads", options);
-    compare_boxes(&found, &candidates(&boxes, &scores, Boxes::Bins, 0));
+    for classes in [1, 5] {
+        let boxes = Level::all(&mut rng, 64, bins, format);
+        let scores = Level::all(&mut rng, classes, probability, format);
+        let sums = sums(&scores);
+        let expected = candidates(&boxes, &scores, Boxes::Bins, 0);
+        for heads in [[&boxes, &scores, &sums], [&boxes, &sums, &scores]] {
+            let tensors = Level::views(&heads);
+            let unknown = model_size(SIDE as f32);
+            for known in [
+                Options { num_classes: classes, ..unknown },
+                Options { labels: classes, ..unknown },
+            ] {
+                compare_boxes(&survivors(&tensors, "yolov8-heads", known), &expected);
+                // A sum is not a level that is left out.
+                let mut nms = Nms::new(Backend::Cpu, None).unwrap();
+                nms.set_decoder(Some("yolov8-heads")).unwrap();
+                (nms.options, nms.model_size) = (known, [SIDE as f32; 2]);
+                nms.run(&tensors).unwrap();
+                assert_eq!(nms.warnings(), []);
+            }
+            let error = decoder::choose(&tensors, decoder::by_name("yolov8-heads"), unknown);
+            let error = error.err().unwrap().to_string();
+            let numbers = if classes == 1 { "1 class;" } else { " classes;" };
+            for part in [numbers, "set num-classes to the model's number of classes"] {
+                assert!(error.contains(part), "{error}");
+            }
+        }
+    }
 }
 
 /// Hailo's exports have ten tensors, in descending order of strides; RKNN's have sums of scores, too.

@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 
 use super::{Choice, ChoiceError, Reason};
 use crate::decoder::layout::Activation;
-use crate::decoder::{Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
+use crate::decoder::{Channels, Decoder, Form, Layout, LayoutError, MAX_INPUTS, Options, Role};
 use crate::tensor::TensorView;
 
 /// The index of the tensor for each role of a decoder.
@@ -29,6 +29,8 @@ pub(super) const MAX_FITS: usize = 16;
 pub(super) struct Readings {
     pub fits: Vec<(Choice, &'static dyn Form)>,
     pub errors: Vec<LayoutError>,
+    /// For each decoder whose tensors fit with the channels first and last: the error.
+    pub open_orders: Vec<(&'static str, LayoutError)>,
     /// True if some assignments were not tried, because there are too many.
     pub is_incomplete: bool,
 }
@@ -42,8 +44,46 @@ impl Readings {
         among: &[usize],
         options: Options,
     ) {
+        let (decoder, form) = of;
+        let mut first = Self::of(tensors, of, among, options);
+        if let Some(form) = form.channels_last() {
+            let mut last = Self::of(tensors, (decoder, form), among, options);
+            let is_same = |a: &Layout, b: &Layout| a == b;
+            last.fits.retain(|(it, _)| {
+                !first.fits.iter().any(|(other, _)| is_same(&it.layout, &other.layout))
+            });
+            last.errors.retain(|error| !first.errors.contains(error));
+            if let (Some((one, _)), Some((other, _))) = (first.fits.first(), last.fits.first()) {
+                match options.channels {
+                    Channels::Auto => {
+                        let error = open_order(tensors, &one.layout, &other.layout);
+                        self.open_orders.push((decoder.name(), error));
+                    }
+                    Channels::First => last.fits.clear(),
+                    Channels::Last => first.fits.clear(),
+                }
+            }
+            first.append(last);
+        }
+        self.append(first);
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.fits.append(&mut other.fits);
+        self.errors.append(&mut other.errors);
+        self.is_incomplete |= other.is_incomplete;
+    }
+
+    /// The readings with one order of channels.
+    fn of(
+        tensors: &[TensorView<'_>],
+        of: (&'static dyn Decoder, &'static dyn Form),
+        among: &[usize],
+        options: Options,
+    ) -> Self {
+        let mut readings = Self::default();
         if !of.1.is_found_by_shape() || among.len() < of.1.roles().len() {
-            return;
+            return readings;
         }
         let mut search = Search {
             tensors,
@@ -53,10 +93,19 @@ impl Readings {
             assignment: Assignment::new(),
             steps: 0,
             fits: 0,
-            readings: self,
+            readings: &mut readings,
         };
         search.assign();
+        readings
     }
+}
+
+/// The error of tensors that can be read with the channels first and last.
+fn open_order(tensors: &[TensorView<'_>], first: &Layout, last: &Layout) -> LayoutError {
+    let mut fields = first.fields().zip(last.fields());
+    let other = fields.find(|(a, b)| a.field != b.field).map(|(a, _)| a.field.tensor);
+    let tensor = tensors[other.unwrap_or(first.groups[0].boxes.tensor)].to_string();
+    LayoutError::Channels { tensor, decoder: first.decoder }
 }
 
 /// Searches the assignments that fit a form: a tensor for the first role, then one for the second, and so on,
@@ -77,7 +126,7 @@ impl Search<'_, '_> {
         let (decoder, form) = self.of;
         let roles = form.roles().len();
         if self.assignment.len() == roles {
-            match layout(self.tensors, decoder, form, &self.assignment, self.options) {
+            match layout_of(self.tensors, decoder, form, &self.assignment, self.options) {
                 Ok(layout) => {
                     let choice = Choice { decoder, layout, reason: Reason::Shape };
                     self.readings.fits.push((choice, form));
@@ -189,9 +238,37 @@ pub(in crate::decoder) fn chosen<'s, 't>(
     assignment.iter().map(|&index| &tensors[index]).collect()
 }
 
+/// Makes the layout of an assignment, in the order of channels that fits.
+///
+/// # Errors
+/// If neither fits, or if both fit, differ, and [`Options::channels`] does not decide.
+pub(super) fn layout(
+    tensors: &[TensorView<'_>],
+    decoder: &'static dyn Decoder,
+    form: &dyn Form,
+    assignment: &[usize],
+    options: Options,
+) -> Result<Layout, LayoutError> {
+    let first = layout_of(tensors, decoder, form, assignment, options);
+    let Some(form) = form.channels_last() else { return first };
+    match (first, layout_of(tensors, decoder, form, assignment, options)) {
+        (Ok(first), Ok(last)) => match options.channels {
+            _ if first == last => Ok(first),
+            Channels::First => Ok(first),
+            Channels::Last => Ok(last),
+            Channels::Auto => Err(open_order(tensors, &first, &last)),
+        },
+        (Ok(layout), Err(_)) | (Err(_), Ok(layout)) => Ok(layout),
+        (Err(first), Err(last)) => match (first.specificity(), last.specificity()) {
+            (None, Some(_)) => Err(last),
+            _ => Err(first),
+        },
+    }
+}
+
 /// Makes the layout of an assignment, with the settings that hold for every decoder: the activation of scores
 /// and the number of classes.
-pub(super) fn layout(
+fn layout_of(
     tensors: &[TensorView<'_>],
     decoder: &'static dyn Decoder,
     form: &dyn Form,

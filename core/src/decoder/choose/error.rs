@@ -69,6 +69,8 @@ pub enum ChoiceError {
 pub enum Advice {
     /// One decoder fits several tensors: give the tensor with the detections an id.
     SetId,
+    /// One decoder fits with tensors of scores and with others: set the number of classes.
+    SetNumClasses,
     /// Several decoders fit: set one.
     SetDecoder {
         /// The numbers of classes and of labels that are known (0 if they are not), if `yolov8` is one of the decoders.
@@ -80,11 +82,20 @@ pub enum Advice {
 
 impl Advice {
     fn text(self, interface: Interface) -> String {
-        let Self::SetDecoder { yolov8, yolox } = self else {
-            return "give the tensor that holds the detections an id that the decoder knows"
-                .to_owned();
-        };
         let num_classes = interface.name(Name::NumClasses);
+        let (yolov8, yolox) = match self {
+            Self::SetId => {
+                return "give the tensor that holds the detections an id that the decoder knows"
+                    .to_owned();
+            }
+            Self::SetNumClasses => {
+                return format!(
+                    "set {num_classes} to the model's number of classes, by which tensors of scores are distinguished \
+                     from tensors with their sums, as RKNN's exports have"
+                );
+            }
+            Self::SetDecoder { yolov8, yolox } => (yolov8, yolox),
+        };
         let mut advice = format!("set {} to the right one", interface.name(Name::DecoderChoice));
         if let Some([classes, labels]) = yolov8 {
             advice += &match (classes, labels) {

@@ -4,7 +4,7 @@
 //! In: a [`Choice`]. Out: a fact that contradicts it.
 
 use super::{Choice, choose, has_id};
-use crate::decoder::layout::Group;
+use crate::decoder::layout::{Group, Reference};
 use crate::decoder::{BoxFormat, Decoder, Layout, Options, decoders};
 use crate::tensor::TensorView;
 
@@ -32,6 +32,36 @@ pub fn contradicting_id<'t, 'm>(
         Layout { decoder: choice.layout.decoder, ..by_id.layout } == choice.layout
     });
     (!is_same).then_some((tensor, other))
+}
+
+/// Returns a tensor that `layout` does not read although it seems to have the boxes of another level: as many numbers of an
+/// anchor as the boxes of a grid, in the same dimension, for a number of anchors that no level has.
+pub fn unread_level<'t, 'm>(
+    tensors: &'t [TensorView<'m>],
+    layout: &Layout,
+) -> Option<&'t TensorView<'m>> {
+    let read = layout.tensors();
+    let group = layout.groups.iter().find(|it| matches!(it.reference, Reference::Grid(_)))?;
+    let known = &tensors[group.boxes.tensor];
+    // A tensor can have the anchors of one level or of all.
+    let of_tensor = layout.groups.iter().filter(|it| it.boxes.tensor == group.boxes.tensor);
+    let anchors: usize = of_tensor.map(|it| it.anchors).sum();
+    let numbers = |tensor: &TensorView<'_>, anchors: usize| {
+        tensor.shape.elements()?.checked_div(anchors.checked_mul(layout.images)?)
+    };
+    let channels = numbers(known, anchors).filter(|&channels| channels > 1)?;
+    let stride = |at: usize| known.shape[at + 1..].iter().product::<usize>();
+    let channel_axis = (0..known.shape.len())
+        .find(|&at| known.shape[at] == channels && stride(at) == group.boxes.component_stride)?;
+    tensors.iter().enumerate().find_map(|(index, tensor)| {
+        let is_alike = tensor.shape.len() == known.shape.len()
+            && tensor.shape[channel_axis] == channels
+            && !read.contains(&index);
+        let of_tensor = tensor.shape.elements()? / channels / layout.images.max(1);
+        let is_other =
+            of_tensor != anchors && layout.groups.iter().all(|it| it.anchors != of_tensor);
+        (is_alike && is_other && of_tensor > 0).then_some(tensor)
+    })
 }
 
 /// Returns true if `choice` reads rows of six numbers as boxes of center form with the scores of one or two classes,

@@ -46,9 +46,9 @@ pub use self::assign::ONNX_PREFIX;
 pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
 pub use self::error::{Advice, ChoiceError};
-pub use self::misread::{contradicting_id, may_be_end_to_end};
+pub use self::misread::{contradicting_id, may_be_end_to_end, unread_level};
 pub(super) use self::refusal::list;
-use self::refusal::{ambiguous, incomplete, no_fit, several_readings};
+use self::refusal::{ambiguous, incomplete, no_fit, several_numbers_of_classes, several_readings};
 use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
@@ -119,19 +119,19 @@ fn by_id(
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Option<Choice>, ChoiceError> {
-    let mut other_shape = None;
-    for &form in decoder.forms() {
+    let mut other_form = None;
+    for &form in decoder.forms_for(tensors, options).iter() {
         let Some(assignment) = assignment_by_id(tensors, form, options)? else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Some(Choice { decoder, layout, reason: Reason::Id })),
             // Another form can have these ids, too.
-            Err(error @ LayoutError::Shape { .. }) => {
-                other_shape.get_or_insert(error);
+            Err(error @ (LayoutError::Shape { .. } | LayoutError::Grid { .. })) => {
+                other_form.get_or_insert(error);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    other_shape.map_or(Ok(None), |error| Err(error.into()))
+    other_form.map_or(Ok(None), |error| Err(error.into()))
 }
 /// Chooses tensors for the roles of `decoder`, whose ids they do not have.
 fn by_decoder(
@@ -139,8 +139,9 @@ fn by_decoder(
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Choice, ChoiceError> {
-    let mut misnamed = None;
-    for &form in decoder.forms() {
+    let (mut misnamed, mut other_grid) = (None, None);
+    let forms = decoder.forms_for(tensors, options);
+    for &form in forms.iter() {
         let Some(assignment) = assignment_by_name(tensors, form, options) else { continue };
         match layout(tensors, decoder, form, &assignment, options) {
             Ok(layout) => return Ok(Choice { decoder, layout, reason: Reason::Name }),
@@ -148,14 +149,25 @@ fn by_decoder(
             Err(error @ LayoutError::Shape { .. }) => {
                 misnamed.get_or_insert(error);
             }
+            // Another form can have these names, too.
+            Err(error @ LayoutError::Grid { .. }) => {
+                other_grid.get_or_insert(error);
+            }
             Err(error) => return Err(error.into()),
         }
     }
+    if let Some(error) = other_grid {
+        return Err(error.into());
+    }
     let all: Vec<usize> = (0..tensors.len()).collect();
     let mut errors = Vec::new();
-    for &form in decoder.forms() {
+    for &form in forms.iter() {
         let mut readings = Readings::default();
         readings.add(tensors, (decoder, form), &all, options);
+        if let Some((_, error)) = readings.open_orders.pop() {
+            return Err(error.into());
+        }
+        keep_known_classes(&mut readings.fits, options);
         // These errors mean that the tensors are of this form. One of them must not be read as another form.
         let is_of_form = |error: &&LayoutError| {
             use LayoutError::{Anchors, Images, ModelSize};
@@ -171,12 +183,20 @@ fn by_decoder(
             1 if !readings.is_incomplete => return Ok(readings.fits.remove(0).0),
             0 if !readings.is_incomplete => {}
             fits => {
-                let by_index = decoder.forms().iter().find_map(|form| {
+                let differ_in_scores = differ_in_scores(&readings.fits);
+                if differ_in_scores && options.known_classes() == Some(1) {
+                    // The sum of one score is the score.
+                    return Ok(readings.fits.remove(0).0);
+                }
+                let by_index = forms.iter().find_map(|form| {
                     let assignment = assignment_by_index(tensors, *form)?;
                     layout(tensors, decoder, *form, &assignment, options).ok()
                 });
                 return match by_index {
                     Some(layout) => Ok(Choice { decoder, layout, reason: Reason::Shape }),
+                    None if differ_in_scores && options.known_classes().is_none() => {
+                        Err(several_numbers_of_classes(tensors, decoder, &readings.fits))
+                    }
                     None => Err(several_readings(tensors, decoder, fits)),
                 };
             }
@@ -196,11 +216,11 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
     let mut readings = Readings::default();
     for &decoder in decoders() {
-        for &form in decoder.forms() {
+        for &form in decoder.forms_for(tensors, any_number).iter() {
             readings.add(tensors, (decoder, form), &unknown, any_number);
         }
     }
-    let Readings { mut fits, errors, .. } = readings;
+    let Readings { mut fits, errors, open_orders, .. } = readings;
     let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
         [_] if fit.decoder.is_alone() => unknown.len() == 1,
         [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
@@ -215,7 +235,14 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         .map(|(fit, _)| fit)
         .collect();
     match unambiguous.len() {
-        1 => return Ok(unambiguous.remove(0).clone()),
+        1 => {
+            let choice = unambiguous.remove(0);
+            let is_of_it = |(decoder, _): &&(&str, LayoutError)| *decoder == choice.decoder.name();
+            return match open_orders.iter().find(is_of_it) {
+                Some((_, error)) => Err(error.clone().into()),
+                None => Ok(choice.clone()),
+            };
+        }
         0 => {}
         count => return Err(several_readings(tensors, unambiguous[0].decoder, count)),
     }
@@ -232,6 +259,29 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         None if fits.is_empty() => Err(no_fit(tensors, None, errors)),
         None => Err(ambiguous(tensors, &fits, &errors, options)),
     }
+}
+
+/// Leaves out readings with another number of classes than the known one, if any has it.
+fn keep_known_classes(fits: &mut Vec<(Choice, &'static dyn Form)>, options: Options) {
+    let Some(known) = options.known_classes() else { return };
+    let has_known = |(fit, _): &(Choice, &'static dyn Form)| fit.layout.classes == known;
+    if fits.iter().any(has_known) {
+        fits.retain(has_known);
+    }
+}
+
+/// Whether readings of one form differ only in the tensors of the scores. RKNN's exports have the sum of the scores beside
+/// them.
+fn differ_in_scores(fits: &[(Choice, &'static dyn Form)]) -> bool {
+    let without_scores = |(fit, _): &(Choice, &'static dyn Form)| {
+        let (mut layout, first) = (fit.layout.clone(), fits[0].0.layout.clone());
+        (layout.classes, layout.score) = (first.classes, first.score);
+        for (group, first) in layout.groups.iter_mut().zip(&first.groups) {
+            group.scores = first.scores;
+        }
+        layout == first
+    };
+    fits.len() > 1 && fits.iter().all(without_scores)
 }
 
 /// Whether these tensors have one row of numbers each, as the outputs of classifiers have.

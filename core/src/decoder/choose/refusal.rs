@@ -86,6 +86,24 @@ pub(super) fn several_readings(
     }
 }
 
+/// The error for readings that differ in the number of classes, or in which tensors have the scores.
+pub(super) fn several_numbers_of_classes(
+    tensors: &[TensorView<'_>],
+    decoder: &dyn Decoder,
+    fits: &[(Choice, &'static dyn Form)],
+) -> ChoiceError {
+    let mut numbers: Vec<String> =
+        fits.iter().map(|(fit, _)| fit.layout.classes.to_string()).collect();
+    retain_first(&mut numbers);
+    let classes = if numbers == ["1"] { "class" } else { "classes" };
+    ChoiceError::Ambiguous {
+        tensors: list(tensors),
+        readings: format!("{} with {} {classes}", decoder.name(), numbers.join(" or ")),
+        with_model_size: Vec::new(),
+        advice: Advice::SetNumClasses,
+    }
+}
+
 /// Removes items that are equal to an earlier one.
 fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
     let all = items.clone();

@@ -138,14 +138,19 @@ impl Description<'static> {
             let classes = fitted.classes.or(known_classes);
             let has_strides = matches!(self.anchors.levels, Levels::Strides(_));
             let input = options.model_size.filter(|_| has_strides);
-            let model = KnownModel { classes, prototypes, input, options };
+            let model =
+                KnownModel { classes, prototypes, input, has_order: self.has_order, options };
             let (images, placed) = match fit(tensor, rule, known, images, model) {
                 Ok(fit) => fit,
                 Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {
-                    let tensor = prototypes.map_or(tensor, |(tensor, _)| tensor);
+                    let tensor = prototypes.map_or(tensor, |(tensor, _)| tensor).to_string();
+                    let decoder = self.name;
+                    if first.has_size_of(&last) {
+                        return Err(LayoutError::Channels { tensor, decoder });
+                    }
                     return Err(LayoutError::Prototypes {
-                        tensor: tensor.to_string(),
-                        decoder: self.name,
+                        tensor,
+                        decoder,
                         readings: format!("{first} or {last}"),
                         has_num_classes: has_classes,
                     });

@@ -44,8 +44,8 @@
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
 //! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
 //! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
-//! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each |
-//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels |
+//! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each (with `strides = any`, for as many strides from the least on) |
+//! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels; or `any`: the powers of two from 4 to 128 for which there are tensors, by their names with `{stride}`, else by their shapes, or whose grids together have the anchors of a tensor with all levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
 //! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up`, or `fit`: as `up`, with cells and sizes that do not reach beyond the model's input |
 //! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
@@ -89,7 +89,9 @@
 mod apply;
 mod error;
 mod fit;
+mod levels;
 mod open;
+mod order;
 mod parse;
 mod prototypes;
 mod sections;
@@ -101,6 +103,8 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use error::DescriptionError;
+pub(super) use levels::STRIDES;
+pub(super) use levels::Strides;
 pub use sections::MAX_LENGTH;
 
 use self::shape::{Count, Pattern};
@@ -118,6 +122,10 @@ pub struct Description<'a> {
     values: Scores,
     tensors: Vec<TensorRule<'a>>,
     anchors: AnchorRule,
+    /// True if the strides follow from the tensors.
+    has_any_strides: bool,
+    /// True if it is a description of one of two orders that anchors in rows and columns can have.
+    has_order: bool,
     score: ScoreFields,
     boxes: BoxFields,
     columns: Vec<ColumnRule<'a>>,

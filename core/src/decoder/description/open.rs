@@ -18,6 +18,8 @@ pub(super) struct KnownModel<'t> {
     pub prototypes: Option<(&'t TensorView<'t>, &'t [Pattern])>,
     /// The size of the model's input, if the number of anchors follows from it.
     pub input: Option<[f32; 2]>,
+    /// True if the first shape of the prototypes has the order of the other tensors.
+    pub has_order: bool,
     pub options: Options,
 }
 
@@ -55,7 +57,7 @@ pub(super) fn divide(
                 is_number && model.input.is_none_or(|input| images.has_ratio_of(input))
             };
             let has_classes = scores.is_some();
-            prototypes = PrototypeImages::find(tensor, shapes, is_possible, model.options)
+            prototypes = PrototypeImages::find(tensor, shapes, is_possible, model)
                 .map_err(|readings| Ambiguity { readings, has_classes })?;
             prototypes.map(|prototypes| prototypes.channels)
         }

@@ -5,8 +5,9 @@
 
 use std::fmt;
 
+use super::open::KnownModel;
 use super::shape::Pattern;
-use crate::decoder::Options;
+use crate::decoder::Channels;
 use crate::decoder::layout::{Field, Prototypes};
 use crate::decoder::matrix::{check_batch, check_element_type};
 use crate::tensor::TensorView;
@@ -32,8 +33,8 @@ impl PrototypeImages {
     /// The prototypes in a tensor whose shape is one of `shapes`, `M,H,W` or `H,W,M`; `None` if the shape does not fit.
     /// `is_possible` tells whether a reading fits the other tensors.
     ///
-    /// If both orders are possible, the size of the model's input decides, else the number of prototypes: at most 32, of
-    /// images with larger sides. A cube has equal readings in both orders, and the first order is used.
+    /// If both orders are possible, [`Options::channels`] decides, else the size of the model's input, else the number of
+    /// prototypes: at most 32, of images with larger sides, else the order of the other tensors, if that is known.
     ///
     /// # Errors
     /// If both readings are possible: an error with both.
@@ -41,7 +42,7 @@ impl PrototypeImages {
         tensor: &TensorView<'_>,
         shapes: &[Pattern],
         is_possible: impl Fn(&Self) -> bool,
-        options: Options,
+        model: KnownModel<'_>,
     ) -> Result<Option<Self>, [Self; 2]> {
         let (images, [a, b, c]) = match *tensor.shape {
             [a, b, c] if a.min(b).min(c) > 1 => (1, [a, b, c]),
@@ -49,7 +50,7 @@ impl PrototypeImages {
             _ => return Ok(None),
         };
         let is_readable = check_element_type(tensor).is_ok()
-            && check_batch(tensor, images, options).is_ok()
+            && check_batch(tensor, images, model.options).is_ok()
             && a.min(b).min(c) > 0;
         if !is_readable {
             return Ok(None);
@@ -62,12 +63,20 @@ impl PrototypeImages {
         let fits = |of: &Self| of.width > 1 && of.height > 1 && is_possible(of);
         let mut readings = shapes.iter().map(reading).filter(fits);
         let (first, last) = match (readings.next(), readings.next()) {
-            (Some(first), Some(last)) if a != b || b != c => (first, last),
+            (Some(first), Some(last)) => (first, last),
             (first, _) => return Ok(first),
         };
+        let has_order = |reading: &&Self| match model.options.channels {
+            Channels::Auto => false,
+            Channels::First => !reading.is_channels_last,
+            Channels::Last => reading.is_channels_last,
+        };
+        if let Some(reading) = [first, last].iter().find(has_order) {
+            return Ok(Some(*reading));
+        }
         let is_of_input = |reading: &Self| {
             let sides = [reading.width, reading.height];
-            options.model_size == Some(sides.map(|side| side as f32 * INPUT_PER_PROTOTYPE))
+            model.options.model_size == Some(sides.map(|side| side as f32 * INPUT_PER_PROTOTYPE))
         };
         let is_usual = |reading: &Self| {
             reading.channels <= USUAL_CHANNELS && USUAL_CHANNELS < reading.width.min(reading.height)
@@ -77,7 +86,13 @@ impl PrototypeImages {
             (false, true) => Some(last),
             _ => None,
         };
-        only(&is_of_input).or_else(|| only(&is_usual)).map(Some).ok_or([first, last])
+        let of_order = Some(first).filter(|_| model.has_order);
+        only(&is_of_input).or_else(|| only(&is_usual)).or(of_order).map(Some).ok_or([first, last])
+    }
+
+    /// Whether both readings are images of the same size.
+    pub fn has_size_of(&self, other: &Self) -> bool {
+        (self.channels, self.width, self.height) == (other.channels, other.width, other.height)
     }
 
     /// Returns true if the images have the aspect ratio of this size.

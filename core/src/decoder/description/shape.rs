@@ -240,6 +240,11 @@ impl Pattern {
         matches!(self.axes.last(), Some(Axis::Numbers(_)))
     }
 
+    /// Returns true if a dimension counts the numbers of an anchor or pixel.
+    pub fn has_channels(&self) -> bool {
+        self.axes.iter().any(|axis| matches!(axis, Axis::Numbers(_)))
+    }
+
     /// Returns true if it has `A`.
     pub fn has_per_cell(&self) -> bool {
         self.axes.contains(&Axis::PerCell)

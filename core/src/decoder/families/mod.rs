@@ -36,8 +36,13 @@ const ENTRIES: &[Entry] = &[
     ])),
     Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
     Described(
-        family(&[include_str!("yolov5-raw-levels.layout"), include_str!("yolov5-raw.layout")])
-            .with_group_for_each_id(),
+        family(&[
+            include_str!("yolov5-raw-levels-p6.layout"),
+            include_str!("yolov5-raw-levels.layout"),
+            include_str!("yolov5-raw.layout"),
+            include_str!("yolov5-raw-p6.layout"),
+        ])
+        .with_group_for_each_id(),
     ),
     Described(family(&[include_str!("ssd-priors.layout"), include_str!("ssd.layout")])),
     Described(family(&[

@@ -154,6 +154,14 @@ pub enum LayoutError {
         /// The value of `num-classes`.
         expected: usize,
     },
+    /// The numbers of an anchor can be the first or the last dimension, and the setting `channels` does not decide.
+    #[error("{}", self.text(Interface::Element))]
+    Channels {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+    },
     /// The channels of the prototypes can be the first or the last dimension.
     #[error("{}", self.text(Interface::Element))]
     Prototypes {
@@ -262,13 +270,19 @@ impl LayoutError {
             Self::Prototypes { tensor, decoder, readings, has_num_classes } => {
                 let num_classes = match has_num_classes {
                     true => String::new(),
-                    false => format!("{}, or ", interface.name(Name::NumClasses)),
+                    false => format!("{}, ", interface.name(Name::NumClasses)),
                 };
                 format!(
-                    "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}{model_size} to \
-                     the model's input"
+                    "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}{} to first or \
+                     last, or {model_size} to the model's input",
+                    interface.name(Name::Channels)
                 )
             }
+            Self::Channels { tensor, decoder } => format!(
+                "tensor {tensor}: decoder {decoder} can read it with the channels (the numbers of an anchor) first or \
+                 last; set {} to first or last",
+                interface.name(Name::Channels)
+            ),
             Self::SingleSoftmax { tensor, decoder } => format!(
                 "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is \
                  always 1; set {} to sigmoid or none",
@@ -291,6 +305,7 @@ impl LayoutError {
         match self {
             Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::SingleSoftmax { .. } | Self::NoBackground { .. } => Some(0),
+            Self::Channels { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),

@@ -15,6 +15,7 @@
 //! [plain](PlainLayout): engines have faster code for them.
 
 mod box_rule;
+mod channels;
 mod column;
 mod coordinates;
 mod error;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 pub use box_rule::{Axes, BoxFormat, BoxRule, BoxTransform, Grid, MAX_SIZES, Reference};
+pub use channels::Channels;
 pub use column::{Column, ColumnKind, PointRule, Prototypes};
 pub use coordinates::Coordinates;
 pub use error::LayoutError;

@@ -105,14 +105,25 @@ impl Level {
         number: impl Fn(&mut fastrand::Rng, usize) -> f32,
         format: Format,
     ) -> Vec<Self> {
-        let level = |stride| {
-            let cells = (SIDE / stride) * (SIDE / stride);
+        Self::of_strides((SIDE, &STRIDES), rng, channels, number, format)
+    }
+
+    /// A level for each of the strides of an input of this side, of random numbers.
+    pub fn of_strides(
+        (side, strides): (usize, &[usize]),
+        rng: &mut fastrand::Rng,
+        channels: usize,
+        number: impl Fn(&mut fastrand::Rng, usize) -> f32,
+        format: Format,
+    ) -> Vec<Self> {
+        let level = |&stride: &usize| {
+            let cells = (side / stride) * (side / stride);
             let rows = (0..cells)
                 .map(|_| (0..channels).map(|channel| number(rng, channel)).collect())
                 .collect();
             Self::new(stride, rows, format)
         };
-        STRIDES.map(level).into()
+        strides.iter().map(level).collect()
     }
 
     /// The tensors of each stride in turn, with names that say nothing.
@@ -120,7 +131,7 @@ impl Level {
         let ids = ["a", "b", "c", "d"];
         let of_level =
             |level: usize| heads.iter().zip(ids).map(move |(head, id)| head[level].tensor.view(id));
-        (0..STRIDES.len()).flat_map(of_level).collect()
+        (0..heads[0].len()).flat_map(of_level).collect()
     }
 
     /// The numbers of an anchor.

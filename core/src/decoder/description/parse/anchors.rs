@@ -13,11 +13,24 @@ use super::super::{AnchorRule, DescriptionError, Levels, Rounding};
 use super::fields::Fields;
 use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 
+/// The value of `strides` with which the tensors decide.
+pub(super) const ANY: &str = "any";
+
 /// The greatest stride, and the greatest number of cells in a row.
 const MAX_STRIDE: u32 = 65_535;
 
-/// The grids of the section.
-pub(super) fn levels(keys: &mut Keys<'_>) -> Parsed<Levels> {
+/// The grids of the section; `strides` are those of `strides = any`.
+pub(super) fn levels(keys: &mut Keys<'_>, strides: &[u32]) -> Parsed<Levels> {
+    if let Some(entry) = keys.peek("strides").filter(|entry| entry.value == ANY) {
+        if keys.peek("cells").is_some() {
+            return Err(entry.error("strides or cells, not both"));
+        }
+        if let Some(entry) = keys.peek("sizes") {
+            return Err(entry.error("a list of strides with the sizes of each"));
+        }
+        keys.take("strides");
+        return Ok(Levels::Strides(strides.iter().copied().collect()));
+    }
     let strides = keys.whole_numbers("strides", 1..=MAX_STRIDE)?;
     let cells = keys.whole_numbers("cells", 1..=MAX_STRIDE)?;
     for (entry, numbers) in strides.iter().chain(&cells) {

@@ -13,6 +13,7 @@ mod tensors;
 
 use self::fields::Fields;
 use super::error::Quoted;
+use super::levels::USUAL_STRIDES;
 use super::sections::{Keys, Parsed, Sections, all_sections, take_section};
 use super::shape::{Open, Pattern};
 use super::{AnchorRule, BoxFields, Description, DescriptionError, Levels, TensorRule};
@@ -35,6 +36,14 @@ impl<'a> Description<'a> {
     /// # Errors
     /// If the text is longer than [`MAX_LENGTH`](super::MAX_LENGTH), or is not in the [format](super).
     pub fn parse(text: &'a str) -> Parsed<Self> {
+        Self::with_strides(text, &USUAL_STRIDES)
+    }
+
+    /// The description in `text`, where `strides = any` are these, in ascending order.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and if the tensors of these strides are more than [`MAX_INPUTS`](crate::decoder::MAX_INPUTS).
+    pub(in crate::decoder) fn with_strides(text: &'a str, strides: &[u32]) -> Parsed<Self> {
         let Sections { mut top, mut named, priors } = Sections::split(text)?;
         let last = text.lines().count().max(1);
         let name = top.required("name")?.value;
@@ -58,8 +67,10 @@ impl<'a> Description<'a> {
 
         let empty = || Keys { line: last, kind: "anchors", name: "", entries: Vec::new() };
         let mut anchor_keys = take_section(&mut named, "anchors")?.unwrap_or_else(empty);
-        let levels = anchors::levels(&mut anchor_keys)?;
-        let (tensors, tensor_lines) = tensors::read(&mut named, &levels, last)?;
+        let has_any_strides =
+            anchor_keys.peek("strides").is_some_and(|entry| entry.value == anchors::ANY);
+        let levels = anchors::levels(&mut anchor_keys, strides)?;
+        let (tensors, tensor_lines) = tensors::read(&mut named, (&levels, has_any_strides), last)?;
         let mut fields = Fields { tensors: &tensors, used: vec![false; tensors.len()] };
 
         let required = |named: &mut Vec<Keys<'a>>, kind| {
@@ -90,7 +101,20 @@ impl<'a> Description<'a> {
             let text = format!("tensor {name} is in no field; remove its section, or use it");
             return Err(DescriptionError::new(tensor_lines[unused], text));
         }
-        Ok(Self { name, about, label, values, tensors, anchors, score, boxes, columns, priors })
+        Ok(Self {
+            name,
+            about,
+            label,
+            values,
+            tensors,
+            anchors,
+            has_any_strides,
+            has_order: false,
+            score,
+            boxes,
+            columns,
+            priors,
+        })
     }
 }
 

@@ -15,10 +15,13 @@ use crate::decoder::layout::{MAX_GROUPS, MAX_SIZES};
 /// The greatest number of names of a tensor.
 const MAX_NAMES: usize = 64;
 
+/// The levels, and whether their strides, or the levels of the section's tensors, are any.
+type OfLevels<'l> = (&'l Levels, bool);
+
 /// All sections, and the line of each. `last` is the last line of the text.
 pub(super) fn read<'a>(
     named: &mut Vec<Keys<'a>>,
-    levels: &Levels,
+    levels: OfLevels<'_>,
     last: usize,
 ) -> Parsed<(Vec<TensorRule<'a>>, Vec<usize>)> {
     let mut tensors: Vec<TensorRule<'a>> = Vec::new();
@@ -45,7 +48,8 @@ pub(super) fn read<'a>(
     Ok((tensors, lines))
 }
 
-fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
+fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<TensorRule<'a>> {
+    let (levels, has_any_strides) = of;
     let name = keys.name;
     let shape = keys.required("shape")?;
     let per_level = keys.is_yes("per-level")?;
@@ -54,6 +58,8 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
         let pattern = Pattern::parse(text, per_level);
         shapes.push(pattern.map_err(|expected| shape.error(expected))?);
     }
+    let has_any_levels = has_any_strides && per_level;
+    let of = (levels, has_any_levels);
     let has_grid = *levels != Levels::None;
     if per_level && !has_grid {
         let reason = "per-level: expected strides or cells in [anchors]";
@@ -84,16 +90,19 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
     let count = if per_level { levels.groups() } else { 1 };
     let mut names = vec![TensorNames::default(); count];
     if let Some(entry) = keys.take("ids") {
-        for (level, ids) in name_list(entry, levels, count)?.into_iter().enumerate() {
+        for (level, ids) in name_list(entry, of, count)?.into_iter().enumerate() {
             names[level].ids = ids;
         }
     }
     if let Some(entry) = keys.take("names") {
-        for (level, list) in name_list(entry, levels, count)?.into_iter().enumerate() {
+        for (level, list) in name_list(entry, of, count)?.into_iter().enumerate() {
             names[level].names = list;
         }
     }
     if let Some((entry, indices)) = keys.whole_numbers::<MAX_GROUPS>("index", 0..=255)? {
+        if has_any_levels {
+            return Err(entry.error("a list of strides with positions for each"));
+        }
         if indices.len() != count {
             return Err(entry.error(&format!("{count} numbers, one for each tensor")));
         }
@@ -106,10 +115,10 @@ fn tensor<'a>(mut keys: Keys<'a>, levels: &Levels) -> Parsed<TensorRule<'a>> {
 }
 
 /// Names separated by commas, for each of `count` tensors. The names of several tensors contain `{stride}`, or are
-/// lists.
+/// lists. A list of names for another number of tensors is left out if the strides are any.
 fn name_list<'a>(
     entry: Entry<'a>,
-    levels: &Levels,
+    (levels, has_any_levels): OfLevels<'_>,
     count: usize,
 ) -> Parsed<Vec<Vec<Cow<'a, str>>>> {
     let mut lists = vec![Vec::new(); count];
@@ -118,7 +127,9 @@ fn name_list<'a>(
             return Err(entry.error(&format!("1 to {MAX_NAMES} names separated by commas")));
         }
         match levels {
-            Levels::Strides(strides) if count > 1 && name.contains("{stride}") => {
+            Levels::Strides(strides)
+                if (count > 1 || has_any_levels) && name.contains("{stride}") =>
+            {
                 for (list, stride) in lists.iter_mut().zip(strides) {
                     list.push(Cow::Owned(name.replace("{stride}", &stride.to_string())));
                 }
@@ -126,9 +137,12 @@ fn name_list<'a>(
             _ => {
                 // One more than are expected is enough to find that there are too many.
                 let words: Vec<&str> = match count {
-                    1 => vec![name],
+                    1 if !has_any_levels => vec![name],
                     _ => name.split_whitespace().take(count + 1).collect(),
                 };
+                if words.len() != count && has_any_levels {
+                    continue;
+                }
                 if words.len() != count {
                     let expected = format!("names with {{stride}}, or lists of {count} names");
                     return Err(entry.error(&expected));
