@@ -31,6 +31,7 @@ pub(crate) enum Name {
     Decoder,
     /// The decoder, if none is set.
     DecoderChoice,
+    KeypointShape,
     ModelSize,
     MultiLabel,
     NumClasses,
@@ -74,6 +75,12 @@ impl Interface {
                 "the decoder (Nms::set_decoder)",
                 "the decoder (nmsfilter_set_decoder)",
                 "decoder",
+            ],
+            Name::KeypointShape => [
+                "keypoint-shape",
+                "Options::keypoints",
+                "keypoint_count and keypoint_components",
+                "keypoint_shape",
             ],
             Name::ModelSize => [
                 "model-width and model-height",

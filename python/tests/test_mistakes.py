@@ -85,7 +85,7 @@ class Mistakes(unittest.TestCase):
             "outputs (output0 (f32 1x56x8400)) can be read as yolov8 with 52 classes or detr with 8396 classes or "
             "yolov8-pose with 1 classes or yolov8-obb with 51 classes or one of yolox-raw, yolov5-raw, nanodet (with "
             "model_size); set decoder to the right one, and for yolov8 num_classes to the model's number of classes; "
-            "outputs of pose, segmentation and oriented-box models have rows beyond 4+C: yolov8-pose, yolov8-seg, "
+            "models of poses, masks and oriented boxes have rows beyond 4+C: yolov8-pose, yolov8-seg, "
             "yolov8-obb",
             nmsfilter.decode, floats(1, 56, 8400))
 

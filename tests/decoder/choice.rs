@@ -148,6 +148,38 @@ fn outputs_of_pose_segmentation_and_oriented_box_models_are_ambiguous_by_shape()
     }
 }
 
+/// Ultralytics' export with `nms=True` has rows of corners, score and class.
+#[test]
+fn readings_that_contradict_the_known_number_of_classes_are_left_out() {
+    let size = Some([640.0; 2]);
+    for shape in
+        [&[1, 300, 6][..], &[1, 6, 300], &[300, 6], &[1, 100, 6], &[1, 300, 7], &[1, 300, 38]]
+    {
+        for known in [num_classes(80), labels(80)] {
+            for options in [known, Options { model_size: size, ..known }] {
+                let text = by_shape(shape, options).unwrap_err();
+                let readings = text.split_once(" can be read as ").map_or("", |(_, rest)| rest);
+                let readings = readings.split(';').next().unwrap();
+                for (_, number) in
+                    readings.match_indices(" with ").map(|(at, _)| (at, &readings[at + 6..]))
+                {
+                    assert!(number.starts_with("80 ") || number.starts_with("model"), "{text}");
+                }
+                assert!(text.len() < 6 * 80, "{text}");
+            }
+        }
+    }
+    let text = by_shape(&[1, 300, 6], labels(80)).unwrap_err();
+    assert_eq!(
+        text,
+        "the buffer's tensors (out (f32 1x300x6)) can be read as end2end; set the property decoder to the right one"
+    );
+    for shape in [&[1, 7, 7, 3][..], &[1, 9, 9, 9, 9]] {
+        let text = by_shape(shape, Options::default()).unwrap_err();
+        assert!(text.len() < 6 * 80, "{text}");
+    }
+}
+
 #[test]
 fn a_transposed_output_is_ambiguous_by_shape() {
     // Rows of RT-DETR, MMDetection, end-to-end models, and end-to-end models with an angle.
@@ -166,10 +198,10 @@ fn windows_and_yolov5_are_never_chosen_by_shape() {
     assert_eq!(
         text,
         "the buffer's tensors (out (f32 1x25200x85)) can be read as yolov5 with 80 classes or \
-         yolov8 with 81 classes or yolox with 80 classes or detr with 81 classes or yolov8-pose with 1 \
-         classes or yolov8-obb with 80 classes or one of yolox-raw, yolov5-raw, nanodet (with model-width and model-height); set the property decoder to the right \
-         one, and for yolov8 num-classes to the model's number of classes; outputs of pose, \
-         segmentation and oriented-box models have rows beyond 4+C: yolov8-pose, yolov8-seg, \
+         yolov8 with 81 classes or yolox with 80 classes or detr with 81 classes or yolov8-obb with 80 \
+         classes or yolov8-pose or one of yolox-raw, yolov5-raw, nanodet (with model-width and model-height); set the property decoder to the right \
+         one, and for yolov8 num-classes to the model's number of classes; models of poses, \
+         masks and oriented boxes have rows beyond 4+C: yolov8-pose, yolov8-seg, \
          yolov8-obb; yolov5 and yolox are for \
          decoded boxes (YOLOX exported with --decode_in_inference), yolov5-raw and yolox-raw for others"
     );

@@ -114,11 +114,11 @@ const TENSORS: &[(&str, Shapes)] = &[
         ],
     ),
     ("yolov8-seg", &[("out", &[1, 15, 20]), ("protos", &[1, 8, 16, 16])]),
-    ("yolov8-pose", &[("out", &[1, 13, 20])]),
+    ("yolov8-pose", &[("out", &[1, 56, 84])]),
     ("yolov8-obb", &[("out", &[1, 8, 20])]),
     ("yolov5-seg", &[("out", &[1, 20, 16]), ("protos", &[1, 8, 16, 16])]),
     ("end2end-seg", &[("out", &[1, 9, 14]), ("protos", &[1, 8, 16, 16])]),
-    ("end2end-pose", &[("out", &[1, 9, 12])]),
+    ("end2end-pose", &[("out", &[1, 9, 15])]),
     ("end2end-obb", &[("out", &[1, 9, 7])]),
 ];
 

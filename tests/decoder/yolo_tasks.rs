@@ -52,13 +52,82 @@ fn the_number_of_keypoints_follows_from_that_of_classes_and_the_other_way_round(
         ))
     };
     assert_eq!(keypoints(56, classes(0)), Some((1, 51, 3)));
-    assert_eq!(keypoints(13, classes(0)), Some((1, 8, 2)));
     assert_eq!(keypoints(58, classes(3)), Some((3, 51, 3)));
+    assert_eq!(keypoints(57, classes(2)), Some((2, 51, 3)));
+    assert_eq!(keypoints(57, classes(1)), Some((1, 52, 2)));
+    assert_eq!(keypoints(39, classes(1)), Some((1, 34, 2)));
+    // The only division.
+    assert_eq!(keypoints(7, classes(0)), Some((1, 2, 2)));
     assert_eq!(keypoints(56, classes(51)), None);
     let shape = KeypointShape { count: 21, components: 2 };
     let options = Options { keypoints: Some(shape), ..Options::default() };
     assert_eq!(keypoints(48, options), Some((2, 42, 2)));
     assert_eq!(keypoints(46, options), None);
+}
+
+/// What `choose` says of a tensor, or the number of classes, and the numbers of keypoints and of the components of each.
+fn division(name: &str, shape: &[usize], options: Options) -> Result<[usize; 3], String> {
+    let numbers = vec![0.0f32; shape.iter().product()];
+    let tensors = [TensorView::from_slice("a", shape, &numbers)];
+    let choice = decoder::choose(&tensors, decoder::by_name(name), options);
+    let layout = choice.map_err(|error| error.to_string())?.layout;
+    let ColumnKind::Points(rule) = layout.columns[0].kind else { panic!("{:?}", layout.columns) };
+    let count = layout.columns[0].components / rule.components;
+    Ok([layout.score.components, count, rule.components])
+}
+
+/// Tiger-pose has 12 points of two numbers, which are as many as 8 of three. The division of an anchor's numbers into scores
+/// and keypoints is never guessed, except for persons.
+#[test]
+fn several_divisions_of_an_anchors_numbers_are_an_error_that_names_what_decides() {
+    let keypoints = |count, components| Options {
+        keypoints: Some(KeypointShape { count, components }),
+        ..Options::default()
+    };
+    let labels = |labels| Options { labels, ..Options::default() };
+    for shape in [|numbers| [1, numbers, 2100], |numbers| [1, 2100, numbers]] {
+        let of = |numbers, options| division("yolov8-pose", &shape(numbers), options);
+        for (numbers, examples) in [
+            (
+                57,
+                "1 class and 26 keypoints of 2 numbers, or 2 classes and 17 keypoints of 3 numbers",
+            ),
+            (29, "1 class and 8 keypoints of 3 numbers, or 1 class and 12 keypoints of 2 numbers"),
+            (
+                68,
+                "1 class and 21 keypoints of 3 numbers, or 2 classes and 31 keypoints of 2 numbers",
+            ),
+        ] {
+            let error = of(numbers, Options::default()).unwrap_err();
+            let advice = "; set num-classes or keypoint-shape";
+            assert!(error.contains(examples) && error.ends_with(advice), "{error}");
+        }
+        for (numbers, options) in [(29, classes(1)), (29, labels(1)), (77, classes(1))] {
+            let error = of(numbers, options).unwrap_err();
+            assert!(error.ends_with("; set keypoint-shape"), "{error}");
+        }
+        for (numbers, options, expected) in [
+            (56, Options::default(), [1, 17, 3]),
+            // Labels that are not the model's.
+            (56, labels(80), [1, 17, 3]),
+            (57, classes(2), [2, 17, 3]),
+            (57, labels(2), [2, 17, 3]),
+            (57, keypoints(17, 3), [2, 17, 3]),
+            (57, keypoints(26, 2), [1, 26, 2]),
+            (29, keypoints(12, 2), [1, 12, 2]),
+            (29, keypoints(8, 3), [1, 8, 3]),
+            (68, classes(1), [1, 21, 3]),
+            (77, keypoints(24, 3), [1, 24, 3]),
+        ] {
+            assert_eq!(of(numbers, options).as_ref(), Ok(&expected), "{numbers}, {options:?}");
+        }
+    }
+    let of = |numbers, options| division("end2end-pose", &[1, 300, numbers], options);
+    let error = of(30, Options::default()).unwrap_err();
+    assert!(error.ends_with("12 keypoints of 2 numbers; set keypoint-shape"), "{error}");
+    assert_eq!(of(30, keypoints(12, 2)), Ok([1, 12, 2]));
+    assert_eq!(of(57, Options::default()), Ok([1, 17, 3]));
+    assert_eq!(of(40, Options::default()), Ok([1, 17, 2]));
 }
 
 #[test]

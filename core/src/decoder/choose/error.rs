@@ -73,8 +73,13 @@ pub enum Advice {
     SetNumClasses,
     /// Several decoders fit: set one.
     SetDecoder {
-        /// The numbers of classes and of labels that are known (0 if they are not), if `yolov8` is one of the decoders.
-        yolov8: Option<[usize; 2]>,
+        /// True if `yolov8` is one of the decoders.
+        yolov8: bool,
+        /// True if the number of classes is known.
+        is_known: bool,
+        /// The number of classes that `yolov8` would have, if it is not the known one, and the numbers of classes and of
+        /// labels that are known (0 if they are not).
+        contradicted: Option<(usize, [usize; 2])>,
         /// True if `yolox` is one of the decoders.
         yolox: bool,
     },
@@ -83,7 +88,7 @@ pub enum Advice {
 impl Advice {
     fn text(self, interface: Interface) -> String {
         let num_classes = interface.name(Name::NumClasses);
-        let (yolov8, yolox) = match self {
+        let (yolov8, is_known, contradicted, yolox) = match self {
             Self::SetId => {
                 return "give the tensor that holds the detections an id that the decoder knows"
                     .to_owned();
@@ -94,21 +99,24 @@ impl Advice {
                      from tensors with their sums, as RKNN's exports have"
                 );
             }
-            Self::SetDecoder { yolov8, yolox } => (yolov8, yolox),
+            Self::SetDecoder { yolov8, is_known, contradicted, yolox } => {
+                (yolov8, is_known, contradicted, yolox)
+            }
         };
         let mut advice = format!("set {} to the right one", interface.name(Name::DecoderChoice));
-        if let Some([classes, labels]) = yolov8 {
-            advice += &match (classes, labels) {
-                (0, 0) => {
-                    format!(", and for yolov8 {num_classes} to the model's number of classes")
-                }
-                (0, labels) => {
-                    format!(", and for yolov8 {num_classes} (there are {labels} labels)")
-                }
-                (number, _) => format!(", and for yolov8 correct {num_classes}, which is {number}"),
+        if yolov8 && !is_known {
+            advice += &format!(", and for yolov8 {num_classes} to the model's number of classes");
+        }
+        if let Some((classes, known)) = contradicted {
+            advice += &format!("; or for yolov8 with {classes} classes ");
+            advice += &match known {
+                [0, labels] => format!("set {num_classes} (there are {labels} labels)"),
+                [number, _] => format!("correct {num_classes}, which is {number}"),
             };
-            advice += "; outputs of pose, segmentation and oriented-box models have rows beyond 4+C: \
-                       yolov8-pose, yolov8-seg, yolov8-obb";
+        }
+        if yolov8 || contradicted.is_some() {
+            advice += "; models of poses, masks and oriented boxes have rows beyond 4+C: yolov8-pose, \
+                       yolov8-seg, yolov8-obb";
         }
         if yolox {
             advice += "; yolov5 and yolox are for decoded boxes (YOLOX exported with \

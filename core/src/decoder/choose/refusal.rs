@@ -41,11 +41,8 @@ pub(super) fn no_fit(
     let wanted = match wanted {
         Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
         None => {
-            let all: Vec<String> = decoders()
-                .iter()
-                .map(|decoder| format!("{} ({})", decoder.name(), decoder.expects()))
-                .collect();
-            format!("any decoder: {}", all.join("; "))
+            let all: Vec<&str> = decoders().iter().map(|decoder| decoder.name()).collect();
+            format!("any decoder ({})", all.join(", "))
         }
     };
     ChoiceError::NoFit { wanted, tensors: list(tensors) }
@@ -114,13 +111,33 @@ fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
     });
 }
 
-/// The error for shapes that several model families have. `errors` are the errors of readings that do not fit.
+/// The error for shapes that several model families have. `errors` are the errors of readings that do not fit. Readings
+/// with another number of classes than the known one are left out, unless there is no other.
 pub(super) fn ambiguous(
     tensors: &[TensorView<'_>],
     fits: &[(Choice, &'static dyn Form)],
     errors: &[LayoutError],
     options: Options,
 ) -> ChoiceError {
+    let known = options.known_classes();
+    let is_allowed = |classes: Option<usize>| {
+        known.is_none_or(|known| classes.is_none_or(|classes| classes == known))
+    };
+    let classes_of = |fit: &Choice| (!fit.layout.has_class_field()).then_some(fit.layout.classes);
+    let mut allowed: Vec<&(Choice, &'static dyn Form)> =
+        fits.iter().filter(|(fit, _)| is_allowed(classes_of(fit))).collect();
+    let is_undivided = |error: &LayoutError| matches!(error, LayoutError::Keypoints { .. });
+    if allowed.is_empty() && !errors.iter().any(is_undivided) {
+        allowed = fits.iter().collect();
+    }
+    // An output as yolov8 exports it, whose number of classes is not the known one: the setting can be wrong.
+    let contradicted = fits
+        .iter()
+        .map(|(fit, _)| fit)
+        .filter(|fit| fit.decoder.name() == "yolov8" && !is_allowed(classes_of(fit)))
+        .find(|fit| fit.layout.groups[0].boxes.anchor_stride == 1);
+    let contradicted = contradicted.map(|fit| fit.layout.classes);
+    let fits = allowed;
     let mut readings: Vec<String> = fits
         .iter()
         .map(|(fit, form)| match form.roles() {
@@ -131,18 +148,27 @@ pub(super) fn ambiguous(
             _ => fit.decoder.name().to_owned(),
         })
         .collect();
+    let undivided = errors.iter().filter_map(|error| match error {
+        LayoutError::Keypoints { decoder, .. } => Some((*decoder).to_owned()),
+        _ => None,
+    });
+    readings.extend(undivided);
     retain_first(&mut readings);
     let mut with_model_size: Vec<&'static str> = errors
         .iter()
         .filter_map(|error| match error {
-            LayoutError::ModelSize { decoder, .. } => Some(*decoder),
+            LayoutError::ModelSize { decoder, classes, .. } if is_allowed(*classes) => {
+                Some(*decoder)
+            }
             _ => None,
         })
         .collect();
     retain_first(&mut with_model_size);
     let fits_decoder = |name| fits.iter().any(|(fit, _)| fit.decoder.name() == name);
     let advice = Advice::SetDecoder {
-        yolov8: fits_decoder("yolov8").then_some([options.num_classes, options.labels]),
+        yolov8: fits_decoder("yolov8"),
+        is_known: known.is_some(),
+        contradicted: contradicted.map(|classes| (classes, [options.num_classes, options.labels])),
         yolox: fits_decoder("yolox"),
     };
     ChoiceError::Ambiguous {

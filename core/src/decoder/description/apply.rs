@@ -100,7 +100,8 @@ impl Description<'static> {
         let grids = self.grids(options);
         if grids.is_none() && matches!(self.anchors.levels, Levels::Strides(_)) {
             let tensor = tensors[0].to_string();
-            return Err(LayoutError::ModelSize { tensor, decoder: self.name });
+            let (decoder, classes) = (self.name, fitted.classes);
+            return Err(LayoutError::ModelSize { tensor, decoder, classes });
         }
         let shape_error = |tensor: usize| self.shape_error(tensors[tensor], expects);
         let score = self.score_rule(&fitted, options).ok_or_else(|| shape_error(0))?;

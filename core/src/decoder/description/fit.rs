@@ -142,7 +142,19 @@ impl Description<'static> {
                 KnownModel { classes, prototypes, input, has_order: self.has_order, options };
             let (images, placed) = match fit(tensor, rule, known, images, model) {
                 Ok(fit) => fit,
-                Err(Misfit::Prototypes(Ambiguity { readings: [first, last], has_classes })) => {
+                Err(Misfit::Ambiguity(Ambiguity::Keypoints { readings, has_classes })) => {
+                    let (tensor, decoder) = (tensor.to_string(), self.name);
+                    return Err(LayoutError::Keypoints {
+                        tensor,
+                        decoder,
+                        readings,
+                        has_num_classes: has_classes,
+                    });
+                }
+                Err(Misfit::Ambiguity(Ambiguity::Prototypes {
+                    readings: [first, last],
+                    has_classes,
+                })) => {
                     let tensor = prototypes.map_or(tensor, |(tensor, _)| tensor).to_string();
                     let decoder = self.name;
                     if first.has_size_of(&last) {
@@ -246,8 +258,8 @@ impl Description<'static> {
 
 /// The reason why a tensor does not fit.
 enum Misfit {
-    /// Prototypes that can be read in two ways.
-    Prototypes(Ambiguity),
+    /// Numbers that can be divided in several ways.
+    Ambiguity(Ambiguity),
     /// A batch dimension other than 1.
     Batch(usize),
     /// Another number of images.
@@ -315,7 +327,8 @@ fn first_fit(
                 }
                 continue;
             };
-            let divided = divide(placed, shape, model).map_err(Misfit::Prototypes)?;
+            let shapes = (shape, rule.shapes.as_slice());
+            let divided = divide(placed, shapes, model).map_err(Misfit::Ambiguity)?;
             let Some(placed) = divided else { continue };
             match images {
                 _ if !is_batch => misfit = Misfit::Batch(count),

@@ -81,14 +81,16 @@
 //! | `[priors]` | (rows) | instead of `priors`: center x, center y, width and height of each anchor |
 //!
 //! `C` follows from the shape. In a sum with `M` or `K`, `M` follows from the prototypes, and either `C` or `K`
-//! from the model (`num-classes`, labels, the number of keypoints); if neither is known, `C` is 1. If prototypes can be
-//! `M,H,W` and `H,W,M`, the number of coefficients and the size of the model's input decide.
+//! from the model (`num-classes`, labels, the number of keypoints and of their components); if neither is known and several
+//! divisions are possible, they are 1 class and 17 keypoints of three numbers, if that is one of them, else an error. If
+//! prototypes can be `M,H,W` and `H,W,M`, the number of coefficients and the size of the model's input decide.
 //!
 //! The [module of layouts](super::layout) has the formulas.
 
 mod apply;
 mod error;
 mod fit;
+mod keypoints;
 mod levels;
 mod open;
 mod order;

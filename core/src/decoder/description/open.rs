@@ -4,9 +4,10 @@
 //!
 //! In: the number of an anchor's numbers, and known facts about the model. Out: both numbers, if they fit.
 
+use super::keypoints::Splits;
 use super::prototypes::PrototypeImages;
 use super::shape::{Open, OpenNumber, Pattern, Placed};
-use crate::decoder::{MAX_KEYPOINTS, Options};
+use crate::decoder::Options;
 use crate::tensor::TensorView;
 
 /// Known facts about the model, besides an anchor's numbers.
@@ -23,20 +24,21 @@ pub(super) struct KnownModel<'t> {
     pub options: Options,
 }
 
-/// Both ways in which a tensor of prototypes can be read, and whether the number of classes is known.
-#[derive(Clone, Copy)]
-pub(super) struct Ambiguity {
-    pub readings: [PrototypeImages; 2],
-    pub has_classes: bool,
+/// An anchor's numbers that can be divided in several ways. `has_classes` tells whether the number of classes is known.
+pub(super) enum Ambiguity {
+    /// Both ways in which a tensor of prototypes can be read.
+    Prototypes { readings: [PrototypeImages; 2], has_classes: bool },
+    /// Examples of the ways.
+    Keypoints { readings: String, has_classes: bool },
 }
 
-/// Divides the `placed.numbers` numbers of an anchor of `shape`; `None` if they do not fit.
+/// Divides the `placed.numbers` numbers of an anchor of `shape`, which is one of `shapes`; `None` if they do not fit.
 ///
 /// # Errors
-/// If the prototypes can be read in two ways.
+/// If the prototypes can be read in two ways, or if several numbers of classes and keypoints fit.
 pub(super) fn divide(
     placed: Placed,
-    shape: &Pattern,
+    (shape, shapes): (&Pattern, &[Pattern]),
     model: KnownModel<'_>,
 ) -> Result<Option<Placed>, Ambiguity> {
     let count = shape.numbers();
@@ -46,7 +48,16 @@ pub(super) fn divide(
     let scores = if count.has_classes { model.classes } else { Some(0) };
     let mut prototypes = None;
     let number = match (kind, model.prototypes) {
-        (Open::Keypoints(components), _) => keypoints(components, after, scores, model.options),
+        (Open::Keypoints(components), _) => {
+            match Splits::of(shapes, placed.numbers, (model.classes, model.options.keypoints)) {
+                Splits::One(split) if split.components == components => Some(split.numbers()),
+                Splits::One(_) | Splits::None => None,
+                Splits::Several(readings) => {
+                    let has_classes = scores.is_some();
+                    return Err(Ambiguity::Keypoints { readings, has_classes });
+                }
+            }
+        }
         (Open::Coefficients, None) => return Ok(Some(placed)),
         (Open::Coefficients, Some((tensor, shapes))) => {
             let is_possible = |images: &PrototypeImages| {
@@ -58,7 +69,7 @@ pub(super) fn divide(
             };
             let has_classes = scores.is_some();
             prototypes = PrototypeImages::find(tensor, shapes, is_possible, model)
-                .map_err(|readings| Ambiguity { readings, has_classes })?;
+                .map_err(|readings| Ambiguity::Prototypes { readings, has_classes })?;
             prototypes.map(|prototypes| prototypes.channels)
         }
     };
@@ -71,27 +82,4 @@ pub(super) fn divide(
     let classes = count.has_classes.then_some(rest);
     let open = Some(OpenNumber { kind, number });
     Ok(is_fit.then_some(Placed { classes, open, prototypes, ..placed }))
-}
-
-/// The numbers of keypoints with `components` each among `after` numbers, of which `scores` are scores.
-///
-/// If the numbers of keypoints and classes are both unknown, there is one class, as in models for people.
-fn keypoints(
-    components: usize,
-    after: usize,
-    scores: Option<usize>,
-    options: Options,
-) -> Option<usize> {
-    match options.keypoints {
-        Some(shape) if shape.components == components => {
-            Some(shape.count.saturating_mul(components))
-        }
-        Some(_) => None,
-        None => {
-            let rest = after.checked_sub(scores.unwrap_or(1))?;
-            let count = rest / components;
-            let is_whole = rest.is_multiple_of(components);
-            (is_whole && (1..=MAX_KEYPOINTS).contains(&count)).then_some(rest)
-        }
-    }
 }

@@ -43,6 +43,8 @@ pub enum LayoutError {
         tensor: String,
         /// The decoder's name.
         decoder: &'static str,
+        /// The number of classes by the shapes; `None` if they do not tell.
+        classes: Option<usize>,
     },
     /// Two tensors have different numbers of anchors.
     #[error(
@@ -174,6 +176,18 @@ pub enum LayoutError {
         /// True if the number of classes is known.
         has_num_classes: bool,
     },
+    /// An anchor's numbers can be divided into scores and keypoints in several ways.
+    #[error("{}", self.text(Interface::Element))]
+    Keypoints {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The decoder's name.
+        decoder: &'static str,
+        /// Examples of the ways, as displayed.
+        readings: String,
+        /// True if the number of classes is known, or none of the numbers are scores of classes.
+        has_num_classes: bool,
+    },
     /// An anchor has only one score, so its softmax is always 1.
     #[error("{}", self.text(Interface::Element))]
     SingleSoftmax {
@@ -220,7 +234,7 @@ impl LayoutError {
                 "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
                  stride {strides} on a model input of {model}; set {model_size} to the model's input"
             ),
-            Self::ModelSize { tensor, decoder } => format!(
+            Self::ModelSize { tensor, decoder, .. } => format!(
                 "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {model_size}"
             ),
             Self::Batch { tensor, batch } => {
@@ -278,6 +292,17 @@ impl LayoutError {
                     interface.name(Name::Channels)
                 )
             }
+            Self::Keypoints { tensor, decoder, readings, has_num_classes } => {
+                let num_classes = match has_num_classes {
+                    true => String::new(),
+                    false => format!("{} or ", interface.name(Name::NumClasses)),
+                };
+                format!(
+                    "tensor {tensor}: decoder {decoder} can read an anchor's numbers in several ways, such as {readings}; \
+                     set {num_classes}{}",
+                    interface.name(Name::KeypointShape)
+                )
+            }
             Self::Channels { tensor, decoder } => format!(
                 "tensor {tensor}: decoder {decoder} can read it with the channels (the numbers of an anchor) first or \
                  last; set {} to first or last",
@@ -305,7 +330,7 @@ impl LayoutError {
         match self {
             Self::NoImages { .. } | Self::Batch { .. } | Self::NumClasses { .. } => Some(0),
             Self::SingleSoftmax { .. } | Self::NoBackground { .. } => Some(0),
-            Self::Channels { .. } => Some(0),
+            Self::Channels { .. } | Self::Keypoints { .. } => Some(0),
             Self::Lengths { .. } | Self::Images { .. } => Some(1),
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),
