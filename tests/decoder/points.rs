@@ -6,7 +6,7 @@ use nmsfilter_core::decoder::description::Description;
 /// A description with a column of these lines, of which the first is line 14.
 fn parsed(column: &str) -> Result<(), String> {
     let text = format!(
-        "name = points\n[tensor output]\nshape = N,11+C\n[anchors]\nstrides = 8\n[score]\nscores = output 11\n\
+        "name = points\n[tensor output]\nshape = N,10+C\n[anchors]\nstrides = 8\n[score]\nscores = output 10\n\
          [box]\nbox = output\nformat = distances\n[column points]\nnumbers = output 4\ncount = 6\n{column}"
     );
     Description::parse(&text).map(|_| ()).map_err(|error| error.to_string())

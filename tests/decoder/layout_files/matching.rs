@@ -210,7 +210,7 @@ fn enormous_shapes_do_not_overflow() {
     let texts = [
         "name = a\n[tensor t]\nshape = 4+C,N\n[score]\nscores = t 4\nfirst-class = 255\n[box]\nbox = t\n",
         "name = b\n[tensor t]\nshape = N,C+4\n[score]\nscores = t\nbackground = yes\n[box]\nbox = t C\n",
-        "name = c\n[tensor t]\nshape = N,6\n[anchors]\nstrides = 1 1 1\nper-cell = 256\n[score]\nscores = t 4\n\
+        "name = c\n[tensor t]\nshape = N,6\nignored = 5\n[anchors]\nstrides = 1 1 1\nper-cell = 256\n[score]\nscores = t 4\n\
          [box]\nbox = t\n",
     ];
     for text in texts {

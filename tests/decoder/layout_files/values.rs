@@ -284,3 +284,71 @@ fn a_program_reads_tensors_by_a_layout_text() {
     .unwrap();
     assert_eq!(nms.run(&tensors).unwrap().group(0).survivors.len(), 1);
 }
+
+/// `C` includes the background. With `1+C` the last class would be lost, so it is refused unless the column is named as
+/// ignored.
+#[test]
+fn every_number_of_an_anchor_is_in_a_field_or_ignored() {
+    let text = |shape: &str, of_tensor: &str| {
+        format!(
+            "name = columns\n[tensor scores]\nshape = {shape}\n{of_tensor}[tensor boxes]\nshape = N,4\n\
+             [score]\nscores = scores\nbackground = yes\n[box]\nbox = boxes\n"
+        )
+    };
+    let error = decoder::from_text(&text("N,1+C", "")).err().unwrap().to_string();
+    let expected = "line 2: tensor scores: an anchor has 1+C numbers, but no field reads those from column C on";
+    assert!(error.starts_with(expected), "{error}");
+
+    // Three anchors, of which each is one of three classes after the background.
+    let boxes = [[0.0f32, 0.0, 9.0, 9.0], [20.0, 0.0, 29.0, 9.0], [40.0, 0.0, 49.0, 9.0]].concat();
+    let scores = [[0.1f32, 0.9, 0.2, 0.3], [0.1, 0.2, 0.8, 0.3], [0.1, 0.2, 0.3, 0.7]].concat();
+    let tensors = [
+        TensorView::from_slice("s", &[1, 3, 4], &scores),
+        TensorView::from_slice("b", &[1, 3, 4], &boxes),
+    ];
+    let classes = |text: &str| {
+        let decoder = decoder::from_text(text).unwrap();
+        let found = decoded(&tensors, decoder, Options::default(), 0.25);
+        found.iter().map(|it| (it.class, it.score)).collect::<Vec<_>>()
+    };
+    let named = |text: String| {
+        let text = text.replace("[tensor scores]", "[tensor scores]\nnames = s");
+        text.replace("[tensor boxes]", "[tensor boxes]\nnames = b")
+    };
+    assert_eq!(classes(&named(text("N,C", ""))), [(0, 0.9), (1, 0.8), (2, 0.7)]);
+    let ignored = text("N,1+C", "ignored = C\n");
+    assert_eq!(classes(&named(ignored)), [(0, 0.9), (1, 0.8), (1, 0.3)]);
+
+    for (shape, of_tensor, unread) in [
+        ("N,C+5", "", Some("from column C on")),
+        ("N,C+5", "ignored = C 5\n", None),
+        ("N,C+5", "ignored = C 2, C+3 2\n", Some("from column C+2 to before column C+3")),
+        ("N,C+5", "ignored = C+1 4\n", Some("from column C to before column C+1")),
+    ] {
+        let error = decoder::from_text(&text(shape, of_tensor)).err().map(|it| it.to_string());
+        match unread {
+            None => assert_eq!(error, None),
+            Some(unread) => {
+                let error = error.unwrap();
+                let unread =
+                    unread.replace("C+2", "2+C").replace("C+3", "3+C").replace("C+1", "1+C");
+                assert!(error.contains(&format!("no field reads those {unread} ")), "{error}");
+            }
+        }
+    }
+    for value in ["5 2", "C C", "x", "1 2 3", "", "C+9", "0 1,", "M"] {
+        let text = text("N,C+5", &format!("ignored = {value}\n"));
+        assert!(decoder::from_text(&text).is_err(), "{value}");
+    }
+    // Classes between other numbers, keypoints, and numbers that no field reads after the box.
+    let row = |shape: &str, column: &str| {
+        let text = format!(
+            "name = row\n[tensor t]\nshape = {shape}\n[score]\nscores = t 4\n[box]\nbox = t\n\
+             [column k]\nnumbers = t C+4\ncount = {column}\n"
+        );
+        decoder::from_text(&text).err().map(|error| error.to_string())
+    };
+    assert_eq!(row("N,4+C+3K", "K\nkind = points"), None);
+    assert_eq!(row("N,C+6", "2"), None);
+    assert!(row("N,C+6", "1").unwrap().contains("from column 5+C on"));
+}

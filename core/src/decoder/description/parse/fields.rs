@@ -6,13 +6,17 @@
 use super::super::sections::{Keys, Parsed};
 use super::super::shape::{Count, Pattern};
 use super::super::{FieldRule, TensorRule};
+use super::coverage::Columns;
 use crate::decoder::MAX_CLASSES;
 
 /// The tensors that fields can be of.
 pub(super) struct Fields<'t, 'a> {
     pub tensors: &'t [TensorRule<'a>],
     pub used: Vec<bool>,
+    /// The columns of fields, and those that the text ignores.
+    pub columns: Vec<Vec<Columns>>,
 }
+
 impl Fields<'_, '_> {
     /// The field of `key`, with `components` numbers of an anchor, or of the image.
     pub fn field(
@@ -36,6 +40,7 @@ impl Fields<'_, '_> {
         self.used[tensor] = true;
         let rule = &self.tensors[tensor];
         let components = components(rule);
+        self.columns[tensor].push(Columns { first: column, number: components });
         for shape in &rule.shapes {
             let numbers = shape.numbers();
             let needs_classes = column.has_classes || components.has_classes;

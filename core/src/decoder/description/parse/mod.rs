@@ -7,6 +7,7 @@
 mod anchors;
 mod boxes;
 mod columns;
+mod coverage;
 mod fields;
 mod score;
 mod tensors;
@@ -70,8 +71,10 @@ impl<'a> Description<'a> {
         let has_any_strides =
             anchor_keys.peek("strides").is_some_and(|entry| entry.value == anchors::ANY);
         let levels = anchors::levels(&mut anchor_keys, strides)?;
-        let (tensors, tensor_lines) = tensors::read(&mut named, (&levels, has_any_strides), last)?;
-        let mut fields = Fields { tensors: &tensors, used: vec![false; tensors.len()] };
+        let tensors::Tensors { tensors, lines: tensor_lines, ignored } =
+            tensors::read(&mut named, (&levels, has_any_strides), last)?;
+        let used = vec![false; tensors.len()];
+        let mut fields = Fields { tensors: &tensors, used, columns: ignored };
 
         let required = |named: &mut Vec<Keys<'a>>, kind| {
             let missing =
@@ -100,6 +103,9 @@ impl<'a> Description<'a> {
             let name = Quoted(tensors[unused].name);
             let text = format!("tensor {name} is in no field; remove its section, or use it");
             return Err(DescriptionError::new(tensor_lines[unused], text));
+        }
+        for ((tensor, &line), columns) in tensors.iter().zip(&tensor_lines).zip(&fields.columns) {
+            coverage::check(tensor, line, columns)?;
         }
         Ok(Self {
             name,
