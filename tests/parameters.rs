@@ -26,10 +26,9 @@ const NUMBERS: Form = Not("results have the numbers of classes");
 const NUMBERED_POINTS: Form = Not("results have the numbers of points");
 const FROM_CAPS: Form =
     Not("caps have the size of frames, and letterbox its position in the model's input");
-const FROM_MODEL: Form = Not("the tensors' model description has it");
 
 /// Parameters with differences: the name of the property, and the forms in the element, in C and in Python.
-const EXCEPTIONS: [(&str, [Form; 3]); 33] = [
+const EXCEPTIONS: [(&str, [Form; 3]); 34] = [
     ("attach", [Same, NO_GSTREAMER, NO_GSTREAMER]),
     ("backend", [Same, As("nmsfilter_new"), Not("the memory of the arrays selects the processor")]),
     (
@@ -55,9 +54,10 @@ const EXCEPTIONS: [(&str, [Form; 3]); 33] = [
     ("frame-ratio", [FROM_CAPS, Same, As("letterbox")]),
     ("frame-size", [FROM_CAPS, Same, Same]),
     ("keep-tensors", [Same, NO_GSTREAMER, NO_GSTREAMER]),
-    ("keypoint-components", [FROM_MODEL, Same, As("keypoint_shape")]),
-    ("keypoint-count", [FROM_MODEL, Same, As("keypoint_shape")]),
+    ("keypoint-components", [As("keypoint-shape"), Same, As("keypoint_shape")]),
+    ("keypoint-count", [As("keypoint-shape"), Same, As("keypoint_shape")]),
     ("keypoint-layout", [Same, NUMBERED_POINTS, NUMBERED_POINTS]),
+    ("keypoint-shape", [Same, As("keypoint_count"), Same]),
     ("label-count", [As("label-file"), Same, Not("num_classes has the same effect")]),
     ("label-file", [Same, NUMBERS, NUMBERS]),
     ("layout-file", [Same, As("nmsfilter_set_layout"), As("layout")]),

@@ -27,7 +27,7 @@ pub use filter::{
     nmsfilter_free, nmsfilter_image, nmsfilter_new, nmsfilter_run, nmsfilter_set_decoder,
     nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params, nmsfilter_warning,
 };
-pub use options::{Background, BoxFormat, Coordinates, Options, ScoreActivation};
+pub use options::{Background, BoxFormat, Channels, Coordinates, Options, ScoreActivation};
 pub use params::{ClassRule, MaskSize, Method, Overlap, Params, nmsfilter_params_init};
 pub use result::{Detection, Image, Mask, OrientedBox, Point, Result};
 pub use status::Status;

@@ -31,6 +31,18 @@ pub enum Coordinates {
     Normalized = 2,
 }
 
+/// The order of a tensor's dimensions.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub enum Channels {
+    /// The order that shapes have; an error if both fit.
+    Auto = 0,
+    /// The numbers of an anchor or pixel before the anchors, as [1,C,H,W] and [1,4+C,N].
+    First = 1,
+    /// After the anchors, as [1,H,W,C] and [1,N,4+C].
+    Last = 2,
+}
+
 /// The function that turns scores into probabilities.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -89,6 +101,8 @@ pub struct Options {
     pub keypoint_components: u32,
     /// An NmsfilterBackground.
     pub background: u32,
+    /// An NmsfilterChannels, for tensors whose shapes fit both orders of dimensions.
+    pub channels: u32,
 }
 
 sized_struct!(Options, "NmsfilterOptions", keypoint_components: u32);
@@ -123,6 +137,12 @@ impl Options {
             it if it == Coordinates::Pixels as u32 => nms::Coordinates::Pixels,
             it if it == Coordinates::Normalized as u32 => nms::Coordinates::Normalized,
             other => return Err(error("coordinates", "an NmsfilterCoordinates", &other)),
+        };
+        options.channels = match self.channels {
+            it if it == Channels::Auto as u32 => nms::Channels::Auto,
+            it if it == Channels::First as u32 => nms::Channels::First,
+            it if it == Channels::Last as u32 => nms::Channels::Last,
+            other => return Err(error("channels", "an NmsfilterChannels", &other)),
         };
         options.score_activation = match self.score_activation {
             it if it == ScoreActivation::Default as u32 => None,
@@ -188,6 +208,7 @@ mod tests {
         keypoint_count: 0,
         keypoint_components: 0,
         background: 0,
+        channels: 0,
     };
 
     #[test]
@@ -209,6 +230,7 @@ mod tests {
             keypoint_count: 17,
             keypoint_components: 3,
             background: Background::Last as u32,
+            channels: Channels::Last as u32,
             ..NOTHING
         };
         let mut expected = nms::Options::default();
@@ -218,6 +240,7 @@ mod tests {
         expected.score_activation = Some(Activation::Softmax);
         (expected.num_classes, expected.labels) = (80, 81);
         expected.background = Some(nms::Background::Last);
+        expected.channels = nms::Channels::Last;
         expected.keypoints = Some(KeypointShape { count: 17, components: 3 });
         assert_eq!(options.to_nms().unwrap(), (expected, [640.0, 480.0]));
     }

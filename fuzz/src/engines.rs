@@ -8,7 +8,9 @@
 use std::cell::RefCell;
 
 use nmsfilter_core::decoder::layout::{Background, Group, Reference as BoxReference};
-use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::decoder::{
+    self, BoxFormat, Channels, Coordinates, Field, Layout, Options, PlainLayout,
+};
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
     MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
@@ -70,6 +72,7 @@ fn frame(
     let options = Options {
         box_format: bytes.pick(&[BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square]),
         coordinates: bytes.pick(&[Coordinates::Auto, Coordinates::Pixels, Coordinates::Normalized]),
+        channels: bytes.pick(&[Channels::Auto, Channels::First, Channels::Last]),
         num_classes: bytes.pick(&[0, 0, 0, 0, 1, 2, 80, 65_536]),
         labels: bytes.pick(&[0, 0, 0, 0, 1, 2, 20, 80]),
         batch: frames == Frames::Batches && !bytes.one_in(8),

@@ -12,7 +12,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
 use nmsfilter_core::decoder::layout::Background;
 use nmsfilter_core::decoder::{
-    self, BoxFormat, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
+    self, BoxFormat, Channels, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
 };
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
@@ -27,11 +27,12 @@ use crate::snapshot::Snapshot;
 
 /// Properties whose effect is predicted, beside those in the core's table. After any other property
 /// was changed, no frame is predicted.
-const PREDICTED: [&str; 27] = [
+const PREDICTED: [&str; 28] = [
     "attach",
     "backend",
     "background",
     "box-format",
+    "channels",
     "class-iou-thresholds",
     "class-max-detections",
     "class-sizes",
@@ -204,6 +205,7 @@ impl Plan {
         let options = Options {
             box_format: box_format(settings),
             coordinates: coordinates(settings),
+            channels: channels(settings),
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
             batch: false,
@@ -320,6 +322,14 @@ fn coordinates(settings: &Snapshot) -> Coordinates {
         "auto" => Coordinates::Auto,
         "pixels" => Coordinates::Pixels,
         "normalized" => Coordinates::Normalized,
+    })
+}
+
+fn channels(settings: &Snapshot) -> Channels {
+    value_of!(settings, "channels", {
+        "auto" => Channels::Auto,
+        "first" => Channels::First,
+        "last" => Channels::Last,
     })
 }
 

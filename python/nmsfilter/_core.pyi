@@ -134,6 +134,7 @@ class Decoder:
         embedding_distance: float = 1.0,
         embedding_iou_threshold: float = 0.9,
         background: Literal["none", "first", "last"] | None = None,
+        channels: Literal["auto", "first", "last"] | None = None,
     ) -> Decoder: ...
     def __call__(
         self,

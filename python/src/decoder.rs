@@ -79,6 +79,8 @@ use crate::stream::from_argument;
 /// Outputs:
 /// - box_format: "corners", "center", "square" or "distances", for the decoder boxes.
 /// - coordinates: "auto" (the default), "pixels" or "normalized".
+/// - channels: whether the numbers of an anchor or pixel are before or after the anchors in the outputs' dimensions, where
+///   shapes fit both: "auto" (the default; an error in this case), "first" or "last".
 /// - num_classes: the number of classes; 0 if it is unknown.
 /// - score_activation: "none", "sigmoid" or "softmax". None is the decoder's.
 /// - background: which of an anchor's scores is that of the background, also called "no object": "none", "first" or "last".
@@ -126,7 +128,7 @@ impl Decoder {
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
         keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
         region_edges=None, edge_margin=5.0, edge_score=0.6,
-        embedding_distance=1.0, embedding_iou_threshold=0.9, background=None
+        embedding_distance=1.0, embedding_iou_threshold=0.9, background=None, channels=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -171,6 +173,7 @@ impl Decoder {
         #[pyo3(from_py_with = options::embedding_distance)] embedding_distance: f32,
         #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
         background: Option<&str>,
+        channels: Option<&str>,
     ) -> PyResult<Self> {
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
@@ -215,6 +218,7 @@ impl Decoder {
             place: PlaceSettings { model_size, visible, frame_size, letterbox },
             box_format: box_format.map(options::box_format).transpose()?,
             coordinates: options::coordinates(coordinates.unwrap_or("auto"))?,
+            channels: options::channels(channels.unwrap_or("auto"))?,
             num_classes,
             score_activation: score_activation.map(options::activation).transpose()?,
             background: background.map(options::background).transpose()?,

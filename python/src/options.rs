@@ -5,7 +5,7 @@
 
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
-    Activation, Background, BoxFormat, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
+    Activation, Background, BoxFormat, Channels, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
     MaskSize, Method, Overlap, RegionEdges, SizeLimits, check_iou_threshold, check_sigma,
 };
 use nmsfilter_core::tensor::Quantization;
@@ -344,6 +344,18 @@ pub fn coordinates(name: &str) -> Result<Coordinates> {
 
 pub fn coordinates_name(coordinates: Coordinates) -> &'static str {
     let found = COORDINATES.iter().find(|(_, known)| *known == coordinates);
+    found.map_or("auto", |(name, _)| name)
+}
+
+const CHANNELS: [(&str, Channels); 3] =
+    [("auto", Channels::Auto), ("first", Channels::First), ("last", Channels::Last)];
+
+pub fn channels(name: &str) -> Result<Channels> {
+    named("channels", name, &CHANNELS)
+}
+
+pub fn channels_name(channels: Channels) -> &'static str {
+    let found = CHANNELS.iter().find(|(_, known)| *known == channels);
     found.map_or("auto", |(name, _)| name)
 }
 

@@ -6,7 +6,7 @@
 
 use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
 use nmsfilter_core::nms::{
-    Activation, Backend, Background, Bounds, BoxFormat, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
+    Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
     Params, ScalarKind, SizeLimits, check_model_size,
 };
 use nmsfilter_core::tensor::Quantization;
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Error, Result};
-use crate::options::{Quantizations, coordinates_name};
+use crate::options::{Quantizations, channels_name, coordinates_name};
 
 /// The arguments of the constructor.
 pub struct Settings {
@@ -25,6 +25,7 @@ pub struct Settings {
     pub place: PlaceSettings,
     pub box_format: Option<BoxFormat>,
     pub coordinates: Coordinates,
+    pub channels: Channels,
     pub num_classes: usize,
     pub score_activation: Option<Activation>,
     pub background: Option<Background>,
@@ -120,6 +121,7 @@ impl Settings {
         let options = &mut nms.options;
         options.batch = true;
         options.coordinates = self.coordinates;
+        options.channels = self.channels;
         options.num_classes = self.num_classes;
         options.score_activation = self.score_activation;
         options.background = self.background;
@@ -170,6 +172,7 @@ impl Settings {
         set("letterbox", letterbox.name().into_bound_py_any(py)?)?;
         set("box_format", self.box_format.map(BoxFormat::name).into_bound_py_any(py)?)?;
         set("coordinates", coordinates_name(self.coordinates).into_bound_py_any(py)?)?;
+        set("channels", channels_name(self.channels).into_bound_py_any(py)?)?;
         set("num_classes", self.num_classes.into_bound_py_any(py)?)?;
         let activation = self.score_activation.map(Activation::name);
         set("score_activation", activation.into_bound_py_any(py)?)?;

@@ -30,5 +30,6 @@ mod quantization;
 mod recorded_readings;
 mod regions;
 mod settings;
+mod shapes;
 mod stream;
 mod tensor_regions;

@@ -103,6 +103,24 @@ typedef enum NmsfilterBoxFormat {
 } NmsfilterBoxFormat;
 
 /**
+ * The order of a tensor's dimensions.
+ */
+typedef enum NmsfilterChannels {
+    /**
+     * The order that shapes have; an error if both fit.
+     */
+    NMSFILTER_CHANNELS_AUTO = 0,
+    /**
+     * The numbers of an anchor or pixel before the anchors, as [1,C,H,W] and [1,4+C,N].
+     */
+    NMSFILTER_CHANNELS_FIRST = 1,
+    /**
+     * After the anchors, as [1,H,W,C] and [1,N,4+C].
+     */
+    NMSFILTER_CHANNELS_LAST = 2,
+} NmsfilterChannels;
+
+/**
  * The unit of coordinates.
  */
 typedef enum NmsfilterCoordinates {
@@ -392,6 +410,10 @@ typedef struct NmsfilterOptions {
      * An NmsfilterBackground.
      */
     uint32_t background;
+    /**
+     * An NmsfilterChannels, for tensors whose shapes fit both orders of dimensions.
+     */
+    uint32_t channels;
 } NmsfilterOptions;
 
 /**

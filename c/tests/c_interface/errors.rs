@@ -206,6 +206,7 @@ fn settings_that_are_none_are_errors() {
             |options| options.box_format = 4,
             "options: box_format: expected an NmsfilterBoxFormat, got 4",
         ),
+        (|options| options.channels = 3, "options: channels: expected an NmsfilterChannels, got 3"),
         (
             |options| options.coordinates = 3,
             "options: coordinates: expected an NmsfilterCoordinates, got 3",

@@ -58,8 +58,8 @@ pub use merged_boxes::MergedBoxes;
 pub use crate::contradictions::Warning;
 pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
-    Advice, BoxFormat, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
-    MAX_CLASSES, Options,
+    Advice, BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape,
+    LayoutError, MAX_CLASSES, Options,
 };
 pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{

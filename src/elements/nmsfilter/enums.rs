@@ -126,6 +126,19 @@ property_enum! {
 }
 
 property_enum! {
+    /// The order of a tensor's dimensions.
+    Channels as "GstNmsFilterChannels" for decoder::Channels {
+        /// The order that shapes have; an error if both fit.
+        #[default]
+        Auto = 0, "auto", "By the shapes; an error if both orders fit";
+        /// Channels before anchors or pixels.
+        First = 1, "first", "First: [1,C,H,W], [1,4+C,N]";
+        /// Channels after anchors or pixels.
+        Last = 2, "last", "Last: [1,H,W,C], [1,N,4+C]";
+    }
+}
+
+property_enum! {
     /// The pixels of masks.
     MaskSize as "GstNmsFilterMaskSize" for engine::MaskSize {
         /// The pixels of the model's prototypes.

@@ -10,7 +10,7 @@ use gst::subclass::prelude::*;
 
 use super::debug_category::CAT;
 use super::enums::{
-    Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
+    Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
     NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
 use super::frame_counter::FrameCounter;
@@ -47,6 +47,16 @@ pub struct NmsFilter {
         builder(Settings::default().coordinates)
             .nick("Coordinates")
             .blurb("Unit of the box coordinates in the tensors")
+            .mutable_playing()
+    )]
+    #[property(
+        name = "channels", get, set, type = Channels, member = channels,
+        builder(Settings::default().channels)
+            .nick("Channels")
+            .blurb(
+                "Whether the numbers of an anchor or pixel are before or after the anchors in the tensors' dimensions, \
+                 where their shapes fit both, as [1,84,84] of YOLOv8 or a model with [1,64,64,64] alone",
+            )
             .mutable_playing()
     )]
     #[property(
@@ -211,6 +221,13 @@ pub struct NmsFilter {
         blurb = "Number of classes of the model (0: unknown). Tensors with another number are an \
                  error; decoder=auto accepts a YOLOv8 output with this number by its shape, or if it \
                  is 0, with the number of labels",
+        mutable_playing
+    )]
+    #[property(
+        name = "keypoint-shape", get, set, type = Option<String>, member = keypoint_shape,
+        nick = "Keypoint shape",
+        blurb = "Number of keypoints of a detection and of the numbers of each, as in 17x3: 2 for x and y, 3 with a \
+                 visibility (unset: that of the tensors' model description)",
         mutable_playing
     )]
     #[property(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::class_rules::ClassRules;
 use super::enums::{
-    Attach, Backend, Background, BoxFormat, Coordinates, Decoder, MaskSize, Method,
+    Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
     NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
 use super::layout_file::{self, LayoutFileError};
@@ -19,7 +19,7 @@ use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
-use nmsfilter_core::decoder;
+use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{Params, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 
@@ -29,6 +29,7 @@ pub(super) struct Settings {
     pub decoder: Decoder,
     pub box_format: BoxFormat,
     pub coordinates: Coordinates,
+    pub channels: Channels,
     pub method: Method,
     pub overlap: Overlap,
     /// The parameters in the core's table. All other fields have their defaults.
@@ -50,6 +51,7 @@ pub(super) struct Settings {
     pub quantization: Option<String>,
     pub label_file: Option<String>,
     pub num_classes: u32,
+    pub keypoint_shape: Option<String>,
     pub model_width: u32,
     pub model_height: u32,
     pub letterbox: NmsFilterLetterbox,
@@ -73,6 +75,7 @@ impl Default for Settings {
             decoder: Decoder::default(),
             box_format: BoxFormat::default(),
             coordinates: Coordinates::default(),
+            channels: Channels::default(),
             method: Method::default(),
             overlap: Overlap::default(),
             // Every region costs time in every element downstream.
@@ -94,6 +97,7 @@ impl Default for Settings {
             quantization: None,
             label_file: None,
             num_classes: 0,
+            keypoint_shape: None,
             model_width: 0,
             model_height: 0,
             letterbox: NmsFilterLetterbox::default(),
@@ -126,6 +130,11 @@ pub(super) enum SettingsError {
          limit"
     )]
     SizeBelowPixel { max: f32 },
+    #[error(
+        "keypoint-shape: expected the number of keypoints, at most {MAX_KEYPOINTS}, and 2 (x, y) or 3 (x, y, visibility) \
+         numbers of each, such as 17x3, got \"{value}\""
+    )]
+    KeypointShape { value: String },
     #[error(
         "attach=analytics needs a plugin built for GStreamer 1.24 or later; set attach=roi, or \
          build it with the feature v1_24"
@@ -194,7 +203,27 @@ impl Settings {
         if max > 0.0 && min > max {
             return Err(SettingsError::SizeLimits { min, max });
         }
+        self.keypoints()?;
         Ok(())
+    }
+
+    /// The keypoints by the property; `None` if it is unset or empty.
+    ///
+    /// # Errors
+    /// If it is not two numbers of a shape.
+    fn keypoints(&self) -> Result<Option<decoder::KeypointShape>, SettingsError> {
+        let Some(value) = self.keypoint_shape.as_deref().filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        let shape = value.split_once('x').and_then(|(count, components)| {
+            let [count, components] = [count, components].map(|number| number.trim().parse().ok());
+            Some(decoder::KeypointShape { count: count?, components: components? })
+        });
+        let is_shape = |shape: &decoder::KeypointShape| {
+            (1..=MAX_KEYPOINTS).contains(&shape.count) && [2, 3].contains(&shape.components)
+        };
+        let error = || SettingsError::KeypointShape { value: value.to_owned() };
+        shape.filter(is_shape).map(Some).ok_or_else(error)
     }
 
     /// The version of DeepStream whose layout is used; `None` for the installed version.
@@ -278,6 +307,7 @@ impl Settings {
         decoder::Options {
             box_format: self.box_format.into(),
             coordinates: self.coordinates.into(),
+            channels: self.channels.into(),
             num_classes: self.num_classes as usize,
             labels,
             batch,
@@ -286,9 +316,11 @@ impl Settings {
                 .map(|size| size.map(|side| side as f32)),
             score_activation: self.score_activation.activation(),
             background: self.background.background(),
-            keypoints: model.keypoints.map(|[count, components]| decoder::KeypointShape {
-                count: count as usize,
-                components: components as usize,
+            keypoints: self.keypoints().ok().flatten().or_else(|| {
+                model.keypoints.map(|[count, components]| decoder::KeypointShape {
+                    count: count as usize,
+                    components: components as usize,
+                })
             }),
         }
     }
