@@ -78,6 +78,7 @@ fn densities_and_embeddings_of_a_layout_file_decide_which_regions_remain() {
 #[test]
 fn a_decoder_without_the_column_is_an_error_that_names_it() {
     let without = LAYOUT.split("[column embedding]").next().unwrap();
+    let without = without.replace("[tensor rows]", "[tensor rows]\nignored = 6 2");
     let file = ScratchFile::new("layout", without.as_bytes());
     let settings = format!("decoder=layout layout-file={} method=feature", file.display());
     let (found, ended) = left_edges(&settings);

@@ -306,7 +306,8 @@ fn points_that_are_not_numbers_or_outside_the_frame_are_passed_on() {
 fn points_of_models_that_are_not_of_people_or_faces_have_no_layout() {
     // Two points without a visibility.
     let detection = [100.0, 100.0, 80.0, 150.0, 0.9, 90.0, 95.0, 110.0, 105.0];
-    let found = regions([640, 480], "decoder=yolov8-pose", vec![pose(&detection)]);
+    let settings = "decoder=yolov8-pose keypoint-shape=2x2";
+    let found = regions([640, 480], settings, vec![pose(&detection)]);
     let keypoints = structure(&found[0], "keypoints");
     assert_eq!(keypoints.get::<&str>("layout"), Ok("points"));
     assert_eq!(points(keypoints), [[90.0, 95.0], [110.0, 105.0]]);

@@ -256,6 +256,8 @@ fn run_yolo(
     handle.check(handle.set_decoder(decoder));
     handle.check(handle.set_options(|options| {
         options.class_count = 2;
+        // 12 numbers of keypoints could be six of two, too.
+        (options.keypoint_count, options.keypoint_components) = (4, 3);
         (options.model_width, options.model_height) = (160.0, 160.0);
     }));
     let mut tensors = vec![tensor(c"output0", &[1, rows as u64, 100], &numbers)];
@@ -267,6 +269,7 @@ fn run_yolo(
     let mut nms = Nms::new(nms::Backend::Cpu, None).unwrap();
     nms.set_decoder(Some(decoder.to_str().unwrap())).unwrap();
     nms.options.num_classes = 2;
+    nms.options.keypoints = Some(nms::KeypointShape { count: 4, components: 3 });
     nms.model_size = [160.0; 2];
     let mut views = vec![TensorView::from_slice("output0", &[1, rows, 100], &numbers)];
     let of_prototypes = |it| TensorView::from_slice("output1", &[1, extra, 40, 40], it);

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::Warning;
-use crate::decoder::layout::{Activation, Column, Group};
+use crate::decoder::layout::{Activation, Column, Group, Reference};
 use crate::decoder::model_family::{self, ModelFamily};
 use crate::decoder::{self, Choice, Options, Reason, Scores};
 use crate::engine::ClassThresholds;
@@ -348,9 +348,13 @@ fn check_unread_tensors(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
         tensor.shape.len() == 4 && layout.columns.iter().any(has_channels)
     };
     let has_classes = layout.has_class_field() || layout.score.components > 1;
+    // All numbers of the anchors of grids are in one tensor.
+    let is_grid = |group: &Group| matches!(group.reference, Reference::Grid(_));
+    let is_one_grid = read.len() == 1 && layout.groups.iter().all(is_grid);
     facts.tensors.iter().enumerate().filter(unread).find_map(|(_, tensor)| {
         let unread = match decoder {
             "windows" if has_anchors(tensor) => Unread::Scores,
+            _ if is_one_grid && has_anchors(tensor) => Unread::Scores,
             "boxes" if !has_classes && has_number(tensor) => Unread::Classes,
             "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => Unread::Prototypes,
             _ => return None,

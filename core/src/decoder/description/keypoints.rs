@@ -31,7 +31,8 @@ impl Split {
     }
 
     fn text(self) -> String {
-        let keypoints = format!("{} keypoints of {} numbers", self.count, self.components);
+        let word = if self.count == 1 { "keypoint" } else { "keypoints" };
+        let keypoints = format!("{} {word} of {} numbers", self.count, self.components);
         match self.classes {
             0 => keypoints,
             1 => format!("1 class and {keypoints}"),
