@@ -287,35 +287,35 @@ pub enum Decoder {
     )]
     UltraFaceRaw = 28,
     /// YuNet.
-    #[enum_value(name = "YuNet: scores, objectness and boxes for 3 strides", nick = "yunet")]
+    #[enum_value(name = "YuNet: scores, objectness and boxes for each stride", nick = "yunet")]
     YuNet = 13,
     /// SCRFD.
-    #[enum_value(name = "SCRFD: scores and distances for 3 strides", nick = "scrfd")]
+    #[enum_value(name = "SCRFD: scores and distances for each stride", nick = "scrfd")]
     Scrfd = 14,
     /// NanoDet.
     #[enum_value(
-        name = "NanoDet: scores and 4 x 8 bins for 3 strides, or [1,N,C+32]",
+        name = "NanoDet: scores and 4 x 8 bins for each stride, or [1,N,C+32]",
         nick = "nanodet"
     )]
     NanoDet = 15,
     /// PicoDet.
-    #[enum_value(name = "PicoDet: scores and 4 x 8 bins for 4 strides", nick = "picodet")]
+    #[enum_value(name = "PicoDet: scores and 4 x 8 bins for each stride", nick = "picodet")]
     PicoDet = 16,
     /// Heads of YOLOv8 and YOLO26, cut for NPUs.
     #[enum_value(
-        name = "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for 3 strides",
+        name = "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for each stride",
         nick = "yolov8-heads"
     )]
     Yolov8Heads = 27,
     /// Heads with mask coefficients.
     #[enum_value(
-        name = "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for 3 strides, prototypes [1,M,H,W]",
+        name = "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for each stride, prototypes [1,M,H,W]",
         nick = "yolov8-heads-seg"
     )]
     Yolov8HeadsSeg = 30,
     /// Heads with keypoints.
     #[enum_value(
-        name = "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for 3 strides, or [1,K,3,N]",
+        name = "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for each stride, or [1,K,3,N]",
         nick = "yolov8-heads-pose"
     )]
     Yolov8HeadsPose = 31,
