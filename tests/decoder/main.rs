@@ -9,6 +9,7 @@ mod box_classes;
 mod choice;
 mod classifier;
 mod description;
+mod exports;
 mod layout_files;
 mod masks2026;
 mod models2026;

@@ -120,6 +120,36 @@ const TENSORS: &[(&str, Shapes)] = &[
     ("end2end-seg", &[("out", &[1, 9, 14]), ("protos", &[1, 8, 16, 16])]),
     ("end2end-pose", &[("out", &[1, 9, 15])]),
     ("end2end-obb", &[("out", &[1, 9, 7])]),
+    ("detr-end2end", &[("out", &[1, 9, 6])]),
+    ("yolov7-end2end", &[("out", &[9, 7])]),
+    ("yolonas-flat", &[("out", &[9, 7])]),
+    ("detection-output", &[("out", &[1, 1, 9, 7])]),
+    ("efficientdet", &[("out", &[1, 9, 7])]),
+    ("paddle-nms", &[("multiclass_nms3_0.tmp_0", &[9, 6]), ("multiclass_nms3_0.tmp_2", &[1])]),
+    ("mmdetection", &[("dets", &[1, 9, 5]), ("labels", &[1, 9])]),
+    ("torchvision", &[("boxes", &[9, 4]), ("labels", &[9]), ("scores", &[9])]),
+    ("yolov3", &[("boxes", &[1, 9, 4]), ("scores", &[1, 3, 9])]),
+    (
+        "fcos",
+        &[
+            ("P3/logits", &[1, 3, 4, 4]),
+            ("P4/logits", &[1, 3, 2, 2]),
+            ("P5/logits", &[1, 3, 1, 1]),
+            ("P6/logits", &[1, 3, 1, 1]),
+            ("P7/logits", &[1, 3, 1, 1]),
+            ("P3/bbox_reg", &[1, 4, 4, 4]),
+            ("P4/bbox_reg", &[1, 4, 2, 2]),
+            ("P5/bbox_reg", &[1, 4, 1, 1]),
+            ("P6/bbox_reg", &[1, 4, 1, 1]),
+            ("P7/bbox_reg", &[1, 4, 1, 1]),
+            ("P3/centerness", &[1, 1, 4, 4]),
+            ("P4/centerness", &[1, 1, 2, 2]),
+            ("P5/centerness", &[1, 1, 1, 1]),
+            ("P6/centerness", &[1, 1, 1, 1]),
+            ("P7/centerness", &[1, 1, 1, 1]),
+        ],
+    ),
+    ("blazeface", &[("regressors", &[1, 56, 16]), ("classificators", &[1, 56, 1])]),
 ];
 
 fn layout_of(
@@ -229,6 +259,15 @@ fn softmax_of_a_single_score_is_an_error() {
             "end2end-seg",
             "end2end-pose",
             "end2end-obb",
+            "detr-end2end",
+            "yolov7-end2end",
+            "yolonas-flat",
+            "detection-output",
+            "efficientdet",
+            "paddle-nms",
+            "mmdetection",
+            "torchvision",
+            "blazeface",
         ];
         match layout_of(name, &tensors, Some(Activation::Softmax)) {
             Ok(layout) => {

@@ -93,11 +93,12 @@ mod tests {
     use super::*;
 
     /// The groups with the dimensions of their tensors; `N` is any number.
-    const EXPECTED: [&str; 28] = [
+    const EXPECTED: [&str; 29] = [
         "classification-generic-out: classification-generic-out N",
         "classification-generic-out: classification-generic-out N,N",
         "classification-generic-softmaxed-out: classification-generic-softmaxed-out N",
         "classification-generic-softmaxed-out: classification-generic-softmaxed-out N,N",
+        "rt-detr-end2end-out-normalized: rt-detr-end2end-out-normalized N,N,N",
         "ssd-mobilenet-v1-variant-1-out: ssd-mobilenet-v1-variant-1-out-boxes N,N,4 \
          ssd-mobilenet-v1-variant-1-out-classes N,N ssd-mobilenet-v1-variant-1-out-scores N,N \
          generic-variant-1-out-count N",

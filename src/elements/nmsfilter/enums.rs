@@ -364,6 +364,72 @@ pub enum Decoder {
         nick = "end2end-obb"
     )]
     End2endObb = 26,
+    /// RT-DETR of Ultralytics since 8.4.
+    #[enum_value(
+        name = "RT-DETR end to end: [1,N,6] of normalized cx, cy, w, h, score, class",
+        nick = "detr-end2end"
+    )]
+    DetrEnd2end = 32,
+    /// YOLOv7 and YOLOv6 with ONNX Runtime's suppression.
+    #[enum_value(
+        name = "YOLOv7 end to end: [N,7] of image, x1, y1, x2, y2, class, score",
+        nick = "yolov7-end2end"
+    )]
+    Yolov7End2end = 33,
+    /// YOLO-NAS, suppressed.
+    #[enum_value(
+        name = "YOLO-NAS with suppression: [N,7] of image, x1, y1, x2, y2, score, class",
+        nick = "yolonas-flat"
+    )]
+    YoloNasFlat = 34,
+    /// OpenVINO and Caffe.
+    #[enum_value(
+        name = "OpenVINO's DetectionOutput: [1,1,N,7] of image, class, score, x1, y1, x2, y2",
+        nick = "detection-output"
+    )]
+    DetectionOutput = 35,
+    /// EfficientDet, suppressed.
+    #[enum_value(
+        name = "EfficientDet with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class",
+        nick = "efficientdet"
+    )]
+    EfficientDet = 36,
+    /// PaddleDetection, suppressed.
+    #[enum_value(
+        name = "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and the number of rows",
+        nick = "paddle-nms"
+    )]
+    PaddleNms = 37,
+    /// MMDetection.
+    #[enum_value(
+        name = "MMDetection by MMDeploy: [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]",
+        nick = "mmdetection"
+    )]
+    MmDetection = 38,
+    /// torchvision.
+    #[enum_value(
+        name = "torchvision: boxes [N,4], labels [N] from 1, scores [N]",
+        nick = "torchvision"
+    )]
+    TorchVision = 39,
+    /// YOLOv3, decoded.
+    #[enum_value(
+        name = "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]",
+        nick = "yolov3"
+    )]
+    Yolov3 = 40,
+    /// FCOS, not decoded.
+    #[enum_value(
+        name = "FCOS: logits, distances in pixels and centerness for 5 strides",
+        nick = "fcos"
+    )]
+    Fcos = 41,
+    /// BlazeFace.
+    #[enum_value(
+        name = "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]",
+        nick = "blazeface"
+    )]
+    BlazeFace = 42,
     /// One score for each class of the image.
     #[enum_value(
         name = "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes",

@@ -102,6 +102,17 @@ const ENTRIES: &[Entry] = &[
             .with_group_for_each_id()
             .for_end2end_task("obb"),
     ),
+    Described(family(&[include_str!("detr-end2end.layout")]).with_group_for_each_id()),
+    Described(family(&[include_str!("yolov7-end2end.layout")])),
+    Described(family(&[include_str!("yolonas-flat.layout")])),
+    Described(family(&[include_str!("detection-output.layout")])),
+    Described(family(&[include_str!("efficientdet.layout")])),
+    Described(family(&[include_str!("paddle-nms.layout"), include_str!("paddle-nms-rows.layout")])),
+    Described(family(&[include_str!("mmdetection.layout")])),
+    Described(family(&[include_str!("torchvision.layout")])),
+    Described(family(&[include_str!("yolov3.layout")])),
+    Described(family(&[include_str!("fcos.layout")])),
+    Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
 ];
 
 /// A decoder of the list.
