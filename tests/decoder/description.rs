@@ -181,6 +181,11 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             "line 9: tensor more is in no field; remove its section, or use it",
         ),
         (
+            4,
+            "shape = N,5+C\nignored = all",
+            "line 2: tensor output is in a field; expected none of an ignored tensor",
+        ),
+        (
             11,
             "scores = out 5",
             "line 11: scores: expected the name of a section [tensor NAME], and a column, got \"out 5\"",

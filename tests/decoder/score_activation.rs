@@ -128,7 +128,7 @@ const TENSORS: &[(&str, Shapes)] = &[
     ("paddle-nms", &[("multiclass_nms3_0.tmp_0", &[9, 6]), ("multiclass_nms3_0.tmp_2", &[1])]),
     ("mmdetection", &[("dets", &[1, 9, 5]), ("labels", &[1, 9])]),
     ("torchvision", &[("boxes", &[9, 4]), ("labels", &[9]), ("scores", &[9])]),
-    ("yolov3", &[("boxes", &[1, 9, 4]), ("scores", &[1, 3, 9])]),
+    ("yolov3", &[("boxes", &[1, 9, 4]), ("scores", &[1, 3, 9]), ("indices", &[2, 3])]),
     (
         "fcos",
         &[

@@ -11,7 +11,7 @@
 
 use super::Reading;
 use super::numbers::{NumberContradiction, ReadBoxes};
-use crate::decoder::Scores;
+use crate::decoder::{BoxFormat, Scores};
 use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};
 
@@ -59,6 +59,10 @@ const MIN_INPUT: f32 = 32.0;
 /// Pixels that are misread as normalized coordinates extend by hundreds of times.
 const MAX_EXTENSION: f32 = 4.0;
 
+/// With the right decoder, no box extends beyond the model's input by more than this multiple of the input's size. Many
+/// do if corners are misread as center and size.
+const USUAL_EXTENSION: f32 = 0.1;
+
 /// Angles in radians are smaller than this: models output half a turn or a whole turn, and this is two turns.
 const GREATEST_ANGLE: f32 = 12.6;
 
@@ -81,6 +85,8 @@ pub(crate) struct Evidence {
     in_corner: usize,
     /// The number of survivors beyond [`MAX_EXTENSION`].
     huge: usize,
+    /// The number of survivors beyond [`USUAL_EXTENSION`].
+    beyond: usize,
     details: DetailEvidence,
 }
 
@@ -131,7 +137,8 @@ impl Evidence {
         for survivor in frame.survivors {
             self.within_unit += usize::from(is_within_unit(survivor));
             self.in_corner += usize::from(is_in_corner(survivor, model));
-            self.huge += usize::from(is_huge(survivor, model));
+            self.huge += usize::from(is_beyond(survivor, model, MAX_EXTENSION));
+            self.beyond += usize::from(is_beyond(survivor, model, USUAL_EXTENSION));
         }
     }
 
@@ -184,6 +191,7 @@ impl Evidence {
             .boxes
             .model
             .and_then(|model| self.check_place(reading.boxes, model))
+            .or_else(|| self.check_centers(reading))
             .or_else(|| self.check_classes(reading))
             .or_else(|| self.check_points())
             .or_else(|| self.check_angles())
@@ -203,6 +211,15 @@ impl Evidence {
         } else {
             None
         }
+    }
+
+    /// Checks centers and sizes beside a class: other end-to-end models have corners.
+    fn check_centers(&self, reading: &Reading) -> Option<NumberContradiction> {
+        let &Self { beyond: boxes, survivors: all, .. } = self;
+        let ReadBoxes { format, normalized, class_field, .. } = reading.boxes;
+        let decoder = reading.decoder.name();
+        let is_center = format == BoxFormat::Center && normalized && class_field;
+        (is_center && 4 * boxes >= all).then_some(NumberContradiction::Beyond { boxes, all, decoder })
     }
 
     /// Looks for a class before the first class. With a low threshold nothing is concluded, because rows without a
@@ -262,9 +279,10 @@ fn is_in_corner(box_: &Detection, [width, height]: [f32; 2]) -> bool {
     box_.x2 <= CORNER * width && box_.y2 <= CORNER * height
 }
 
-fn is_huge(box_: &Detection, [width, height]: [f32; 2]) -> bool {
+/// Whether the box extends beyond the model's input by more than this multiple of the input's size.
+fn is_beyond(box_: &Detection, [width, height]: [f32; 2], extension: f32) -> bool {
     let is_beyond = |low: f32, high: f32, side: f32| {
-        low < -MAX_EXTENSION * side || high > (1.0 + MAX_EXTENSION) * side
+        low < -extension * side || high > (1.0 + extension) * side
     };
     is_beyond(box_.x1, box_.x2, width) || is_beyond(box_.y1, box_.y2, height)
 }
@@ -279,8 +297,13 @@ mod tests {
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
-    const BOXES: ReadBoxes =
-        ReadBoxes { normalized: false, model: Some(MODEL), in_frame: true, class_field: false };
+    const BOXES: ReadBoxes = ReadBoxes {
+        normalized: false,
+        model: Some(MODEL),
+        in_frame: true,
+        format: BoxFormat::Center,
+        class_field: false,
+    };
 
     fn reading(decoder: &str) -> Reading {
         let decoder = by_name(decoder).unwrap();

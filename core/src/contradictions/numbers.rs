@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::decoder::BoxFormat;
 use crate::names::{Interface, Name, Value};
 
 /// Numbers that cannot occur if the tensors are read correctly. `model` is the width and height of the model's
@@ -18,6 +19,7 @@ pub(crate) enum NumberContradiction {
     NoBackground { candidates: usize, anchors: usize, decoder: &'static str },
     BackgroundClass { anchors: usize },
     Huge { boxes: usize, all: usize, model: [f32; 2], reading: ReadBoxes },
+    Beyond { boxes: usize, all: usize, decoder: &'static str },
     ClassBeforeFirst { class: u32, first: u32, decoder: &'static str },
     Points { far: usize, all: usize },
     Angles { angle: f32 },
@@ -87,6 +89,12 @@ impl NumberContradiction {
                 "{boxes} of {all} boxes are many times larger than the model's input of {width}x{height}; {}",
                 reading.advice(names)
             ),
+            Self::Beyond { boxes, all, decoder: name } => write!(
+                f,
+                "{boxes} of {all} boxes reach beyond the model's input by more than a tenth of its size, so they are \
+                 probably corners, but decoder {name} reads them as center and size; set {}",
+                set_decoder("end2end")
+            ),
             Self::ClassBeforeFirst { class, first, decoder: name } => write!(
                 f,
                 "a box has class {class}, but classes of decoder {name} begin with {first}, so boxes get the labels \
@@ -119,6 +127,8 @@ pub struct ReadBoxes {
     pub model: Option<[f32; 2]>,
     /// True if boxes outside a frame are rejected.
     pub in_frame: bool,
+    /// The meaning of a box's numbers.
+    pub format: BoxFormat,
     /// True if classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
     pub class_field: bool,
 }
@@ -131,6 +141,11 @@ impl ReadBoxes {
         } else {
             ""
         }
+    }
+
+    /// Whether boxes are corners beside a class, as those of end-to-end models, of which RT-DETR has centers and sizes.
+    fn can_be_centers(self) -> bool {
+        self.format == BoxFormat::Corners && self.class_field
     }
 
     /// Says how coordinates are read, and what to check.
@@ -150,10 +165,18 @@ impl fmt::Display for Advice {
         let (decoder, format) = (names.name(Name::Decoder), names.name(Name::BoxFormat));
         if normalized {
             let pixels = names.value(Value::PixelCoordinates);
-            return write!(
+            write!(
                 f,
                 "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}"
-            );
+            )?;
+            return match self.reading.can_be_centers() {
+                true => write!(
+                    f,
+                    ", or set {} if boxes are center and size",
+                    names.value(Value::Decoder("detr-end2end"))
+                ),
+                false => Ok(()),
+            };
         }
         f.write_str("coordinates are read as pixels")?;
         if let Some([width, height]) = model {

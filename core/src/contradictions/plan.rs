@@ -49,6 +49,7 @@ pub(crate) enum PlanContradiction {
         decoder: &'static str,
         tensor: String,
         classes: usize,
+        other: &'static str,
     },
     FewRows {
         decoder: &'static str,
@@ -125,12 +126,12 @@ impl PlanContradiction {
                 "decoder {decoder} reads the tensor {tensor}, whose id belongs to decoder {other}; unset {word}, or \
                  correct the tensor's id"
             ),
-            Self::SixColumns { decoder, tensor, classes } => write!(
+            Self::SixColumns { decoder, tensor, classes, other } => write!(
                 f,
                 "decoder {decoder} reads rows of six numbers in tensor {tensor} as a box and {classes} {}, but six \
                  numbers are usually a box, a score and a class; set {}, or {} if the model has that many",
                 if *classes == 1 { "class" } else { "classes" },
-                set_decoder("end2end"),
+                set_decoder(other),
                 set_classes(*classes)
             ),
             Self::FewRows { decoder, tensor, rows, classes, other } => write!(
@@ -262,7 +263,12 @@ fn check_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
     let PlanFacts { choice, tensors, options, family, .. } = facts;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
-    if let Some(family) = family.filter(|family| !family.has_decoder(decoder)) {
+    // Whether the model selects the detections itself is not known of every model.
+    let is_of = |family: &ModelFamily| {
+        family.has_decoder(decoder)
+            || (layout.anchors() <= FEW_ROWS && family.has_end_to_end_decoder(decoder))
+    };
+    if let Some(family) = family.filter(|family| !is_of(family)) {
         return Some(PlanContradiction::Family { decoder, family });
     }
     if let Some((tensor, other)) = decoder::contradicting_id(tensors, choice, options) {
@@ -280,7 +286,9 @@ fn check_decoder(facts: PlanFacts<'_>) -> Option<PlanContradiction> {
         return None;
     }
     let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
-    Some(PlanContradiction::SixColumns { decoder, tensor, classes })
+    // RT-DETR has centers and sizes in such rows, too.
+    let other = if decoder == "detr" { "detr-end2end" } else { "end2end" };
+    Some(PlanContradiction::SixColumns { decoder, tensor, classes, other })
 }
 
 /// Returns the decoder of an end-to-end model that probably produced the output: the output has few rows, and

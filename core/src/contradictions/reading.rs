@@ -41,6 +41,7 @@ impl Reading {
                 normalized: layout.normalized,
                 model,
                 in_frame,
+                format: layout.boxes.format,
                 class_field: layout.has_class_field(),
             },
         }

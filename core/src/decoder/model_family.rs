@@ -56,6 +56,12 @@ impl ModelFamily {
     pub fn has_decoder(&self, name: &str) -> bool {
         decoders_for(self.task).any(|decoder| decoder == name)
     }
+
+    /// Returns true if a built-in decoder reads models for the same task that select the detections themselves.
+    pub fn has_end_to_end_decoder(&self, name: &str) -> bool {
+        let task = ModelTask { is_end2end: true, ..self.task };
+        decoders_for(task).any(|decoder| decoder == name)
+    }
 }
 
 impl fmt::Display for ModelFamily {

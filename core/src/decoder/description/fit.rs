@@ -120,6 +120,14 @@ impl Description<'static> {
                 fitted.placed.push(Placed::default());
                 continue;
             }
+            if rule.is_ignored {
+                let fits = |shape: &Pattern| shape.fit(&tensor.shape, Known::default()).is_some();
+                if !rule.shapes.iter().any(fits) {
+                    return Err(self.shape_error(tensor, expects));
+                }
+                fitted.placed.push(Placed::default());
+                continue;
+            }
             self.check_element(section, tensor)?;
             let grid = grids.as_ref().map(|grids| grids[level]);
             let is_level = rule.per_level || self.anchors.levels.groups() == 1;

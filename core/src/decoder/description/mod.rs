@@ -44,7 +44,7 @@
 //! | | `index` | the position among the buffer's tensors, from 0, where neither names nor shapes determine it |
 //! | | `exact` | `yes` if the tensor has the dimensions of the shape and a batch dimension, or not even that; by default further dimensions of 1 are skipped |
 //! | | `fewer-anchors` | whether there can be fewer anchors than numbers of an anchor: `yes` (the default), `no`, or `known-classes`: if `C` is the known number of classes. The first of several shapes that fits is used; with `known-classes`, one with the known number of classes comes first |
-//! | | `ignored` | the columns that no field reads, such as `4` or `C 2`: the first one, and how many there are if not one, separated by commas. Every other column must be in a field |
+//! | | `ignored` | the columns that no field reads, such as `4` or `C 2`: the first one, and how many there are if not one, separated by commas. Every other column must be in a field. `all` if the model has the tensor, and no field reads it |
 //! | | `per-level` | `yes` if there is one tensor for each stride: a name then contains `{stride}`, or is a list of one name for each (with `strides = any`, for as many strides from the least on) |
 //! | `[anchors]` | `strides` | the sizes of grid cells in pixels, one for each level, separated by spaces, in the order of the tensors' levels; or `any`: the powers of two from 4 to 128 for which there are tensors, by their names with `{stride}`, else by their shapes, or two or more whose grids together have the anchors of a tensor with all levels |
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
@@ -145,6 +145,8 @@ struct TensorRule<'a> {
     /// True if further dimensions of 1 are an error.
     is_exact: bool,
     fewer_anchors: FewerAnchors,
+    /// True if it must be there, but is not read.
+    is_ignored: bool,
     /// For each tensor: its ids, other names, and position.
     names: Vec<TensorNames<'a>>,
 }

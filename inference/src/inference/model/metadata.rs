@@ -6,7 +6,8 @@
 //! - Exports by Ultralytics have the keys `names` (the class names, see [`parse_names`]), `imgsz` (height and width) and,
 //!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
 //!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
-//!   YOLOv5. With `end2end`, `[1,N,6]` with the task `detect` is the output of an end-to-end model. The outputs of
+//!   YOLOv5. With `end2end`, or `nms` among the export's arguments `args`, `[1,N,6]` with the task `detect` is the output
+//!   of an end-to-end model, and with the `head` `RTDETRDecoder` (since 8.4) that of RT-DETR. The outputs of
 //!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
 //!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
 //!   components) and the meaning of the keypoints by `kpt_names` also become part of the model description, so that errors can name the model family.
@@ -69,9 +70,20 @@ impl Metadata {
         KeypointLayout::of_names(&names)
     }
 
-    /// Returns whether the model selects the detections itself.
+    /// Returns whether the model selects the detections itself: it was trained to, or exported with `nms=True`.
     pub fn end2end(&self) -> bool {
-        self.custom.get("end2end").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+        let is_true = |value: &str| value.trim().eq_ignore_ascii_case("true");
+        self.custom.get("end2end").is_some_and(|value| is_true(value))
+            || self.argument("nms").is_some_and(is_true)
+    }
+
+    /// The value of an argument of the export, as in `{'batch': 1, 'nms': True}`.
+    fn argument(&self, name: &str) -> Option<&str> {
+        let inner = self.custom.get("args")?.trim().strip_prefix('{')?.strip_suffix('}')?;
+        let mut arguments = inner.split(',').filter_map(|argument| argument.split_once(':'));
+        let (_, value) =
+            arguments.find(|(key, _)| key.trim().trim_matches(['\'', '"']) == name)?;
+        Some(value.trim())
     }
 
     /// Returns the id for the output `name` with these dimensions.
@@ -82,6 +94,10 @@ impl Metadata {
         let classes = self.labels.len() as i64;
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
         let is_prototypes = dims.len() == 4 && name == "output1";
+        if has("head", "RTDETRDecoder") {
+            let is_rows = matches!(*dims, [_, _, 6]) && has("task", "detect");
+            return is_rows.then_some("rt-detr-end2end-out-normalized");
+        }
         if self.end2end() {
             return match *dims {
                 [_, _, 6] if has("task", "detect") => Some("yolo-26-end2end-out"),
@@ -218,6 +234,35 @@ mod tests {
                 assert_eq!(id(&[detect, end2end], &dims), None);
             }
         }
+    }
+
+    #[test]
+    fn a_model_with_suppression_inside_and_rtdetr_select_the_detections() {
+        let args = |nms| format!("{{'batch': 1, 'half': False, 'dynamic': False, 'nms': {nms}}}");
+        let [with, without] = ["True", "False"].map(args);
+        let names = ("names", "{0: 'a', 1: 'b'}");
+        let id = |entries: &[(&str, &str)], dims: &[i64]| {
+            let metadata = metadata(&[&[names, ("end2end", "False")], entries].concat());
+            (metadata.end2end(), metadata.id("output0", dims).map(ToOwned::to_owned))
+        };
+        for (task, numbers, expected) in [
+            ("detect", 6, "yolo-26-end2end-out"),
+            ("pose", 57, "yolo-26-pose-end2end-out"),
+            ("segment", 38, "yolo-26-segmentation-end2end-out-detections"),
+            ("obb", 7, "yolo-26-obb-end2end-out"),
+        ] {
+            let (task, dims) = (("task", task), [1, 300, numbers]);
+            let found = (true, Some(expected.to_owned()));
+            assert_eq!(id(&[task, ("args", &with)], &dims), found);
+            assert!(!id(&[task, ("args", &without)], &dims).0);
+        }
+        let detect = ("task", "detect");
+        let without = [detect, ("args", without.as_str())];
+        assert_eq!(id(&without, &[1, 6, 8400]), (false, Some("yolo-v8-out".to_owned())));
+        let rtdetr = [&without[..], &[("head", "RTDETRDecoder")]].concat();
+        let expected = Some("rt-detr-end2end-out-normalized".to_owned());
+        assert_eq!(id(&rtdetr, &[1, 300, 6]), (false, expected));
+        assert_eq!(id(&rtdetr, &[1, 300, 84]), (false, None));
     }
 
     #[test]

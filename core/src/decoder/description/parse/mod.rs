@@ -99,13 +99,19 @@ impl<'a> Description<'a> {
             let text = format!("tensor {name}: M needs a section [column NAME] with count = M");
             return Err(DescriptionError::new(tensor_lines[masks], text));
         }
-        if let Some(unused) = fields.used.iter().position(|used| !used) {
-            let name = Quoted(tensors[unused].name);
-            let text = format!("tensor {name} is in no field; remove its section, or use it");
-            return Err(DescriptionError::new(tensor_lines[unused], text));
+        let is_wrong = |&index: &usize| fields.used[index] == tensors[index].is_ignored;
+        if let Some(wrong) = (0..tensors.len()).find(is_wrong) {
+            let name = Quoted(tensors[wrong].name);
+            let text = match tensors[wrong].is_ignored {
+                true => format!("tensor {name} is in a field; expected none of an ignored tensor"),
+                false => format!("tensor {name} is in no field; remove its section, or use it"),
+            };
+            return Err(DescriptionError::new(tensor_lines[wrong], text));
         }
         for ((tensor, &line), columns) in tensors.iter().zip(&tensor_lines).zip(&fields.columns) {
-            coverage::check(tensor, line, columns)?;
+            if !tensor.is_ignored {
+                coverage::check(tensor, line, columns)?;
+            }
         }
         Ok(Self {
             name,

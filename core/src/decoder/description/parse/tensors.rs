@@ -77,6 +77,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
         return Err(DescriptionError::new(keys.line, reason));
     }
     let is_exact = keys.is_yes("exact")?;
+    let is_ignored = keys.peek("ignored").is_some_and(|entry| entry.value == "all");
     let fewer_anchors = keys.word(
         "fewer-anchors",
         FewerAnchors::Yes,
@@ -121,7 +122,12 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
             of_level.index = Some(index as usize);
         }
     }
-    let ignored = coverage::ignored(&mut keys, &shapes)?;
+    let ignored = if is_ignored {
+        keys.take("ignored");
+        Vec::new()
+    } else {
+        coverage::ignored(&mut keys, &shapes)?
+    };
     keys.finish(&[
         "ids",
         "names",
@@ -132,7 +138,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
         "fewer-anchors",
         "ignored",
     ])?;
-    Ok((TensorRule { name, shapes, per_level, is_exact, fewer_anchors, names }, ignored))
+    Ok((TensorRule { name, shapes, per_level, is_exact, fewer_anchors, is_ignored, names }, ignored))
 }
 
 /// Names separated by commas, for each of `count` tensors. The names of several tensors contain `{stride}`, or are
