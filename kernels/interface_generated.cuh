@@ -167,6 +167,9 @@ enum BoxTransform : uint32_t {
     // tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
     // (Generalized Focal Loss, Li et al. 2020).
     BOX_TRANSFORM_EXPECTATION = 3,
+    // YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
+    // logarithms.
+    BOX_TRANSFORM_SIGMOID_EXP = 4,
 };
 
 // How objectness and the score of a class are combined.
@@ -434,6 +437,8 @@ struct LayoutGroup {
     float stride[2];
     float offset;
     uint32_t size_count;
+    float scale_xy;
+    uint32_t reserved;
     float sizes[MAX_SIZES][2];
 };
 

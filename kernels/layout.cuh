@@ -197,7 +197,7 @@ DEVICE float combined_score(const LayoutParams &layout, float objectness, float 
 // The reference that an anchor's box is relative to.
 struct Prior {
     float point[2], size[2];
-    float cell[2]; // with BOX_TRANSFORM_SIGMOID, the factor for positions: the size of the cell
+    float cell[2]; // the factor for positions with BOX_TRANSFORM_SIGMOID and BOX_TRANSFORM_SIGMOID_EXP
 };
 
 DEVICE Prior prior_of_cell(const LayoutGroup &group, uint32_t anchor) {
@@ -258,18 +258,22 @@ struct BoxAxis {
     const LayoutParams &layout;
     bool has_prior;
     float point, size, unit; // unit: the factor for positions
+    float scale_xy;          // with BOX_TRANSFORM_SIGMOID_EXP: LayoutGroup::scale_xy, or 1
 
     DEVICE float position(float component) const {
         float value = mul_rn(component, layout.variances[0]);
         if (layout.transform == BOX_TRANSFORM_SIGMOID) {
             value = sub_rn(mul_rn(2.0f, sigmoid(value)), 0.5f);
+        } else if (layout.transform == BOX_TRANSFORM_SIGMOID_EXP) {
+            value = sub_rn(mul_rn(sigmoid(value), scale_xy), mul_rn(0.5f, sub_rn(scale_xy, 1.0f)));
         }
         return has_prior ? add_rn(point, mul_rn(value, unit)) : value;
     }
 
     DEVICE float length(float component) const {
         float value = mul_rn(component, layout.variances[1]);
-        if (layout.transform == BOX_TRANSFORM_EXP) {
+        if (layout.transform == BOX_TRANSFORM_EXP ||
+            layout.transform == BOX_TRANSFORM_SIGMOID_EXP) {
             value = exponential(value);
         } else if (layout.transform == BOX_TRANSFORM_SIGMOID) {
             const float twice = mul_rn(2.0f, sigmoid(value));
@@ -331,12 +335,14 @@ DEVICE AnchorBox anchor_box(const LayoutParams &layout, const LayoutGroup &group
     if (layout.box_format == BOX_FORMAT_SQUARE) {
         box.w = box.z;
     }
-    const bool is_of_cell = layout.transform == BOX_TRANSFORM_SIGMOID;
+    const bool is_of_cell = layout.transform == BOX_TRANSFORM_SIGMOID ||
+                            layout.transform == BOX_TRANSFORM_SIGMOID_EXP;
+    const float scale_xy = group.reference == REFERENCE_KIND_GRID ? group.scale_xy : 1.0f;
     const float unit_x = is_of_cell ? prior.cell[0] : prior.size[0];
     const float unit_y = is_of_cell ? prior.cell[1] : prior.size[1];
     return {box,
-            {layout, has_prior, prior.point[0], prior.size[0], unit_x},
-            {layout, has_prior, prior.point[1], prior.size[1], unit_y}};
+            {layout, has_prior, prior.point[0], prior.size[0], unit_x, scale_xy},
+            {layout, has_prior, prior.point[1], prior.size[1], unit_y, scale_xy}};
 }
 
 // Rule 5: computes the corners of an anchor's box.

@@ -137,7 +137,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
         (
             8,
             "stride = 8",
-            "line 8: key of section [anchors]: expected strides, cells, rounding, offset, per-cell, order, sizes, \
+            "line 8: key of section [anchors]: expected strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, \
              priors, count, got \"stride\"",
         ),
         (
@@ -181,9 +181,9 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             "line 9: tensor more is in no field; remove its section, or use it",
         ),
         (
-            4,
+            5,
             "shape = N,5+C\nignored = all",
-            "line 2: tensor output is in a field; expected none of an ignored tensor",
+            "line 3: tensor output is in a field; expected none of an ignored tensor",
         ),
         (
             11,

@@ -242,6 +242,50 @@ fn heads_of_fcos_are_distances_in_pixels() {
     }
 }
 
+/// The authors' formula: x = (scale sigmoid(v) - (scale - 1) / 2 + column) stride, w = exp(v) anchor. YOLOv3 has no
+/// scale, and logits in place of probabilities.
+#[test]
+fn heads_of_yolov4_and_yolov3_are_logits_within_a_cell() {
+    const STRIDES: [usize; 3] = [8, 16, 32];
+    let sizes4 = [[19.0, 36.0], [76.0, 55.0], [192.0, 243.0]];
+    let sizes3 = [[16.0, 30.0], [62.0, 45.0], [156.0, 198.0]];
+    for (decoder, scales, sizes, is_logit) in [
+        ("yolov4-raw", [1.2, 1.1, 1.05], sizes4, false),
+        ("yolov3-raw", [1.0; 3], sizes3, true),
+    ] {
+        let stored = |probability: f32| if is_logit { logit(probability) } else { probability };
+        let cells = STRIDES.map(|stride| SIDE as usize / stride);
+        let mut heads = cells.map(|n| vec![stored(0.001); n * n * 3 * 85]);
+        for (level, (corners, class, score)) in OBJECTS.iter().enumerate() {
+            let (stride, n, scale) = (STRIDES[level] as f32, cells[level], scales[level]);
+            let [x, y, width, height] = center(*corners);
+            let [column, row] = [x, y].map(|at| (at / stride).floor());
+            // The second of three anchors.
+            let anchor = (row as usize * n + column as usize) * 3 + 1;
+            let numbers = &mut heads[level][anchor * 85..][..85];
+            let inverse = |at: f32, cell: f32| {
+                let part = (at / stride - cell + (scale - 1.0) / 2.0) / scale;
+                // Without a scale, the edge of a cell is infinitely far.
+                logit(part.clamp(1e-6, 1.0 - 1e-6))
+            };
+            numbers[0] = inverse(x, column);
+            numbers[1] = inverse(y, row);
+            numbers[2] = (width / sizes[level][0]).ln();
+            numbers[3] = (height / sizes[level][1]).ln();
+            numbers[4] = stored(0.999);
+            numbers[5 + *class as usize] = stored(score / 0.999);
+        }
+        let names = STRIDES.map(|stride| format!("output_{stride}"));
+        let tensors: Vec<_> = (0..3)
+            .map(|level| {
+                let n = cells[level];
+                TensorView::from_slice(&names[level], &[1, n, n, 3, 85], &heads[level])
+            })
+            .collect();
+        assert_objects(decoder, &tensors, 0);
+    }
+}
+
 /// The anchors of MediaPipe: two in each cell of 8 pixels, then six in each cell of 16; the camera at the back has twice
 /// the sizes.
 #[test]

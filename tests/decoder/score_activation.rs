@@ -130,6 +130,22 @@ const TENSORS: &[(&str, Shapes)] = &[
     ("torchvision", &[("boxes", &[9, 4]), ("labels", &[9]), ("scores", &[9])]),
     ("yolov3", &[("boxes", &[1, 9, 4]), ("scores", &[1, 3, 9]), ("indices", &[2, 3])]),
     (
+        "yolov4-raw",
+        &[
+            ("output_8", &[1, 4, 4, 3, 8]),
+            ("output_16", &[1, 2, 2, 3, 8]),
+            ("output_32", &[1, 1, 1, 3, 8]),
+        ],
+    ),
+    (
+        "yolov3-raw",
+        &[
+            ("output_8", &[1, 4, 4, 3, 8]),
+            ("output_16", &[1, 2, 2, 3, 8]),
+            ("output_32", &[1, 1, 1, 3, 8]),
+        ],
+    ),
+    (
         "fcos",
         &[
             ("P3/logits", &[1, 3, 4, 4]),

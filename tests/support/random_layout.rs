@@ -424,6 +424,7 @@ fn any_box_rule(rng: &mut Rng) -> BoxRule {
             BoxTransform::None,
             BoxTransform::Exp,
             BoxTransform::Sigmoid,
+            BoxTransform::SigmoidExp,
             BoxTransform::Expectation,
         ])
         .unwrap();
@@ -455,6 +456,7 @@ fn any_grid(rng: &mut Rng) -> Grid {
         by_cell: rng.bool(),
         stride: *rng.choice(&[[8.0, 8.0], [16.0, 16.0], [33.3, 7.5]]).unwrap(),
         offset: *rng.choice(&[0.0, 0.5, -0.25]).unwrap(),
+        scale_xy: *rng.choice(&[1.0, 1.05, 1.2]).unwrap(),
         sizes,
     }
 }

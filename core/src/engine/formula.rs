@@ -97,8 +97,10 @@ fn expectation(bins: usize, logit: impl Fn(usize) -> f32) -> f32 {
 pub(crate) struct Prior {
     pub point: [f32; 2],
     pub size: [f32; 2],
-    /// With [`BoxTransform::Sigmoid`], the factor for positions: the size of the cell.
+    /// With [`BoxTransform::Sigmoid`] and [`BoxTransform::SigmoidExp`], the factor for positions: the size of the cell.
     pub cell: [f32; 2],
+    /// With [`BoxTransform::SigmoidExp`], the factor of positions around the middle of the cell.
+    pub scale_xy: f32,
 }
 
 impl Prior {
@@ -135,7 +137,8 @@ impl Prior {
         let columns = grid.columns.max(1);
         let [x, y] = [cell % columns, cell / columns].map(|position| position as f32 + grid.offset);
         let size = grid.sizes.get(index).copied().unwrap_or(grid.stride);
-        Self { point: [x * grid.stride[0], y * grid.stride[1]], size, cell: grid.stride }
+        let point = [x * grid.stride[0], y * grid.stride[1]];
+        Self { point, size, cell: grid.stride, scale_xy: grid.scale_xy }
     }
 
     /// The prior from its four numbers in the order of `axes`.
@@ -146,7 +149,7 @@ impl Prior {
             Axes::Xy => ([a, b], [c, d]),
             Axes::Yx => ([b, a], [d, c]),
         };
-        Self { point, size, cell: size }
+        Self { point, size, cell: size, scale_xy: 1.0 }
     }
 }
 
@@ -165,7 +168,10 @@ impl<N: Fn(usize) -> f32> Numbers<'_, N> {
             BoxTransform::Expectation => {
                 expectation(rule.bins, |bin| number(index * rule.bins + bin))
             }
-            BoxTransform::None | BoxTransform::Exp | BoxTransform::Sigmoid => number(index),
+            BoxTransform::None
+            | BoxTransform::Exp
+            | BoxTransform::Sigmoid
+            | BoxTransform::SigmoidExp => number(index),
         }
     }
 
@@ -176,6 +182,11 @@ impl<N: Fn(usize) -> f32> Numbers<'_, N> {
         match self.rule.transform {
             BoxTransform::Sigmoid => {
                 let value = 2.0 * sigmoid(value) - 0.5;
+                self.prior.map_or(value, |prior| prior.point[axis] + value * prior.cell[axis])
+            }
+            BoxTransform::SigmoidExp => {
+                let scale = self.prior.map_or(1.0, |prior| prior.scale_xy);
+                let value = sigmoid(value) * scale - 0.5 * (scale - 1.0);
                 self.prior.map_or(value, |prior| prior.point[axis] + value * prior.cell[axis])
             }
             BoxTransform::None | BoxTransform::Exp | BoxTransform::Expectation => {
@@ -189,7 +200,7 @@ impl<N: Fn(usize) -> f32> Numbers<'_, N> {
     fn size(&self, index: usize, axis: usize) -> f32 {
         let value = self.component(index) * self.rule.variances[1];
         let value = match self.rule.transform {
-            BoxTransform::Exp => exp(value),
+            BoxTransform::Exp | BoxTransform::SigmoidExp => exp(value),
             BoxTransform::Sigmoid => {
                 let twice = 2.0 * sigmoid(value);
                 twice * twice

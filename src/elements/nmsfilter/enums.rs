@@ -418,6 +418,18 @@ pub enum Decoder {
         nick = "yolov3"
     )]
     Yolov3 = 40,
+    /// YOLOv4, not decoded.
+    #[enum_value(
+        name = "YOLOv4: [1,H,W,3,5+C] for 3 strides before the boxes are decoded",
+        nick = "yolov4-raw"
+    )]
+    Yolov4Raw = 43,
+    /// YOLOv3, not decoded.
+    #[enum_value(
+        name = "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits",
+        nick = "yolov3-raw"
+    )]
+    Yolov3Raw = 44,
     /// FCOS, not decoded.
     #[enum_value(
         name = "FCOS: logits, distances in pixels and centerness for 5 strides",

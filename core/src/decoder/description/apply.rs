@@ -143,6 +143,7 @@ impl Description<'static> {
                     by_cell: rule.by_cell,
                     stride: grid.stride,
                     offset: rule.offset,
+                    scale_xy: rule.scale_xy.get(level).copied().unwrap_or(1.0),
                     sizes: rule.sizes(level, options),
                 }),
                 (None, Some(priors), _) => Reference::Priors(field(priors, 4)?),

@@ -50,6 +50,7 @@
 //! | | `cells` | instead of strides: the cells in a row and in a column of each level, of normalized boxes |
 //! | | `rounding` | the number of cells where a stride does not divide the model's input: `down` (the default), `up`, or `fit`: as `up`, with cells and sizes that do not reach beyond the model's input |
 //! | | `offset` | the point of a cell, from its upper left corner, in cells: 0 (the default), 0.5 |
+//! | | `scale-xy` | with `transform = sigmoid-exp`: the factor of positions around the middle of a cell, one for each level, separated by spaces; 1 by default |
 //! | | `per-cell` | anchors of a cell, one number for all levels or one for each; 1 by default |
 //! | | `order` | `cell` (the default): the anchors of a cell follow one another; `anchor`: the first ones of all cells come first |
 //! | | `sizes` | instead of `per-cell`: the sizes of a cell's anchors, such as `10x13 16x30`, of several levels separated by commas; in the unit of the boxes |
@@ -65,7 +66,7 @@
 //! | `[box]` | `box` | required; field |
 //! | | `format` | `corners` (the default), `center`, `square`, `distances` |
 //! | | `axes` | `xy` (the default), `yx` |
-//! | | `transform` | `none` (the default), `exp`, `sigmoid`, `expectation` |
+//! | | `transform` | `none` (the default), `exp`, `sigmoid`, `sigmoid-exp`, `expectation` |
 //! | | `bins` | the numbers for each side with `expectation` |
 //! | | `variances` | the factors of positions and of sizes; 1 1 by default |
 //! | | `unit` | `pixels` (the default) of the model's input, `normalized`; the property `coordinates` counts instead, unless boxes are relative to a grid |
@@ -181,6 +182,8 @@ struct AnchorRule {
     levels: Levels,
     rounding: Rounding,
     offset: f32,
+    /// The factor of positions around the middle of a cell, for each level; empty if it is 1.
+    scale_xy: ArrayVec<f32, MAX_GROUPS>,
     /// Anchors per cell, for each level.
     per_cell: ArrayVec<usize, MAX_GROUPS>,
     by_cell: bool,

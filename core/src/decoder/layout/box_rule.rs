@@ -6,17 +6,18 @@
 //!
 //! ```text
 //! v = t * variance                        the factor of positions for positions, of sizes for sizes
-//! f(v) = v, exp(v), (2 sigmoid(v))^2      BoxTransform, of sizes
-//! g(v) = v, v,      2 sigmoid(v) - 0.5    of positions
+//! f(v) = v, exp(v), (2 sigmoid(v))^2,     exp(v)                              BoxTransform, of sizes
+//! g(v) = v, v,      2 sigmoid(v) - 0.5,   scale sigmoid(v) - 0.5 (scale - 1)  of positions
 //!
 //! corners     low = p + g(v0) s           high = p + g(v1) s
 //! center      center = p + g(v0) s        size = f(v1) s
 //! distances   low = p - v0 s              high = p + v1 s
 //! ```
 //!
-//! With [`BoxTransform::Sigmoid`], positions are relative to the size of the grid's cell in place of `s`, as in
-//! YOLOv5, whose anchors have separate sizes. Without a reference, `p` is 0 and `s` is 1. The documentation of the
-//! [engines](crate::engine) states these formulas with the order of operations.
+//! With [`BoxTransform::Sigmoid`] and [`BoxTransform::SigmoidExp`], positions are relative to the size of the grid's
+//! cell in place of `s`, as in YOLOv5, whose anchors have separate sizes; `scale` is [`Grid::scale_xy`]. Without a
+//! reference, `p` is 0, and `s` and `scale` are 1. The documentation of the [engines](crate::engine) states these
+//! formulas with the order of operations.
 
 use arrayvec::ArrayVec;
 
@@ -73,6 +74,9 @@ pub enum BoxTransform {
     /// tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
     /// (Generalized Focal Loss, Li et al. 2020).
     Expectation = 3,
+    /// YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
+    /// logarithms.
+    SigmoidExp = 4,
 }
 
 /// The order of the components of the two axes.
@@ -155,6 +159,8 @@ pub struct Grid {
     pub stride: [f32; 2],
     /// The point of a cell from its upper left corner, in cells: 0, or 0.5 for the center.
     pub offset: f32,
+    /// With [`BoxTransform::SigmoidExp`], the factor of positions around the middle of a cell; 1 for YOLOv3.
+    pub scale_xy: f32,
     /// The size of each anchor of a cell; empty if anchors have the size of the cell.
     pub sizes: ArrayVec<[f32; 2], MAX_SIZES>,
 }

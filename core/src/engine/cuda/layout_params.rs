@@ -90,6 +90,8 @@ struct LayoutGroup {
     stride: [f32; 2],
     offset: f32,
     size_count: u32,
+    scale_xy: f32,
+    reserved: u32,
     sizes: [[f32; 2]; MAX_SIZES],
 }
 
@@ -150,8 +152,8 @@ pub(super) struct ColumnParams {
 
 const _: () = assert!(
     size_of::<LayoutField>() == 56
-        && size_of::<LayoutGroup>() == 432
-        && size_of::<LayoutParams>() == 3584
+        && size_of::<LayoutGroup>() == 440
+        && size_of::<LayoutParams>() == 3648
         && size_of::<ColumnParams>() == 1856
 );
 
@@ -249,6 +251,7 @@ impl LayoutGroup {
                 made.by_cell = grid.by_cell.into();
                 made.stride = grid.stride;
                 made.offset = grid.offset;
+                made.scale_xy = grid.scale_xy;
                 made.size_count = grid.sizes.len() as u32;
                 made.sizes[..grid.sizes.len()].copy_from_slice(&grid.sizes);
                 ReferenceKind::Grid

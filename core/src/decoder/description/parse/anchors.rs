@@ -56,7 +56,7 @@ pub(super) fn read(
     let groups = levels.groups();
     let has_grid = levels != Levels::None;
     // Each of these keys is about cells of a grid.
-    let of_cells = ["rounding", "offset", "per-cell", "order", "sizes"];
+    let of_cells = ["rounding", "offset", "scale-xy", "per-cell", "order", "sizes"];
     let entry = keys.entries.iter().find(|entry| !has_grid && of_cells.contains(&entry.key));
     if let Some(entry) = entry {
         return Err(entry.error("strides or cells in the same section"));
@@ -69,6 +69,10 @@ pub(super) fn read(
             let number = entry.value.parse().ok().filter(|number| (0.0..=1.0).contains(number));
             number.ok_or_else(|| entry.error("a number from 0 to 1"))?
         }
+    };
+    let scale_xy = match keys.take("scale-xy") {
+        None => ArrayVec::new(),
+        Some(entry) => scales(entry, groups)?,
     };
     let per_cell = keys.whole_numbers::<MAX_GROUPS>("per-cell", 1..=256)?;
     let sizes =
@@ -113,9 +117,19 @@ pub(super) fn read(
         ));
     }
     keys.finish(&[
-        "strides", "cells", "rounding", "offset", "per-cell", "order", "sizes", "priors", "count",
+        "strides", "cells", "rounding", "offset", "scale-xy", "per-cell", "order", "sizes", "priors", "count",
     ])?;
-    Ok(AnchorRule { levels, rounding, offset, per_cell, by_cell, sizes, priors, count })
+    Ok(AnchorRule { levels, rounding, offset, scale_xy, per_cell, by_cell, sizes, priors, count })
+}
+
+/// One factor for each of `groups` levels.
+fn scales(entry: Entry<'_>, groups: usize) -> Parsed<ArrayVec<f32, MAX_GROUPS>> {
+    let words = entry.value.split_whitespace().take(MAX_GROUPS + 1);
+    let scale = |word: &str| word.parse().ok().filter(|scale| (1.0..=2.0).contains(scale));
+    let scales: Option<Vec<f32>> = words.map(scale).collect();
+    let scales = scales.filter(|scales| scales.len() == groups);
+    let scales = scales.and_then(|scales| ArrayVec::try_from(scales.as_slice()).ok());
+    scales.ok_or_else(|| entry.error(&format!("{groups} numbers from 1 to 2, one for each level")))
 }
 
 /// The sizes of a cell's anchors.

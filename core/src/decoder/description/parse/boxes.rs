@@ -26,6 +26,7 @@ pub(super) fn read(
             ("none", BoxTransform::None),
             ("exp", BoxTransform::Exp),
             ("sigmoid", BoxTransform::Sigmoid),
+            ("sigmoid-exp", BoxTransform::SigmoidExp),
             ("expectation", BoxTransform::Expectation),
         ],
     )?;
