@@ -178,6 +178,27 @@ fn scores_class_by_class_are_those_of_the_columns() {
     assert_objects("yolov3", &yolov3, 0);
 }
 
+/// pytorch-YOLOv4 has a dimension of 1 in its boxes, and PaddleDetection without suppression a row for each class.
+#[test]
+fn boxes_can_have_a_dimension_of_1_and_scores_rows_of_classes() {
+    let boxes = rows(|corners, _, _| corners, [0.0; 4]);
+    let (mut by_box, mut by_class) = (vec![0.001f32; 5 * 80], vec![0.001f32; 80 * 5]);
+    for (index, (_, class, score)) in OBJECTS.iter().enumerate() {
+        by_box[index * 80 + *class as usize] = *score;
+        by_class[*class as usize * 5 + index] = *score;
+    }
+    let scores = |shape: &[usize]| TensorView::from_slice("confs", shape, &by_box);
+    for shape in [&[1, 5, 1, 4][..], &[1, 5, 4]] {
+        let boxes = TensorView::from_slice("boxes", shape, &boxes);
+        assert_objects("boxes", &[boxes.clone(), scores(&[1, 5, 80])], 0);
+        let scores = TensorView::from_slice("concat_14.tmp_0", &[1, 80, 5], &by_class);
+        assert_objects("boxes", &[scores, boxes], 0);
+    }
+    let boxes = TensorView::from_slice("boxes", &[5, 4], &boxes);
+    let scores = TensorView::from_slice("scores", &[80, 5], &by_class);
+    assert_objects("boxes", &[boxes, scores], 0);
+}
+
 #[test]
 fn no_rows_are_no_objects() {
     let (floats, integers): (&[f32], &[i64]) = (&[], &[]);

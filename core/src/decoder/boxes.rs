@@ -12,7 +12,7 @@ use super::matrix::{
 use super::{Decoder, Form, MAX_CLASSES, Options, Role, Scores};
 use crate::tensor::TensorView;
 
-/// Reads boxes `[N,4]` or `[N,3]` and scores `[N]` or `[N,C]`.
+/// Reads boxes `[N,4]` or `[N,3]` and scores `[N]`, `[N,C]` or `[C,N]`.
 pub struct Boxes;
 
 impl Decoder for Boxes {
@@ -21,7 +21,7 @@ impl Decoder for Boxes {
     }
 
     fn expects(&self) -> &str {
-        "boxes [N,4] ([N,3] if they are squares) and scores [N] or [N,C]; with scores [N] also classes [N]"
+        "boxes [N,4] ([N,3] if they are squares) and scores [N], [N,C] or [C,N]; with scores [N] also classes [N]"
     }
 
     fn forms(&self) -> &[&'static dyn Form] {
@@ -54,7 +54,14 @@ impl Form for Boxes {
             _ => return Err(shape_error(boxes, self)),
         }
         check_element_type(scores)?;
+        // A row of scores for each class, rather than one for each box.
+        let by_class = match *scores.shape {
+            [.., classes, n] => n == anchors && classes != anchors && classes > 1,
+            _ => false,
+        } && scores.shape.len() == boxes.shape.len().min(3);
         let (score_images, rows, columns) = match *scores.shape {
+            [classes, n] if by_class => (1, n, classes),
+            [batch, classes, n] if by_class => (batch, n, classes),
             [n, m] if n == images && m == anchors && boxes.shape.len() == 3 => (n, m, 1),
             // This shape is one row of scores for one box, or a score for each box.
             [1, n] if n == anchors || anchors != 1 => (1, n, 1),
@@ -69,8 +76,12 @@ impl Form for Boxes {
         }
         check_images((boxes, images), (scores, score_images))?;
         check_lengths((boxes, anchors), (scores, rows))?;
-        let (score_matrix, classes) = (Matrix { images, rows, columns }, columns);
+        let classes = columns;
         check_classes(scores, classes)?;
+        let scores_field = match by_class {
+            true => Matrix { images, rows: columns, columns: rows }.anchors_in_columns(1),
+            false => Matrix { images, rows, columns }.anchors_in_rows(1, 0),
+        };
         let mut layout = Layout::from(PlainLayout {
             decoder: self.name(),
             images,
@@ -78,7 +89,7 @@ impl Form for Boxes {
             classes,
             boxes: box_matrix.anchors_in_rows(0, 0),
             box_format: options.box_format,
-            scores: score_matrix.anchors_in_rows(1, 0),
+            scores: scores_field,
             objectness: None,
             normalized: options.coordinates.normalized(boxes),
         });

@@ -16,7 +16,7 @@ pub(super) struct Matrix {
 
 impl Matrix {
     /// The matrices of a tensor `[rows, columns]`, `[1, rows, columns]`, or with [`Options::batch`]
-    /// `[images, rows, columns]`.
+    /// `[images, rows, columns]`, also with a dimension of 1 before the columns.
     ///
     /// # Errors
     /// If the tensor has another number of dimensions, another batch dimension or another element type.
@@ -28,7 +28,7 @@ impl Matrix {
         check_element_type(tensor)?;
         match *tensor.shape {
             [rows, columns] => Ok(Self { images: 1, rows, columns }),
-            [images, rows, columns] => {
+            [images, rows, columns] | [images, rows, 1, columns] => {
                 check_batch(tensor, images, options)?;
                 Ok(Self { images, rows, columns })
             }
@@ -45,6 +45,18 @@ impl Matrix {
             image_stride: self.elements(),
             anchor_stride: self.columns,
             component_stride: 1,
+        }
+    }
+
+    /// The field whose anchors are columns and whose components are all rows. `tensor` is the number of the tensor's
+    /// role.
+    pub fn anchors_in_columns(&self, tensor: usize) -> Field {
+        Field {
+            tensor,
+            offset: 0,
+            image_stride: self.elements(),
+            anchor_stride: 1,
+            component_stride: self.columns,
         }
     }
 
