@@ -270,10 +270,9 @@ fn heads_of_yolov4_and_yolov3_are_logits_within_a_cell() {
     const STRIDES: [usize; 3] = [8, 16, 32];
     let sizes4 = [[19.0, 36.0], [76.0, 55.0], [192.0, 243.0]];
     let sizes3 = [[16.0, 30.0], [62.0, 45.0], [156.0, 198.0]];
-    for (decoder, scales, sizes, is_logit) in [
-        ("yolov4-raw", [1.2, 1.1, 1.05], sizes4, false),
-        ("yolov3-raw", [1.0; 3], sizes3, true),
-    ] {
+    for (decoder, scales, sizes, is_logit) in
+        [("yolov4-raw", [1.2, 1.1, 1.05], sizes4, false), ("yolov3-raw", [1.0; 3], sizes3, true)]
+    {
         let stored = |probability: f32| if is_logit { logit(probability) } else { probability };
         let cells = STRIDES.map(|stride| SIDE as usize / stride);
         let mut heads = cells.map(|n| vec![stored(0.001); n * n * 3 * 85]);
@@ -338,8 +337,7 @@ fn blazeface_has_896_anchors_and_six_points() {
         ];
         let Found { survivors, points } = decode("blazeface", &tensors, side);
         assert_eq!((survivors.len(), points.len()), (2, 2), "{side}");
-        for ((found, points), (anchor, expected, score)) in
-            survivors.iter().zip(&points).zip(faces)
+        for ((found, points), (anchor, expected, score)) in survivors.iter().zip(&points).zip(faces)
         {
             assert_eq!((found.class, found.anchor), (0, anchor as u32));
             assert!((found.score - score).abs() < 1e-5);

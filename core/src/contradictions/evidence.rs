@@ -219,7 +219,11 @@ impl Evidence {
         let ReadBoxes { format, normalized, class_field, .. } = reading.boxes;
         let decoder = reading.decoder.name();
         let is_center = format == BoxFormat::Center && normalized && class_field;
-        (is_center && 4 * boxes >= all).then_some(NumberContradiction::Beyond { boxes, all, decoder })
+        (is_center && 4 * boxes >= all).then_some(NumberContradiction::Beyond {
+            boxes,
+            all,
+            decoder,
+        })
     }
 
     /// Looks for a class before the first class. With a low threshold nothing is concluded, because rows without a
@@ -281,9 +285,8 @@ fn is_in_corner(box_: &Detection, [width, height]: [f32; 2]) -> bool {
 
 /// Whether the box extends beyond the model's input by more than this multiple of the input's size.
 fn is_beyond(box_: &Detection, [width, height]: [f32; 2], extension: f32) -> bool {
-    let is_beyond = |low: f32, high: f32, side: f32| {
-        low < -extension * side || high > (1.0 + extension) * side
-    };
+    let is_beyond =
+        |low: f32, high: f32, side: f32| low < -extension * side || high > (1.0 + extension) * side;
     is_beyond(box_.x1, box_.x2, width) || is_beyond(box_.y1, box_.y2, height)
 }
 

@@ -425,10 +425,7 @@ pub enum Decoder {
     )]
     Yolov4Raw = 43,
     /// YOLOv3, not decoded.
-    #[enum_value(
-        name = "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits",
-        nick = "yolov3-raw"
-    )]
+    #[enum_value(name = "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits", nick = "yolov3-raw")]
     Yolov3Raw = 44,
     /// FCOS, not decoded.
     #[enum_value(

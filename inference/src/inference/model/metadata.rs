@@ -81,8 +81,7 @@ impl Metadata {
     fn argument(&self, name: &str) -> Option<&str> {
         let inner = self.custom.get("args")?.trim().strip_prefix('{')?.strip_suffix('}')?;
         let mut arguments = inner.split(',').filter_map(|argument| argument.split_once(':'));
-        let (_, value) =
-            arguments.find(|(key, _)| key.trim().trim_matches(['\'', '"']) == name)?;
+        let (_, value) = arguments.find(|(key, _)| key.trim().trim_matches(['\'', '"']) == name)?;
         Some(value.trim())
     }
 

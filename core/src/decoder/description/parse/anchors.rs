@@ -117,7 +117,8 @@ pub(super) fn read(
         ));
     }
     keys.finish(&[
-        "strides", "cells", "rounding", "offset", "scale-xy", "per-cell", "order", "sizes", "priors", "count",
+        "strides", "cells", "rounding", "offset", "scale-xy", "per-cell", "order", "sizes",
+        "priors", "count",
     ])?;
     Ok(AnchorRule { levels, rounding, offset, scale_xy, per_cell, by_cell, sizes, priors, count })
 }
