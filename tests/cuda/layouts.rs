@@ -244,6 +244,7 @@ fn split(rng: &mut Rng, layout: &Layout) -> Layout {
                 other => other.clone(),
             };
             groups.push(Group {
+                sizes: None,
                 anchors,
                 boxes: from(&group.boxes),
                 angle: None,
@@ -351,6 +352,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
             images: 1,
             classes: components,
             groups: [Group {
+                sizes: None,
                 anchors: ANCHORS,
                 boxes: field(components + 2),
                 angle: None,
@@ -366,6 +368,7 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
                 background,
                 activation: Activation::Softmax,
                 combination: if is_root { Combination::SquareRoot } else { Combination::Product },
+                peaks: false,
                 ..ScoreRule::of_classes(components)
             },
             boxes: BoxRule::decoded(BoxFormat::Corners),
@@ -417,6 +420,7 @@ fn rows(columns: &[usize], anchors: usize, random: &mut Rng) -> (Vec<f32>, Layou
         images: 1,
         classes: 1,
         groups: [Group {
+            sizes: None,
             anchors,
             boxes: field(0),
             angle: None,

@@ -105,6 +105,7 @@ fn crowd(rng: &mut Rng, images: usize, boxes: usize, objects: usize) -> (Vec<f32
         component_stride: 1,
     };
     let group = Group {
+        sizes: None,
         anchors: boxes,
         boxes: field(0),
         angle: Some(field(4)),

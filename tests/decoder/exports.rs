@@ -4,7 +4,7 @@
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
-    ClassThresholds, Detection, Engine, ImagePlace, Method, Params, Reference,
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -260,6 +260,83 @@ fn heads_of_fcos_are_distances_in_pixels() {
             }
         }
         assert_objects_at("fcos", &tensors, 0, side as f32);
+    }
+}
+
+/// A cell beside a peak has a lower score, and a size, too. Of two classes in one cell, the greater one that is a peak
+/// counts. The test of peaks is that of `max_pool2d` with 3x3 cells.
+#[test]
+fn peaks_of_heat_maps_are_objects() {
+    const CELLS: usize = SIDE as usize / 4;
+    let mut heat = vec![-9.0f32; 80 * CELLS * CELLS];
+    let [mut sizes, mut positions] = [0, 1].map(|_| vec![0.0f32; 2 * CELLS * CELLS]);
+    let at = |class: usize, row: usize, column: usize| (class * CELLS + row) * CELLS + column;
+    for (corners, class, score) in OBJECTS {
+        let [x, y, width, height] = center(corners).map(|number| number / 4.0);
+        let (column, row) = (x as usize, y as usize);
+        for beside in [column - 1, column, column + 1] {
+            let score = if beside == column { score } else { score - 0.2 };
+            heat[at(class as usize, row, beside)] = logit(score);
+            // A greater score of class 5, but the peak of that class is one row further down.
+            heat[at(5, row, beside)] = logit(0.95);
+            heat[at(5, row + 1, beside)] = logit(0.96);
+            sizes[at(0, row, beside)] = width;
+            sizes[at(1, row, beside)] = height;
+        }
+        positions[at(0, row, column)] = x - column as f32;
+        positions[at(1, row, column)] = y - row as f32;
+    }
+    let shape = |channels| [1, channels, CELLS, CELLS];
+    let tensors = [
+        TensorView::from_slice("hm", &shape(80), &heat),
+        TensorView::from_slice("wh", &shape(2), &sizes),
+        TensorView::from_slice("reg", &shape(2), &positions),
+    ];
+    // The peaks of class 5 have no size, and are dropped.
+    assert_objects("centernet", &tensors, 0);
+}
+
+/// Scores of few values, so that many cells are equal, beside NaN and infinity, at the edges of small grids.
+#[test]
+fn every_engine_finds_the_same_peaks() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    for scene in 0..400 {
+        let side = 16 + 4 * rng.usize(0..6);
+        let cells = side / 4;
+        let score = |rng: &mut fastrand::Rng| match rng.u8(0..40) {
+            0 => f32::NAN,
+            1 => f32::INFINITY,
+            2 => f32::NEG_INFINITY,
+            number => f32::from(number / 6) - 4.0,
+        };
+        let heat: Vec<f32> = (0..3 * cells * cells).map(|_| score(&mut rng)).collect();
+        let [sizes, positions] =
+            [2.0, 1.0].map(|most| (0..2 * cells * cells).map(|_| rng.f32() * most).collect());
+        let (sizes, positions): (Vec<f32>, Vec<f32>) = (sizes, positions);
+        let shape = |channels| [1, channels, cells, cells];
+        let tensors = [
+            TensorView::from_slice("hm", &shape(3), &heat),
+            TensorView::from_slice("wh", &shape(2), &sizes),
+            TensorView::from_slice("reg", &shape(2), &positions),
+        ];
+        let options = Options { model_size: Some([side as f32; 2]), ..Options::default() };
+        let choice = decoder::choose(&tensors, decoder::by_name("centernet"), options);
+        let layout = choice.unwrap().layout;
+        let params = Params {
+            thresholds: ClassThresholds::uniform([0.0, 0.1, 0.5][scene % 3]),
+            method: Method::None,
+            multi_label: rng.bool(),
+            max_candidates: 0,
+            ..Params::default()
+        };
+        let places = [ImagePlace::in_model([side as f32; 2])];
+        let mut reference = Reference::default();
+        let expected = reference.run(&tensors, &layout, &params, &places).unwrap();
+        let mut cpu = Cpu::default();
+        let found = cpu.run(&tensors, &layout, &params, &places).unwrap();
+        assert_eq!(engines::bits(&found.group(0)), engines::bits(&expected.group(0)), "{scene}");
+        let [of_cpu, of_reference] = [&found, &expected].map(|outcome| outcome.group(0).rejected);
+        assert_eq!(of_cpu, of_reference, "{scene}");
     }
 }
 

@@ -87,6 +87,7 @@ impl OrientedScene {
             groups: ArrayVec::from_iter([Group {
                 anchors,
                 boxes: field(0),
+                sizes: None,
                 angle: Some(field(4)),
                 scores: field(5),
                 objectness: None,
@@ -100,6 +101,7 @@ impl OrientedScene {
                 background: Background::None,
                 activation: Activation::None,
                 combination: Combination::Product,
+                peaks: false,
             },
             boxes: BoxRule {
                 angle_factor: *rng.choice(&[1.0, 1.0, -1.0, std::f32::consts::PI / 180.0]).unwrap(),

@@ -150,6 +150,7 @@ impl RandomLayout {
                 .choice(&[Activation::None, Activation::Sigmoid, Activation::Softmax])
                 .unwrap(),
             combination: *rng.choice(&[Combination::Product, Combination::SquareRoot]).unwrap(),
+            peaks: false,
         };
         let classes = if has_class {
             *rng.choice(&[3, 80, 65_536]).unwrap()
@@ -225,6 +226,7 @@ impl RandomLayout {
                 }
             };
             scene.layout.groups.push(Group {
+                sizes: None,
                 anchors,
                 boxes,
                 angle,

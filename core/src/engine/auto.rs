@@ -102,7 +102,7 @@ impl Engine for Auto {
             .tensors()
             .into_iter()
             .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
-        let is_supported = cuda::supports(params).is_ok();
+        let is_supported = cuda::supports_run(layout, params).is_ok();
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);

@@ -41,6 +41,38 @@ pub(super) fn score(
     combined + 0.0
 }
 
+/// Returns true if no cell beside that of `anchor`, in a grid of `anchors` cells in rows of `columns`, has a score greater
+/// than `of`. `score` reads the score of the same class of an anchor.
+#[inline(always)]
+pub(super) fn is_peak(
+    [columns, anchors]: [usize; 2],
+    anchor: usize,
+    of: f32,
+    score: impl Fn(usize) -> f32,
+) -> bool {
+    let (column, row) = (anchor % columns, anchor / columns);
+    let rows = row.saturating_sub(1)..(row + 2).min(anchors.div_ceil(columns));
+    rows.flat_map(|row| {
+        let cells = column.saturating_sub(1)..(column + 2).min(columns);
+        cells.map(move |column| row * columns + column)
+    })
+    .filter(|&other| other < anchors)
+    .all(|other| {
+        let is_greater = score(other) > of;
+        !is_greater
+    })
+}
+
+/// The numbers of a row of a group's grid and of its anchors, for [`is_peak`].
+pub(super) fn grid_of(group: &Group) -> [usize; 2] {
+    let columns = match &group.reference {
+        Reference::Grid(grid) => grid.columns,
+        // `validate` has found a grid where scores are peaks.
+        Reference::None | Reference::Priors(_) | Reference::Table(_) => 1,
+    };
+    [columns.max(1), group.anchors]
+}
+
 /// Objectness in the form that enters the score.
 #[inline(always)]
 pub(super) fn objectness(rule: &ScoreRule, stored: f32) -> f32 {

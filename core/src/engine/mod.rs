@@ -47,6 +47,9 @@
 //! 2. The best class is the first class with the greatest score in the tensor, before the
 //!    activation. NaN is less than any other score. The background's score is not compared. The
 //!    anchor is rejected if the greatest score is not finite.
+//!    With [`ScoreRule::peaks`](crate::decoder::layout::ScoreRule::peaks), a class is not compared
+//!    either if one of the up to 8 cells beside the anchor's, in the grid of its group, has a greater
+//!    score of the class; the anchor is dropped if no score above minus infinity is compared.
 //! 3. The candidate's score is the activation of the greatest score, combined with objectness if
 //!    the layout has it. The combination is either the product of both, or the square root of the
 //!    product after limiting both to the range 0 to 1. Softmax is `exp(x - m) / sum(exp(x_i - m))`

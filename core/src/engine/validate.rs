@@ -112,8 +112,8 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     let groups = &layout.groups;
     let first = groups.first();
     let has = |group: &Group| {
-        let Group { angle, objectness, class, columns, .. } = group;
-        (angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
+        let Group { sizes, angle, objectness, class, columns, .. } = group;
+        (sizes.is_some(), angle.is_some(), objectness.is_some(), class.is_some(), columns.len())
     };
     let expect = |is: bool, expected: &'static str| {
         if is { Ok(()) } else { Err(EngineError::Layout { expected }) }
@@ -145,6 +145,22 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     expect(
         !layout.is_oriented() || layout.boxes.format == BoxFormat::Center,
         "boxes of center form where they have angles",
+    )?;
+    let has_sizes = first.is_some_and(|group| group.sizes.is_some());
+    expect(
+        !has_sizes
+            || (layout.boxes.format == BoxFormat::Center
+                && layout.boxes.bins == 1
+                && !layout.is_oriented()),
+        "upright boxes of center form where sizes have a field",
+    )?;
+    let is_cell = |group: &Group| match &group.reference {
+        Reference::Grid(grid) => grid.per_cell == 1,
+        Reference::None | Reference::Priors(_) | Reference::Table(_) => false,
+    };
+    expect(
+        !layout.score.peaks || (groups.iter().all(is_cell) && !layout.has_class_field()),
+        "a grid with one anchor in each cell, and a score for each class, where scores are peaks",
     )?;
     expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
     let tensors = layout.tensors();

@@ -366,6 +366,7 @@ fn layout() -> Layout {
         groups: ArrayVec::from_iter([Group {
             anchors: 0,
             boxes: field(BOXES, 4),
+            sizes: None,
             angle: None,
             scores: field(SCORES, 1),
             objectness: None,

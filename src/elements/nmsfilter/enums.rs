@@ -433,6 +433,12 @@ pub enum Decoder {
         nick = "fcos"
     )]
     Fcos = 41,
+    /// CenterNet.
+    #[enum_value(
+        name = "CenterNet: heat maps [1,C,H,W], sizes and positions [1,2,H,W]; on the CPU",
+        nick = "centernet"
+    )]
+    CenterNet = 45,
     /// BlazeFace.
     #[enum_value(
         name = "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]",

@@ -152,7 +152,8 @@ impl Description<'static> {
             };
             groups.push(Group {
                 anchors,
-                boxes: field(boxes, self.boxes.rule.components())?,
+                boxes: field(boxes, self.boxes.components())?,
+                sizes: self.boxes.sizes.map(|sizes| field(sizes, 2)).transpose()?,
                 angle: optional(self.boxes.angle)?,
                 scores: field(self.score.scores, score.components)?,
                 objectness: optional(self.score.objectness)?,
@@ -293,6 +294,7 @@ impl Description<'static> {
             background: Background::None,
             activation: options.score_activation.unwrap_or(by_rule),
             combination: rule.combination,
+            peaks: rule.peaks,
         })
     }
 

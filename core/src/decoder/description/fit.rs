@@ -249,6 +249,7 @@ impl Description<'static> {
         let is_of = |field: &FieldRule| field.tensor == section;
         let numbers = [
             Some(self.boxes.field),
+            self.boxes.sizes,
             self.boxes.angle,
             Some(self.score.scores),
             self.score.objectness,

@@ -60,6 +60,7 @@
 //! | | `class` | field with the class of the only score |
 //! | | `objectness` | field |
 //! | | `combine` | `product` (the default) or `square-root` of objectness and score |
+//! | | `peaks` | `yes` if a class counts only in cells beside which no cell has a greater score of the class |
 //! | | `activation` | `none` (the default), `sigmoid`, `softmax`; the property `score-activation` counts instead |
 //! | | `background` | which score is the background's: `none` (the default), `first` (or `yes`), `last`; `auto`: the last, and scores are softmax, if there is one score more than the known classes, or if `score-activation` is `softmax` and the classes are not known to be as many as the scores; the property `background` counts instead |
 //! | | `first-class` | the class of the first score that is not the background's; with `class`: the number with which classes begin, whose name is the first label; 0 by default |
@@ -70,7 +71,8 @@
 //! | | `bins` | the numbers for each side with `expectation` |
 //! | | `variances` | the factors of positions and of sizes; 1 1 by default |
 //! | | `unit` | `pixels` (the default) of the model's input, `normalized`; the property `coordinates` counts instead, unless boxes are relative to a grid |
-//! | `[box]` of center form | `angle` | field with the angle of the box, in radians clockwise |
+//! | `[box]` of center form | `sizes` | field with width and height, if they are not beside the center |
+//! | | `angle` | field with the angle of the box, in radians clockwise |
 //! | | `angle-factor` | the factor that turns it into that, such as -1 for counterclockwise; 1 by default |
 //! | `[column NAME]` | `numbers` | required; field with numbers that survivors carry along |
 //! | | `count` | required; how many: a number, `K` for the points of `2K` and `3K`, or `M` for the coefficients of masks |
@@ -245,6 +247,7 @@ struct ScoreFields {
     class: Option<FieldRule>,
     objectness: Option<FieldRule>,
     combination: Combination,
+    peaks: bool,
     activation: Activation,
     background: BackgroundRule,
     first_class: u32,
@@ -254,9 +257,17 @@ struct ScoreFields {
 #[derive(Clone, Debug)]
 struct BoxFields {
     field: FieldRule,
+    sizes: Option<FieldRule>,
     angle: Option<FieldRule>,
     rule: BoxRule,
     normalized: bool,
+}
+
+impl BoxFields {
+    /// The numbers in the field of the box.
+    fn components(&self) -> usize {
+        if self.sizes.is_some() { 2 } else { self.rule.components() }
+    }
 }
 
 /// A section `column`.

@@ -114,6 +114,7 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("yolov4-raw.layout"), include_str!("yolov4-raw-tiny.layout")])),
     Described(family(&[include_str!("yolov3-raw.layout")])),
     Described(family(&[include_str!("fcos.layout")])),
+    Described(family(&[include_str!("centernet.layout")])),
     Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
 ];
 

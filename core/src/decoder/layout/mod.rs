@@ -87,6 +87,8 @@ pub struct Group {
     pub anchors: usize,
     /// The components of the box: [`BoxRule::components`] of them.
     pub boxes: Field,
+    /// Width and height of boxes of center form, if they are not beside the center, whose field then has two components.
+    pub sizes: Option<Field>,
     /// The angle of the box: one component. `None` if boxes are upright.
     pub angle: Option<Field>,
     /// The scores: [`ScoreRule::columns`] components.
@@ -209,7 +211,8 @@ impl Layout {
         };
         let columns = group.columns.iter().zip(&self.columns);
         [
-            Some(field("boxes", &group.boxes, self.boxes.components())),
+            Some(field("boxes", &group.boxes, group.box_components(&self.boxes))),
+            group.sizes.as_ref().map(|sizes| field("sizes", sizes, 2)),
             Some(field("scores", &group.scores, self.score.columns())),
             group.angle.as_ref().map(|angle| field("angle", angle, 1)),
             group.objectness.as_ref().map(|objectness| field("objectness", objectness, 1)),
@@ -257,13 +260,21 @@ impl Layout {
         for group in &mut self.groups {
             change(&mut group.boxes);
             change(&mut group.scores);
-            let optional = [&mut group.angle, &mut group.objectness, &mut group.class];
+            let optional =
+                [&mut group.sizes, &mut group.angle, &mut group.objectness, &mut group.class];
             optional.into_iter().flatten().for_each(&mut change);
             group.columns.iter_mut().for_each(&mut change);
             if let Reference::Priors(priors) = &mut group.reference {
                 change(priors);
             }
         }
+    }
+}
+
+impl Group {
+    /// The numbers of a box in the field of boxes.
+    pub(crate) fn box_components(&self, rule: &BoxRule) -> usize {
+        if self.sizes.is_some() { 2 } else { rule.components() }
     }
 }
 

@@ -45,6 +45,7 @@ impl From<PlainLayout> for Layout {
             groups: ArrayVec::from_iter([Group {
                 anchors,
                 boxes,
+                sizes: None,
                 angle: None,
                 scores,
                 objectness,
@@ -71,6 +72,7 @@ impl Layout {
         let Group {
             anchors,
             boxes,
+            sizes: None,
             angle: None,
             scores,
             objectness,
@@ -82,12 +84,14 @@ impl Layout {
             return None;
         };
         let is_float = |field: &Field| tensors[field.tensor].element.is_float();
-        let ScoreRule { components, first_class, background, activation, combination } = self.score;
+        let ScoreRule { components, first_class, background, activation, combination, peaks } =
+            self.score;
         let is_plain = *reference == Reference::None
             && self.count.is_none()
             && (first_class, background) == (0, Background::None)
             && components == self.classes
             && activation == Activation::None
+            && !peaks
             && self.boxes == BoxRule::decoded(self.boxes.format)
             && self.boxes.format != BoxFormat::Distances
             && self.boxes.transform == BoxTransform::None

@@ -73,6 +73,9 @@ pub struct ScoreRule {
     pub activation: Activation,
     /// How objectness, if there is any, is combined with the score.
     pub combination: Combination,
+    /// True if a class counts only where its score is a peak: where no cell beside the anchor's, of the same grid, has a
+    /// greater score of the class (CenterNet).
+    pub peaks: bool,
 }
 
 impl ScoreRule {
@@ -84,6 +87,7 @@ impl ScoreRule {
             background: Background::None,
             activation: Activation::None,
             combination: Combination::Product,
+            peaks: false,
         }
     }
 

@@ -23,6 +23,7 @@ struct GroupDecoder<'a> {
     /// The index of the group's first anchor in the image.
     first_anchor: usize,
     boxes: Numbers<'a>,
+    sizes: Option<Numbers<'a>>,
     scores: Numbers<'a>,
     objectness: Option<Numbers<'a>>,
     class: Option<Numbers<'a>>,
@@ -88,6 +89,7 @@ impl CandidateDecoder {
                     group,
                     first_anchor,
                     boxes: tensors.numbers(&group.boxes),
+                    sizes: of(&group.sizes),
                     scores: tensors.numbers(&group.scores),
                     objectness: of(&group.objectness),
                     class: of(&group.class),
@@ -100,7 +102,9 @@ impl CandidateDecoder {
                 };
                 let found = &mut self.found;
                 match decoder.scores.elements {
-                    _ if decoder.is_multi() => decoder.decode_one_by_one(anchors, found),
+                    _ if decoder.is_multi() || layout.score.peaks => {
+                        decoder.decode_one_by_one(anchors, found)
+                    }
                     Elements::F32(scores) => decoder.decode(scores, anchors, found),
                     Elements::F16(scores) => decoder.decode(scores, anchors, found),
                     Elements::I8(scores) => decoder.decode(scores, anchors, found),
@@ -162,6 +166,13 @@ impl GroupDecoder<'_> {
         let first = rule.first_column();
         let is_multi = self.is_multi();
         let pairs = if is_multi { rule.components } else { 1 };
+        let grid = formula::grid_of(self.group);
+        // Lower scores make no candidate, whether they are peaks or not.
+        let least = match (rule.activation, &self.objectness) {
+            (Activation::None, None) => self.lowest,
+            (Activation::Sigmoid, None) => logit_threshold(self.lowest),
+            _ => f32::NEG_INFINITY,
+        };
         for anchor in 0..anchors {
             for pair in 0..pairs {
                 let lowest = if is_multi {
@@ -180,9 +191,15 @@ impl GroupDecoder<'_> {
                 let (mut best, mut component) = (f32::NEG_INFINITY, 0);
                 for class in classes {
                     let score = self.scores.at(anchor, first + class);
-                    if score > best {
+                    let of_class = |anchor| self.scores.at(anchor, first + class);
+                    let counts = !rule.peaks
+                        || (score >= least && formula::is_peak(grid, anchor, score, of_class));
+                    if score > best && counts {
                         (best, component) = (score, class);
                     }
+                }
+                if rule.peaks && best == f32::NEG_INFINITY {
+                    continue;
                 }
                 self.add(anchor, component, best, objectness, found);
             }
@@ -255,7 +272,10 @@ impl GroupDecoder<'_> {
             let priors = self.priors.as_ref().expect("a group with priors has their numbers");
             [0, 1, 2, 3].map(|component| priors.at(anchor, component))
         });
-        let number = |component| self.boxes.at(anchor, component);
+        let number = |component: usize| match (&self.sizes, component.checked_sub(2)) {
+            (Some(sizes), Some(component)) => sizes.at(anchor, component),
+            _ => self.boxes.at(anchor, component),
+        };
         let index = (self.first_anchor + anchor) as u32;
         let added = match &self.angle {
             None => {

@@ -270,7 +270,7 @@ impl LayoutGroup {
 
 impl LayoutParams {
     pub fn new(source: &Source, layout: &Layout, params: &Params) -> Self {
-        let ScoreRule { components, first_class, background: _, activation, combination } =
+        let ScoreRule { components, first_class, background: _, activation, combination, .. } =
             layout.score;
         let BoxRule { format, axes, transform, bins, variances, angle_factor } = layout.boxes;
         let first = layout.groups.first();

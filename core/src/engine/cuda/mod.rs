@@ -109,7 +109,7 @@ impl Cuda {
         params: &Params,
         images: &[ImagePlace],
     ) -> Result<DeviceWork, EngineError> {
-        supports(params)?;
+        supports_run(layout, params)?;
         validate(tensors, layout, params, images)?;
         let plain = equivalent_plain(layout, tensors);
         let inputs = Inputs::new(tensors, layout)?;
@@ -146,7 +146,7 @@ impl Cuda {
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        supports(params)?;
+        supports_run(layout, params)?;
         validate(tensors, layout, params, images)?;
         if layout.prototypes.is_some() {
             return Err(EngineError::NeedsHost {
@@ -214,6 +214,24 @@ pub fn supports(params: &Params) -> Result<(), EngineError> {
     }
 }
 
+/// Checks that the kernels support this layout with these parameters.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] if they do not.
+pub(super) fn supports_run(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+    supports(params)?;
+    let has_sizes = layout.groups.iter().any(|group| group.sizes.is_some());
+    if layout.score.peaks || has_sizes {
+        return Err(EngineError::Unsupported {
+            engine: Cuda::NAME,
+            what: "decoder",
+            value: layout.decoder,
+            instead: Cpu::NAME,
+        });
+    }
+    Ok(())
+}
+
 /// The plain layout that is equivalent to `layout`, if one exists. The kernels for plain layouts
 /// write no columns.
 fn equivalent_plain(layout: &Layout, tensors: &[TensorView<'_>]) -> Option<PlainLayout> {
@@ -226,7 +244,7 @@ impl Engine for Cuda {
     }
 
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        supports(params)?;
+        supports_run(layout, params)?;
         check_overlap(layout.is_oriented(), params.overlap)?;
         check_method(layout.is_oriented(), params.method)?;
         check_column(layout, params.method)

@@ -299,10 +299,16 @@ impl Image<'_> {
         let mut component = 0;
         for c in pair.map_or(0..rule.components, |pair| pair..pair + 1) {
             let score = number(&group.scores, anchor, first + c);
-            if score > best {
+            let of_class = |anchor| number(&group.scores, anchor, first + c);
+            let counts =
+                !rule.peaks || formula::is_peak(formula::grid_of(group), anchor, score, of_class);
+            if score > best && counts {
                 best = score;
                 component = c;
             }
+        }
+        if rule.peaks && best == f32::NEG_INFINITY {
+            return Verdict::Dropped;
         }
         if !best.is_finite() {
             return Verdict::Rejected;
@@ -333,7 +339,10 @@ impl Image<'_> {
         let prior = Prior::of(layout, group, anchor, |field| {
             [0, 1, 2, 3].map(|c| number(field, anchor, c))
         });
-        let read = |component| number(&group.boxes, anchor, component);
+        let read = |component: usize| match (&group.sizes, component.checked_sub(2)) {
+            (Some(sizes), Some(component)) => number(sizes, anchor, component),
+            _ => number(&group.boxes, anchor, component),
+        };
         let oriented = group.angle.map(|field| {
             let angle = number(&field, anchor, 0);
             let oriented = formula::oriented_box(&layout.boxes, prior, scale, read, angle);

@@ -78,11 +78,20 @@ pub(super) fn read(
             .filter(|_| angle.is_some())
             .ok_or_else(|| entry.error("a number other than 0, with an angle"))?;
     }
-    let components = rule.components();
+    let sizes_line = keys.peek("sizes");
+    let sizes = fields.anchor_field(keys, "sizes", |_| Count::constant(2))?;
+    match sizes_line {
+        Some(entry) if format != BoxFormat::Center || rule.bins > 1 || angle.is_some() => {
+            return Err(entry.error("format = center without bins and angle"));
+        }
+        _ => {}
+    }
+    let components = if sizes.is_some() { 2 } else { rule.components() };
     let field = fields.anchor_field(keys, "box", |_| Count::constant(components))?;
     let field = field.ok_or_else(|| keys.missing("box"))?;
     keys.finish(&[
         "box",
+        "sizes",
         "format",
         "axes",
         "transform",
@@ -92,5 +101,5 @@ pub(super) fn read(
         "angle",
         "angle-factor",
     ])?;
-    Ok(BoxFields { field, angle, rule, normalized })
+    Ok(BoxFields { field, sizes, angle, rule, normalized })
 }

@@ -86,7 +86,9 @@ impl<'a> Description<'a> {
         let boxes = boxes::read(keys, &mut fields, &levels)?;
         let anchors = anchors::read(anchor_keys, levels, &mut fields)?;
         let has_reference = check_reference(&anchors, priors.is_some(), &boxes, lines)?;
-        let score = score::read(required(&mut named, "score")?, &mut fields)?;
+        let has_cells =
+            anchors.levels != Levels::None && anchors.per_cell.iter().all(|&number| number == 1);
+        let score = score::read(required(&mut named, "score")?, &mut fields, has_cells)?;
         let columns =
             columns::read(all_sections(&mut named, "column"), &mut fields, has_reference)?;
         // Only prototypes tell how many coefficients there are.

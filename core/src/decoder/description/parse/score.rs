@@ -7,8 +7,12 @@ use super::super::{BackgroundRule, ScoreFields};
 use super::fields::Fields;
 use crate::decoder::layout::{Activation, Background, Combination};
 
-/// The section.
-pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<ScoreFields> {
+/// The section. `has_cells` is whether each anchor is a cell of a grid.
+pub(super) fn read(
+    mut keys: Keys<'_>,
+    fields: &mut Fields<'_, '_>,
+    has_cells: bool,
+) -> Parsed<ScoreFields> {
     let keys = &mut keys;
     let combination = keys.word(
         "combine",
@@ -34,6 +38,13 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
             ("no", none),
         ],
     )?;
+    let peaks_line = keys.peek("peaks");
+    let peaks = keys.is_yes("peaks")?;
+    if let (Some(entry), true) = (peaks_line, peaks && !has_cells) {
+        return Err(
+            entry.error("no peaks without strides or cells, or with several anchors of a cell")
+        );
+    }
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
     let class_entry = keys.peek("class");
     let class = fields.anchor_field(keys, "class", |_| Count::constant(1))?;
@@ -63,9 +74,19 @@ pub(super) fn read(mut keys: Keys<'_>, fields: &mut Fields<'_, '_>) -> Parsed<Sc
         "class",
         "objectness",
         "combine",
+        "peaks",
         "activation",
         "background",
         "first-class",
     ])?;
-    Ok(ScoreFields { scores, class, objectness, combination, activation, background, first_class })
+    Ok(ScoreFields {
+        scores,
+        class,
+        objectness,
+        combination,
+        peaks,
+        activation,
+        background,
+        first_class,
+    })
 }
