@@ -195,6 +195,7 @@ pub struct OnnxModel {
     graph: Message,
     opset: u64,
     domains: Vec<String>,
+    ir_version: u64,
     metadata: Vec<Message>,
 }
 
@@ -209,7 +210,13 @@ impl OnnxModel {
     pub fn new() -> Self {
         let mut graph = Message::default();
         graph.text(2, "test");
-        Self { graph, opset: OPSET, domains: Vec::new(), metadata: Vec::new() }
+        Self {
+            graph,
+            opset: OPSET,
+            ir_version: IR_VERSION,
+            domains: Vec::new(),
+            metadata: Vec::new(),
+        }
     }
 
     /// Adds an input.
@@ -272,12 +279,18 @@ impl OnnxModel {
         self
     }
 
+    /// Replaces the version of the file format.
+    pub fn ir_version(mut self, version: u64) -> Self {
+        self.ir_version = version;
+        self
+    }
+
     /// Returns the contents of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut opset = Message::default();
         opset.unsigned(2, self.opset);
         let mut model = Message::default();
-        model.unsigned(1, IR_VERSION);
+        model.unsigned(1, self.ir_version);
         model.text(2, "nmsfilter tests");
         model.message(7, &self.graph);
         model.message(8, &opset);

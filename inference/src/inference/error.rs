@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use gst::glib;
 
-use super::library::OnnxRuntimeError;
+use super::library::{OnnxRuntime, OnnxRuntimeError};
 use super::missing_library;
 use super::model::ModelError;
-use super::plugin_provider::PluginError;
+use super::plugin_provider::{self, PluginError};
 use super::provider::Provider;
 use super::provider_options::ProviderOptions;
 use crate::regions::RegionError;
@@ -81,6 +81,22 @@ pub enum InferenceError {
         /// The path of the file.
         path: PathBuf,
         /// The message of the operating system or of ONNX Runtime.
+        problem: String,
+    },
+    /// The library is older than the model's opset or file format.
+    #[error(
+        "the model {path:?} cannot be opened: {problem}; ONNX Runtime {} ({library:?}) is too old for it: install a \
+         newer one, or export the model with an older opset",
+        version.as_deref().unwrap_or_default()
+    )]
+    TooOld {
+        /// The library's version, if it is known.
+        version: Option<String>,
+        /// The path of the library.
+        library: PathBuf,
+        /// The path of the model.
+        path: PathBuf,
+        /// ONNX Runtime's message.
         problem: String,
     },
     /// The model exists, but the file with its weights is missing or truncated.
@@ -211,8 +227,8 @@ impl InferenceError {
         }
     }
 
-    /// Creates the error for a model file that ONNX Runtime cannot open.
-    pub fn model(path: &Path, error: &ort::Error) -> Self {
+    /// Creates the error for a model file that `library` cannot open.
+    pub fn model(path: &Path, library: &OnnxRuntime, error: &ort::Error) -> Self {
         let message = error.to_string();
         // ONNX Runtime's message begins with the path, and may end with a full stop and a line feed.
         let prefix = format!("Load model from {} failed:", path.display());
@@ -230,8 +246,12 @@ impl InferenceError {
                 false => Self::UnknownNode { path, node },
             };
         }
-        // The part of the message before these words names the tensor and a line of ONNX Runtime's source code. It
-        // is left out.
+        // The parts of the messages before these words name a line of ONNX Runtime's source code, or a tensor. They are
+        // left out.
+        if let Some(problem) = needs_newer(problem) {
+            let (version, library) = (plugin_provider::version(library), library.path.clone());
+            return Self::TooOld { version, library, path, problem: problem.to_owned() };
+        }
         match problem.rfind("External data path").or_else(|| problem.rfind("External initializer"))
         {
             Some(at) => Self::ExternalData { path, problem: problem[at..].to_owned() },
@@ -277,6 +297,7 @@ impl InferenceError {
             }
             Self::Model { .. }
             | Self::ExternalData { .. }
+            | Self::TooOld { .. }
             | Self::TensorRtNode { .. }
             | Self::UnknownNode { .. } => {
                 gst::error_msg!(gst::ResourceError::OpenRead, ("{self}"), ["{context}"])
@@ -313,4 +334,36 @@ fn unknown_node(problem: &str) -> Option<&str> {
         .or_else(of_tensorrt)?;
     // A version in parentheses can follow.
     node.split('(').next()
+}
+
+/// Returns the part of ONNX Runtime's message that says what a later version could have, if the message says so.
+fn needs_newer(problem: &str) -> Option<&str> {
+    let from = |words| problem.find(words).map(|at| &problem[at..]);
+    from("Unsupported model IR version")
+        .or_else(|| from("Opset ").filter(|rest| rest.contains("Current official support")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages of ONNX Runtime 1.31.
+    #[test]
+    fn messages_that_a_newer_library_would_not_give_are_known() {
+        for (before, problem) in [
+            (
+                "/onnxruntime_src/onnxruntime/core/graph/model.cc:256 onnxruntime::Model::Model() ",
+                "Unsupported model IR version: 99, max supported IR version: 13",
+            ),
+            (
+                "/onnxruntime_src/model_load_utils.h:46 ONNX Runtime only *guarantees* support for models stamped with \
+                 official released onnx opset versions. ",
+                "Opset 99 is under development and support for this is limited. Current official support for domain ai.onnx \
+                 is till opset 26",
+            ),
+        ] {
+            assert_eq!(needs_newer(&format!("{before}{problem}")), Some(problem));
+        }
+        assert_eq!(needs_newer("Protobuf parsing failed"), None);
+    }
 }

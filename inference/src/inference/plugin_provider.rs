@@ -277,7 +277,7 @@ fn cpu_vendor(library: &OnnxRuntime) -> String {
 }
 
 /// Returns ONNX Runtime's version, which is the version of its own CPU provider.
-fn version(library: &OnnxRuntime) -> Option<String> {
+pub(super) fn version(library: &OnnxRuntime) -> Option<String> {
     let device = cpu(library)?;
     let api = ort::api();
     // SAFETY: the environment owns the device, the device owns its metadata, and the key is a C string.

@@ -80,7 +80,7 @@ pub fn open_on_cpu(
     settings: SessionSettings<'_>,
 ) -> Result<Session, InferenceError> {
     let builder = builder(library, settings)?;
-    commit(builder, file).map_err(|error| InferenceError::model(file.path, &error))
+    commit(builder, file).map_err(|error| InferenceError::model(file.path, library, &error))
 }
 
 /// Opens the model on a GPU. All work is submitted to `stream`. With `has_graph`, each run is the launch of a CUDA
@@ -120,7 +120,7 @@ pub fn open_on_gpu(
     let builder = builder(library, settings)?
         .with_execution_providers(providers)
         .map_err(|error| InferenceError::provider(provider, settings.options, &error.into()))?;
-    commit(builder, file).map_err(|error| InferenceError::model(file.path, &error))
+    commit(builder, file).map_err(|error| InferenceError::model(file.path, library, &error))
 }
 
 /// Adds the options of the user.
