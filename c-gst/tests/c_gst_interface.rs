@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the header: the Rust interface reads the tensors that they attach, they read the regions that it
 //! attaches, and wrong arguments are errors.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "the calls pass what the header requires, or what it refuses"
-)]
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
@@ -22,6 +18,7 @@ use gstnmsfilter::tensor::{Elements, Quantization};
 use nmsfilter_gst::*;
 
 fn error() -> String {
+    // SAFETY: the text ends with NUL and belongs to a value that still exists.
     unsafe { CStr::from_ptr(nmsfilter_gst_error_text()) }.to_str().unwrap().to_owned()
 }
 
@@ -32,6 +29,7 @@ fn check(status: Status) {
 const NUMBERS: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
 
 fn tensor() -> Tensor {
+    // SAFETY: zeros are valid in a structure of C.
     let mut tensor: Tensor = unsafe { zeroed() };
     tensor.size = size_of::<Tensor>();
     tensor.id = c"output".as_ptr();
@@ -49,11 +47,13 @@ fn buffer() -> gst::Buffer {
 }
 
 fn attach(buffer: &mut gst::Buffer, tensor: &Tensor) -> Status {
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     unsafe { nmsfilter_gst_attach_tensor(buffer.get_mut().unwrap().as_mut_ptr(), tensor) }
 }
 
 /// Counts how often memory is released.
 unsafe extern "C" fn count(user_data: *mut c_void) {
+    // SAFETY: the test passes a pointer to such a counter, which lives longer.
     let counter = unsafe { &*user_data.cast::<AtomicUsize>() };
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -173,11 +173,14 @@ fn tensors_have_what_the_structure_has() {
 }
 
 fn model_caps(change: impl FnOnce(&mut Model)) -> Result<gst::Caps, String> {
+    // SAFETY: zeros are valid in a structure of C.
     let mut model: Model = unsafe { zeroed() };
     model.size = size_of::<Model>();
     change(&mut model);
     let mut caps = null_mut();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     match unsafe { nmsfilter_gst_model_caps(&model, &mut caps) } {
+        // SAFETY: the function has given a reference away.
         Status::Ok => Ok(unsafe { from_glib_full(caps) }),
         status => {
             assert_eq!(status, Status::InvalidArgument);
@@ -315,6 +318,7 @@ fn tensors_that_are_none_are_errors_and_not_released() {
 fn buffers_that_are_none_are_errors() {
     let buffer = buffer();
     let attach = |pointer| {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         let status = unsafe { nmsfilter_gst_attach_tensor(pointer, &tensor()) };
         assert_eq!(status, Status::InvalidArgument);
         error()
@@ -328,6 +332,7 @@ fn buffers_that_are_none_are_errors() {
         attach(second.as_mut_ptr()),
         "buffer: expected a writable GstBuffer, got one with several references; call gst_buffer_make_writable"
     );
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_gst_attach_tensor(gst::Buffer::new().as_mut_ptr(), null()) };
     assert_eq!(
         (status, error().as_str()),
@@ -387,6 +392,7 @@ fn read(buffer: &gst::Buffer, capacity: usize, size: usize) -> Result<(Vec<u8>, 
     let mut bytes = vec![u8::MAX; capacity * size + 8];
     let mut count = usize::MAX;
     let regions = bytes.as_mut_ptr().cast();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe {
         nmsfilter_gst_read_regions(buffer.as_mut_ptr(), regions, capacity, size, &mut count)
     };
@@ -402,6 +408,7 @@ fn read(buffer: &gst::Buffer, capacity: usize, size: usize) -> Result<(Vec<u8>, 
 }
 
 fn record(bytes: &[u8], index: usize, size: usize) -> Region {
+    // SAFETY: the function wrote a structure there.
     unsafe { bytes[index * size..].as_ptr().cast::<Region>().read_unaligned() }
 }
 
@@ -419,6 +426,7 @@ fn regions_are_read_with_all_that_they_have() {
     assert_eq!([person.left, person.top, person.width, person.height], [1, 2, 30, 40]);
     assert_eq!([person.rotation, person.center_x, person.center_y], [0.5, 20.0, 25.0]);
     assert_eq!([person.oriented_width, person.oriented_height], [12.0, 6.0]);
+    // SAFETY: the text ends with NUL and belongs to a value that still exists.
     unsafe {
         assert_eq!(CStr::from_ptr(person.label), c"person");
         let numbers = std::slice::from_raw_parts(person.keypoints, 6);
@@ -442,6 +450,7 @@ fn regions_are_read_with_all_that_they_have() {
 
     assert_eq!((other.class_id, other.left, other.height), (-1, 1, 40));
     assert!(other.score.is_nan() && other.x_min.is_nan());
+    // SAFETY: the text ends with NUL and belongs to a value that still exists.
     assert_eq!(unsafe { CStr::from_ptr(other.label) }, c"other");
 }
 
@@ -465,10 +474,12 @@ fn the_classes_of_a_region_are_read() {
     let counts = [0, 1].map(|index| record(&bytes, index, size_of::<Region>()).class_count);
     assert_eq!(counts, [0, 2]);
 
+    // SAFETY: zeros are valid in a structure of C.
     let mut classes: [Class; 2] = unsafe { zeroed() };
     let mut read = |region, capacity, size| {
         let (classes, mut count) = (classes.as_mut_ptr(), 0);
         let buffer = buffer.as_mut_ptr();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         let status = unsafe {
             nmsfilter_gst_read_classes(buffer, region, classes, capacity, size, &mut count)
         };
@@ -484,10 +495,12 @@ fn the_classes_of_a_region_are_read() {
     );
     assert!(read(1, 2, 8).unwrap_err().starts_with("class_size: expected at least 24, got 8"));
     for (class, (label, id)) in classes.iter().zip([(c"red", 4), (c"large", 5)]) {
+        // SAFETY: the text ends with NUL and belongs to a value that still exists.
         assert_eq!((unsafe { CStr::from_ptr(class.label) }, class.class_id), (label, id));
         assert_eq!(class.score, 0.75);
     }
     assert!(classes[0].attribute.is_null());
+    // SAFETY: the text ends with NUL and belongs to a value that still exists.
     assert_eq!(unsafe { CStr::from_ptr(classes[1].attribute) }, c"size");
 }
 
@@ -501,6 +514,7 @@ fn records_have_the_size_and_the_number_of_the_caller() {
     assert_eq!(read(&buffer, 0, size).unwrap(), (vec![], 3));
     let mut count = 0;
     let status =
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_gst_read_regions(buffer.as_mut_ptr(), null_mut(), 0, size, &mut count) };
     assert_eq!((status, count), (Status::Ok, 3));
 
@@ -513,12 +527,14 @@ fn records_have_the_size_and_the_number_of_the_caller() {
     let expected = "region_size: expected at least 168, got 8; pass sizeof(NmsfilterGstRegion)";
     assert_eq!(read(&buffer, 1, 8).unwrap_err(), expected);
     let status =
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_gst_read_regions(buffer.as_mut_ptr(), null_mut(), 1, size, &mut count) };
     assert_eq!(
         (status, error().as_str()),
         (Status::InvalidArgument, "regions: expected a pointer, got NULL")
     );
     let status =
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_gst_read_regions(buffer.as_mut_ptr(), null_mut(), 0, size, null_mut()) };
     assert_eq!(
         (status, error().as_str()),
@@ -551,6 +567,7 @@ fn device_memory_is_read_after_its_event_or_stream() {
         data: memory.address() as *const c_void,
         ..tensor()
     };
+    // SAFETY: the event lives longer than the copy.
     let after_event = Tensor { cuda_event: unsafe { event.event() }.as_raw(), ..on_device };
     let after_stream = Tensor { cuda_stream: stream.as_raw(), ..on_device };
     let counter = AtomicUsize::new(0);

@@ -9,20 +9,25 @@ struct BoxHandle(*mut Boxes);
 impl BoxHandle {
     fn new() -> Self {
         let mut boxes = null_mut();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         let status = unsafe { nmsfilter_boxes_new(Backend::Cpu as u32, -1, &mut boxes) };
         assert_eq!(status, Status::Ok);
         Self(boxes)
     }
 
     fn set_params(&self, change: impl FnOnce(&mut BoxesParams)) -> Status {
+        // SAFETY: zeros are valid in a structure of C.
         let mut params: BoxesParams = unsafe { zeroed() };
         let size = size_of::<BoxesParams>();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         assert_eq!(unsafe { nmsfilter_boxes_params_init(&mut params, size) }, Status::Ok);
         change(&mut params);
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_boxes_set_params(self.0, &params) }
     }
 
     fn error(&self) -> String {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         text(unsafe { nmsfilter_boxes_error_text(self.0) })
     }
 
@@ -35,6 +40,7 @@ impl BoxHandle {
         let (mut kept, mut count) = (null(), 0);
         let groups = groups.map_or(null(), |groups| groups);
         let status =
+            // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
             unsafe { nmsfilter_boxes_run(self.0, corners, scores, groups, &mut kept, &mut count) };
         match status {
             Status::Ok => Ok(array(kept, count)),
@@ -45,6 +51,7 @@ impl BoxHandle {
 
 impl Drop for BoxHandle {
     fn drop(&mut self) {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_boxes_free(self.0) };
     }
 }
@@ -88,6 +95,7 @@ fn boxes_alone_are_suppressed_in_groups() {
     assert_eq!(handle.run(&tensor(c"", &[0, 4], &[]), &tensor(c"", &[0], &[]), None), Ok(vec![]));
     let (mut kept, mut count) = (null(), 0);
     let status =
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_boxes_run(handle.0, null(), &scores, null(), &mut kept, &mut count) };
     assert_eq!(status, Status::InvalidArgument);
     assert_eq!(handle.error(), "boxes: expected a pointer, got NULL");
@@ -116,9 +124,11 @@ fn boxes_alone_are_merged() {
         (params.iou_threshold, params.score_threshold) = (0.3, 0.5);
     };
     assert_eq!(handle.set_params(merge), Status::Ok);
+    // SAFETY: zeros are valid in a structure of C.
     let mut merged: MergedBoxes = unsafe { zeroed() };
     let mut run = |classes: *const Tensor| {
         merged.size = size_of::<MergedBoxes>();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         let status = unsafe {
             nmsfilter_boxes_merge(handle.0, &corners, &scores, classes, null(), &mut merged)
         };
@@ -140,6 +150,7 @@ fn boxes_alone_are_merged() {
     assert_eq!(handle.error(), "params: sigma: expected a finite number above 0, got -1");
     merged.size = 1;
     let status =
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), null(), &mut merged) };
     assert_eq!(status, Status::InvalidArgument);
 }
@@ -151,8 +162,10 @@ fn densities_and_embeddings_decide_which_boxes_alone_remain() {
     let scores = tensor(c"", &[2], &[0.9, 0.8]);
     let handle = BoxHandle::new();
     let keepers = |column: *const Tensor| {
+        // SAFETY: zeros are valid in a structure of C.
         let mut merged: MergedBoxes = unsafe { zeroed() };
         merged.size = size_of::<MergedBoxes>();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         let status = unsafe {
             nmsfilter_boxes_merge(handle.0, &corners, &scores, null(), column, &mut merged)
         };

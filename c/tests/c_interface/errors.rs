@@ -12,18 +12,22 @@ fn a_handle_that_cannot_be_made_is_null() {
     assert_eq!(error(0, -2), (Status::InvalidArgument, expected.to_owned()));
     // No machine has as many.
     assert_eq!(error(Backend::Cuda as u32, 100).0, Status::Device);
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_new(0, -1, null_mut()) };
     assert_eq!(status, Status::InvalidArgument);
     assert_eq!(
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         text(unsafe { nmsfilter_error_text(null()) }),
         "the handle: expected a pointer, got NULL"
     );
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     unsafe { nmsfilter_free(null_mut()) };
 }
 
 #[test]
 fn arguments_that_are_none_are_errors() {
     let handle = Handle::new();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_run(null_mut(), &windows(), 1, null_mut()) };
     assert_eq!(status, Status::InvalidArgument);
 
@@ -94,6 +98,7 @@ fn arguments_that_are_none_are_errors() {
     }
     let expected = "tensors: expected at most 16, got 17";
     assert_eq!(handle.run(&[windows(); 17]).unwrap_err().1, expected);
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_run(handle.0, null(), 1, null_mut()) };
     assert_eq!(
         (status, handle.error().as_str()),
@@ -181,6 +186,7 @@ fn settings_that_are_none_are_errors() {
         (|params| params.pixel_offset = f32::NAN, "params: pixel_offset: expected 0 or 1, got NaN"),
         (
             // All bytes except the size are zero.
+            // SAFETY: zeros are valid in a structure of C.
             |params| *params = Params { size: params.size, ..unsafe { zeroed() } },
             "params: max_size: expected numbers above 0, infinity for no limit, got [0.0, 0.0]; \
              nmsfilter_params_init sets the defaults",
@@ -261,9 +267,11 @@ fn errors_of_a_run_have_their_status() {
     handle.check(handle.set_params(|params| params.overlap = Overlap::ProbIou as u32));
     assert_eq!(handle.run(&[windows()]).unwrap_err().0, Status::Unsupported);
 
+    // SAFETY: zeros are valid in a structure of C.
     let mut result: DeviceResult = unsafe { zeroed() };
     result.size = size_of::<DeviceResult>();
     handle.check(handle.set_params(|_| {}));
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_enqueue(handle.0, &windows(), 1, null_mut(), &mut result) };
     assert_eq!(status, Status::Unsupported, "{}", handle.error());
 }

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions of the header give the results of the Rust interface, and invalid arguments are errors.
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "the calls pass what the header requires, or what it refuses"
-)]
 
 mod boxes;
 mod errors;
@@ -33,12 +29,14 @@ impl Handle {
             Status::Ok => Ok(Self(filter)),
             status => {
                 assert!(filter.is_null());
+                // SAFETY: NULL asks for the error of this thread.
                 Err((status, text(unsafe { nmsfilter_error_text(null()) })))
             }
         }
     }
 
     fn error(&self) -> String {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         text(unsafe { nmsfilter_error_text(self.0) })
     }
 
@@ -47,25 +45,31 @@ impl Handle {
     }
 
     fn set_decoder(&self, name: &CStr) -> Status {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_set_decoder(self.0, name.as_ptr()) }
     }
 
     fn set_params(&self, change: impl FnOnce(&mut Params)) -> Status {
         let mut params = params();
         change(&mut params);
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_set_params(self.0, &params) }
     }
 
     fn set_options(&self, change: impl FnOnce(&mut Options)) -> Status {
+        // SAFETY: zeros are valid in a structure of C.
         let mut options: Options = unsafe { zeroed() };
         options.size = size_of::<Options>();
         change(&mut options);
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_set_options(self.0, &options) }
     }
 
     fn run(&self, tensors: &[Tensor]) -> std::result::Result<Result, (Status, String)> {
+        // SAFETY: zeros are valid in a structure of C.
         let mut result: Result = unsafe { zeroed() };
         result.size = size_of::<Result>();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         match unsafe { nmsfilter_run(self.0, tensors.as_ptr(), tensors.len(), &mut result) } {
             Status::Ok => Ok(result),
             status => Err((status, self.error())),
@@ -73,8 +77,10 @@ impl Handle {
     }
 
     fn image(&self, index: usize) -> Image {
+        // SAFETY: zeros are valid in a structure of C.
         let mut image: Image = unsafe { zeroed() };
         image.size = size_of::<Image>();
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         self.check(unsafe { nmsfilter_image(self.0, index, &mut image) });
         image
     }
@@ -87,29 +93,35 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         unsafe { nmsfilter_free(self.0) };
     }
 }
 
 fn text(text: *const c_char) -> String {
+    // SAFETY: the text ends with NUL and belongs to a value that still exists.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()
 }
 
 fn array<T: Copy>(pointer: *const T, count: usize) -> Vec<T> {
     match pointer.is_null() {
         true => Vec::new(),
+        // SAFETY: the library says that so many values are at the pointer, until its next run.
         false => unsafe { std::slice::from_raw_parts(pointer, count) }.to_vec(),
     }
 }
 
 fn params() -> Params {
+    // SAFETY: zeros are valid in a structure of C.
     let mut params: Params = unsafe { zeroed() };
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_params_init(&mut params, size_of::<Params>()) };
     assert_eq!(status, Status::Ok);
     params
 }
 
 fn tensor(id: &CStr, shape: &[u64], numbers: &[f32]) -> Tensor {
+    // SAFETY: zeros are valid in a structure of C.
     let mut tensor: Tensor = unsafe { zeroed() };
     tensor.size = size_of::<Tensor>();
     tensor.id = id.as_ptr();
@@ -236,8 +248,10 @@ fn images_of_a_batch_are_in_one_allocation_or_in_several() {
         assert_eq!(handle.run(&[tensor]).unwrap().image_count, 2);
         assert_eq!([anchors(0), anchors(1)], [[0, 2], [0, 1]]);
     }
+    // SAFETY: zeros are valid in a structure of C.
     let mut image: Image = unsafe { zeroed() };
     image.size = size_of::<Image>();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_image(handle.0, 2, &mut image) };
     assert_eq!(status, Status::InvalidArgument);
     assert_eq!(handle.error(), "index: expected that of one of 2 images of the last run, got 2");
@@ -348,8 +362,10 @@ fn results_remain_until_the_next_run() {
 
     let (status, _) = handle.run(&[windows()]).unwrap_err();
     assert_eq!(status, Status::Decoder);
+    // SAFETY: zeros are valid in a structure of C.
     let mut image: Image = unsafe { zeroed() };
     image.size = size_of::<Image>();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_image(handle.0, 0, &mut image) };
     assert_eq!(status, Status::InvalidArgument, "there is no result of a run that failed");
 }
@@ -358,10 +374,12 @@ fn results_remain_until_the_next_run() {
 fn a_layout_is_set_by_its_text() {
     let handle = Handle::new();
     let layout = c"name rows\ntensor boxes [N,4]\ntensor scores [N,1]\nbox corners\n";
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let status = unsafe { nmsfilter_set_layout(handle.0, layout.as_ptr()) };
     let text = handle.error();
     assert_eq!(status, Status::Decoder);
     assert!(text.starts_with("line "), "{text}");
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     assert_eq!(unsafe { nmsfilter_set_layout(handle.0, null()) }, Status::InvalidArgument);
 
     let families =
@@ -369,6 +387,7 @@ fn a_layout_is_set_by_its_text() {
     let mut text = std::fs::read(families.join("nanodet.layout")).unwrap();
     text.push(0);
     let text = CStr::from_bytes_with_nul(&text).unwrap();
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     handle.check(unsafe { nmsfilter_set_layout(handle.0, text.as_ptr()) });
     let (status, text) = handle.run(&[windows()]).unwrap_err();
     assert_eq!(status, Status::Decoder);
@@ -387,8 +406,10 @@ fn structures_of_other_versions_of_the_header_are_read_and_written() {
     let handle = Handle::new();
     let mut tensor = Newer { known: windows(), added: 0 };
     tensor.known.size = size_of_val(&tensor);
+    // SAFETY: zeros are valid in a structure of C.
     let mut result: Newer<Result> = Newer { known: unsafe { zeroed() }, added: 7 };
     result.known.size = size_of_val(&result);
+    // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
     let run = |tensor: &Newer<Tensor>, result: &mut Newer<Result>| unsafe {
         nmsfilter_run(handle.0, &tensor.known, 1, &mut result.known)
     };
@@ -405,6 +426,7 @@ fn structures_of_other_versions_of_the_header_are_read_and_written() {
 /// The warnings of a handle.
 fn warnings(filter: *const Filter) -> Vec<String> {
     (0..)
+        // SAFETY: pointers are valid for the call, or NULL, which it must refuse.
         .map(|index| unsafe { nmsfilter_warning(filter, index) })
         .take_while(|text| !text.is_null())
         .map(text)
