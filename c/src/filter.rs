@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use nmsfilter_core::cuda::ForeignStream;
 use nmsfilter_core::nms::{self, Interface, Nms};
 
-use crate::border::{self, Failure, c_text};
+use crate::border::{self, Failure, c_text, value_of};
 use crate::device_result::DeviceResult;
 use crate::options::Options;
 use crate::params::Params;
@@ -56,15 +56,7 @@ impl Handle for Filter {
 /// # Errors
 /// If the number is of no backend.
 pub fn backend(number: u32) -> std::result::Result<nms::Backend, Failure> {
-    Ok(match number {
-        it if it == Backend::Auto as u32 => nms::Backend::Auto,
-        it if it == Backend::Cpu as u32 => nms::Backend::Cpu,
-        it if it == Backend::Cuda as u32 => nms::Backend::Cuda,
-        other => {
-            let text = format!("backend: expected an NmsfilterBackend, got {other}");
-            return Err(Failure::argument(text));
-        }
-    })
+    value_of!("backend", number, Backend => nms::Backend, [Auto, Cpu, Cuda])
 }
 
 /// The number of a GPU; `None` for -1.

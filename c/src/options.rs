@@ -3,7 +3,7 @@
 
 use nmsfilter_core::nms::{self, Activation, KeypointShape};
 
-use crate::border::{Failure, sized_struct};
+use crate::border::{Failure, sized_struct, value_of};
 
 /// The form of the boxes that the decoder `boxes` reads. Other decoders define their form.
 #[derive(Clone, Copy, Debug)]
@@ -125,25 +125,13 @@ impl Options {
             }
         };
         options.batch = flag("options: batch", self.batch)?;
-        options.box_format = match self.box_format {
-            it if it == BoxFormat::Corners as u32 => nms::BoxFormat::Corners,
-            it if it == BoxFormat::Center as u32 => nms::BoxFormat::Center,
-            it if it == BoxFormat::Square as u32 => nms::BoxFormat::Square,
-            it if it == BoxFormat::Distances as u32 => nms::BoxFormat::Distances,
-            other => return Err(error("box_format", "an NmsfilterBoxFormat", &other)),
-        };
-        options.coordinates = match self.coordinates {
-            it if it == Coordinates::Auto as u32 => nms::Coordinates::Auto,
-            it if it == Coordinates::Pixels as u32 => nms::Coordinates::Pixels,
-            it if it == Coordinates::Normalized as u32 => nms::Coordinates::Normalized,
-            other => return Err(error("coordinates", "an NmsfilterCoordinates", &other)),
-        };
-        options.channels = match self.channels {
-            it if it == Channels::Auto as u32 => nms::Channels::Auto,
-            it if it == Channels::First as u32 => nms::Channels::First,
-            it if it == Channels::Last as u32 => nms::Channels::Last,
-            other => return Err(error("channels", "an NmsfilterChannels", &other)),
-        };
+        options.box_format = value_of!("options: box_format", self.box_format, BoxFormat => nms::BoxFormat, [
+            Corners, Center, Square, Distances
+        ])?;
+        options.coordinates = value_of!("options: coordinates", self.coordinates, Coordinates => nms::Coordinates, [
+            Auto, Pixels, Normalized
+        ])?;
+        options.channels = value_of!("options: channels", self.channels, Channels => nms::Channels, [Auto, First, Last])?;
         options.score_activation = match self.score_activation {
             it if it == ScoreActivation::Default as u32 => None,
             it if it == ScoreActivation::None as u32 => Some(Activation::None),

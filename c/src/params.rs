@@ -6,7 +6,7 @@ use nmsfilter_core::nms::{
 };
 
 use crate::Status;
-use crate::border::{self, Failure, sized_struct};
+use crate::border::{self, Failure, sized_struct, value_of};
 use crate::options::flag;
 use crate::status::run;
 
@@ -405,41 +405,17 @@ pub fn sigma(number: f32) -> f32 {
 /// # Errors
 /// If the number is of no method.
 pub fn method(of: &str, number: u32) -> Result<nms::Method, Failure> {
-    Ok(match number {
-        it if it == Method::Greedy as u32 => nms::Method::Greedy,
-        it if it == Method::MapReduce as u32 => nms::Method::MapReduce,
-        it if it == Method::None as u32 => nms::Method::None,
-        it if it == Method::Merge as u32 => nms::Method::Merge,
-        it if it == Method::MergeTransitive as u32 => nms::Method::MergeTransitive,
-        it if it == Method::WeightedFusion as u32 => nms::Method::WeightedFusion,
-        it if it == Method::WeightedAverage as u32 => nms::Method::WeightedAverage,
-        it if it == Method::SoftLinear as u32 => nms::Method::SoftLinear,
-        it if it == Method::SoftGaussian as u32 => nms::Method::SoftGaussian,
-        it if it == Method::MatrixLinear as u32 => nms::Method::MatrixLinear,
-        it if it == Method::MatrixGaussian as u32 => nms::Method::MatrixGaussian,
-        it if it == Method::Adaptive as u32 => nms::Method::Adaptive,
-        it if it == Method::Feature as u32 => nms::Method::Feature,
-        other => {
-            let text = format!("{of}: method: expected an NmsfilterMethod, got {other}");
-            return Err(Failure::argument(text));
-        }
-    })
+    value_of!(format!("{of}: method"), number, Method => nms::Method, [
+        Greedy, MapReduce, None, Merge, MergeTransitive, WeightedFusion, WeightedAverage, SoftLinear, SoftGaussian,
+        MatrixLinear, MatrixGaussian, Adaptive, Feature
+    ])
 }
 
 /// # Errors
 /// If the number is of no measure.
 pub fn overlap(of: &str, number: u32) -> Result<nms::Overlap, Failure> {
-    Ok(match number {
-        it if it == Overlap::Iou as u32 => nms::Overlap::Iou,
-        it if it == Overlap::Representative as u32 => nms::Overlap::Representative,
-        it if it == Overlap::Smaller as u32 => nms::Overlap::Smaller,
-        it if it == Overlap::Diou as u32 => nms::Overlap::Diou,
-        it if it == Overlap::ProbIou as u32 => nms::Overlap::ProbIou,
-        other => {
-            let text = format!("{of}: overlap: expected an NmsfilterOverlap, got {other}");
-            return Err(Failure::argument(text));
-        }
-    })
+    let field = format!("{of}: overlap");
+    value_of!(field, number, Overlap => nms::Overlap, [Iou, Representative, Smaller, Diou, ProbIou])
 }
 
 /// Sets all fields of `params` to their defaults. `size` is sizeof(NmsfilterParams).
