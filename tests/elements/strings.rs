@@ -84,6 +84,7 @@ fn text_that_is_not_utf8_gives_a_warning_and_the_property_keeps_its_value() {
 }
 
 const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/late.csv");
+const LABELS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/late.txt");
 const REPLAY: &str = concat!(
     "videotestsrc ! tensorreplay name=it location=",
     env!("CARGO_TARGET_TMPDIR"),
@@ -93,8 +94,9 @@ const REPLAY: &str = concat!(
 #[test]
 fn a_property_set_after_ready_that_needs_a_restart_gives_a_warning() {
     std::fs::write(FILE, "1,2,3,0.5\n").unwrap();
+    std::fs::write(LABELS, "person\n").unwrap();
     for (factory, property, value) in [
-        ("nmsfilter", "label-file", FILE),
+        ("nmsfilter", "label-file", LABELS),
         ("nmsfilter", "backend", "cpu"),
         ("detectionjson", "source", "camera"),
         ("tensorreplay", "shape", "1x4"),
