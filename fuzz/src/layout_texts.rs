@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::bytes::{Bytes, SPECIAL};
 use crate::counts::Counts;
 
-const WORDS: [&str; 50] = [
+const WORDS: [&str; 51] = [
     "yes",
     "no",
     "0",
@@ -66,7 +66,7 @@ const WORDS: [&str; 50] = [
     "M,H,W",
 ];
 
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 38] = [
     "name",
     "about",
     "label",
