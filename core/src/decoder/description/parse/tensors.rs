@@ -138,7 +138,10 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
         "fewer-anchors",
         "ignored",
     ])?;
-    Ok((TensorRule { name, shapes, per_level, is_exact, fewer_anchors, is_ignored, names }, ignored))
+    Ok((
+        TensorRule { name, shapes, per_level, is_exact, fewer_anchors, is_ignored, names },
+        ignored,
+    ))
 }
 
 /// Names separated by commas, for each of `count` tensors. The names of several tensors contain `{stride}`, or are
