@@ -12,18 +12,18 @@
 //! with any version, without notice:
 //!
 //! ```text
-//! tensor ─► decoder ─► plan ─► engine ─► detections
-//! views     what it    once    decode,
-//!           means              suppress
+//! tensor ─► decoder ─► reading ─► engine ─► detections
+//! views     what it    once       decode,
+//!           means                 suppress
 //! ```
 //!
-//! `plan` has the results that are computed once for many runs: the decoder, its layout, and the engine's parameters.
+//! `reading` has what is computed once for many runs (the decoder, its layout, and the engine's parameters), and finds
+//! tensors that are misread.
 //! `device` is the CUDA driver, `geometry` has boxes, overlaps, and the mapping of boxes to a frame, `functions` the
-//! mathematical functions whose results have equal bits everywhere. `contradictions` finds tensors that are misread,
-//! `names` has the names of settings in each interface.
+//! mathematical functions whose results have equal bits everywhere. `names` has the names of settings in each
+//! interface.
 #![warn(missing_docs)]
 
-pub mod contradictions;
 pub mod decoder;
 pub mod device;
 pub mod engine;
@@ -31,7 +31,7 @@ pub mod functions;
 pub mod geometry;
 pub mod names;
 pub mod nms;
-pub mod plan;
+pub mod reading;
 pub mod tensor;
 
 /// Parts of the CUDA driver for producers of tensors in device memory: a GPU and its primary context,

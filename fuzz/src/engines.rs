@@ -16,7 +16,7 @@ use nmsfilter_core::engine::{
     MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
-use nmsfilter_core::plan::Plan;
+use nmsfilter_core::reading::plan::Plan;
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::bytes::Bytes;

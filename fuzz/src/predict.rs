@@ -19,7 +19,7 @@ use nmsfilter_core::engine::{
     RegionEdges, Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
-use nmsfilter_core::plan;
+use nmsfilter_core::reading::plan;
 use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;

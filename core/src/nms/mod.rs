@@ -43,10 +43,10 @@ mod host_boxes;
 mod merged_boxes;
 mod watch;
 
-use crate::contradictions::{PlanFacts, Reading};
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
-use crate::plan::Plan;
+use crate::reading::plan::Plan;
+use crate::reading::{PlanFacts, Reading};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
 
@@ -55,7 +55,6 @@ use watch::Watch;
 pub use boxes::{BoxNms, KeptBoxes};
 pub use merged_boxes::MergedBoxes;
 
-pub use crate::contradictions::Warning;
 pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
     Advice, BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape,
@@ -70,6 +69,7 @@ pub use crate::engine::{
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;
+pub use crate::reading::Warning;
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {

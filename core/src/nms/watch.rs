@@ -3,11 +3,9 @@
 //!
 //! In: the facts of each new plan, and the outcome of each run. Out: a list of warnings, one of each kind.
 
-use crate::contradictions::{
-    DetailEvidence, Numbers, PlanFacts, Quiet, Reading, Run, Warning, of_plan,
-};
 use crate::engine::{GroupOutcome, ImagePlace, Outcome};
-use crate::plan::Plan;
+use crate::reading::plan::Plan;
+use crate::reading::{DetailEvidence, Numbers, PlanFacts, Quiet, Reading, Run, Warning, of_plan};
 use crate::tensor::TensorView;
 
 /// The number of images with candidates or rejected anchors after which their boxes are judged, and of images without, after

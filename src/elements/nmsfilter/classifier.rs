@@ -23,7 +23,7 @@ use nmsfilter_core::decoder::classifier::{
 use nmsfilter_core::decoder::is_known;
 use nmsfilter_core::engine::{EngineError, Params};
 use nmsfilter_core::geometry::MappingError;
-use nmsfilter_core::plan::Signatures;
+use nmsfilter_core::reading::plan::Signatures;
 use nmsfilter_core::tensor::TensorView;
 
 /// How long no image has a class before a warning is posted.

@@ -18,9 +18,9 @@ use super::timeout::Timeout;
 use super::warnings::Warnings;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
-use nmsfilter_core::contradictions::{DetailEvidence, Run};
 use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome, image_groups};
 use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::reading::{DetailEvidence, Run};
 use nmsfilter_core::tensor::TensorError;
 
 /// Decodes images, and keeps memory for the next buffer.

@@ -12,14 +12,14 @@ use super::region_rules::RegionRules;
 use super::settings::Settings;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
-use nmsfilter_core::contradictions::Reading;
 use nmsfilter_core::decoder::layout::Reference;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::decoder::{self, Choice, Decoder, Layout, Reason};
 use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{Engine, Params};
 use nmsfilter_core::geometry::Mapping;
-use nmsfilter_core::plan::Plan;
+use nmsfilter_core::reading::Reading;
+use nmsfilter_core::reading::plan::Plan;
 use nmsfilter_core::tensor::TensorView;
 
 /// The plan for the tensors of a detector or a classifier.

@@ -2,7 +2,7 @@
 //! Posts warnings about tensors that are probably misread.
 //!
 //! In: each new plan, and the result of each run. Out: element warnings, each posted once. What the core finds
-//! (`core/src/contradictions`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
+//! (`core/src/reading`) and settings that contradict the model description (`settings.rs`) are reported with the plan, a
 //! score that contradicts the decoder with the first frame that has one, and other numbers after one second of frames
 //! with candidates or rejected anchors. Ten seconds without any are reported with the best score. At the end of a shorter
 //! stream both are judged.
@@ -18,12 +18,10 @@ use super::settings::Settings;
 use super::timeout::Timeout;
 use crate::elements::lock;
 use crate::output::Labels;
-use nmsfilter_core::contradictions::{
-    self, DetailEvidence, Numbers, PlanFacts, Quiet, Run, Warning,
-};
 use nmsfilter_core::engine::{BoxPixels, Outcome};
 use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::names::Interface;
+use nmsfilter_core::reading::{self, DetailEvidence, Numbers, PlanFacts, Quiet, Run, Warning};
 
 use settings::SettingContradiction;
 
@@ -81,7 +79,7 @@ impl Contradictions {
             classes: settings.classes.as_deref(),
             family: input.family,
         };
-        for warning in contradictions::of_plan(facts) {
+        for warning in reading::of_plan(facts) {
             is_decoder_wrong |= warning.is_of_decoder();
             if warning.explains_silence() {
                 self.quiet.stop();

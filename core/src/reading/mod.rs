@@ -2,16 +2,17 @@
 //! Detects tensors that are misread.
 //!
 //! In: the facts of each new plan, and the result of each run. Out: [`Warning`]s. If the decoder or a setting
-//! contradicts the tensors, this is found when the plan is made (`plan.rs`). If a score contradicts the decoder,
+//! contradicts the tensors, this is found when the plan is made (`facts.rs`). If a score contradicts the decoder,
 //! this is found in the first frame with such a score. The other numbers (`evidence.rs`) are judged once, when the
 //! caller has seen enough frames with candidates or rejected anchors; later frames are not examined. Images in
 //! which nothing is found are counted separately (`silence.rs`).
 
 mod evidence;
+mod facts;
 mod numbers;
-mod plan;
-mod reading;
+pub mod plan;
 mod silence;
+mod tensors_read;
 
 use std::fmt;
 use std::mem::discriminant;
@@ -20,13 +21,13 @@ use crate::engine::Outcome;
 use crate::names::Interface;
 
 pub use evidence::DetailEvidence;
-pub use plan::{PlanFacts, of_plan};
-pub use reading::Reading;
+pub use facts::{PlanFacts, of_plan};
 pub use silence::{Quiet, Run, Silence};
+pub use tensors_read::Reading;
 
 use evidence::Evidence;
+use facts::PlanContradiction;
 use numbers::NumberContradiction;
-use plan::PlanContradiction;
 
 /// A warning that tensors, settings or results are probably not what the user intended. `Display` uses the names of
 /// the Rust interface.

@@ -293,10 +293,10 @@ fn is_beyond(box_: &Detection, [width, height]: [f32; 2], extension: f32) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contradictions::Warning;
     use crate::decoder::by_name;
     use crate::engine::Masks;
     use crate::names::Interface;
+    use crate::reading::Warning;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
