@@ -32,6 +32,7 @@ pub(crate) enum Name {
     /// The decoder, if none is set.
     DecoderChoice,
     KeypointShape,
+    Labels,
     ModelSize,
     MultiLabel,
     NumClasses,
@@ -47,6 +48,8 @@ pub(crate) enum Name {
 /// A setting with a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value {
+    /// Where the scores of the background are.
+    Background(&'static str),
     Decoder(&'static str),
     NormalizedCoordinates,
     NumClasses(usize),
@@ -82,6 +85,7 @@ impl Interface {
                 "keypoint_count and keypoint_components",
                 "keypoint_shape",
             ],
+            Name::Labels => ["label-file", "Options::labels", "label_count", "labels"],
             Name::ModelSize => [
                 "model-width and model-height",
                 "Nms::model_size",
@@ -136,12 +140,14 @@ impl Interface {
             Self::Element => write!(f, "{name}={unit}"),
             Self::Python => write!(f, "{name}={unit:?}"),
             Self::C => write!(f, "{name} to NMSFILTER_COORDINATES_{}", unit.to_uppercase()),
-            Self::Rust => {
-                let (first, rest) = unit.split_at(1);
-                write!(f, "{name} to Coordinates::{}{rest}", first.to_uppercase())
-            }
+            Self::Rust => write!(f, "{name} to Coordinates::{}", capitalized(unit)),
         }
     }
+}
+
+fn capitalized(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    first.to_uppercase() + rest
 }
 
 /// A setting with its value, in the words of an interface.
@@ -154,6 +160,14 @@ impl fmt::Display for Assignment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { interface, value } = *self;
         match (value, interface) {
+            (Value::Background(place), Interface::Element) => write!(f, "background={place}"),
+            (Value::Background(place), Interface::Python) => write!(f, "background={place:?}"),
+            (Value::Background(place), Interface::Rust) => {
+                write!(f, "Options::background to Background::{}", capitalized(place))
+            }
+            (Value::Background(place), Interface::C) => {
+                write!(f, "background to NMSFILTER_BACKGROUND_{}", place.to_uppercase())
+            }
             (Value::Decoder(name), Interface::Element) => write!(f, "decoder={name}"),
             (Value::Decoder(name), Interface::Python) => write!(f, "decoder={name:?}"),
             (Value::Decoder(name), Interface::Rust | Interface::C) => {

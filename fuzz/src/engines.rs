@@ -11,12 +11,12 @@ use nmsfilter_core::decoder::layout::{Background, Group, Reference as BoxReferen
 use nmsfilter_core::decoder::{
     self, BoxFormat, Channels, Coordinates, Field, Layout, Options, PlainLayout,
 };
+use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
     MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
-use nmsfilter_core::reading::plan::Plan;
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 use crate::bytes::Bytes;
@@ -92,7 +92,10 @@ fn frame(
     let mut layout = match decoder::choose(&tensors, None, options) {
         _ if bytes.one_in(16) => any_layout(bytes),
         Ok(choice) if bytes.one_in(8) => altered(bytes, frames, choice.layout),
-        Ok(choice) => Plan::new(&tensors, choice, params.clone()).choice().layout.clone(),
+        Ok(mut choice) => {
+            Details::prepare(&mut choice.layout, params.masks);
+            choice.layout
+        }
         Err(error) => {
             counts.one(format!("engines: refused: {}", kind(&error)));
             return Ok(());

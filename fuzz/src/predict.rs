@@ -19,7 +19,7 @@ use nmsfilter_core::engine::{
     RegionEdges, Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
-use nmsfilter_core::reading::plan;
+use nmsfilter_core::reading::{self, Facts, Reading, Refusal};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;
@@ -190,9 +190,27 @@ fn has_both_kinds(buffer: &gst::BufferRef) -> bool {
     has("NmsFilterTensor-api") && has("GstTensorMetaAPI")
 }
 
+/// The name of an error, as [`kind`] returns it.
+struct ErrorKind(String);
+
+impl From<String> for ErrorKind {
+    fn from(kind: String) -> Self {
+        Self(kind)
+    }
+}
+
+impl From<Refusal> for ErrorKind {
+    fn from(refusal: Refusal) -> Self {
+        Self(match refusal {
+            Refusal::Choice(error) => kind(&error),
+            Refusal::Engine(error) => kind(&error),
+        })
+    }
+}
+
 /// Everything that follows from settings, tensors and caps.
 struct Plan {
-    plan: plan::Plan,
+    reading: Reading,
     mapping: Mapping,
     as_regions: bool,
     keeps_tensors: bool,
@@ -214,33 +232,40 @@ impl Plan {
             ..Options::default()
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
-        let choice = decoder::choose(tensors, decoder, options).map_err(|error| kind(&error))?;
-        let frame = known.frame.ok_or("NoCaps")?;
-        let model = ["model-width", "model-height"].map(|name| settings.get(name));
-        let mapping = Mapping::new(frame, model, letterbox(settings));
-        let mapping = mapping.map_err(|error| kind(&error))?;
-        let class_rules = class_rules(settings, &known.labels, &choice)?;
-        let thresholds = thresholds(settings, &known.labels, &choice)?;
-        let params = Params { class_rules, ..params(settings, thresholds) };
-        let plan = plan::Plan::new(tensors, choice, params);
-        let (layout, params) = (&plan.choice().layout, plan.params());
+        let has_class_thresholds = false;
+        let of_core = reading::Settings { decoder, options, has_class_thresholds, classes: None };
         // Every engine rejects what the reference engine rejects.
-        Reference::default().supports(layout, params).map_err(|error| kind(&error))?;
+        let facts =
+            Facts { tensors, family: None, in_frame: true, engine: Some(&Reference::default()) };
+        let frame = known.frame.ok_or_else(|| "NoCaps".to_owned());
+        let model = ["model-width", "model-height"].map(|name| settings.get(name));
+        let mapping = frame.and_then(|frame| {
+            Mapping::new(frame, model, letterbox(settings)).map_err(|error| kind(&error))
+        });
+        let params = |choice: &Choice| {
+            let class_rules = class_rules(settings, &known.labels, choice)?;
+            let thresholds = thresholds(settings, &known.labels, choice)?;
+            mapping.clone()?;
+            Ok::<_, ErrorKind>(Params { class_rules, ..params(settings, thresholds) })
+        };
+        let reading = reading::read(&facts, &of_core, params).map_err(|ErrorKind(kind)| kind)?;
+        let mapping = mapping?;
         if known.backend == "cuda" {
-            let supports = |cuda: &mut Cuda| cuda.supports(layout, params);
+            let supports =
+                |cuda: &mut Cuda| cuda.supports(&reading.choice().layout, reading.params());
             let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
             supported.map_err(|error| kind(&error))?;
         }
         let as_regions = settings.nicks("attach").iter().any(|kind| kind == "roi");
         let keeps_tensors = settings.get("keep-tensors");
-        Ok(Self { plan, mapping, as_regions, keeps_tensors, by_earlier_settings: false })
+        Ok(Self { reading, mapping, as_regions, keeps_tensors, by_earlier_settings: false })
     }
 
     fn decoded(self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let choice = self.plan.choice();
+        let choice = self.reading.choice();
         let place = ImagePlace::in_frame(&self.mapping, 0);
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, &choice.layout, self.plan.params(), &[place]);
+        let outcome = reference.run(tensors, &choice.layout, self.reading.params(), &[place]);
         let outcome = outcome.map_err(|error| kind(&error))?;
         let image = outcome.group(0);
         let region = |survivor| {

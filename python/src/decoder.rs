@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::nms::{
-    ClassThresholds, Interface, KeypointShape, Nms, Params, SizeLimits, Warning,
+    ClassThresholds, Interface, KeypointShape, Nms, Params, SizeLimits, Notice,
 };
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
@@ -322,7 +322,7 @@ impl Decoder {
             Detections::on_host(py, kind, &outcome, room)?
         };
         let warnings = engine.nms.warnings();
-        let text = |warning: &Warning| warning.text(Interface::Python).to_string();
+        let text = |warning: &Notice| warning.text(Interface::Python).to_string();
         let texts: Vec<_> = warnings[engine.warned..].iter().map(text).collect();
         engine.warned = warnings.len();
         // The function that shows a warning can call this decoder.

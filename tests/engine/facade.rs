@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `nmsfilter_core::nms`, the interface for programs without GStreamer.
 
-use nmsfilter_core::nms::{Backend, Coordinates, Detection, Interface, Nms, NmsError};
+use nmsfilter_core::nms::{Backend, Bounds, Coordinates, Detection, Interface, Nms, NmsError};
 use nmsfilter_core::tensor::{Quantization, TensorView};
 
 use crate::support::engines;
@@ -244,19 +244,87 @@ fn misread_tensors_give_warnings_once_in_the_words_of_each_interface() {
     assert_eq!(nms.warnings(), []);
 }
 
+/// A window of 0.3 pixels at a place that differs from run to run.
+fn run_of_one_window(nms: &mut Nms, run: usize) {
+    let window = [0.01 * run as f32, 0.2, 0.3, 0.9];
+    nms.run(&[TensorView::from_slice("windows", &[1, 4], &window)]).unwrap();
+}
+
 #[test]
-fn boxes_are_judged_at_the_tenth_image() {
-    let mut windows = [0.2, 0.2, 0.3, 0.9].to_vec();
+fn boxes_are_judged_when_there_are_enough_of_them_or_no_more_come() {
     let mut nms = nms();
     nms.model_size = [640.0; 2];
     for run in 1..=12 {
-        windows[0] = 0.01 * run as f32;
-        nms.run(&[TensorView::from_slice("windows", &[1, 4], &windows)]).unwrap();
-        assert_eq!(nms.warnings().len(), usize::from(run >= 10), "{run}: {:?}", nms.warnings());
+        run_of_one_window(&mut nms, run);
+        assert_eq!(nms.warnings().len(), usize::from(run >= 8), "{run}: {:?}", nms.warnings());
     }
     let text = nms.warnings()[0].to_string();
-    let expected = "all 10 boxes are within the first pixel of the model's input of 640x640, so they are probably \
+    let expected = "all 8 boxes are within the first pixel of the model's input of 640x640, so they are probably \
                     normalized; set Options::coordinates to Coordinates::Normalized";
+    assert!(text.starts_with(expected), "{text}");
+
+    nms.set_decoder(Some("windows")).unwrap();
+    run_of_one_window(&mut nms, 1);
+    assert_eq!(nms.warnings(), []);
+    nms.finish();
+    assert!(nms.warnings()[0].to_string().starts_with("all 1 boxes are within the first pixel"));
+    nms.finish();
+    assert_eq!(nms.warnings().len(), 1);
+}
+
+/// 400 anchors of YOLOv8 with one class, of which twenty at a place each have a score, of a picture of 640x640.
+fn yolov8_of_four_objects(unit: f32) -> Vec<f32> {
+    let mut rows = vec![0.0; 5 * 400];
+    for anchor in 0..80 {
+        let object = (anchor / 20) as f32;
+        let numbers = [100.0 + 120.0 * object, 200.0, 80.0, 160.0, 0.9];
+        for (row, number) in numbers.into_iter().enumerate() {
+            rows[row * 400 + anchor] = if row < 4 { number / unit } else { number };
+        }
+    }
+    rows
+}
+
+#[test]
+fn normalized_boxes_are_noticed_in_the_first_image() {
+    let texts = |unit: f32, change: fn(&mut Nms)| -> Vec<String> {
+        let numbers = yolov8_of_four_objects(unit);
+        let mut nms = nms();
+        change(&mut nms);
+        nms.run(&[TensorView::from_slice("yolo-v8-out", &[1, 5, 400], &numbers)]).unwrap();
+        nms.warnings().iter().map(|it| it.text(Interface::Python).to_string()).collect()
+    };
+    let has_size = |nms: &mut Nms| nms.model_size = [640.0; 2];
+    let letterboxed = |nms: &mut Nms| {
+        nms.model_size = [640.0; 2];
+        nms.visible = Bounds { left: 0.0, top: 80.0, right: 640.0, bottom: 560.0 };
+    };
+    for change in [|_: &mut Nms| {}, has_size, letterboxed] {
+        assert_eq!(texts(1.0, change), [""; 0]);
+        let found = texts(640.0, change);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("set coordinates=\"normalized\""), "{found:?}");
+    }
+    assert!(texts(640.0, |_| {})[0].contains("and model_size for boxes in pixels"));
+}
+
+/// End-to-end rows with numbers of classes from 0 to 90, as COCO has them, and 80 labels.
+#[test]
+fn a_class_without_a_label_is_noticed() {
+    let texts = |class: f32, labels: usize| -> Vec<String> {
+        let mut nms = nms();
+        nms.set_decoder(Some("end2end")).unwrap();
+        nms.options.labels = labels;
+        let row = [100.0, 100.0, 200.0, 300.0, 0.9, class];
+        nms.run(&[TensorView::from_slice("out", &[1, 1, 6], &row)]).unwrap();
+        nms.finish();
+        nms.warnings().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(79.0, 80), [""; 0]);
+    assert_eq!(texts(90.0, 0), [""; 0]);
+    let [text] = &texts(90.0, 80)[..] else { panic!("one warning") };
+    let expected = "a box has class 90, but there are 80 labels, for classes 0 to 79, so labels are probably those of \
+                    other classes; check Options::labels, and with which number the classes of decoder end2end begin";
     assert_eq!(text, expected);
 }
 

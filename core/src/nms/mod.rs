@@ -41,16 +41,12 @@ mod box_input;
 mod boxes;
 mod host_boxes;
 mod merged_boxes;
-mod watch;
 
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
-use crate::reading::plan::Plan;
-use crate::reading::{PlanFacts, Reading};
+use crate::reading::{self, Facts, Reading, Refusal, Settings};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
-
-use watch::Watch;
 
 pub use boxes::{BoxNms, KeptBoxes};
 pub use merged_boxes::MergedBoxes;
@@ -69,17 +65,17 @@ pub use crate::engine::{
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
 pub use crate::names::Interface;
-pub use crate::reading::Warning;
+pub use crate::reading::Notice;
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {
     engine: Box<dyn engine::Engine>,
     decoder: Option<&'static dyn decoder::Decoder>,
-    /// The plan for the tensors of the last run, and the options with which it was made.
-    plan: Option<(Options, Plan)>,
+    /// How the tensors of the last run are read.
+    reading: Option<Reading>,
     /// The place of each image of the last run.
     places: Vec<ImagePlace>,
-    watch: Watch,
+    warnings: Vec<Notice>,
     /// Facts about the model that its tensors do not contain.
     pub options: Options,
     /// The parameters of decoding and suppression.
@@ -137,6 +133,15 @@ pub enum NmsError {
     /// The engine cannot run.
     #[error("{}", .0.text(Interface::Rust))]
     Engine(#[from] EngineError),
+}
+
+impl From<Refusal> for NmsError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Choice(error) => Self::Choice(error),
+            Refusal::Engine(error) => Self::Engine(error),
+        }
+    }
 }
 
 impl NmsError {
@@ -200,9 +205,9 @@ impl Nms {
         Ok(Self {
             engine,
             decoder: None,
-            plan: None,
+            reading: None,
             places: Vec::new(),
-            watch: Watch::default(),
+            warnings: Vec::new(),
             options: Options::default(),
             params: Params::default(),
             visible: Bounds::ANY,
@@ -229,7 +234,7 @@ impl Nms {
             })
         };
         self.decoder = name.map(find).transpose()?;
-        self.discard_plan();
+        self.discard_reading();
         Ok(())
     }
 
@@ -240,20 +245,29 @@ impl Nms {
     /// If the text is no description of a layout. The message has the line.
     pub fn set_layout(&mut self, text: &str) -> Result<(), DescriptionError> {
         self.decoder = Some(decoder::from_text(text)?);
-        self.discard_plan();
+        self.discard_reading();
         Ok(())
     }
 
-    fn discard_plan(&mut self) {
-        self.plan = None;
-        self.watch = Watch::default();
+    fn discard_reading(&mut self) {
+        self.reading = None;
+        self.warnings.clear();
+    }
+
+    fn warn(warnings: &mut Vec<Notice>, new: Vec<Notice>) {
+        for notice in new {
+            if !warnings.iter().any(|other| other.kind() == notice.kind()) {
+                warnings.push(notice);
+            }
+        }
     }
 
     /// Warnings about probable mistakes, in the order in which they were found, once for each kind: a decoder or an option
     /// that contradicts the tensors, from the first run with them; scores that contradict the decoder, from the first run
-    /// with one; boxes that do, from the tenth image with candidates or rejected anchors; and ten images in which nothing
-    /// is found, with the best score. [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first.
-    /// Setting a decoder or a layout empties the list.
+    /// with one; boxes that do, from the image with which there are enough of them, at the latest from the tenth with
+    /// candidates or rejected anchors; and ten images in which nothing is found, with the best score.
+    /// [`enqueue`](Self::enqueue), whose results the host does not see, adds only the first. Setting a decoder or a layout
+    /// empties the list. After the last image, [`finish`](Self::finish) judges fewer.
     ///
     /// ```
     /// # use nmsfilter_core::nms::{Backend, Interface, Nms};
@@ -273,8 +287,17 @@ impl Nms {
     /// assert!(in_python.contains("set decoder=\"end2end\""));
     /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
     /// ```
-    pub fn warnings(&self) -> &[Warning] {
-        self.watch.warnings()
+    pub fn warnings(&self) -> &[Notice] {
+        &self.warnings
+    }
+
+    /// Says that the last run was of the last image: what the images since the first run have shown is added to
+    /// [`warnings`](Self::warnings), even if they are too few to be sure. Later runs are possible, but not judged again
+    /// until other tensors or options come.
+    pub fn finish(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            Self::warn(&mut self.warnings, reading.finish());
+        }
     }
 
     /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
@@ -296,12 +319,14 @@ impl Nms {
         tensors: &[TensorView<'_>],
     ) -> Result<DetailedOutcome<'_>, NmsError> {
         self.prepare(tensors)?;
-        let plan = prepared(&self.plan);
-        let (layout, places) = (&plan.choice().layout, &self.places[..]);
-        let outcome = self.engine.run(tensors, layout, plan.params(), places)?;
-        self.watch.add(&outcome, tensors, plan, places);
+        let reading = prepared(&mut self.reading);
+        let places = &self.places[..];
+        let outcome = self.engine.run(tensors, reading.layout(false), reading.params(), places)?;
+        let new = reading.observe(&outcome, tensors, places, false, None);
+        Self::warn(&mut self.warnings, new);
+        let layout = reading.layout(false);
         let unit = places[0].unit(layout);
-        Ok(DetailedOutcome { outcome, details: plan.details(), layout, unit })
+        Ok(DetailedOutcome { outcome, details: reading.details(), layout, unit })
     }
 
     /// Runs on a GPU, in the order of `stream`, without waiting for it. The run reads what work that was submitted to
@@ -345,17 +370,17 @@ impl Nms {
         memory: impl FnOnce(usize, usize) -> Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, NmsError> {
         self.prepare(tensors)?;
-        let plan = prepared(&self.plan);
-        let (layout, places) = (&plan.choice().layout, &self.places[..]);
+        let reading = prepared(&mut self.reading);
+        let (layout, places) = (reading.layout(false), &self.places[..]);
         let memory = memory(places.len(), layout.column_components());
         // SAFETY: the caller's guarantee.
         let outcome = unsafe {
-            self.engine.enqueue_to(tensors, layout, plan.params(), places, stream, memory)
+            self.engine.enqueue_to(tensors, layout, reading.params(), places, stream, memory)
         };
         Ok(outcome?)
     }
 
-    /// Makes the plan for `tensors`, and the places of their images.
+    /// Makes the reading of `tensors`, and the places of their images.
     fn prepare(&mut self, tensors: &[TensorView<'_>]) -> Result<(), NmsError> {
         self.params.check()?;
         let place = ImagePlace {
@@ -377,44 +402,46 @@ impl Nms {
         }
         let is_set = self.model_size != [1.0; 2];
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
-        let choose = || decoder::choose(tensors, self.decoder, options);
-        let is_usable = match &mut self.plan {
-            Some((made_with, plan)) if *made_with == options && plan.has_masks(&self.params) => {
-                plan.adapt(tensors, choose)?
-            }
-            _ => false,
+        let settings = Settings {
+            decoder: self.decoder,
+            options,
+            has_class_thresholds: !self.params.thresholds.per_class.is_empty(),
+            classes: None,
         };
-        if !is_usable {
-            self.plan = Some((options, Plan::new(tensors, choose()?, self.params.clone())));
+        let in_frame = self.visible != Bounds::ANY;
+        let facts = Facts { tensors, family: None, in_frame, engine: None };
+        let reading = match &mut self.reading {
+            Some(reading) if reading.params().masks == self.params.masks => {
+                reading.adapt(&facts, &settings)?.then_some(reading)
+            }
+            _ => None,
+        };
+        match reading {
+            Some(reading) if *reading.params() == self.params => {}
+            Some(reading) => {
+                reading.set_params(&self.params, &facts, &settings);
+                Self::warn(&mut self.warnings, reading.take_notices());
+            }
+            None => {
+                let params = |_: &_| Ok::<_, Refusal>(self.params.clone());
+                let mut reading = reading::read(&facts, &settings, params)?;
+                Self::warn(&mut self.warnings, reading.take_notices());
+                if let Some(earlier) = self.reading.take() {
+                    reading.follow(earlier);
+                }
+                self.reading = Some(reading);
+            }
         }
-        let (_, plan) = self.plan.as_mut().expect("it was made");
-        let has_changed = plan.set_params(&self.params);
         // More images than the limit are an error of the engine.
-        let images = 0..plan.choice().layout.images.min(MAX_IMAGES + 1) as u32;
+        let layout = prepared(&mut self.reading).layout(false);
+        let images = 0..layout.images.min(MAX_IMAGES + 1) as u32;
         self.places.clear();
         self.places.extend(images.map(|group| ImagePlace { group, ..place }));
-        if !is_usable || has_changed {
-            let plan = prepared(&self.plan);
-            let thresholds = &plan.params().thresholds;
-            let facts = PlanFacts {
-                choice: plan.choice(),
-                tensors,
-                options,
-                thresholds,
-                has_class_thresholds: !thresholds.per_class.is_empty(),
-                classes: None,
-                family: None,
-            };
-            let in_frame = self.visible != Bounds::ANY;
-            let reading = Reading::new(plan.choice(), plan.params(), options.model_size, in_frame);
-            self.watch.begin(facts, reading);
-        }
         Ok(())
     }
 }
 
-/// The plan that `prepare` has made.
-fn prepared(plan: &Option<(Options, Plan)>) -> &Plan {
-    let (_, plan) = plan.as_ref().expect("`prepare` has made it");
-    plan
+/// The reading that `prepare` has made.
+fn prepared(reading: &mut Option<Reading>) -> &mut Reading {
+    reading.as_mut().expect("`prepare` has made it")
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for evidence in the results of engines that tensors are misread.
 //!
-//! In: the counts and the survivors of each frame. Out: a [`NumberContradiction`] if they contradict the decoder
+//! In: the counts and the survivors of each frame. Out: a [`Finding`] if they contradict the decoder
 //! and the settings. No element of a tensor is read, and the evidence depends neither on the engine nor on how
 //! frames are grouped in runs.
 //!
@@ -9,8 +9,8 @@
 //! accepts its shape. With the right decoder and the default threshold, no anchor is rejected, no score exceeds 1,
 //! and no box extends beyond the model's input by more than a tenth of the input's size.
 
-use super::Reading;
-use super::numbers::{NumberContradiction, ReadBoxes};
+use super::interpretation::Interpretation;
+use super::notice::{Finding, ReadBoxes};
 use crate::decoder::{BoxFormat, Scores};
 use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};
@@ -51,6 +51,27 @@ const CORNER: f32 = 0.02;
 /// corner, no two of which are duplicates, and no object elsewhere.
 const MIN_IN_CORNER: usize = 3;
 
+/// Pixels of the model's input per anchor, if its size is unknown: detectors have one anchor or three for each cell of 8
+/// by 8 pixels, and for larger cells. With three, there are 16.25.
+const PIXELS_PER_ANCHOR: f32 = 16.0;
+
+/// So many candidates and rejected anchors are enough to judge at once.
+const MUCH: usize = 30;
+
+/// So many are enough if all survivors are within [`UNIT`]: an object of two pixels in the corner is rare, and has few
+/// candidates.
+const MUCH_WITHIN_UNIT: usize = 8;
+
+/// The column of the background is the best of nearly all anchors, since most show no object. Outputs with fewer anchors
+/// than this can be lists of boxes that have already been selected.
+const MIN_WITH_BACKGROUND: usize = 50;
+
+/// The background is everywhere, so that suppression leaves at least as many boxes with it.
+const MIN_OF_BACKGROUND: usize = 10;
+
+/// The part of the anchors that are candidates then, and the part of the survivors that have its class.
+const MOST: f32 = 0.8;
+
 /// If the model's input is smaller than this, its corner is not distinguished from the rest.
 const MIN_INPUT: f32 = 32.0;
 
@@ -74,11 +95,16 @@ pub(crate) struct Evidence {
     candidates: usize,
     rejected: usize,
     survivors: usize,
+    /// The number of frames with candidates or rejected anchors.
+    images: usize,
     /// The greatest number of survivors in any frame.
     most_survivors: usize,
     greatest_score: f32,
-    /// The lowest class of a survivor.
+    /// The lowest and the highest class of a survivor.
     lowest_class: Option<u32>,
+    highest_class: Option<u32>,
+    /// The numbers of survivors of the first and of the last class.
+    at_ends: [usize; 2],
     /// The number of survivors within [`UNIT`].
     within_unit: usize,
     /// The number of survivors within [`CORNER`].
@@ -121,8 +147,9 @@ impl DetailEvidence {
 
 impl Evidence {
     /// Adds a frame of `anchors` anchors, or with multi-label, pairs of anchor and class.
-    pub fn add(&mut self, frame: &GroupOutcome<'_>, anchors: usize, model: Option<[f32; 2]>) {
+    pub fn add(&mut self, frame: &GroupOutcome<'_>, anchors: usize, read_as: &Interpretation) {
         self.frames += 1;
+        self.images += usize::from(frame.candidates + frame.rejected > 0);
         self.anchors += anchors;
         self.candidates += frame.candidates;
         self.rejected += frame.rejected;
@@ -131,14 +158,25 @@ impl Evidence {
         if let Some(best) = frame.survivors.first() {
             self.greatest_score = self.greatest_score.max(best.score);
         }
-        let classes = frame.survivors.iter().map(|survivor| survivor.class);
-        self.lowest_class = self.lowest_class.into_iter().chain(classes).min();
-        let Some(model) = model else { return };
+        let classes = || frame.survivors.iter().map(|survivor| survivor.class);
+        self.lowest_class = self.lowest_class.into_iter().chain(classes()).min();
+        self.highest_class = self.highest_class.into_iter().chain(classes()).max();
+        let ends = [read_as.first_class, (read_as.classes as u32).saturating_sub(1)];
+        for (count, end) in self.at_ends.iter_mut().zip(ends) {
+            *count += classes().filter(|&class| class == end).count();
+        }
+        let model = read_as.boxes.model;
+        let corner = model.map(|sides| sides.map(|side| CORNER * side)).unwrap_or_else(|| {
+            let is_dense = anchors >= MIN_ANCHORS;
+            [if is_dense { CORNER * (anchors as f32 * PIXELS_PER_ANCHOR).sqrt() } else { 0.0 }; 2]
+        });
         for survivor in frame.survivors {
             self.within_unit += usize::from(is_within_unit(survivor));
-            self.in_corner += usize::from(is_in_corner(survivor, model));
-            self.huge += usize::from(is_beyond(survivor, model, MAX_EXTENSION));
-            self.beyond += usize::from(is_beyond(survivor, model, USUAL_EXTENSION));
+            self.in_corner += usize::from(survivor.x2 <= corner[0] && survivor.y2 <= corner[1]);
+            let is_beyond =
+                |extension| model.is_some_and(|model| is_beyond(survivor, model, extension));
+            self.huge += usize::from(is_beyond(MAX_EXTENSION));
+            self.beyond += usize::from(is_beyond(USUAL_EXTENSION));
         }
     }
 
@@ -154,23 +192,35 @@ impl Evidence {
         self.candidates == 0 && self.rejected == 0
     }
 
+    /// The number of frames with candidates or rejected anchors.
+    pub fn images(&self) -> usize {
+        self.images
+    }
+
+    /// Returns true if no other frame has to be seen to judge. A single frame can have hundreds of candidates.
+    pub fn is_much(&self) -> bool {
+        let is_within_unit = self.survivors > 0 && self.within_unit == self.survivors;
+        let enough = if is_within_unit { MUCH_WITHIN_UNIT } else { MUCH };
+        self.candidates + self.rejected >= enough
+    }
+
     /// Returns the contradiction of the scores. A single score is enough evidence.
-    pub fn check_scores(&self, reading: &Reading) -> Option<NumberContradiction> {
+    pub fn check_scores(&self, reading: &Interpretation) -> Option<Finding> {
         let (score, decoder) = (self.greatest_score, reading.decoder.name());
         let threshold = reading.threshold;
         match reading.decoder.scores() {
             _ if score <= MAX_PROBABILITY => None,
-            Scores::Probabilities => Some(NumberContradiction::Score { score, decoder }),
+            Scores::Probabilities => Some(Finding::Score { score, decoder }),
             // A threshold outside 0 to 1 shows that the user expects other scores than probabilities.
             Scores::OfTheModel if (0.0..=1.0).contains(&threshold) => {
-                Some(NumberContradiction::UnboundedScore { score, threshold })
+                Some(Finding::UnboundedScore { score, threshold })
             }
             Scores::OfTheModel | Scores::Unbounded => None,
         }
     }
 
     /// Returns the contradiction of the boxes of all frames.
-    pub fn check_boxes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    pub fn check(&self, reading: &Interpretation) -> Option<Finding> {
         let &Self { anchors, candidates, rejected, survivors, .. } = self;
         if self.is_empty() {
             return None;
@@ -179,108 +229,135 @@ impl Evidence {
             let is_all = candidates == 0 && rejected >= anchors;
             let reading = reading.boxes;
             return Some(if is_all {
-                NumberContradiction::AllRejected { anchors, reading }
+                Finding::AllRejected { anchors, reading }
             } else {
-                NumberContradiction::Rejected { rejected, candidates, reading }
+                Finding::Rejected { rejected, candidates, reading }
             });
         }
         if survivors == 0 {
             return None;
         }
-        reading
-            .boxes
-            .model
-            .and_then(|model| self.check_place(reading.boxes, model))
+        self.check_place(reading.boxes)
             .or_else(|| self.check_centers(reading))
             .or_else(|| self.check_classes(reading))
+            .or_else(|| self.check_labels(reading))
             .or_else(|| self.check_points())
             .or_else(|| self.check_angles())
             .or_else(|| self.check_background(reading))
     }
 
     /// Checks where the boxes are in the model's input.
-    fn check_place(&self, reading: ReadBoxes, model: [f32; 2]) -> Option<NumberContradiction> {
-        let &Self { survivors, .. } = self;
-        let is_large = model.iter().all(|&side| side >= MIN_INPUT);
-        if is_large && self.within_unit == survivors {
-            Some(NumberContradiction::Normalized { boxes: survivors, model })
-        } else if is_large && self.in_corner == survivors && self.most_survivors >= MIN_IN_CORNER {
-            Some(NumberContradiction::InCorner { boxes: survivors, model })
-        } else if 2 * self.huge >= survivors {
-            Some(NumberContradiction::Huge { boxes: self.huge, all: survivors, model, reading })
-        } else {
-            None
+    fn check_place(&self, reading: ReadBoxes) -> Option<Finding> {
+        let &Self { survivors: boxes, .. } = self;
+        let ReadBoxes { model, normalized, .. } = reading;
+        // Normalized boxes on an input of unknown size stay normalized.
+        let is_large = model.map_or(!normalized, |it| it.iter().all(|&side| side >= MIN_INPUT));
+        if is_large && self.within_unit == boxes {
+            return Some(Finding::Normalized { boxes, model });
         }
+        if is_large && self.in_corner == boxes && self.most_survivors >= MIN_IN_CORNER {
+            return Some(Finding::InCorner { boxes, model });
+        }
+        let model = model.filter(|_| 2 * self.huge >= boxes)?;
+        Some(Finding::Huge { boxes: self.huge, all: boxes, model, reading })
     }
 
     /// Checks centers and sizes beside a class: other end-to-end models have corners.
-    fn check_centers(&self, reading: &Reading) -> Option<NumberContradiction> {
+    fn check_centers(&self, reading: &Interpretation) -> Option<Finding> {
         let &Self { beyond: boxes, survivors: all, .. } = self;
         let ReadBoxes { format, normalized, class_field, .. } = reading.boxes;
         let decoder = reading.decoder.name();
         let is_center = format == BoxFormat::Center && normalized && class_field;
-        (is_center && 4 * boxes >= all).then_some(NumberContradiction::Beyond {
-            boxes,
-            all,
-            decoder,
-        })
+        (is_center && 4 * boxes >= all).then_some(Finding::Beyond { boxes, all, decoder })
     }
 
     /// Looks for a class before the first class. With a low threshold nothing is concluded, because rows without a
     /// detection have low scores and any class.
-    fn check_classes(&self, reading: &Reading) -> Option<NumberContradiction> {
+    fn check_classes(&self, reading: &Interpretation) -> Option<Finding> {
         let (first, decoder) = (reading.first_class, reading.decoder.name());
         let class = self.lowest_class.filter(|&class| class < first)?;
-        (reading.threshold >= MIN_THRESHOLD).then_some(NumberContradiction::ClassBeforeFirst {
+        (reading.threshold >= MIN_THRESHOLD).then_some(Finding::ClassBeforeFirst {
             class,
             first,
             decoder,
         })
     }
 
+    /// Looks for a class that has no label.
+    fn check_labels(&self, reading: &Interpretation) -> Option<Finding> {
+        let (first, decoder) = (reading.first_class, reading.decoder.name());
+        let labels = reading.labels?;
+        let class =
+            self.highest_class.filter(|&class| class as usize >= labels + first as usize)?;
+        (reading.threshold >= MIN_THRESHOLD).then_some(Finding::ClassWithoutLabel {
+            class,
+            labels,
+            first,
+            decoder,
+        })
+    }
+
     /// Checks the points. Keypoints are on their object, visible or not.
-    fn check_points(&self) -> Option<NumberContradiction> {
+    fn check_points(&self) -> Option<Finding> {
         let DetailEvidence { all, far, .. } = self.details;
-        (2 * far > all).then_some(NumberContradiction::Points { far, all })
+        (2 * far > all).then_some(Finding::Points { far, all })
     }
 
     /// Checks the angles. Great numbers are probably degrees.
-    fn check_angles(&self) -> Option<NumberContradiction> {
+    fn check_angles(&self) -> Option<Finding> {
         let angle = self.details.greatest_angle;
-        (angle > GREATEST_ANGLE).then_some(NumberContradiction::Angles { angle })
+        (angle > GREATEST_ANGLE).then_some(Finding::Angles { angle })
     }
 
     /// Checks the number of candidates.
-    fn check_background(&self, reading: &Reading) -> Option<NumberContradiction> {
+    fn check_background(&self, reading: &Interpretation) -> Option<Finding> {
         let &Self { frames, anchors, candidates, rejected, .. } = self;
-        let &Reading { decoder, rows_without_objectness, classes, threshold, .. } = reading;
+        let &Interpretation { decoder, rows_without_objectness, classes, threshold, .. } = reading;
         let is_known = self.check_scores(reading).is_some();
-        if is_known || anchors < MIN_ANCHORS * frames || threshold < MIN_THRESHOLD {
+        if is_known || threshold < MIN_THRESHOLD {
             return None;
         }
+        let is_list = anchors < MIN_ANCHORS * frames;
         match decoder.scores() {
             Scores::Probabilities
-                if rows_without_objectness && candidates >= anchors / ANCHORS_PER_CANDIDATE =>
+                if !is_list
+                    && rows_without_objectness
+                    && candidates >= anchors / ANCHORS_PER_CANDIDATE =>
             {
                 let decoder = decoder.name();
-                Some(NumberContradiction::NoBackground { candidates, anchors, decoder })
+                Some(Finding::NoBackground { candidates, anchors, decoder })
             }
             // The greater of two probabilities that add up to 1 always reaches the threshold.
-            Scores::OfTheModel if classes == 2 && candidates + rejected >= anchors => {
-                Some(NumberContradiction::BackgroundClass { anchors })
+            Scores::OfTheModel if !is_list && classes == 2 && candidates + rejected >= anchors => {
+                Some(Finding::BackgroundClass { anchors })
             }
-            _ => None,
+            _ => self.check_ends(reading),
         }
+    }
+
+    /// Looks for a class that nearly all anchors have.
+    fn check_ends(&self, reading: &Interpretation) -> Option<Finding> {
+        let &Self { frames, anchors, candidates, survivors, at_ends, .. } = self;
+        let &Interpretation { classes, first_class, boxes, .. } = reading;
+        let is_most = |part: usize, of: usize| part as f32 >= MOST * of as f32;
+        if boxes.class_field
+            || classes < 2
+            || anchors < MIN_WITH_BACKGROUND * frames
+            || survivors < MIN_OF_BACKGROUND * frames
+            || !is_most(candidates, anchors)
+        {
+            return None;
+        }
+        let end = at_ends.iter().position(|&count| is_most(count, survivors))?;
+        let class = [first_class, classes as u32 - 1][end];
+        let background = ["first", "last"][end];
+        Some(Finding::BackgroundColumn { candidates, anchors, class, background })
     }
 }
 
 fn is_within_unit(box_: &Detection) -> bool {
     let [low, high] = UNIT;
     box_.x1 >= low && box_.y1 >= low && box_.x2 <= high && box_.y2 <= high
-}
-
-fn is_in_corner(box_: &Detection, [width, height]: [f32; 2]) -> bool {
-    box_.x2 <= CORNER * width && box_.y2 <= CORNER * height
 }
 
 /// Whether the box extends beyond the model's input by more than this multiple of the input's size.
@@ -296,7 +373,7 @@ mod tests {
     use crate::decoder::by_name;
     use crate::engine::Masks;
     use crate::names::Interface;
-    use crate::reading::Warning;
+    use crate::reading::Notice;
 
     const MODEL: [f32; 2] = [640.0, 480.0];
     const ANCHORS: usize = 100;
@@ -308,13 +385,14 @@ mod tests {
         class_field: false,
     };
 
-    fn reading(decoder: &str) -> Reading {
+    fn reading(decoder: &str) -> Interpretation {
         let decoder = by_name(decoder).unwrap();
-        Reading {
+        Interpretation {
             decoder,
             rows_without_objectness: false,
             classes: 2,
             first_class: 0,
+            labels: None,
             threshold: 0.25,
             boxes: BOXES,
         }
@@ -334,28 +412,28 @@ mod tests {
     fn evidence_in(frames: &[&[Detection]]) -> Evidence {
         let mut evidence = Evidence::default();
         for &survivors in frames {
-            evidence.add(&frame(survivors, survivors.len(), 0), ANCHORS, Some(MODEL));
+            evidence.add(&frame(survivors, survivors.len(), 0), ANCHORS, &reading("yolov8"));
         }
         evidence
     }
 
     /// Returns the contradiction of boxes with these edges in one frame.
-    fn found_in_boxes(boxes: &[[f32; 4]]) -> Option<NumberContradiction> {
+    fn found_in_boxes(boxes: &[[f32; 4]]) -> Option<Finding> {
         let survivors: Vec<_> = boxes.iter().map(|&edges| survivor(edges, 0.9)).collect();
-        evidence_in(&[&survivors]).check_boxes(&reading("yolov8"))
+        evidence_in(&[&survivors]).check(&reading("yolov8"))
     }
 
-    fn found_in_counts(candidates: usize, rejected: usize) -> Option<NumberContradiction> {
+    fn found_in_counts(candidates: usize, rejected: usize) -> Option<Finding> {
         let mut evidence = Evidence::default();
         let edges = [10.0, 10.0, 90.0, 90.0];
         let survivors = vec![survivor(edges, 0.9); candidates];
-        evidence.add(&frame(&survivors, candidates, rejected), ANCHORS, Some(MODEL));
-        evidence.check_boxes(&reading("yolov8"))
+        evidence.add(&frame(&survivors, candidates, rejected), ANCHORS, &reading("yolov8"));
+        evidence.check(&reading("yolov8"))
     }
 
-    fn found_in_score(decoder: &str, threshold: f32, score: f32) -> Option<NumberContradiction> {
+    fn found_in_score(decoder: &str, threshold: f32, score: f32) -> Option<Finding> {
         let frames = evidence_in(&[&[survivor([10.0, 10.0, 90.0, 90.0], score)], &[]]);
-        frames.check_scores(&Reading { threshold, ..reading(decoder) })
+        frames.check_scores(&Interpretation { threshold, ..reading(decoder) })
     }
 
     #[test]
@@ -364,7 +442,7 @@ mod tests {
             assert_eq!(found_in_score(decoder, 0.25, 1.0), None);
             assert_eq!(found_in_score(decoder, 0.25, 1.0 + 1.0 / 128.0), None);
             let contradiction = found_in_score(decoder, 0.25, 4.59);
-            assert!(matches!(contradiction, Some(NumberContradiction::Score { score: 4.59, .. })));
+            assert!(matches!(contradiction, Some(Finding::Score { score: 4.59, .. })));
             // The result does not depend on the threshold.
             assert_eq!(found_in_score(decoder, 2.0, 4.59), contradiction);
         }
@@ -374,7 +452,7 @@ mod tests {
     fn windows_have_any_score_and_boxes_those_of_which_the_threshold_is() {
         assert_eq!(found_in_score("windows", 0.25, 459.0), None);
         assert_eq!(found_in_score("boxes", 0.25, 1.0), None);
-        let expected = NumberContradiction::UnboundedScore { score: 4.59, threshold: 0.25 };
+        let expected = Finding::UnboundedScore { score: 4.59, threshold: 0.25 };
         assert_eq!(found_in_score("boxes", 0.25, 4.59), Some(expected));
         assert_eq!(found_in_score("boxes", 1.5, 4.59), None);
         assert_eq!(found_in_score("boxes", -2.0, 4.59), None);
@@ -384,7 +462,7 @@ mod tests {
     fn frames_without_objects_contradict_nothing() {
         let evidence = evidence_in(&[&[], &[]]);
         assert!(evidence.is_empty());
-        assert_eq!(evidence.check_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence.check(&reading("yolov8")), None);
         assert_eq!(evidence.check_scores(&reading("yolov8")), None);
     }
 
@@ -392,41 +470,69 @@ mod tests {
     fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
         assert_eq!(found_in_counts(1, 0), None);
         assert_eq!(found_in_counts(10, 29), None);
-        let is_rejected = |contradiction: Option<NumberContradiction>| {
-            matches!(contradiction, Some(NumberContradiction::Rejected { .. }))
+        let is_rejected = |contradiction: Option<Finding>| {
+            matches!(contradiction, Some(Finding::Rejected { .. }))
         };
         assert!(is_rejected(found_in_counts(10, 30)));
         assert!(is_rejected(found_in_counts(0, 1)));
         assert!(is_rejected(found_in_counts(0, ANCHORS - 1)));
         let all = found_in_counts(0, ANCHORS);
-        assert!(matches!(all, Some(NumberContradiction::AllRejected { anchors: ANCHORS, .. })));
+        assert!(matches!(all, Some(Finding::AllRejected { anchors: ANCHORS, .. })));
     }
 
     #[test]
     fn the_class_column_is_named_if_there_is_one() {
         let text = |class_field| {
             let reading = ReadBoxes { class_field, ..BOXES };
-            let rejected = NumberContradiction::Rejected { rejected: 9, candidates: 1, reading };
-            Warning::from(rejected).text(Interface::Element).to_string()
+            let rejected = Finding::Rejected { rejected: 9, candidates: 1, reading };
+            Notice(rejected).text(Interface::Element).to_string()
         };
         let expected = "frame, or the class column has numbers that are negative or not whole";
         assert!(text(true).contains(expected), "{}", text(true));
         assert!(!text(false).contains("class column"), "{}", text(false));
     }
 
+    /// The boxes of YOLOX before its decode step are offsets from grid cells, which are of any size.
     #[test]
-    fn boxes_of_a_model_of_unknown_size_have_no_place() {
-        let reading = Reading { boxes: ReadBoxes { model: None, ..BOXES }, ..reading("yolov8") };
-        let survivors = [survivor([0.1, 0.2, 0.5, 0.9], 0.9)];
-        let mut evidence = Evidence::default();
-        evidence.add(&frame(&survivors, 1, 0), ANCHORS, None);
-        assert_eq!(evidence.check_boxes(&reading), None);
+    fn normalized_boxes_and_offsets_contradict_pixels_of_an_input_of_unknown_size() {
+        let found = |normalized: bool, edges: [f32; 4], anchors: usize| {
+            let boxes = ReadBoxes { model: None, normalized, ..BOXES };
+            let reading = Interpretation { boxes, ..reading("yolov8") };
+            let mut evidence = Evidence::default();
+            let survivors = [survivor(edges, 0.9); 3];
+            evidence.add(&frame(&survivors, 3, 0), anchors, &reading);
+            evidence.check(&reading)
+        };
+        let of_unit = Some(Finding::Normalized { boxes: 3, model: None });
+        assert_eq!(found(false, [0.1, 0.2, 0.5, 0.9], ANCHORS), of_unit);
+        assert_eq!(found(true, [0.1, 0.2, 0.5, 0.9], ANCHORS), None);
+        let offsets = [-1.5, -0.5, 2.5, 3.0];
+        let in_corner = Some(Finding::InCorner { boxes: 3, model: None });
+        assert_eq!(found(false, offsets, 8400), in_corner);
+        assert_eq!(found(true, offsets, 8400), None);
+        // A short list of boxes does not tell the size of the input.
+        assert_eq!(found(false, offsets, ANCHORS), None);
+        assert_eq!(found(false, [10.0, 10.0, 90.0, 90.0], 8400), None);
+    }
+
+    #[test]
+    fn many_candidates_are_judged_at_once() {
+        let is_much = |edges: [f32; 4], candidates: usize, rejected: usize| {
+            let mut evidence = Evidence::default();
+            let survivors = [survivor(edges, 0.9)];
+            evidence.add(&frame(&survivors, candidates, rejected), ANCHORS, &reading("yolov8"));
+            evidence.is_much()
+        };
+        let usual = [10.0, 10.0, 90.0, 90.0];
+        assert!(!is_much(usual, 29, 0) && is_much(usual, 30, 0) && is_much(usual, 1, 29));
+        let of_unit = [0.1, 0.1, 0.9, 0.9];
+        assert!(!is_much(of_unit, 7, 0) && is_much(of_unit, 8, 0));
     }
 
     #[test]
     fn boxes_within_the_first_pixel_are_normalized() {
         let normalized = [[0.1, 0.2, 0.5, 0.9], [-0.02, 0.0, 1.03, 1.0]];
-        let expected = NumberContradiction::Normalized { boxes: 2, model: MODEL };
+        let expected = Finding::Normalized { boxes: 2, model: Some(MODEL) };
         assert_eq!(found_in_boxes(&normalized), Some(expected));
         assert_eq!(found_in_boxes(&[normalized[0], [0.0, 0.0, 3.0, 3.0]]), None);
         assert_eq!(found_in_boxes(&[normalized[0], [300.0, 200.0, 301.0, 201.0]]), None);
@@ -437,27 +543,23 @@ mod tests {
         let at = |x: f32| [x, 2.0, x + 3.0, 5.0];
         assert_eq!(found_in_boxes(&[at(0.0)]), None);
         assert_eq!(found_in_boxes(&[at(0.0), at(4.0)]), None);
-        let expected = NumberContradiction::InCorner { boxes: 3, model: MODEL };
+        let expected = Finding::InCorner { boxes: 3, model: Some(MODEL) };
         assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0)]), Some(expected));
         assert_eq!(found_in_boxes(&[at(0.0), at(4.0), at(8.0), at(300.0)]), None);
         // This is a single object in many frames.
         let one = [survivor(at(0.0), 0.9)];
-        assert_eq!(evidence_in(&[&one[..]; 30]).check_boxes(&reading("yolov8")), None);
+        assert_eq!(evidence_in(&[&one[..]; 30]).check(&reading("yolov8")), None);
     }
 
     #[test]
     fn inputs_of_few_pixels_have_no_corner() {
         let model = Some([16.0, 16.0]);
         let survivors = [survivor([0.0, 0.0, 1.0, 1.0], 0.9)];
+        let boxes = ReadBoxes { model, ..BOXES };
+        let reading = Interpretation { boxes, ..reading("windows") };
         let mut evidence = Evidence::default();
-        evidence.add(&frame(&survivors, 1, 0), ANCHORS, model);
-        assert_eq!(
-            evidence.check_boxes(&Reading {
-                boxes: ReadBoxes { model, ..BOXES },
-                ..reading("windows")
-            }),
-            None
-        );
+        evidence.add(&frame(&survivors, 1, 0), ANCHORS, &reading);
+        assert_eq!(evidence.check(&reading), None);
     }
 
     #[test]
@@ -467,60 +569,108 @@ mod tests {
         assert_eq!(found_in_boxes(&[[-600.0, -400.0, 1200.0, 900.0]]), None);
         let pixels_as_normalized = [10.0, 10.0, 640.0 * 90.0, 480.0 * 90.0];
         let huge = found_in_boxes(&[pixels_as_normalized, [10.0, 10.0, 90.0, 90.0]]);
-        assert!(matches!(huge, Some(NumberContradiction::Huge { boxes: 1, all: 2, .. })));
+        assert!(matches!(huge, Some(Finding::Huge { boxes: 1, all: 2, .. })));
         let few = [pixels_as_normalized, [10.0, 10.0, 90.0, 90.0], [10.0, 10.0, 90.0, 90.0]];
         assert_eq!(found_in_boxes(&few), None);
     }
 
     /// Returns the contradiction of frames with this number of anchors and candidates.
     fn found_in_candidates(
-        reading: Reading,
+        reading: Interpretation,
         anchors: usize,
         candidates: usize,
-    ) -> Option<NumberContradiction> {
+    ) -> Option<Finding> {
         let survivors = [survivor([10.0, 10.0, 90.0, 90.0], 0.9)];
         let mut evidence = Evidence::default();
         for _ in 0..3 {
-            evidence.add(&frame(&survivors, candidates, 0), anchors, Some(MODEL));
+            evidence.add(&frame(&survivors, candidates, 0), anchors, &reading);
         }
-        evidence.check_boxes(&reading)
+        evidence.check(&reading)
     }
 
     #[test]
     fn most_anchors_of_a_detector_are_background() {
-        let dense = Reading { rows_without_objectness: true, ..reading("yolov8") };
+        let dense = Interpretation { rows_without_objectness: true, ..reading("yolov8") };
         assert_eq!(found_in_candidates(reading("yolov8"), 8400, 8400), None);
         assert_eq!(found_in_candidates(dense, 8400, 2099), None);
         let many = found_in_candidates(dense, 8400, 2100);
-        assert!(matches!(many, Some(NumberContradiction::NoBackground { .. })), "{many:?}");
+        assert!(matches!(many, Some(Finding::NoBackground { .. })), "{many:?}");
         assert_eq!(found_in_candidates(dense, 999, 999), None);
-        assert_eq!(found_in_candidates(Reading { threshold: 0.001, ..dense }, 8400, 8400), None);
+        assert_eq!(
+            found_in_candidates(Interpretation { threshold: 0.001, ..dense }, 8400, 8400),
+            None
+        );
     }
 
     #[test]
     fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
         assert_eq!(found_in_candidates(reading("windows"), 8400, 8400), None);
         let pairs = reading("boxes");
-        assert_eq!(found_in_candidates(Reading { classes: 1, ..pairs }, 8400, 8400), None);
-        assert_eq!(found_in_candidates(Reading { classes: 80, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(Interpretation { classes: 1, ..pairs }, 8400, 8400), None);
+        assert_eq!(found_in_candidates(Interpretation { classes: 80, ..pairs }, 8400, 8400), None);
         assert_eq!(found_in_candidates(pairs, 8400, 8399), None);
         let all = found_in_candidates(pairs, 8400, 8400);
-        assert_eq!(all, Some(NumberContradiction::BackgroundClass { anchors: 3 * 8400 }));
+        assert_eq!(all, Some(Finding::BackgroundClass { anchors: 3 * 8400 }));
     }
 
     /// TensorFlow's SSD has no class 0.
     #[test]
     fn a_class_before_the_first_contradicts_the_reading() {
         let with_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
-        let first_class = |first_class| Reading { first_class, ..reading("ssd-postprocess") };
-        let found = |class, reading: &Reading| {
-            evidence_in(&[&[with_class(2), with_class(class)]]).check_boxes(reading)
+        let first_class =
+            |first_class| Interpretation { first_class, ..reading("ssd-postprocess") };
+        let found = |class, reading: &Interpretation| {
+            evidence_in(&[&[with_class(2), with_class(class)]]).check(reading)
         };
         let (class, first, decoder) = (0, 1, "ssd-postprocess");
-        let expected = NumberContradiction::ClassBeforeFirst { class, first, decoder };
+        let expected = Finding::ClassBeforeFirst { class, first, decoder };
         assert_eq!(found(0, &first_class(1)), Some(expected));
         assert_eq!(found(1, &first_class(1)), None);
         assert_eq!(found(0, &first_class(0)), None);
-        assert_eq!(found(0, &Reading { threshold: 0.01, ..first_class(1) }), None);
+        assert_eq!(found(0, &Interpretation { threshold: 0.01, ..first_class(1) }), None);
+    }
+
+    /// 80 labels for the 90 class numbers of COCO.
+    #[test]
+    fn a_class_without_a_label_contradicts_the_labels() {
+        let found = |class, first_class| {
+            let reading =
+                Interpretation { labels: Some(80), first_class, ..reading("ssd-postprocess") };
+            let survivor = Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
+            let mut evidence = Evidence::default();
+            evidence.add(&frame(&[survivor], 1, 0), ANCHORS, &reading);
+            evidence.check(&reading)
+        };
+        assert_eq!(found(79, 0), None);
+        assert_eq!(found(80, 1), None);
+        let without = |class, first| {
+            let decoder = "ssd-postprocess";
+            Some(Finding::ClassWithoutLabel { class, labels: 80, first, decoder })
+        };
+        assert_eq!(found(80, 0), without(80, 0));
+        assert_eq!(found(81, 1), without(81, 1));
+    }
+
+    /// DETR's last class is "no object", pytorch-ssd's first is the background.
+    #[test]
+    fn a_class_that_nearly_all_anchors_have_is_the_background() {
+        let found = |anchors: usize, classes: &[(u32, usize)]| {
+            let reading = Interpretation { classes: 21, ..reading("boxes") };
+            let of = |&(class, count): &(u32, usize)| {
+                vec![Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) }; count]
+            };
+            let survivors: Vec<Detection> = classes.iter().flat_map(of).collect();
+            let mut evidence = Evidence::default();
+            evidence.add(&frame(&survivors, survivors.len(), 0), anchors, &reading);
+            evidence.check(&reading)
+        };
+        let column = |candidates, anchors, class, background| {
+            Some(Finding::BackgroundColumn { candidates, anchors, class, background })
+        };
+        assert_eq!(found(100, &[(20, 97), (3, 3)]), column(100, 100, 20, "last"));
+        assert_eq!(found(799, &[(0, 796), (7, 3)]), column(799, 799, 0, "first"));
+        assert_eq!(found(100, &[(5, 97), (3, 3)]), None, "a class in the middle");
+        assert_eq!(found(400, &[(20, 97), (3, 3)]), None, "most anchors are no candidates");
+        assert_eq!(found(40, &[(20, 40)]), None, "a list of boxes");
     }
 }

@@ -22,7 +22,7 @@ use crate::tensor::TensorView;
 
 /// The input of an engine in a run.
 #[derive(Clone, Copy)]
-pub struct Run<'a> {
+pub(super) struct Run<'a> {
     /// The tensors.
     pub tensors: &'a [TensorView<'a>],
     /// Their layout.
@@ -35,7 +35,7 @@ pub struct Run<'a> {
 
 /// Images without a candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Silence {
+pub(super) struct Silence {
     images: usize,
     decoder: &'static str,
     cause: Option<Cause>,
@@ -108,16 +108,20 @@ impl Silence {
 /// The images since the start of a reading, until one has a candidate or a rejected anchor. The images of a group count
 /// as one, since they are parts of one frame.
 #[derive(Debug, Default)]
-pub struct Quiet {
+pub(super) struct Quiet {
     images: usize,
     /// The cause with the best score, among the runs that were examined.
     cause: Option<Cause>,
     decoder: &'static str,
-    /// True if an image had a candidate or a rejected anchor, or the warning has been made.
-    is_over: bool,
+    /// True if an image had a candidate or a rejected anchor, or a warning explains why nothing is found.
+    pub is_over: bool,
 }
 
 impl Quiet {
+    pub fn new(is_over: bool) -> Self {
+        Self { is_over, ..Self::default() }
+    }
+
     /// Returns true if following images count, and there was one before.
     pub fn has_begun(&self) -> bool {
         self.images > 0 && !self.is_over
@@ -126,11 +130,6 @@ impl Quiet {
     /// The number of images so far.
     pub fn images(&self) -> usize {
         self.images
-    }
-
-    /// Stops examining images, because another warning explains why nothing is found.
-    pub fn stop(&mut self) {
-        self.is_over = true;
     }
 
     /// Adds the images of a run. Tensors without anchors are ignored: they are lists of boxes that are empty on

@@ -4,17 +4,18 @@
 //! In: [`Images`], and the settings in force. Out: the classes of each image, counts, and warnings about readings that are
 //! probably wrong. Scores are computed on the CPU: a tensor in device memory is copied.
 
+use std::time::Duration;
+
 use super::NmsFilter;
 use super::debug_category::CAT;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::enums::{Decoder, ScoreActivation};
 use super::error::FrameError;
-use super::plan::PlanInput;
-use super::planner::Planner;
+use super::model::Model;
+use super::notices::Notices;
 use super::quantization::QuantizationRules;
+use super::reading::ModelTensors;
 use super::settings::{Settings, SettingsError};
-use super::timeout::Timeout;
-use super::warnings::Warnings;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, Labels};
 use nmsfilter_core::decoder::classifier::{
@@ -23,11 +24,11 @@ use nmsfilter_core::decoder::classifier::{
 use nmsfilter_core::decoder::is_known;
 use nmsfilter_core::engine::{EngineError, Params};
 use nmsfilter_core::geometry::MappingError;
-use nmsfilter_core::reading::plan::Signatures;
+use nmsfilter_core::reading::Signatures;
 use nmsfilter_core::tensor::TensorView;
 
 /// How long no image has a class before a warning is posted.
-const SILENCE: gst::ClockTime = gst::ClockTime::from_seconds(10);
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The plan for the tensors of a classifier.
 pub(super) struct ClassifierPlan {
@@ -47,7 +48,7 @@ pub(super) struct ClassifierPlan {
 #[derive(Clone, Default)]
 struct Silence {
     is_over: bool,
-    since: Option<Timeout>,
+    since: Option<Duration>,
     images: u64,
     /// The best class of all images.
     best: Option<ClassScore>,
@@ -107,12 +108,12 @@ pub(super) enum ClassifierWarning {
 
 impl ClassifierPlan {
     /// Whether tensors are read as a classifier's: because `decoder` says so, or by their ids or their model.
-    pub fn is_wanted(input: PlanInput<'_>, settings: &Settings) -> bool {
+    pub fn is_wanted(tensors: ModelTensors<'_>, settings: &Settings) -> bool {
         match settings.decoder {
             Decoder::Classifier => true,
             Decoder::Auto => {
-                let has = |is_id: fn(&str) -> bool| input.tensors.iter().any(|it| is_id(it.id));
-                let is_of_model = input.family.is_some_and(|family| family.is_classifier());
+                let has = |is_id: fn(&str) -> bool| tensors.tensors.iter().any(|it| is_id(it.id));
+                let is_of_model = tensors.family.is_some_and(|family| family.is_classifier());
                 (has(classifier::is_id) || is_of_model) && !has(is_known)
             }
             _ => false,
@@ -123,26 +124,26 @@ impl ClassifierPlan {
     ///
     /// # Errors
     /// If settings are not valid for a classifier, or the tensors do not have the scores of classes.
-    pub fn new(input: PlanInput<'_>, settings: &Settings) -> Result<Self, FrameError> {
+    pub fn new(tensors: ModelTensors<'_>, settings: &Settings) -> Result<Self, FrameError> {
         settings.check()?;
-        settings.check_classifier(input.batch)?;
+        settings.check_classifier(tensors.batch)?;
         let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
-        quantization.check(input.tensors)?;
+        quantization.check(tensors.tensors)?;
         let options = ClassifierOptions {
             activation: settings.score_activation.activation(),
             // Ultralytics' models end with softmax.
-            is_softmaxed: input.family.is_some_and(|family| family.is_classifier()),
+            is_softmaxed: tensors.family.is_some_and(|family| family.is_classifier()),
             num_classes: settings.num_classes as usize,
         };
-        let classifier = Classifier::choose(&quantization.applied(input.tensors), options)?;
+        let classifier = Classifier::choose(&quantization.applied(tensors.tensors), options)?;
         let outputs = classifier.outputs().len();
-        let mut tensors = Signatures::default();
-        tensors.set(input.tensors);
+        let mut signatures = Signatures::default();
+        signatures.set(tensors.tensors);
         let Params { multi_label, max_detections, thresholds, .. } = &settings.scalars;
         let max = if *multi_label { *max_detections } else { 1 };
         Ok(Self {
             classifier,
-            tensors,
+            tensors: signatures,
             quantization,
             limits: ClassLimits { threshold: thresholds.default, max },
             has_activation: settings.score_activation != ScoreActivation::Auto,
@@ -164,15 +165,15 @@ impl ClassifierPlan {
         &self.tensors
     }
 
-    /// Writes to the log how the tensors of `input` are read.
-    pub fn log(&self, element: &NmsFilter, input: PlanInput<'_>, labels: &Labels) {
+    /// Writes to the log how the tensors are read.
+    pub fn log(&self, element: &NmsFilter, tensors: ModelTensors<'_>, labels: &Labels) {
         for ClassOutput { tensor, classes, activation } in self.classifier.outputs() {
             gst::info!(
                 CAT,
                 obj = element,
                 "decoder {}: tensor {}, {classes} classes, {} labels, score-activation {}, {:?}",
                 classifier::NAME,
-                input.tensors[*tensor],
+                tensors.tensors[*tensor],
                 labels.count(),
                 activation.name(),
                 self.limits,
@@ -223,17 +224,17 @@ impl ClassifierPlan {
         [not_read, wrong]
     }
 
-    /// The warning that no image had a class of an output, which is returned once for each: at the end of the stream (`pts`
+    /// The warning that no image had a class of an output, which is returned once for each: at the end of the stream (`now`
     /// is `None`) or after [`SILENCE`].
     fn silence_warning(
         &mut self,
         output: usize,
         labels: &mut Labels,
-        pts: Option<Option<gst::ClockTime>>,
+        now: Option<Duration>,
     ) -> Option<ClassifierWarning> {
         let has_several = self.silences.len() > 1;
         let Silence { is_over, since, images, best } = &mut self.silences[output];
-        let is_due = pts.is_none_or(|pts| since.is_some_and(|since| since.has_expired(pts)));
+        let is_due = now.is_none_or(|now| since.is_some_and(|since| now - since >= SILENCE));
         let ClassScore { class, score } = best.filter(|_| is_due && !*is_over)?;
         *is_over = true;
         let name = labels.output_name(output).as_str();
@@ -247,16 +248,16 @@ impl ClassifierPlan {
     }
 
     /// Posts the warnings that no image had a class, as [`silence_warning`](Self::silence_warning).
-    fn warn_of_silence(
+    pub fn warn_of_silence(
         &mut self,
         element: &NmsFilter,
         labels: &mut Labels,
-        warnings: &mut Warnings,
-        pts: Option<Option<gst::ClockTime>>,
+        notices: &mut Notices,
+        now: Option<Duration>,
     ) {
         for output in 0..self.silences.len() {
-            if let Some(warning) = self.silence_warning(output, labels, pts) {
-                warnings.classifier(element, output, warning);
+            if let Some(warning) = self.silence_warning(output, labels, now) {
+                notices.classifier(element, output, warning);
             }
         }
     }
@@ -268,7 +269,7 @@ impl ClassifierPlan {
         output: usize,
         tensors: &[TensorView<'_>],
         found: &mut Vec<ClassScore>,
-        pts: Option<gst::ClockTime>,
+        now: Duration,
     ) -> Result<Option<ClassifierWarning>, FrameError> {
         let tensor = &tensors[self.classifier.outputs()[output].tensor];
         let first = found.len();
@@ -278,7 +279,7 @@ impl ClassifierPlan {
             .map_err(EngineError::from)?;
         let silence = &mut self.silences[output];
         silence.is_over |= found.len() > first;
-        silence.since.get_or_insert_with(|| Timeout::start_of(SILENCE, pts));
+        silence.since.get_or_insert(now);
         silence.images += 1;
         let text = || tensor.to_string();
         Ok(match evidence {
@@ -304,78 +305,72 @@ impl ClassifierPlan {
     }
 }
 
-/// Finds the classes of a range of images, with the classifier of `planner`, which has the index `model`. After an error
+/// Finds the classes of a range of images, with the classifier of `model`, which has this index. After an error
 /// nothing of the range is left: its frames can be decoded one by one.
 ///
 /// # Errors
 /// If a tensor cannot be read, the size of a frame is not known, or a region is not inside its frame.
 pub(super) fn classify(
     decoder: &mut FrameDecoder,
-    DecodeContext { element, pts }: DecodeContext<'_>,
+    DecodeContext { element, now }: DecodeContext<'_>,
     images: Images<'_, '_>,
     run: std::ops::Range<usize>,
-    (model, planner): (usize, &mut Planner),
+    (index, model): (usize, &mut Model),
 ) -> Result<(), FrameError> {
     let (frames, counts) = (decoder.regions.frame_count(), decoder.counts);
-    let result = classify_all(decoder, (element, pts), images, run, (model, &mut *planner));
+    let result = classify_all(decoder, (element, now), images, run, (index, &mut *model));
     if result.is_err() {
         decoder.regions.truncate_classified(frames);
         decoder.counts = counts;
         return result;
     }
-    planner.decoded = true;
+    model.decoded = true;
     Ok(())
 }
 
 fn classify_all(
     decoder: &mut FrameDecoder,
-    (element, pts): (&NmsFilter, Option<gst::ClockTime>),
+    (element, now): (&NmsFilter, Duration),
     images: Images<'_, '_>,
     run: std::ops::Range<usize>,
-    (model, planner): (usize, &mut Planner),
+    (index, model): (usize, &mut Model),
 ) -> Result<(), FrameError> {
-    let FrameDecoder { regions, counts, warnings, .. } = decoder;
-    let (plan, labels) = planner.classifying().expect("the tensors are a classifier's");
+    let FrameDecoder { regions, counts, notices, .. } = decoder;
+    let (plan, labels) = model.classifying().expect("the tensors are a classifier's");
     for image in run.clone() {
-        let ImageFrame { index, size, region, .. } = images.frame(image);
+        let ImageFrame { index: frame, size, region, .. } = images.frame(image);
         let size = size.ok_or(FrameError::NoCaps)?;
         if let Some(region) = region.filter(|region| !region.pixels.is_inside(size)) {
             let error = MappingError::RegionOutside { region: region.pixels, frame: size };
             return Err(SettingsError::from(error).into());
         }
         if image == run.start || !images.are_regions() {
-            regions.add(FrameId { index, size, model }, std::iter::empty());
+            regions.add(FrameId { index: frame, size, model: index }, std::iter::empty());
             counts.frames += 1;
         }
         let tensors = images.tensors(image..image + 1);
         let mut views = tensors.views();
         plan.quantization.apply(&mut views);
         for warning in plan.first_warnings(&views, labels).into_iter().flatten() {
-            warnings.classifier(element, 0, warning);
+            notices.classifier(element, 0, warning);
         }
         counts.candidates += 1;
         let mut is_rejected = false;
         for output in 0..plan.silences.len() {
             regions.add_classified(region, output, |found| {
                 let first = found.len();
-                let warning = plan.classify(output, &views, found, pts)?;
+                let warning = plan.classify(output, &views, found, now)?;
                 counts.survivors += found.len() - first;
                 if let Some(warning) = warning {
                     is_rejected |= matches!(warning, ClassifierWarning::NotFinite { .. });
-                    warnings.classifier(element, output, warning);
+                    notices.classifier(element, output, warning);
                 }
                 Ok::<(), FrameError>(())
             })?;
         }
         counts.rejected += usize::from(is_rejected);
     }
-    plan.warn_of_silence(element, labels, warnings, Some(pts));
+    plan.warn_of_silence(element, labels, notices, Some(now));
     counts.engine = "cpu";
     Ok(())
-}
-
-/// Posts the warnings that are due at the end of the stream.
-pub(super) fn end_stream(element: &NmsFilter, planner: &mut Planner, warnings: &mut Warnings) {
-    let Some((plan, labels)) = planner.classifying() else { return };
-    plan.warn_of_silence(element, labels, warnings, None);
 }

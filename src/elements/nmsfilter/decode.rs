@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decodes the images of a buffer to regions.
 //!
-//! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and contradictions. Images of one
+//! In: [`Images`], and the model of each. Out: [`FrameRegions`], counts, and notices. Images of one
 //! model are decoded in one run of the engine, each at its place in its frame. A frame, or the regions of a frame, are a
 //! group of images: their boxes are compared.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::NmsFilter;
 use super::classifier;
+use super::clock::SECOND;
 use super::debug_category::CAT;
 use super::error::FrameError;
-use super::plan::{FramePlan, PlanInput};
-use super::planner::Planner;
+use super::model::Model;
+use super::notices::Notices;
+use super::reading::{DetectorReading, ModelTensors};
 use super::stats::FrameCounts;
-use super::timeout::Timeout;
-use super::warnings::Warnings;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
 use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome, image_groups};
 use nmsfilter_core::geometry::Mapping;
-use nmsfilter_core::reading::{DetailEvidence, Run};
 use nmsfilter_core::tensor::TensorError;
 
 /// Decodes images, and keeps memory for the next buffer.
@@ -28,22 +28,22 @@ pub(super) struct FrameDecoder {
     pub engine: Box<dyn Engine>,
     pub regions: FrameRegions,
     pub counts: FrameCounts,
-    pub warnings: Warnings,
+    pub notices: Notices,
     /// The mapping and the place of each image of the current run.
     mappings: Vec<Mapping>,
     places: Vec<ImagePlace>,
     /// The GPU failure after which the engine continued on the CPU, until it is taken.
     failure: Option<String>,
-    /// Started when the engine continued on the CPU after a failure of the GPU.
-    gpu_failed: Option<Timeout>,
+    /// When the engine continued on the CPU after a failure of the GPU.
+    gpu_failed: Option<Duration>,
 }
 
 /// The buffer that is decoded.
 #[derive(Clone, Copy)]
 pub(super) struct DecodeContext<'e> {
     pub element: &'e NmsFilter,
-    /// The timestamp of the images.
-    pub pts: Option<gst::ClockTime>,
+    /// The time of the buffer.
+    pub now: Duration,
 }
 
 impl FrameDecoder {
@@ -52,7 +52,7 @@ impl FrameDecoder {
             engine,
             regions: FrameRegions::default(),
             counts: FrameCounts::default(),
-            warnings: Warnings::default(),
+            notices: Notices::default(),
             mappings: Vec::new(),
             places: Vec::new(),
             failure: None,
@@ -71,7 +71,7 @@ impl FrameDecoder {
         self.failure.take()
     }
 
-    /// Finds the regions of images whose tensors are of the model of `planner`, which has the index `model`. Frames whose
+    /// Finds the regions of images whose tensors are of the model `model`, which has this index. Frames whose
     /// tensors were in the memory of a GPU that has failed are counted as lost.
     ///
     /// # Errors
@@ -80,11 +80,11 @@ impl FrameDecoder {
         &mut self,
         context: DecodeContext<'_>,
         images: Images<'_, '_>,
-        (model, planner): (usize, &mut Planner),
+        (index, model): (usize, &mut Model),
     ) -> Result<(), FrameError> {
         images
             .runs()
-            .try_for_each(|run| self.decode_run(context, images, run, (model, &mut *planner)))
+            .try_for_each(|run| self.decode_run(context, images, run, (index, &mut *model)))
     }
 
     /// Decodes a range of images. If one run cannot decode several, they are decoded one by one, so that an error is the
@@ -94,19 +94,19 @@ impl FrameDecoder {
         context: DecodeContext<'_>,
         images: Images<'_, '_>,
         run: Range<usize>,
-        (model, planner): (usize, &mut Planner),
+        (index, model): (usize, &mut Model),
     ) -> Result<(), FrameError> {
-        let result = self.try_run(context, images, run.clone(), (model, &mut *planner));
-        self.note_failure(context.pts);
+        let result = self.try_run(context, images, run.clone(), (index, &mut *model));
+        self.note_failure(context.now);
         let Err(error) = result else { return Ok(()) };
         let stream = images.frame(run.start).stream;
         let is_one_by_one = stream.is_some() || matches!(error, FrameError::OtherInput);
         if run.len() > 1 && is_one_by_one && !images.are_regions() && !error.is_device_error() {
             return run.into_iter().try_for_each(|image| {
-                self.decode_run(context, images, image..image + 1, (model, &mut *planner))
+                self.decode_run(context, images, image..image + 1, (index, &mut *model))
             });
         }
-        if !self.is_lost_with_gpu(&error, context.pts) {
+        if !self.is_lost_with_gpu(&error, context.now) {
             return Err(error.in_stream(stream));
         }
         let element = context.element;
@@ -118,71 +118,70 @@ impl FrameDecoder {
     /// Decodes a range of images in one run.
     fn try_run(
         &mut self,
-        DecodeContext { element, pts }: DecodeContext<'_>,
+        DecodeContext { element, now }: DecodeContext<'_>,
         images: Images<'_, '_>,
         run: Range<usize>,
-        (model, planner): (usize, &mut Planner),
+        (index, model): (usize, &mut Model),
     ) -> Result<(), FrameError> {
-        let Self { engine, regions, counts, warnings, mappings, places, .. } = self;
+        let Self { engine, regions, counts, notices, mappings, places, .. } = self;
         let tensors = images.tensors(run.clone());
         let (mut views, planned) = (tensors.views(), tensors.planned_views());
         let first = images.frame(run.start);
-        let input = PlanInput {
+        let of_model = ModelTensors {
             tensors: &planned,
             frame: first.image_size(),
             model: first.model,
-            family: planner.family(),
+            family: model.family(),
             batch: images.batch(),
         };
-        planner.update(element, &**engine, input, pts)?;
-        if planner.classifying().is_some() {
-            let context = DecodeContext { element, pts };
-            return classifier::classify(self, context, images, run, (model, planner));
+        model.update((element, &mut *notices), &**engine, of_model, now)?;
+        if model.classifying().is_some() {
+            let context = DecodeContext { element, now };
+            return classifier::classify(self, context, images, run, (index, model));
         }
-        planner.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
-        let limit = planner.settings().scalars.max_detections;
-        let (plan, contradictions) = planner.decoding();
-        if tensors.are_separate() {
-            plan.prepare_images(run.len(), &views);
+        model.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
+        let limit = model.settings().scalars.max_detections;
+        let detector = model.detecting();
+        let are_separate = tensors.are_separate();
+        if are_separate {
+            detector.reading.prepare_images(run.len(), &views);
         }
-        let plan = &*plan;
-        let layout = plan.layout(tensors.are_separate());
-        plan.quantization().apply(&mut views);
-        let outcome = engine.run(&views, layout, plan.params(), places)?;
+        detector.quantization.apply(&mut views);
+        let layout = detector.reading.layout(are_separate);
+        let outcome = engine.run(&views, layout, detector.reading.params(), places)?;
+        let model_index = index;
         let image = |index: usize| {
             let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);
             DecodedImage {
-                frame: FrameId { index: frame, size: mappings[index].frame(), model },
+                frame: FrameId { index: frame, size: mappings[index].frame(), model: model_index },
                 parent: region.and_then(|region| region.parent),
                 mapping: &mappings[index],
                 place: &places[index],
             }
         };
-        let wants_evidence = contradictions.are_open();
-        let groups = image_groups(places);
-        let evidence = add_outcome(regions, &outcome, plan, (groups, image), wants_evidence);
+        add_outcome(regions, &outcome, detector, (image_groups(places), image));
         counts.add(&outcome);
-        let run = Run { tensors: &views, layout, params: plan.params(), images: places };
-        contradictions.add(element, &outcome, run, evidence, plan.anchors(), pts);
+        let told = detector.reading.observe(&outcome, &views, places, are_separate, Some(now));
+        notices.of_reading(element, told);
         let most = outcome.groups().map(|group| group.survivors.len()).max().unwrap_or(0);
-        warnings.max_detections(element, limit, most);
-        planner.decoded = true;
+        notices.max_detections(element, limit, most);
+        model.decoded = true;
         Ok(())
     }
 
     /// Notes that the engine continued on the CPU after a failure of the GPU.
-    fn note_failure(&mut self, pts: Option<gst::ClockTime>) {
+    fn note_failure(&mut self, now: Duration) {
         if let Some(failure) = self.engine.take_failure() {
             self.failure = Some(failure.to_string());
-            self.gpu_failed = Some(Timeout::start(pts));
+            self.gpu_failed = Some(now);
         }
     }
 
     /// Returns true if tensors cannot be read because they were in the memory of a GPU that has failed less than a
     /// second ago. Upstream elements need that time to notice the failure, too.
-    fn is_lost_with_gpu(&self, error: &FrameError, pts: Option<gst::ClockTime>) -> bool {
+    fn is_lost_with_gpu(&self, error: &FrameError, now: Duration) -> bool {
         matches!(error, FrameError::Engine(EngineError::Tensor(TensorError::Map { .. })))
-            && self.gpu_failed.is_some_and(|failed| !failed.has_expired(pts))
+            && self.gpu_failed.is_some_and(|failed| now - failed < SECOND)
     }
 }
 
@@ -197,16 +196,14 @@ struct DecodedImage<'m> {
 }
 
 /// Adds the regions of the groups of a run: one group per frame. `groups` are the indices of each group's images, and
-/// `image` returns the image with an index. Returns the evidence of the regions' details, if `wants_evidence`.
+/// `image` returns the image with an index.
 fn add_outcome<'m>(
     regions: &mut FrameRegions,
     outcome: &Outcome<'_>,
-    plan: &FramePlan,
+    detector: &DetectorReading,
     (groups, image): (impl Iterator<Item = Range<usize>>, impl Fn(usize) -> DecodedImage<'m>),
-    wants_evidence: bool,
-) -> DetailEvidence {
-    let (layout, details) = (&plan.choice().layout, plan.details());
-    let mut evidence = DetailEvidence::default();
+) {
+    let (layout, details) = (&detector.reading.choice().layout, detector.reading.details());
     for (group, images) in outcome.groups().zip(groups) {
         let first = image(images.start);
         let DecodedImage { frame, mapping, place, .. } = first;
@@ -224,7 +221,7 @@ fn add_outcome<'m>(
         let region_of = |survivor| {
             let region = Region::of(survivor, &of_boxes)?;
             let region = Region { parent: image_of(survivor).parent, ..region };
-            plan.region_rules().keep(&region, frame.size).then_some(region)
+            detector.region_rules.keep(&region, frame.size).then_some(region)
         };
         regions.add(frame, group.survivors.iter().filter_map(region_of));
         if details.is_empty() {
@@ -237,16 +234,11 @@ fn add_outcome<'m>(
             }
             let DecodedImage { mapping, place, .. } = image_of(survivor);
             let detail = details.of(layout, place.unit(layout), survivor, row);
-            // The rules of evidence compare details with boxes in pixels of the model's input.
-            if wants_evidence && place.boxes == BoxPixels::Model {
-                evidence.add(survivor, &detail);
-            }
             let mask = group.masks.get(index).map(|mask| {
-                let pixels = MaskPixels::new(layout, plan.params(), place);
+                let pixels = MaskPixels::new(layout, detector.reading.params(), place);
                 (mask, pixels.area(&mask, mapping))
             });
             regions.add_detail(&detail, mask, mapping);
         }
     }
-    evidence
 }

@@ -9,8 +9,8 @@ use super::settings::SettingsError;
 use crate::input::InputError;
 use crate::output::sink::OutputError;
 use nmsfilter_core::decoder::ChoiceError;
-use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::EngineError;
+use nmsfilter_core::reading::Refusal;
 
 /// The reason why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
@@ -19,8 +19,6 @@ pub(super) enum FrameError {
     Input(#[from] InputError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    #[error("the buffer's tensors ({tensors}) cannot be decoded: {family}")]
-    ModelFamily { tensors: String, family: ModelFamily },
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -62,6 +60,15 @@ pub(super) enum FrameError {
     Stream { number: u32, error: Box<Self> },
 }
 
+impl From<Refusal> for FrameError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Choice(error) => Self::Choice(error),
+            Refusal::Engine(error) => Self::Engine(error),
+        }
+    }
+}
+
 impl FrameError {
     /// The error of a frame of the stream with this number.
     pub fn in_stream(self, stream: Option<u32>) -> Self {
@@ -88,7 +95,6 @@ impl FrameError {
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
             Self::Input(_)
             | Self::Choice(_)
-            | Self::ModelFamily { .. }
             | Self::OtherRegion { .. }
             | Self::Sequence { .. }
             | Self::RegionsWithoutModelSize

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use gst::glib;
 
+use super::clock::SECOND;
 use super::stats::{FrameCounts, Stats};
-use super::timeout::Timeout;
 
 /// The counts since the element started, and the state of their messages.
 #[derive(Default)]
@@ -25,8 +25,8 @@ pub(super) struct FrameCounter {
 enum TensorWatch {
     #[default]
     NotStarted,
-    /// No frame since the first one had tensors.
-    Missing(Timeout),
+    /// No frame since the first one had tensors. The time is that of the first, or of the first of the segment.
+    Missing(Option<Duration>),
     /// A frame had tensors, or the warning has been posted.
     Done,
 }
@@ -86,19 +86,23 @@ impl FrameCounter {
 
     /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
     /// no tensors.
-    pub fn count_without_tensors(&mut self, frames: usize, pts: Option<gst::ClockTime>) -> bool {
+    pub fn count_without_tensors(&mut self, frames: usize, now: Duration) -> bool {
         self.posted = false;
         self.stats.count_without_tensors(frames);
-        match &self.tensors {
-            TensorWatch::NotStarted => {
-                self.tensors = TensorWatch::Missing(Timeout::start(pts));
-                false
-            }
-            TensorWatch::Missing(timeout) if timeout.has_expired(pts) => {
-                self.tensors = TensorWatch::Done;
-                true
-            }
-            TensorWatch::Missing(_) | TensorWatch::Done => false,
+        let since = match self.tensors {
+            TensorWatch::Missing(Some(since)) => since,
+            TensorWatch::NotStarted | TensorWatch::Missing(None) => now,
+            TensorWatch::Done => return false,
+        };
+        let is_over = now - since >= SECOND;
+        self.tensors = if is_over { TensorWatch::Done } else { TensorWatch::Missing(Some(since)) };
+        is_over
+    }
+
+    /// The first second begins again, because of a seek.
+    pub fn restart_clock(&mut self) {
+        if let TensorWatch::Missing(since) = &mut self.tensors {
+            *since = None;
         }
     }
 }

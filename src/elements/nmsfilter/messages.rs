@@ -2,6 +2,8 @@
 //! The messages that the element posts beside errors: warnings of missing tensors and of a GPU that failed, and the
 //! counts at the end of the stream. No lock is held while a message is posted.
 
+use std::time::Duration;
+
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
@@ -24,22 +26,35 @@ impl NmsFilter {
 
     /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
     /// stream has none, unless the frames had no region to run a model on.
-    pub(super) fn count_without_tensors(&self, frames: usize, buffer: &gst::BufferRef) {
+    pub(super) fn count_without_tensors(
+        &self,
+        frames: usize,
+        buffer: &gst::BufferRef,
+        now: Duration,
+    ) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
         #[cfg(feature = "v1_20")]
         if inference_mark::has_no_regions(buffer) {
             lock(&self.counter).count_without_regions();
             return;
         }
-        let late = lock(&self.counter).count_without_tensors(frames, buffer.pts());
+        let late = lock(&self.counter).count_without_tensors(frames, now);
         if late {
             self.warn_of_missing_tensors("first second");
         }
     }
 
+    /// The times for which notices wait begin again: with another segment, or after a flush.
+    pub(super) fn restart_clock(&self, segment: Option<&gst::Segment>) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.restart_clock(segment);
+        }
+        lock(&self.counter).restart_clock();
+    }
+
     fn warn_of_missing_tensors(&self, period: &str) {
         let session = lock(&self.session);
-        let text = session.as_ref().and_then(|session| session.decoder.warnings.no_tensors(period));
+        let text = session.as_ref().and_then(|session| session.decoder.notices.no_tensors(period));
         drop(session);
         if let Some(text) = text {
             gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));

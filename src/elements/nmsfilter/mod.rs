@@ -12,7 +12,7 @@
 
 mod class_rules;
 mod classifier;
-mod contradictions;
+mod clock;
 mod debug_category;
 mod decode;
 pub mod enums;
@@ -22,22 +22,21 @@ mod imp;
 mod layout_file;
 mod list;
 mod messages;
+mod model;
+mod notices;
 mod nvinfer_config;
-mod pending_settings;
-mod plan;
-mod planner;
 mod quantization;
+mod reading;
 mod region_rules;
 mod scalars;
 mod session;
+mod setting_notices;
 mod settings;
 mod stats;
 #[cfg(feature = "v1_28")]
 mod tensor_caps;
 mod tensor_model;
-mod timeout;
 mod transform;
-mod warnings;
 
 use gst::glib;
 use gst::prelude::*;

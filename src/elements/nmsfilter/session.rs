@@ -16,12 +16,12 @@ use gst::glib;
 use gst_analytics::AnalyticsBatchMeta;
 
 use super::NmsFilter;
-use super::classifier;
+use super::clock::Clock;
 use super::debug_category::CAT;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
+use super::model::Model;
 use super::nvinfer_config::NvinferConfig;
-use super::planner::Planner;
 use super::settings::Settings;
 use super::stats::FrameCounts;
 #[cfg(feature = "v1_28")]
@@ -44,7 +44,7 @@ use nmsfilter_core::engine::Engine;
 #[cfg(feature = "v1_28")]
 const MAX_FRAMES: usize = 16;
 
-/// The greatest number of models whose plans are kept from one batch to the next.
+/// The greatest number of models that are kept from one batch to the next.
 #[cfg(feature = "v1_28")]
 const MAX_MODELS: usize = 64;
 
@@ -63,24 +63,25 @@ pub(super) struct Session {
     mask_buffers: MaskBuffers,
     /// The label of each survivor of the last buffer.
     survivor_labels: Vec<glib::Quark>,
+    pub(super) clock: Clock,
 }
 
-/// The plans of the models whose tensors the element decodes. The first is for buffers that are frames and for batches of
+/// The models whose tensors the element decodes. The first is for buffers that are frames and for batches of
 /// DeepStream; its model can change from buffer to buffer. Each further one is for one model of the frames of a batch of
 /// GStreamer's analytics library, whose streams can have different models.
 struct Models {
-    planners: Vec<Planner>,
-    /// For each further planner, the stream for whose tensors it was made.
+    models: Vec<Model>,
+    /// For each further model, the stream for whose tensors it was made.
     #[cfg(feature = "v1_28")]
     streams: Vec<u32>,
 }
 
 impl ModelOutputs for Models {
     fn output(&mut self, model: usize) -> ModelOutput<'_> {
-        let planner = &mut self.planners[model];
-        let settings = planner.settings();
+        let model = &mut self.models[model];
+        let settings = model.settings();
         let (kinds, keep_tensors) = (Kinds::from(settings.attach), settings.keep_tensors);
-        ModelOutput { labels: &mut planner.labels, kinds, keep_tensors }
+        ModelOutput { labels: &mut model.labels, kinds, keep_tensors }
     }
 }
 
@@ -88,40 +89,40 @@ impl ModelOutputs for Models {
 impl Models {
     /// Forgets the models of batches if there are too many.
     fn begin_batch(&mut self) {
-        if self.planners.len() > MAX_MODELS {
-            self.planners.truncate(1);
+        if self.models.len() > MAX_MODELS {
+            self.models.truncate(1);
             self.streams.clear();
         }
     }
 
-    /// The index of the planner for tensors of a frame of `stream`. Streams whose tensors and model are equal have one
-    /// planner. Tensors whose shapes change from frame to frame have a planner per stream. Does not allocate if the
-    /// planner is known.
+    /// The index of the model for tensors of a frame of `stream`. Streams whose tensors and model are equal have one model
+    /// here. Tensors whose shapes change from frame to frame have one per stream. Does not allocate if the model is known.
     ///
     /// # Errors
     /// If the caps of the tensors describe no model.
     fn select(&mut self, stream: u32, tensors: &Tensors<'_>) -> Result<usize, InputError> {
         let (caps, views) = (tensors.model(), tensors.views());
-        let further = &self.planners[1..];
-        let equal = further.iter().position(|planner| {
-            planner.has_model(caps) && planner.plan().is_some_and(|plan| plan.has_tensors(&views))
+        let further = &self.models[1..];
+        let equal = further.iter().position(|model| {
+            model.has_description(caps)
+                && model.reading().is_some_and(|reading| reading.tensors().has_tensors(&views))
         });
         let known = equal.or_else(|| {
-            let is_own = |(planner, &of): (&Planner, &u32)| {
+            let is_own = |(model, &of): (&Model, &u32)| {
                 of == stream
-                    && planner.has_model(caps)
-                    && planner.plan().is_none_or(|plan| plan.has_ids(&views))
+                    && model.has_description(caps)
+                    && model.reading().is_none_or(|reading| reading.tensors().has_ids(&views))
             };
             further.iter().zip(&self.streams).position(is_own)
         });
         if let Some(position) = known {
             return Ok(position + 1);
         }
-        let mut planner = self.planners[0].for_other_model();
-        planner.set_model(caps)?;
-        self.planners.push(planner);
+        let mut model = self.models[0].other();
+        model.set_description(caps)?;
+        self.models.push(model);
         self.streams.push(stream);
-        Ok(self.planners.len() - 1)
+        Ok(self.models.len() - 1)
     }
 }
 
@@ -138,7 +139,7 @@ impl Session {
         Self {
             decoder: FrameDecoder::new(engine),
             models: Models {
-                planners: vec![Planner::new(labels, settings, nvinfer)],
+                models: vec![Model::new(labels, settings, nvinfer)],
                 #[cfg(feature = "v1_28")]
                 streams: Vec::new(),
             },
@@ -149,13 +150,14 @@ impl Session {
             has_streams: false,
             mask_buffers: MaskBuffers::default(),
             survivor_labels: Vec::new(),
+            clock: Clock::default(),
         }
     }
 
     /// Stores the element's settings if they have changed. They come into force with the next frame
     /// that has tensors, if they are valid for it.
     pub fn update_settings(&mut self, settings: &Settings) {
-        self.models.planners.iter_mut().for_each(|planner| planner.update_settings(settings));
+        self.models.models.iter_mut().for_each(|model| model.update_settings(settings));
     }
 
     /// The processor on which the engine runs, if the engine has selected it since the last call.
@@ -170,7 +172,7 @@ impl Session {
         {
             self.has_streams = false;
         }
-        self.models.planners[0].discard_plan();
+        self.models.models[0].set_other_caps();
     }
 
     /// The following buffers are batches of GStreamer's analytics library.
@@ -193,10 +195,15 @@ impl Session {
 
     /// Posts the warnings that are due at the end of the stream.
     pub fn end_stream(&mut self, element: &NmsFilter) {
-        for planner in &mut self.models.planners {
-            planner.contradictions.judge(element);
-            classifier::end_stream(element, planner, &mut self.decoder.warnings);
+        for model in &mut self.models.models {
+            model.finish(element, &mut self.decoder.notices);
         }
+    }
+
+    /// Begins another segment; without one, continues in the same after a flush.
+    pub fn restart_clock(&mut self, segment: Option<&gst::Segment>) {
+        self.clock.restart(segment);
+        self.models.models.iter_mut().for_each(Model::restart_clock);
     }
 
     /// The label of each survivor of the last buffer.
@@ -217,7 +224,7 @@ impl Session {
     ) -> Result<&FrameCounts, FrameError> {
         self.survivor_labels.clear();
         self.decoder.begin();
-        let context = DecodeContext { element, pts: buffer.pts() };
+        let context = DecodeContext { element, now: self.clock.advance(buffer.pts()) };
         #[cfg(feature = "v1_28")]
         let target = if self.has_streams {
             self.decode_streams(context, buffer)?;
@@ -243,24 +250,24 @@ impl Session {
         buffer: &gst::BufferRef,
     ) -> Result<Option<Target>, FrameError> {
         let Self { models, sources, decoder, caps, .. } = self;
-        let (element, planner) = (context.element, &mut models.planners[0]);
-        let batch = sources.batches.read(buffer, *caps, !planner.decoded)?;
+        let (element, model) = (context.element, &mut models.models[0]);
+        let batch = sources.batches.read(buffer, *caps, !model.decoded)?;
         let all_frames = batch.as_ref().map_or(1, |batch| batch.found.all_frames);
         if let Some(batch) = &batch {
-            decoder.warnings.batch(element, batch, planner.settings());
+            decoder.notices.batch(element, batch, model.settings());
         }
         let images_of_regions;
         let frame_image;
         let images = match &batch {
             Some(batch) if !batch.images().is_empty() => {
-                planner.set_model(None)?;
+                model.set_description(None)?;
                 if batch.are_regions()
                     && batch.has_no_model_size()
-                    && planner.settings().model_width == 0
+                    && model.settings().model_width == 0
                 {
                     return Err(FrameError::RegionsWithoutModelSize);
                 }
-                if !planner.has_plan() {
+                if !model.has_reading() {
                     let (version, found) = (batch.version(), batch.found);
                     gst::debug!(CAT, obj = element, "DeepStream {version}, {found:?}");
                 }
@@ -268,13 +275,13 @@ impl Session {
             }
             _ => {
                 let (set, sets) = sources.tensor_sets.read(buffer)?;
-                decoder.warnings.other_sets(element, sources.tensor_sets.selection(), &sets);
-                decoder.warnings.unread_tensors(element, set.counts());
+                decoder.notices.other_sets(element, sources.tensor_sets.selection(), &sets);
+                decoder.notices.unread_tensors(element, set.counts());
                 if set.is_empty() {
                     decoder.counts.frames_without_tensors = all_frames;
                     return Ok(None);
                 }
-                let model = planner.set_model(set.model())?;
+                let model = model.set_description(set.model())?;
                 let frame =
                     ImageFrame { index: 0, stream: None, size: caps.size, region: None, model };
                 match set {
@@ -289,7 +296,7 @@ impl Session {
                 }
             }
         };
-        decoder.decode(context, images, (0, planner))?;
+        decoder.decode(context, images, (0, model))?;
         let counts = &mut decoder.counts;
         counts.frames_without_tensors = all_frames - counts.frames - counts.frames_lost;
         Ok(Some(Target::of(images)))
@@ -308,20 +315,19 @@ impl Session {
         models.begin_batch();
         let mut waiting = ArrayVec::<FrameTensors<'_>, MAX_FRAMES>::new();
         let mut model_of_waiting = 0;
-        let mut context_of_waiting = context;
         for (index, to_read) in analytics_batch::frames(&batch).enumerate() {
             let stream = Some(to_read.stream);
             let in_stream = |error: InputError| FrameError::from(error).in_stream(stream);
             let (set, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
             let selection = sources.tensor_sets.selection();
-            decoder.warnings.other_sets(context.element, selection, &sets);
-            decoder.warnings.unread_tensors(context.element, set.counts());
+            decoder.notices.other_sets(context.element, selection, &sets);
+            decoder.notices.unread_tensors(context.element, set.counts());
             if set.is_empty() {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
             }
             let selected = models.select(to_read.stream, set.first()).map_err(in_stream)?;
-            let model = models.planners[selected].set_model(set.model()).map_err(in_stream)?;
+            let model = models.models[selected].set_description(set.model()).map_err(in_stream)?;
             let frame =
                 ImageFrame { index, stream, size: stream_size(&to_read), region: None, model };
             let tensors = match set {
@@ -330,9 +336,8 @@ impl Session {
                     // A frame with regions is decoded in a separate run.
                     let images =
                         region_images(frame, regions).map_err(|error| error.in_stream(stream))?;
-                    let planner = &mut models.planners[selected];
-                    let context = DecodeContext { pts: to_read.buffer.pts(), ..context };
-                    decoder.decode(context, Images::Frames(&images), (selected, planner))?;
+                    let model = &mut models.models[selected];
+                    decoder.decode(context, Images::Frames(&images), (selected, model))?;
                     continue;
                 }
             };
@@ -340,21 +345,20 @@ impl Session {
             let is_like =
                 |first: &FrameTensors<'_>| selected == model_of_waiting && first.are_like(&next);
             if waiting.is_full() || !waiting.first().is_none_or(is_like) {
-                let planner = &mut models.planners[model_of_waiting];
+                let model = &mut models.models[model_of_waiting];
                 let images = Images::Frames(&waiting);
-                decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
+                decoder.decode(context, images, (model_of_waiting, model))?;
                 waiting.clear();
             }
             if waiting.is_empty() {
                 model_of_waiting = selected;
-                context_of_waiting = DecodeContext { pts: to_read.buffer.pts(), ..context };
             }
             waiting.push(next);
         }
         if !waiting.is_empty() {
-            let planner = &mut models.planners[model_of_waiting];
+            let model = &mut models.models[model_of_waiting];
             let images = Images::Frames(&waiting);
-            decoder.decode(context_of_waiting, images, (model_of_waiting, planner))?;
+            decoder.decode(context, images, (model_of_waiting, model))?;
         }
         Ok(())
     }
@@ -367,21 +371,21 @@ impl Session {
         target: Target,
     ) -> Result<(), FrameError> {
         let Self { decoder, models, colors, sources, mask_buffers, survivor_labels, .. } = self;
-        let FrameDecoder { regions, warnings, .. } = decoder;
+        let FrameDecoder { regions, notices, .. } = decoder;
         let mut sink = Sink { target, colors, sources };
         if let Some((frame, best)) = regions.first() {
-            warnings.repeated_region(element, best.region, || {
+            notices.repeated_region(element, best.region, || {
                 sink.is_attached(buffer, frame, best, models)
             });
         }
         if let Some((frame, images)) = regions.frames().next()
             && !images.classified.is_empty()
         {
-            warnings.repeated_classes(element, || sink.has_classes(buffer, frame, images, models));
+            notices.repeated_classes(element, || sink.has_classes(buffer, frame, images, models));
         }
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {
-            let labels = &mut models.planners[frame.model].labels;
+            let labels = &mut models.models[frame.model].labels;
             survivor_labels.extend(found.regions.iter().map(|region| labels.quark(region.class)));
             for image in found.classified {
                 let classes = &found.classes[image.classes.clone()];

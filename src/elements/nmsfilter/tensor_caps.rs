@@ -8,6 +8,7 @@
 use super::error::FrameError;
 use super::settings::Settings;
 use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
+use nmsfilter_core::reading::{self, Facts, Refusal};
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
 /// A tensor in caps.
@@ -31,8 +32,12 @@ pub(super) fn check(
     if settings.tensors_from.is_some() {
         return Ok(());
     }
-    let wanted = settings.wanted_decoder()?;
-    let options = settings.decoder_options(0, false, Default::default(), Some(frame));
+    let settings = reading::Settings {
+        decoder: settings.wanted_decoder()?,
+        options: settings.decoder_options(0, false, Default::default(), Some(frame)),
+        has_class_thresholds: false,
+        classes: None,
+    };
     for tensors in groups(caps) {
         let is_known = tensors.iter().any(|tensor| decoder::is_known(&tensor.id));
         let view = |tensor| {
@@ -40,8 +45,11 @@ pub(super) fn check(
             TensorView::new(id, *element, shape.clone(), Storage::Missing)
         };
         let views: Vec<TensorView<'_>> = tensors.iter().map(view).collect();
-        match decoder::choose(&views, wanted, options) {
-            Err(error) if is_known && contradicts(&error) => return Err(error.into()),
+        let facts = Facts { tensors: &views, family: None, in_frame: true, engine: None };
+        match reading::choose(&facts, &settings) {
+            Err(Refusal::Choice(error)) if is_known && contradicts(&error) => {
+                return Err(error.into());
+            }
             _ => {}
         }
     }

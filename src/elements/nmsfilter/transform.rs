@@ -107,8 +107,11 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
-        if event.type_() == gst::EventType::Eos {
-            self.end_stream();
+        match event.view() {
+            gst::EventView::Eos(_) => self.end_stream(),
+            gst::EventView::FlushStop(_) => self.restart_clock(None),
+            gst::EventView::Segment(segment) => self.restart_clock(Some(segment.segment())),
+            _ => {}
         }
         self.parent_sink_event(event)
     }
@@ -170,7 +173,7 @@ impl BaseTransformImpl for NmsFilter {
         };
         session.update_settings(&lock(&self.settings));
         let result = session.process(&self.obj(), buffer).copied();
-        let failure = session.decoder.take_failure();
+        let (failure, now) = (session.decoder.take_failure(), session.clock.now());
         if result.is_ok() {
             lock(&self.counter).count_labels(session.labels());
         }
@@ -189,7 +192,7 @@ impl BaseTransformImpl for NmsFilter {
             }) => {
                 // A batch whose streams all have no frame has nothing to count.
                 if frames > 0 {
-                    self.count_without_tensors(frames, buffer);
+                    self.count_without_tensors(frames, buffer, now);
                 }
             }
             Ok(counts) => {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The reason why no decoder was chosen, and the remedy.
 
+use super::refusal::list;
+use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{LayoutError, classifier};
 use crate::names::{Interface, Name};
+use crate::tensor::TensorView;
 
 /// The reason why no decoder was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +57,14 @@ pub enum ChoiceError {
         missing: String,
         /// The tensors, as displayed.
         tensors: String,
+    },
+    /// The tensors are of a model of another family than the decoder's.
+    #[error("{}", self.text(Interface::Element))]
+    Family {
+        /// The tensors, as displayed.
+        tensors: String,
+        /// The model's family.
+        family: ModelFamily,
     },
     /// Two tensors have ids of one role.
     #[error("two tensors have the id {id}; expected one: give each output an id of its own")]
@@ -127,6 +138,10 @@ impl Advice {
 }
 
 impl ChoiceError {
+    pub(crate) fn family(tensors: &[TensorView<'_>], family: ModelFamily) -> Self {
+        Self::Family { tensors: list(tensors), family }
+    }
+
     /// The text with the names that `interface` has for settings.
     pub fn text(&self, interface: Interface) -> String {
         let carries = match interface {
@@ -181,6 +196,10 @@ impl ChoiceError {
                     "tensor {tensor} has an id of decoder {decoder}, which also needs a tensor with the id \
                      {missing}; {carries} {tensors}: {ids}, or {choice}"
                 )
+            }
+            Self::Family { tensors, family } => {
+                let all = interface.name(Name::Tensors);
+                format!("{all} ({tensors}) cannot be decoded: {family}")
             }
             // Others name no setting.
             error => error.to_string(),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings that contradict the tensors, or known facts about their model.
 //!
-//! In: the inputs of a plan. Out: a [`SettingContradiction`] for each setting in force that
+//! In: a reading, and what it was made of. Out: a [`SettingNotice`] for each setting in force that
 //! contradicts a known fact. No number of a tensor is read.
 
-use super::super::enums::Decoder;
-use super::super::plan::{FramePlan, PlanInput};
-use super::super::settings::Settings;
+use super::enums::Decoder;
+use super::reading::{DetectorReading, ModelTensors};
+use super::settings::Settings;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
 use nmsfilter_core::decoder::{Choice, MAX_CLASSES};
@@ -15,7 +15,7 @@ use nmsfilter_core::geometry::{Letterbox, Mapping};
 
 /// A setting, and the fact that it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum SettingContradiction {
+pub(super) enum SettingNotice {
     #[error(
         "{origin} has {labels} labels, but decoder {decoder} reads {classes} classes, so labels are probably \
          wrong; set label-file to the labels of this model, or correct decoder"
@@ -51,27 +51,27 @@ pub(super) enum SettingContradiction {
     NothingAttached,
 }
 
-/// Finds the contradictions of `settings`, with which `plan` was made for `input` and frames with this `mapping`, besides
-/// the plan's own. `is_decoder_wrong` says if the decoder is probably wrong.
+/// Finds the contradictions of `settings`, with which `tensors` are read for frames with this `mapping`, besides the
+/// reading's own. `is_decoder_wrong` says if the decoder is probably wrong.
 pub(super) fn of_settings(
-    plan: &FramePlan,
-    input: PlanInput<'_>,
+    detector: &DetectorReading,
+    tensors: ModelTensors<'_>,
     mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
     is_decoder_wrong: bool,
-) -> impl Iterator<Item = SettingContradiction> {
-    let is_normalized = plan.choice().layout.normalized;
-    let thresholds = &plan.params().thresholds;
+) -> impl Iterator<Item = SettingNotice> {
+    let is_normalized = detector.reading.choice().layout.normalized;
+    let thresholds = &detector.reading.params().thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
-    let of_labels = || of_labels(plan, thresholds, labels);
+    let of_labels = || of_labels(detector, thresholds, labels);
     [
         if is_decoder_wrong { None } else { of_labels() },
-        of_letterbox(settings, input.model, mapping),
-        of_model_size(settings, input.model, is_normalized),
-        of_layout_file(plan, settings),
-        of_unique_id(input, settings),
-        settings.attach.is_empty().then_some(SettingContradiction::NothingAttached),
+        of_letterbox(settings, tensors.model, mapping),
+        of_model_size(settings, tensors.model, is_normalized),
+        of_layout_file(detector, settings),
+        of_unique_id(tensors, settings),
+        settings.attach.is_empty().then_some(SettingNotice::NothingAttached),
     ]
     .into_iter()
     .flatten()
@@ -79,35 +79,30 @@ pub(super) fn of_settings(
 
 /// Fewer labels than classes are correct if the classes without a label are excluded.
 fn of_labels(
-    plan: &FramePlan,
+    detector: &DetectorReading,
     thresholds: &ClassThresholds,
     labels: &Labels,
-) -> Option<SettingContradiction> {
+) -> Option<SettingNotice> {
     let (origin, count) = (labels.source()?, labels.count());
-    let Choice { decoder, layout, .. } = plan.choice();
+    let Choice { decoder, layout, .. } = detector.reading.choice();
     let (decoder, classes, first) = (decoder.name(), layout.classes, layout.first_label());
     if let Some(label) =
         labels.background(first).filter(|_| first > 0 || decoder == "ssd-postprocess")
     {
-        return Some(SettingContradiction::Background {
-            origin,
-            label: label.into(),
-            decoder,
-            first,
-        });
+        return Some(SettingNotice::Background { origin, label: label.into(), decoder, first });
     }
     // A class that is a number in a tensor has any value, unless the number of classes is set.
     if layout.has_class_field() && classes == MAX_CLASSES {
         return None;
     }
-    let labeled = count + labels.first_class(plan.choice()) as usize;
+    let labeled = count + labels.first_class(detector.reading.choice()) as usize;
     let without_label = labeled as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || labeled == classes || (labeled < classes && are_excluded()) {
         return None;
     }
     let classes = classes - first as usize;
-    Some(SettingContradiction::Labels { origin, labels: count, decoder, classes })
+    Some(SettingNotice::Labels { origin, labels: count, decoder, classes })
 }
 
 /// A letterbox contradicts nothing if it is only assumed, because the tensors do not describe it completely, or if
@@ -116,39 +111,39 @@ fn of_letterbox(
     settings: &Settings,
     model: ModelInput,
     mapping: &Mapping,
-) -> Option<SettingContradiction> {
+) -> Option<SettingNotice> {
     let (set, known) = (settings.letterbox.letterbox()?, model.known_letterbox()?);
     let is_same = |known: Letterbox| {
         Mapping::new(mapping.frame(), mapping.model_size(), model.fit_rule(known))
             .is_ok_and(|as_known| as_known == *mapping)
     };
     (set != known && !is_same(known))
-        .then(|| SettingContradiction::Letterbox { set: set.name(), known: known.name() })
+        .then(|| SettingNotice::Letterbox { set: set.name(), known: known.name() })
 }
 
-/// Without a letterbox, normalized coordinates do not depend on the size of the model's input.
+/// Without a letterbox, normalized coordinates do not depend on the size of the model's tensors.
 fn of_model_size(
     settings: &Settings,
     model: ModelInput,
     is_normalized: bool,
-) -> Option<SettingContradiction> {
+) -> Option<SettingNotice> {
     let set = [settings.model_width, settings.model_height];
     let known = model.size?;
     let has_letterbox = settings.letterbox(model).0 != Letterbox::None;
     let is_used = has_letterbox || !is_normalized;
-    (set != [0, 0] && set != known && is_used)
-        .then_some(SettingContradiction::ModelSize { set, known })
+    (set != [0, 0] && set != known && is_used).then_some(SettingNotice::ModelSize { set, known })
 }
 
-fn of_layout_file(plan: &FramePlan, settings: &Settings) -> Option<SettingContradiction> {
+fn of_layout_file(detector: &DetectorReading, settings: &Settings) -> Option<SettingNotice> {
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
-    (is_set && settings.decoder != Decoder::Layout)
-        .then(|| SettingContradiction::UnusedLayoutFile { decoder: plan.choice().decoder.name() })
+    (is_set && settings.decoder != Decoder::Layout).then(|| SettingNotice::UnusedLayoutFile {
+        decoder: detector.reading.choice().decoder.name(),
+    })
 }
 
 /// The id can also come from a configuration of nvinfer.
-fn of_unique_id(input: PlanInput<'_>, settings: &Settings) -> Option<SettingContradiction> {
+fn of_unique_id(tensors: ModelTensors<'_>, settings: &Settings) -> Option<SettingNotice> {
     let id = settings.unique_id;
     let is_set = id != 0 && settings.was_set.contains("unique-id");
-    (is_set && input.batch.is_none()).then_some(SettingContradiction::UnusedId { id })
+    (is_set && tensors.batch.is_none()).then_some(SettingNotice::UnusedId { id })
 }

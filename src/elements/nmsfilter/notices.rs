@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about input and settings that can be processed but are probably a mistake.
+//! Notices of input and settings that can be processed but are probably a mistake.
 //!
-//! In: tensors, regions and counts of a frame. Out: element warnings, each posted once.
+//! In: what readings and settings have to tell; tensors, regions and counts of a frame. Out: element warnings, one of
+//! each kind.
 
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
@@ -10,6 +11,7 @@ use super::NmsFilter;
 use super::classifier::ClassifierWarning;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
+use super::setting_notices::SettingNotice;
 use super::settings::Settings;
 use crate::deepstream::region::REGION_LAYOUTS;
 use crate::deepstream::structures::Assumption;
@@ -17,11 +19,18 @@ use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere, OutsideObject};
 use crate::input::selection::{Selection, Sets};
 use crate::output::Region;
+use nmsfilter_core::names::Interface;
+use nmsfilter_core::reading::{Notice, NoticeKind};
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
 
-/// A warning that is posted once.
+/// A kind of notice, of which one is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Warning {
+enum Kind {
+    /// Of the core.
+    Reading(NoticeKind),
+    Setting(Discriminant<SettingNotice>),
+    /// Of the output with this index.
+    Classifier(Discriminant<ClassifierWarning>, usize),
     UnreadTensors,
     RepeatedRegion,
     RepeatedClasses,
@@ -35,21 +44,19 @@ enum Warning {
     UnknownLetterbox,
     SizeOfCaps,
     ObjectsOfNvinfer,
+    /// `max-detections` has this value, and is reached.
+    MaxDetections(usize),
 }
 
-/// The warnings that were posted since the element started.
+/// The notices that were posted since the element started.
 #[derive(Debug, Default)]
-pub(super) struct Warnings {
-    posted: HashSet<Warning>,
+pub(super) struct Notices {
+    posted: HashSet<Kind>,
     /// Tensors that are present when the selected ones are missing, as part of a message.
     missing_set: Option<String>,
-    /// The kinds of warnings about classifiers, with the index of the output.
-    classifier: HashSet<(Discriminant<ClassifierWarning>, usize)>,
-    /// The value of `max-detections` for which the report was made.
-    max_detections: Option<usize>,
 }
 
-impl Warnings {
+impl Notices {
     /// Warns of unusual facts about a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
         self.unknown_version(element, batch);
@@ -67,16 +74,59 @@ impl Warnings {
         }
     }
 
+    /// Posts what a reading has to tell.
+    pub fn of_reading(&mut self, element: &NmsFilter, notices: Vec<Notice>) {
+        for notice in notices {
+            if !self.posted.insert(Kind::Reading(notice.kind())) {
+                continue;
+            }
+            let text = notice.text(Interface::Element);
+            if notice.is_of_settings() {
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Settings,
+                    ("{text}"),
+                    ["{notice:?}"]
+                );
+            } else {
+                gst::element_warning!(
+                    element,
+                    gst::StreamError::Format,
+                    ("{text}"),
+                    ["{notice:?}"]
+                );
+            }
+        }
+    }
+
+    /// Posts contradictions of settings.
+    pub fn of_settings(
+        &mut self,
+        element: &NmsFilter,
+        notices: impl Iterator<Item = SettingNotice>,
+    ) {
+        for notice in notices {
+            if self.posted.insert(Kind::Setting(discriminant(&notice))) {
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Settings,
+                    ("{notice}"),
+                    ["{notice:?}"]
+                );
+            }
+        }
+    }
+
     /// Warns of an output of a classifier that is probably read wrongly.
     pub fn classifier(&mut self, element: &NmsFilter, output: usize, warning: ClassifierWarning) {
-        if self.classifier.insert((discriminant(&warning), output)) {
+        if self.posted.insert(Kind::Classifier(discriminant(&warning), output)) {
             gst::element_warning!(element, gst::StreamError::Decode, ("{warning}"));
         }
     }
 
     /// Warns if tensors of the buffer are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, (read, unread): (usize, usize)) {
-        if unread == 0 || !self.posted.insert(Warning::UnreadTensors) {
+        if unread == 0 || !self.posted.insert(Kind::UnreadTensors) {
             return;
         }
         gst::element_warning!(
@@ -98,10 +148,10 @@ impl Warnings {
         best: &Region,
         is_attached: impl FnOnce() -> bool,
     ) {
-        if self.posted.contains(&Warning::RepeatedRegion) || !is_attached() {
+        if self.posted.contains(&Kind::RepeatedRegion) || !is_attached() {
             return;
         }
-        self.posted.insert(Warning::RepeatedRegion);
+        self.posted.insert(Kind::RepeatedRegion);
         gst::element_warning!(
             element,
             gst::StreamError::Format,
@@ -115,10 +165,10 @@ impl Warnings {
     /// Warns if the buffer already has the classes that are about to be attached. Once the warning is posted, this is not
     /// checked any more.
     pub fn repeated_classes(&mut self, element: &NmsFilter, is_attached: impl FnOnce() -> bool) {
-        if self.posted.contains(&Warning::RepeatedClasses) || !is_attached() {
+        if self.posted.contains(&Kind::RepeatedClasses) || !is_attached() {
             return;
         }
-        self.posted.insert(Warning::RepeatedClasses);
+        self.posted.insert(Kind::RepeatedClasses);
         gst::element_warning!(
             element,
             gst::StreamError::Format,
@@ -134,7 +184,7 @@ impl Warnings {
         let is_first = *selection == Selection::First;
         let is_as_expected =
             if is_first { sets.len() < 2 } else { sets.is_empty() || sets.has(selection) };
-        if is_as_expected || !self.posted.insert(Warning::OtherSets) {
+        if is_as_expected || !self.posted.insert(Kind::OtherSets) {
             return;
         }
         if !is_first {
@@ -158,7 +208,7 @@ impl Warnings {
     /// The warning that no buffer of a period had tensors to decode; `None` if a warning about
     /// DeepStream's tensors has explained it.
     pub fn no_tensors(&self, period: &str) -> Option<String> {
-        let explained = [Warning::OtherInference, Warning::TensorsElsewhere];
+        let explained = [Kind::OtherInference, Kind::TensorsElsewhere];
         if explained.iter().any(|warning| self.posted.contains(warning)) {
             return None;
         }
@@ -185,7 +235,7 @@ impl Warnings {
             }
             return;
         }
-        if !self.posted.insert(Warning::OtherInference) {
+        if !self.posted.insert(Kind::OtherInference) {
             return;
         }
         gst::element_warning!(
@@ -199,7 +249,7 @@ impl Warnings {
     /// Warns if there are only tensors that are not selected or cannot be read.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
-        if !self.posted.insert(Warning::TensorsElsewhere) {
+        if !self.posted.insert(Kind::TensorsElsewhere) {
             return;
         }
         let text = match elsewhere {
@@ -226,7 +276,7 @@ impl Warnings {
     /// Warns if the tensors of an object are not decoded, because the part of the frame that they are of is not known.
     fn object_outside(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(OutsideObject { rect, frame }) = batch.found.outside else { return };
-        if !self.posted.insert(Warning::ObjectOutside) {
+        if !self.posted.insert(Kind::ObjectOutside) {
             return;
         }
         let [left, top, width, height] = rect;
@@ -246,7 +296,7 @@ impl Warnings {
     /// Warns if the structures of DeepStream are recognized by their sizes only.
     fn unknown_version(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some((assumption, layout)) = batch.assumption() else { return };
-        if !self.posted.insert(Warning::UnknownVersion) {
+        if !self.posted.insert(Kind::UnknownVersion) {
             return;
         }
         let (version, versions) = (batch.version(), layout.versions());
@@ -272,7 +322,7 @@ impl Warnings {
 
     /// Warns if nothing contains the size of the model's input.
     fn unknown_model_size(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
-        if !batch.has_no_model_size() || !self.posted.insert(Warning::UnknownModelSize) {
+        if !batch.has_no_model_size() || !self.posted.insert(Kind::UnknownModelSize) {
             return;
         }
         gst::element_warning!(
@@ -289,7 +339,7 @@ impl Warnings {
     fn objects_of_nvinfer(&mut self, element: &NmsFilter, settings: &Settings) {
         let is_double = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
             && settings.attach.contains(Attach::NVDS);
-        if !is_double || !self.posted.insert(Warning::ObjectsOfNvinfer) {
+        if !is_double || !self.posted.insert(Kind::ObjectsOfNvinfer) {
             return;
         }
         gst::element_warning!(
@@ -303,7 +353,7 @@ impl Warnings {
     /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
     fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
-        if !self.posted.insert(Warning::UnknownLetterbox) {
+        if !self.posted.insert(Kind::UnknownLetterbox) {
             return;
         }
         gst::element_warning!(
@@ -317,7 +367,7 @@ impl Warnings {
     /// Warns if a batch of several frames has frames whose only known size is in the caps, which describe one source.
     fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some([width, height]) = batch.found.size_of_caps else { return };
-        if batch.found.all_frames < 2 || !self.posted.insert(Warning::SizeOfCaps) {
+        if batch.found.all_frames < 2 || !self.posted.insert(Kind::SizeOfCaps) {
             return;
         }
         gst::element_warning!(
@@ -334,7 +384,7 @@ impl Warnings {
     /// otherwise in the log.
     pub fn max_detections(&mut self, element: &NmsFilter, limit: usize, survivors: usize) {
         let reached = limit > 0 && survivors >= limit;
-        if !reached || self.max_detections.replace(limit) == Some(limit) {
+        if !reached || !self.posted.insert(Kind::MaxDetections(limit)) {
             return;
         }
         if limit != Settings::default().scalars.max_detections {

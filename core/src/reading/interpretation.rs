@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Describes how tensors are read.
+//! What tensors are taken for.
 //!
-//! In: the chosen decoder, and parameters. Out: a [`Reading`], with which results are compared.
+//! In: the chosen decoder, and parameters. Out: an [`Interpretation`], with which results are compared.
 
 use std::fmt;
 
-use super::numbers::ReadBoxes;
-use crate::decoder::{Choice, Decoder};
+use super::notice::ReadBoxes;
+use crate::decoder::{Choice, Decoder, MAX_CLASSES, Options};
 use crate::engine::Params;
 
-/// Describes how the tensors are read.
+/// What the tensors are taken for. The evidence against one counts for readings with an equal one.
 #[derive(Clone, Copy)]
-pub struct Reading {
+pub(super) struct Interpretation {
     /// The decoder.
     pub decoder: &'static dyn Decoder,
     /// True if rows are anchors, and have no objectness.
@@ -20,26 +20,31 @@ pub struct Reading {
     pub classes: usize,
     /// The number of the first class in the tensors.
     pub first_class: u32,
+    /// The number of labels, if classes are numbers in a tensor and any number of classes is possible. Otherwise the
+    /// numbers of classes and of labels are compared before a run.
+    pub labels: Option<usize>,
     /// The lowest score threshold of any class.
     pub threshold: f32,
     /// How boxes are read.
     pub boxes: ReadBoxes,
 }
 
-impl Reading {
-    /// The reading of `choice` with these parameters, on a model's input of this width and height, if they are known.
-    /// `in_frame` is whether boxes outside of a frame are rejected.
-    pub fn new(choice: &Choice, params: &Params, model: Option<[f32; 2]>, in_frame: bool) -> Self {
+impl Interpretation {
+    /// The interpretation of `choice` with these parameters and options. `in_frame` is whether boxes outside of a frame
+    /// are rejected.
+    pub fn new(choice: &Choice, params: &Params, options: &Options, in_frame: bool) -> Self {
         let layout = &choice.layout;
+        let has_any_class = layout.has_class_field() && layout.classes == MAX_CLASSES;
         Self {
             decoder: choice.decoder,
             rows_without_objectness: layout.has_rows_without_objectness(),
             classes: layout.classes,
             first_class: layout.first_label(),
+            labels: Some(options.labels).filter(|&labels| labels > 0 && has_any_class),
             threshold: params.thresholds.lowest(layout.classes),
             boxes: ReadBoxes {
                 normalized: layout.normalized,
-                model,
+                model: options.model_size,
                 in_frame,
                 format: layout.boxes.format,
                 class_field: layout.has_class_field(),
@@ -48,7 +53,7 @@ impl Reading {
     }
 }
 
-impl fmt::Debug for Reading {
+impl fmt::Debug for Interpretation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let &Self { classes, threshold, boxes, .. } = self;
         let decoder = self.decoder.name();
@@ -56,10 +61,11 @@ impl fmt::Debug for Reading {
     }
 }
 
-impl PartialEq for Reading {
+impl PartialEq for Interpretation {
     fn eq(&self, other: &Self) -> bool {
-        let key =
-            |it: &Self| (it.decoder.name(), it.classes, it.first_class, it.threshold, it.boxes);
+        let key = |it: &Self| {
+            (it.decoder.name(), it.classes, it.first_class, it.labels, it.threshold, it.boxes)
+        };
         key(self) == key(other)
     }
 }

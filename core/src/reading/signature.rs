@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The facts of tensors on which a reading depends.
+
+use crate::tensor::{ElementType, Quantization, Shape, TensorView};
+
+/// What the choice of a decoder depends on, for each tensor.
+#[derive(Default)]
+pub struct Signatures(Vec<Signature>);
+
+/// The facts of one tensor on which the choice of a decoder depends.
+#[derive(Default, PartialEq)]
+struct Signature {
+    id: String,
+    element: ElementType,
+    quantization: Option<Quantization>,
+    shape: Shape,
+}
+
+impl PartialEq<TensorView<'_>> for Signature {
+    fn eq(&self, tensor: &TensorView<'_>) -> bool {
+        let Self { id, element, quantization, shape } = self;
+        (id.as_str(), *element, *quantization, shape) == tensor.signature()
+    }
+}
+
+impl Signatures {
+    /// Whether these tensors have these ids, element types and shapes.
+    pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.0.len() == tensors.len()
+            && self.0.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
+    }
+
+    /// Whether these tensors have these ids, in any shapes.
+    pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
+        self.0.len() == tensors.len()
+            && self.0.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)
+    }
+
+    /// Takes the signatures of these tensors. Does not allocate if their ids are known.
+    pub fn set(&mut self, tensors: &[TensorView<'_>]) {
+        self.0.resize_with(tensors.len(), Signature::default);
+        for (signature, tensor) in self.0.iter_mut().zip(tensors) {
+            if signature.id != tensor.id {
+                signature.id = tensor.id.to_owned();
+            }
+            signature.element = tensor.element;
+            signature.quantization = tensor.quantization;
+            signature.shape = tensor.shape.clone();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outcomes of runs with one reading.
+//!
+//! In: each outcome. Out: notices, as soon as there is enough evidence for them.
+
+use std::time::Duration;
+
+use super::evidence::{DetailEvidence, Evidence};
+use super::interpretation::Interpretation;
+use super::notice::{Finding, Notice};
+use super::silence::{Quiet, Run};
+use crate::decoder::Layout;
+use crate::engine::detail::Details;
+use crate::engine::{BoxPixels, ImagePlace, Outcome, Params};
+use crate::tensor::TensorView;
+
+/// The time after which little evidence is judged. One image can be an exception.
+const EVIDENCE: Duration = Duration::from_secs(1);
+
+/// The time without detections after which that is told. It is in seconds, since streams have one to a hundred images a
+/// second, and objects stay in view for seconds.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// The number of images that replaces both times without a clock. A program may have only a few.
+const IMAGES: usize = 10;
+
+/// A run, and its outcome.
+pub(super) struct Seen<'a> {
+    pub outcome: &'a Outcome<'a>,
+    pub tensors: &'a [TensorView<'a>],
+    pub layout: &'a Layout,
+    pub details: &'a Details,
+    pub params: &'a Params,
+    pub images: &'a [ImagePlace],
+    /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
+    pub anchors: usize,
+}
+
+/// The evidence for an interpretation.
+pub(super) struct Watch {
+    interpretation: Interpretation,
+    evidence: Evidence,
+    /// False once the evidence has been judged.
+    is_open: bool,
+    /// Starts with the first image that has candidates or rejected anchors.
+    since: Option<Duration>,
+    /// True if a score has contradicted the decoder.
+    is_score_told: bool,
+    quiet: Quiet,
+    /// Starts with the first image, if it has neither.
+    quiet_since: Option<Duration>,
+}
+
+impl Watch {
+    /// Images in which nothing is found are not counted if that `is_explained` by another notice.
+    pub fn new(interpretation: Interpretation, is_explained: bool) -> Self {
+        Self {
+            interpretation,
+            evidence: Evidence::default(),
+            is_open: true,
+            since: None,
+            is_score_told: false,
+            quiet: Quiet::new(is_explained),
+            quiet_since: None,
+        }
+    }
+
+    /// Continues an earlier one for an equal interpretation.
+    pub fn follow(&mut self, mut earlier: Self) {
+        if self.interpretation == earlier.interpretation {
+            earlier.quiet.is_over |= self.quiet.is_over;
+            *self = earlier;
+        }
+    }
+
+    pub fn restart_clock(&mut self) {
+        (self.since, self.quiet_since) = (None, None);
+    }
+
+    pub fn observe(&mut self, seen: &Seen<'_>, now: Option<Duration>) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let &Seen { outcome, tensors, layout, params, images, .. } = seen;
+        let run = Run { tensors, layout, params, images };
+        self.quiet.add(outcome, run);
+        if self.quiet.has_begun() && is_over(&mut self.quiet_since, now, QUIET, self.quiet.images())
+        {
+            notices.extend(self.end_quiet(Some(run)));
+        }
+        // The rules for numbers are for boxes in pixels of the model's input; boxes of regions are in pixels of the frame.
+        if !self.is_open || images.iter().any(|image| image.boxes == BoxPixels::Frame) {
+            return notices;
+        }
+        for image in outcome.groups() {
+            self.evidence.add(&image, seen.anchors, &self.interpretation);
+        }
+        self.evidence.add_details(details(seen));
+        if !self.is_score_told
+            && let Some(score) = self.evidence.check_scores(&self.interpretation)
+        {
+            self.is_score_told = true;
+            notices.push(Notice(score));
+        }
+        if self.evidence.is_empty() {
+            return notices;
+        }
+        if is_over(&mut self.since, now, EVIDENCE, self.evidence.images()) {
+            notices.extend(self.judge());
+        } else if self.evidence.is_much() {
+            let found = self.evidence.check(&self.interpretation).map(Notice);
+            self.is_open = found.is_none();
+            notices.extend(found);
+        }
+        notices
+    }
+
+    pub fn finish(&mut self) -> Vec<Notice> {
+        self.judge().into_iter().chain(self.end_quiet(None)).collect()
+    }
+
+    fn end_quiet(&mut self, run: Option<Run<'_>>) -> Option<Notice> {
+        self.quiet.end(run).map(|silence| Notice(Finding::Silence(silence)))
+    }
+
+    /// Judges the numbers. Later images are not examined.
+    fn judge(&mut self) -> Option<Notice> {
+        let is_open = std::mem::replace(&mut self.is_open, false);
+        is_open.then(|| self.evidence.check(&self.interpretation)).flatten().map(Notice)
+    }
+}
+
+/// Returns true if the time `since` the first call is over, or without a clock, if there were enough images.
+fn is_over(
+    since: &mut Option<Duration>,
+    now: Option<Duration>,
+    duration: Duration,
+    images: usize,
+) -> bool {
+    match now {
+        Some(now) => now.saturating_sub(*since.get_or_insert(now)) >= duration,
+        None => images >= IMAGES,
+    }
+}
+
+/// The evidence of the details of all survivors.
+fn details(seen: &Seen<'_>) -> DetailEvidence {
+    let mut evidence = DetailEvidence::default();
+    let &Seen { outcome, layout, details, images, .. } = seen;
+    if details.points().is_none() && !details.is_oriented() {
+        return evidence;
+    }
+    for (image, place) in outcome.groups().zip(images) {
+        let rows = image.columns.chunks(outcome.column_components());
+        for (survivor, row) in image.survivors.iter().zip(rows) {
+            let detail = details.of(layout, place.unit(layout), survivor, row);
+            evidence.add(survivor, &detail);
+        }
+    }
+    evidence
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the tensors of a model are read, in the element's terms.
+//!
+//! In: the tensors of a run, settings, the tensors' model description, labels and the size of the frames. Out: the
+//! core's [`Reading`] and what the element adds to it, or an error with the properties to set.
+
+use super::class_rules::ClassRules;
+use super::classifier::ClassifierPlan;
+use super::error::FrameError;
+use super::quantization::QuantizationRules;
+use super::region_rules::RegionRules;
+use super::settings::Settings;
+use crate::input::model::ModelInput;
+use crate::output::Labels;
+use nmsfilter_core::decoder::Decoder;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::{Engine, Params};
+use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::reading::{self, Facts, Reading};
+use nmsfilter_core::tensor::TensorView;
+
+/// How the tensors of a detector or a classifier are read.
+#[expect(clippy::large_enum_variant, reason = "there is one for each model")]
+pub(super) enum ModelReading {
+    Detector(DetectorReading),
+    Classifier(ClassifierPlan),
+}
+
+/// The reading of a detector's tensors, until the tensors, their model, the settings or the caps change.
+pub(super) struct DetectorReading {
+    pub reading: Reading,
+    /// The decoder that is set.
+    wanted: Option<&'static dyn Decoder>,
+    /// The values of the property `quantization`.
+    pub quantization: QuantizationRules,
+    /// The rules by which regions are attached.
+    pub region_rules: RegionRules,
+    /// The result of [`ModelTensors::has_more_frames`].
+    has_more_frames: Option<bool>,
+}
+
+/// The tensors of a model, and what is known of them.
+#[derive(Clone, Copy)]
+pub(super) struct ModelTensors<'t> {
+    pub tensors: &'t [TensorView<'t>],
+    /// Width and height of the tensors' frames; `None` before caps.
+    pub frame: Option<[u32; 2]>,
+    /// The model's input, from the tensors' model description.
+    pub model: ModelInput,
+    /// The family of the model, if it is known and not a plain detector.
+    pub family: Option<ModelFamily>,
+    /// The number of frames in DeepStream's batch, including frames without tensors.
+    pub batch: Option<usize>,
+}
+
+impl ModelTensors<'_> {
+    /// Returns true if the batch has more than one frame; `None` without a batch.
+    fn has_more_frames(&self) -> Option<bool> {
+        self.batch.map(|frames| frames > 1)
+    }
+
+    /// The mapping from the model's input to the frames.
+    ///
+    /// # Errors
+    /// If the size of the frames or of the model's input is unknown, or a frame has no pixels.
+    pub fn mapping(&self, settings: &Settings) -> Result<Mapping, FrameError> {
+        let frame = self.frame.ok_or(FrameError::NoCaps)?;
+        Ok(settings.mapping(frame, self.model)?)
+    }
+
+    /// The core's settings for these tensors, with the decoder `wanted`.
+    fn settings<'s>(
+        &self,
+        settings: &'s Settings,
+        labels: &Labels,
+        wanted: Option<&'static dyn Decoder>,
+    ) -> reading::Settings<'s> {
+        reading::Settings {
+            decoder: wanted,
+            options: settings.decoder_options(
+                labels.count(),
+                self.batch.is_some(),
+                self.model,
+                self.frame,
+            ),
+            has_class_thresholds: settings.class_thresholds.is_some(),
+            classes: settings.classes.as_deref(),
+        }
+    }
+
+    /// The facts about `tensors`, which have their quantization.
+    fn facts<'a>(
+        &self,
+        tensors: &'a [TensorView<'a>],
+        engine: Option<&'a dyn Engine>,
+    ) -> Facts<'a> {
+        Facts { tensors, family: self.family, in_frame: true, engine }
+    }
+}
+
+impl ModelReading {
+    /// Reads `tensors`.
+    ///
+    /// # Errors
+    /// If settings, tensors and the frame cannot be used together, or the engine does not support them.
+    pub fn new(
+        tensors: ModelTensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+        engine: &dyn Engine,
+    ) -> Result<Self, FrameError> {
+        if ClassifierPlan::is_wanted(tensors, settings) {
+            return Ok(Self::Classifier(ClassifierPlan::new(tensors, settings)?));
+        }
+        Ok(Self::Detector(DetectorReading::new(tensors, settings, labels, engine)?))
+    }
+
+    /// Adapts the reading, as [`DetectorReading::adapt`].
+    ///
+    /// # Errors
+    /// Those of [`DetectorReading::adapt`].
+    pub fn adapt(
+        &mut self,
+        tensors: ModelTensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<bool, FrameError> {
+        match self {
+            Self::Detector(reading) if !ClassifierPlan::is_wanted(tensors, settings) => {
+                reading.adapt(tensors, settings, labels)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Returns true if the reading was made for such tensors. `settings` and `labels` must be equal to the ones with which
+    /// it was made.
+    pub fn is_of(&self, tensors: ModelTensors<'_>, settings: &Settings, labels: &Labels) -> bool {
+        match self {
+            Self::Detector(reading) => reading.is_of(tensors, settings, labels),
+            Self::Classifier(plan) => {
+                tensors.batch.is_none() && plan.tensors().has_tensors(tensors.tensors)
+            }
+        }
+    }
+
+    /// The ids, element types and shapes of the tensors.
+    #[cfg(feature = "v1_28")]
+    pub fn tensors(&self) -> &reading::Signatures {
+        match self {
+            Self::Detector(detector) => detector.reading.tensors(),
+            Self::Classifier(plan) => plan.tensors(),
+        }
+    }
+}
+
+impl DetectorReading {
+    fn new(
+        tensors: ModelTensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+        engine: &dyn Engine,
+    ) -> Result<Self, FrameError> {
+        settings.check()?;
+        settings.check_attach(tensors.batch)?;
+        let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
+        quantization.check(tensors.tensors)?;
+        let wanted = settings.wanted_decoder()?;
+        let quantized = quantization.applied(tensors.tensors);
+        let facts = tensors.facts(&quantized, Some(engine));
+        let mut region_rules = RegionRules::default();
+        let params = |choice: &_| -> Result<Params, FrameError> {
+            let class_rules = ClassRules::new(settings, labels, choice)?;
+            region_rules = RegionRules::new(settings, &class_rules.rules);
+            tensors.mapping(settings)?;
+            Ok(settings.params(class_rules))
+        };
+        let reading = reading::read(&facts, &tensors.settings(settings, labels, wanted), params)?;
+        let has_more_frames = tensors.has_more_frames();
+        Ok(Self { reading, wanted, quantization, region_rules, has_more_frames })
+    }
+
+    /// Returns true if it was made for such tensors. `settings` and `labels` must be equal to the ones with which it was
+    /// made. Does not allocate.
+    fn is_of(&self, tensors: ModelTensors<'_>, settings: &Settings, labels: &Labels) -> bool {
+        self.has_more_frames == tensors.has_more_frames() && {
+            let quantized = self.quantization.applied(tensors.tensors);
+            let settings = tensors.settings(settings, labels, self.wanted);
+            self.reading.is_of(&tensors.facts(&quantized, None), &settings)
+        }
+    }
+
+    /// Adapts the reading to tensors of other shapes, and to a model with an input of another size. Returns false if they
+    /// need a new one. `settings` and `labels` must be equal to the ones with which it was made. Does not allocate if the
+    /// tensors' ids are known.
+    ///
+    /// # Errors
+    /// If no decoder reads the tensors.
+    fn adapt(
+        &mut self,
+        tensors: ModelTensors<'_>,
+        settings: &Settings,
+        labels: &Labels,
+    ) -> Result<bool, FrameError> {
+        if self.has_more_frames != tensors.has_more_frames() {
+            return Ok(false);
+        }
+        let quantized = self.quantization.applied(tensors.tensors);
+        let settings = tensors.settings(settings, labels, self.wanted);
+        Ok(self.reading.adapt(&tensors.facts(&quantized, None), &settings)?)
+    }
+}
