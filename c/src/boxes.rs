@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handle that suppresses boxes alone, without decoding.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
 
 use nmsfilter_core::cuda::ForeignStream;
-use nmsfilter_core::nms::{self, BoxNms, check_embedding, check_iou_threshold, check_sigma};
+use nmsfilter_core::nms::{
+    self, BoxNms, Interface, check_embedding, check_iou_threshold, check_sigma,
+};
 
-use crate::border::{self, sized_struct};
+use crate::border::{self, c_text, sized_struct};
 use crate::device_result::DeviceResult;
 use crate::filter::{backend, ordinal};
 use crate::options::flag;
@@ -19,6 +21,8 @@ use crate::tensor::{Tensor, Tensors};
 pub struct Boxes {
     nms: BoxNms,
     errors: Errors,
+    /// The text of the last run's warning.
+    warning: Option<CString>,
 }
 
 impl Handle for Boxes {
@@ -100,7 +104,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_new(
 ) -> Status {
     let new = || {
         let nms = BoxNms::new(self::backend(backend)?, ordinal(cuda_device)?)?;
-        Ok(Boxes { nms, errors: Errors::default() })
+        Ok(Boxes { nms, errors: Errors::default(), warning: None })
     };
     // SAFETY: the caller guarantees it.
     unsafe { create(boxes, new) }
@@ -180,9 +184,20 @@ pub unsafe extern "C" fn nmsfilter_boxes_run(
             let views = tensors.views();
             let indices = boxes.nms.run(&views[0], &views[1], views.get(2))?;
             (*kept, *count) = (indices.as_ptr(), indices.len());
+            let notice = boxes.nms.notice();
+            boxes.warning = notice.map(|notice| c_text(&notice.text(Interface::C).to_string()));
             Ok(())
         })
     }
+}
+
+/// The warning of the last nmsfilter_boxes_run: the angles of oriented boxes in host memory are probably degrees. NULL if
+/// there is none. The text is valid until the next run of the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_boxes_warning(boxes: *const Boxes) -> *const c_char {
+    // SAFETY: the caller guarantees it.
+    let boxes = unsafe { boxes.as_ref() };
+    boxes.and_then(|boxes| boxes.warning.as_ref()).map_or(null(), |text| text.as_ptr())
 }
 
 /// The boxes of nmsfilter_boxes_merge, best first. The arrays are valid until the next run of the handle.

@@ -265,9 +265,24 @@ pub unsafe extern "C" fn nmsfilter_enqueue(
     }
 }
 
+/// Says that the last run was of the last image: what the images of the handle have shown is added to the warnings, even if
+/// they are too few to be sure. Later runs are possible.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nmsfilter_finish(filter: *mut Filter) -> Status {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        Filter::run(filter, |filter| {
+            filter.nms.finish();
+            filter.add_warnings();
+            Ok(())
+        })
+    }
+}
+
 /// A warning of the runs of the handle: the tensors are probably not of the decoder or the options with which they are read,
 /// so that boxes are wrong, or nothing is detected. NULL from the number of warnings on. Warnings are in the order in which
 /// they were found, each once. Some come after ten images only, and most need nmsfilter_run.
+/// nmsfilter_finish judges fewer images.
 ///
 /// The text is valid until the handle is freed, or until nmsfilter_set_decoder or nmsfilter_set_layout.
 #[unsafe(no_mangle)]

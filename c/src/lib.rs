@@ -19,13 +19,14 @@ mod version;
 pub use boxes::{
     Boxes, BoxesParams, MergedBoxes, nmsfilter_boxes_enqueue, nmsfilter_boxes_error_text,
     nmsfilter_boxes_free, nmsfilter_boxes_merge, nmsfilter_boxes_new, nmsfilter_boxes_params_init,
-    nmsfilter_boxes_run, nmsfilter_boxes_set_params,
+    nmsfilter_boxes_run, nmsfilter_boxes_set_params, nmsfilter_boxes_warning,
 };
 pub use device_result::{DeviceCounts, DeviceResult};
 pub use filter::{
     Backend, Filter, nmsfilter_decoder_name, nmsfilter_enqueue, nmsfilter_error_text,
-    nmsfilter_free, nmsfilter_image, nmsfilter_new, nmsfilter_run, nmsfilter_set_decoder,
-    nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params, nmsfilter_warning,
+    nmsfilter_finish, nmsfilter_free, nmsfilter_image, nmsfilter_new, nmsfilter_run,
+    nmsfilter_set_decoder, nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params,
+    nmsfilter_warning,
 };
 pub use options::{Background, BoxFormat, Channels, Coordinates, Options, ScoreActivation};
 pub use params::{ClassRule, MaskSize, Method, Overlap, Params, nmsfilter_params_init};

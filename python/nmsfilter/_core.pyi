@@ -143,6 +143,7 @@ class Decoder:
         stream: Stream | None = None,
         results: Literal["device", "host"] | None = None,
     ) -> Detections: ...
+    def finish(self) -> None: ...
 
 class Detections:
     @property

@@ -8,14 +8,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nmsfilter_core::cuda::{Device, Stream};
-use nmsfilter_core::nms::{Backend, BoxNms, KeptBoxes};
+use nmsfilter_core::nms::{Backend, BoxNms, Interface, KeptBoxes};
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 
 use crate::array::{Elements, Memory};
 use crate::device::{allocate, foreign};
 use crate::dtype::Dtype;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, warn_misread};
 use crate::input::{Input, Kind, Place};
 use crate::options;
 use crate::source::{Order, Source};
@@ -103,7 +103,11 @@ impl<'py> Call<'_, 'py> {
             }
             None => on_host(py, &boxes.kind, &mut engine, &sources, count),
         };
+        let notice = engine.notice();
         put_back(device.as_deref(), engine);
+        if let Some(notice) = notice {
+            warn_misread(py, &notice.text(Interface::Python).to_string())?;
+        }
         kept
     }
 
@@ -371,7 +375,7 @@ function! {
 function! {
     /// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
     /// y axis (clockwise on the screen, where y is down), as in Ultralytics and MMCV. overlap: "iou" (the
-    /// default) or "prob-iou".
+    /// default) or "prob-iou". Angles of boxes in host memory that are probably degrees give a MisreadWarning.
     nms_rotated(), 5
 }
 

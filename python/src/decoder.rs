@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::nms::{
-    ClassThresholds, Interface, KeypointShape, Nms, Params, SizeLimits, Notice,
+    ClassThresholds, Interface, KeypointShape, Nms, Notice, Params, SizeLimits,
 };
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyMapping, PySequence, PyTuple};
 
 use crate::detections::{Detections, host_kind};
 use crate::device::foreign;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, warn_misread};
 use crate::input::{Input, Kind, Place, type_name};
 use crate::options::{self, ByClass, Quantizations};
 use crate::rows::Rows;
@@ -107,6 +107,15 @@ struct Engine {
 impl Engine {
     fn new(settings: &Settings, ordinal: Option<u32>) -> Result<Self> {
         Ok(Self { ordinal, nms: settings.nms(ordinal)?, warned: 0 })
+    }
+
+    /// The texts of the warnings that have not been issued.
+    fn new_warnings(&mut self) -> Vec<String> {
+        let warnings = self.nms.warnings();
+        let text = |warning: &Notice| warning.text(Interface::Python).to_string();
+        let texts = warnings[self.warned..].iter().map(text).collect();
+        self.warned = warnings.len();
+        texts
     }
 }
 
@@ -246,6 +255,20 @@ impl Decoder {
         Ok(self.decode(py, outputs, stream, results)?)
     }
 
+    /// Says that the last call had the last image: issues the warnings for which there were too few images until then.
+    /// Later calls are possible.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let mut all = Vec::new();
+        for engine in self.lock(py).iter_mut() {
+            engine.nms.finish();
+            all.push((engine.ordinal, engine.new_warnings()));
+        }
+        for (ordinal, texts) in all {
+            self.warn(py, ordinal, &texts)?;
+        }
+        Ok(())
+    }
+
     /// Returns the arguments with which pickle and copy make another one.
     fn __getnewargs_ex__<'py>(
         &self,
@@ -321,10 +344,7 @@ impl Decoder {
             let kind = if is_on_device { &host_kind(py) } else { &first.kind };
             Detections::on_host(py, kind, &outcome, room)?
         };
-        let warnings = engine.nms.warnings();
-        let text = |warning: &Notice| warning.text(Interface::Python).to_string();
-        let texts: Vec<_> = warnings[engine.warned..].iter().map(text).collect();
-        engine.warned = warnings.len();
+        let texts = engine.new_warnings();
         // The function that shows a warning can call this decoder.
         drop(engines);
         self.warn(py, ordinal, &texts)?;
@@ -356,12 +376,11 @@ impl Decoder {
     /// them.
     fn warn(&self, py: Python<'_>, ordinal: Option<u32>, texts: &[String]) -> Result<()> {
         for (issued, text) in texts.iter().enumerate() {
-            let warn = |text| py.import("nmsfilter._errors")?.call_method1("warn_misread", (text,));
-            if let Err(error) = warn(text) {
+            if let Err(error) = warn_misread(py, text) {
                 if let Some(engine) = self.lock(py).iter_mut().find(|it| it.ordinal == ordinal) {
                     engine.warned -= texts.len() - issued;
                 }
-                return Err(error.into());
+                return Err(error);
             }
         }
         Ok(())

@@ -59,6 +59,15 @@ impl From<NmsError> for Error {
     }
 }
 
+/// Issues a `MisreadWarning`, which filters can turn into an exception.
+///
+/// # Errors
+/// The exception.
+pub fn warn_misread(py: Python<'_>, text: &str) -> Result<()> {
+    py.import("nmsfilter._errors")?.call_method1("warn_misread", (text,))?;
+    Ok(())
+}
+
 impl From<ParamError> for Error {
     fn from(error: ParamError) -> Self {
         let name = match (error.parameter, error.class) {

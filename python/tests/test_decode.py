@@ -197,6 +197,28 @@ class Misread(unittest.TestCase):
                 self.assertEqual(warning.filename, __file__)
         self.assertEqual(self.issued(lambda: nmsfilter.decode(self.ROWS, "end2end")), [])
 
+    def test_the_end_of_a_few_images_is_judged(self):
+        box = numpy.array([[[0.2, 0.2, 0.6, 0.9, 0.9, 3]]], numpy.float32)
+        decoder = nmsfilter.Decoder("end2end", model_size=(640, 640))
+        self.assertEqual(self.issued(lambda: decoder(box)), [])
+        issued = self.issued(lambda: [decoder.finish(), decoder.finish()])
+        self.assertEqual(len(issued), 1)
+        self.assertIn('set coordinates="normalized"', str(issued[0].message))
+
+    def test_angles_in_degrees_are_warned_of(self):
+        boxes = numpy.array([[50, 50, 40, 20, 30], [52, 50, 40, 20, 0.5]], numpy.float32)
+        scores = numpy.array([0.9, 0.8], numpy.float32)
+        groups = numpy.array([0, 1])
+        for run in (
+            lambda: nmsfilter.nms_rotated(boxes, scores, 0.5),
+            lambda: nmsfilter.batched_nms_rotated(boxes, scores, groups, 0.5),
+        ):
+            issued = self.issued(run)
+            self.assertEqual(len(issued), 1)
+            self.assertIn("an angle of 30 radians, so angles are probably degrees", str(issued[0].message))
+        boxes[0, 4] = 6.3
+        self.assertEqual(self.issued(lambda: nmsfilter.nms_rotated(boxes, scores, 0.5)), [])
+
     def test_decode_warns_where_it_is_called(self):
         issued = self.issued(lambda: nmsfilter.decode(self.ROWS, "yolov8", score_threshold=0.31))
         self.assertEqual({warning.filename for warning in issued}, {__file__})

@@ -73,6 +73,26 @@ fn scene(rng: &mut Rng, count: usize) -> (Vec<[f32; 4]>, Vec<f32>) {
     (boxes, scores.collect())
 }
 
+/// 30 and 40 degrees, of boxes that have the angles of 30 and 40 radians.
+#[test]
+fn angles_in_degrees_are_noticed() {
+    let boxes = |angles: [f32; 2]| {
+        let row = |(index, angle)| [50.0 + 200.0 * index as f32, 50.0, 40.0, 20.0, angle];
+        angles.into_iter().enumerate().flat_map(row).collect::<Vec<f32>>()
+    };
+    let mut nms = BoxNms::new(Backend::Cpu, None).unwrap();
+    let mut notice = |angles| {
+        let boxes = boxes(angles);
+        let boxes = TensorView::from_slice("boxes", &[2, 5], &boxes);
+        let scores = TensorView::from_slice("scores", &[2], &[0.9f32, 0.8]);
+        nms.run(&boxes, &scores, None).unwrap();
+        nms.notice().map(|notice| notice.to_string())
+    };
+    let text = notice([30.0, -40.0]).unwrap();
+    assert!(text.starts_with("a box has an angle of 40 radians, so angles are probably degrees"));
+    assert_eq!(notice([3.1, -6.3]), None);
+}
+
 #[test]
 fn boxes_of_all_kinds_give_the_survivors_of_the_definition() {
     let mut rng = Rng::with_seed(25);

@@ -13,6 +13,7 @@ mod background;
 mod bad_input;
 mod by_column;
 mod classifier;
+mod clock;
 mod contradictions;
 mod details;
 mod json;

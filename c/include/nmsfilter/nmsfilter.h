@@ -1103,9 +1103,16 @@ enum NmsfilterStatus nmsfilter_enqueue(struct Nmsfilter *filter,
                                        struct NmsfilterDeviceResult *result);
 
 /**
+ * Says that the last run was of the last image: what the images of the handle have shown is added to the warnings, even if
+ * they are too few to be sure. Later runs are possible.
+ */
+enum NmsfilterStatus nmsfilter_finish(struct Nmsfilter *filter);
+
+/**
  * A warning of the runs of the handle: the tensors are probably not of the decoder or the options with which they are read,
  * so that boxes are wrong, or nothing is detected. NULL from the number of warnings on. Warnings are in the order in which
  * they were found, each once. Some come after ten images only, and most need nmsfilter_run.
+ * nmsfilter_finish judges fewer images.
  *
  * The text is valid until the handle is freed, or until nmsfilter_set_decoder or nmsfilter_set_layout.
  */
@@ -1161,6 +1168,12 @@ enum NmsfilterStatus nmsfilter_boxes_run(struct NmsfilterBoxes *boxes,
                                          const struct NmsfilterTensor *groups,
                                          const uint32_t **kept,
                                          size_t *count);
+
+/**
+ * The warning of the last nmsfilter_boxes_run: the angles of oriented boxes in host memory are probably degrees. NULL if
+ * there is none. The text is valid until the next run of the handle.
+ */
+const char *nmsfilter_boxes_warning(const struct NmsfilterBoxes *boxes);
 
 /**
  * Suppresses, merges or rescores boxes on the CPU, by `method` of NmsfilterBoxesParams. `merged` is written; its `size` must

@@ -57,6 +57,21 @@ impl Drop for BoxHandle {
 }
 
 #[test]
+fn angles_in_degrees_are_warned_of() {
+    let warning = |angle: f32| {
+        let corners =
+            Tensor { id: null(), ..tensor(c"", &[1, 5], &[50.0, 50.0, 40.0, 20.0, angle]) };
+        let handle = BoxHandle::new();
+        handle.run(&corners, &tensor(c"", &[1], &[0.9]), None).unwrap();
+        let found = unsafe { nmsfilter_boxes_warning(handle.0) };
+        if found.is_null() { String::new() } else { text(found) }
+    };
+    assert!(warning(30.0).starts_with("a box has an angle of 30 radians"));
+    assert_eq!(warning(3.0), "");
+    assert!(unsafe { nmsfilter_boxes_warning(null()) }.is_null());
+}
+
+#[test]
 fn boxes_alone_are_suppressed_in_groups() {
     let numbers = [0.0, 0.0, 10.0, 10.0, 1.0, 1.0, 11.0, 11.0, 20.0, 20.0, 30.0, 30.0];
     let corners = Tensor { id: null(), ..tensor(c"", &[3, 4], &numbers) };

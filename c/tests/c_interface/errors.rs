@@ -197,7 +197,7 @@ fn settings_that_are_none_are_errors() {
         assert_eq!(handle.error(), expected);
     }
     type ChangeOptions = fn(&mut Options);
-    let of_options: [(ChangeOptions, &str); 8] = [
+    let of_options: [(ChangeOptions, &str); 9] = [
         (
             |options| options.size = 1,
             "options: expected a size of at least 56, got 1; set it to sizeof(NmsfilterOptions)",

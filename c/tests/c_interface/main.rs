@@ -461,6 +461,26 @@ fn tensors_that_are_misread_are_warned_of_once() {
 }
 
 #[test]
+fn the_end_of_a_few_images_is_judged() {
+    // A normalized box, and a model of 640x640.
+    let rows = tensor(c"output0", &[1, 1, 6], &[0.2, 0.2, 0.6, 0.9, 0.9, 3.0]);
+    let handle = Handle::new();
+    handle.check(handle.set_decoder(c"end2end"));
+    let set_size = |options: &mut Options| {
+        (options.model_width, options.model_height) = (640.0, 640.0);
+    };
+    handle.check(handle.set_options(set_size));
+    handle.run(&[rows]).unwrap();
+    assert!(warnings(handle.0).is_empty());
+    for _ in 0..2 {
+        handle.check(unsafe { nmsfilter_finish(handle.0) });
+        let [warning] = &warnings(handle.0)[..] else { panic!("one warning") };
+        assert!(warning.contains("coordinates to NMSFILTER_COORDINATES_NORMALIZED"), "{warning}");
+    }
+    assert_eq!(unsafe { nmsfilter_finish(std::ptr::null_mut()) }, Status::InvalidArgument);
+}
+
+#[test]
 fn handles_work_in_several_threads() {
     let run = |threshold: f32| {
         let handle = Handle::new();

@@ -34,6 +34,7 @@ use crate::engine::{
     check_sigma,
 };
 use crate::geometry::Overlap;
+use crate::reading::Notice;
 use crate::tensor::TensorView;
 
 /// Suppresses duplicates among boxes.
@@ -184,6 +185,12 @@ impl BoxNms {
             return Ok(&self.kept);
         }
         self.run_on_host(&input)
+    }
+
+    /// What the angles of the last run's oriented boxes contradict: more than two turns are probably degrees. Boxes in device
+    /// memory are not looked at.
+    pub fn notice(&self) -> Option<Notice> {
+        self.layout.is_oriented().then(|| Notice::of_angles(&self.host.numbers)).flatten()
     }
 
     /// Like [`run`](Self::run) on a GPU, in the order of `stream`: work that was submitted to it before needs no other wait.

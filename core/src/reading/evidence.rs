@@ -85,7 +85,7 @@ const MAX_EXTENSION: f32 = 4.0;
 const USUAL_EXTENSION: f32 = 0.1;
 
 /// Angles in radians are smaller than this: models output half a turn or a whole turn, and this is two turns.
-const GREATEST_ANGLE: f32 = 12.6;
+pub(super) const GREATEST_ANGLE: f32 = 12.6;
 
 /// Sums over frames with one reading.
 #[derive(Debug, Default)]

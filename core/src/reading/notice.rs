@@ -4,6 +4,7 @@
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
+use super::evidence::GREATEST_ANGLE;
 use super::silence::Silence;
 use crate::decoder::BoxFormat;
 use crate::decoder::model_family::ModelFamily;
@@ -142,6 +143,9 @@ pub(super) enum Finding {
     Angles {
         angle: f32,
     },
+    BoxAngles {
+        angle: f32,
+    },
     /// Nothing is found.
     Silence(Silence),
 }
@@ -156,6 +160,13 @@ pub(crate) enum Unread {
 }
 
 impl Notice {
+    /// The notice of boxes of five numbers, the last of which is an angle.
+    pub(crate) fn of_angles(boxes: &[f32]) -> Option<Self> {
+        let angles = boxes.iter().skip(4).step_by(5).map(|angle| angle.abs());
+        let angle = angles.fold(0.0, f32::max);
+        (angle > GREATEST_ANGLE).then_some(Self(Finding::BoxAngles { angle }))
+    }
+
     /// Returns the text with the names that `interface` uses for settings.
     pub fn text(&self, interface: Interface) -> impl fmt::Display + '_ {
         Text { finding: &self.0, interface }
@@ -432,6 +443,10 @@ impl Finding {
                 f,
                 "an oriented box has an angle of {angle} radians, so angles are probably degrees; export the model with \
                  radians, or describe the output in a layout with angle-factor = 0.017453293"
+            ),
+            Self::BoxAngles { angle } => write!(
+                f,
+                "a box has an angle of {angle} radians, so angles are probably degrees; multiply them by 0.017453293"
             ),
             Self::Silence(silence) => silence.write(f, names),
         }
