@@ -301,6 +301,35 @@ fn different_numbers_of_labels_and_classes_give_a_warning() {
     assert_warns("", &[tensor], &["the tensors' model has 91 labels, but decoder yolov8 reads 80"]);
 }
 
+/// End-to-end rows with COCO's numbers from 1 to 90, of which a person comes first and a toothbrush later.
+#[test]
+fn a_class_number_beyond_the_labels_gives_a_warning() {
+    let rows = |class: f32| {
+        let row = [100.0, 100.0, 200.0, 300.0, 0.9, class];
+        tensor("output0", &[1, 1, 6], row.to_vec())
+    };
+    let file = labels(80);
+    let warnings = |last: f32, properties: &str| {
+        let pipeline = parse(&format!(
+            "videotestsrc name=in num-buffers=40 ! video/x-raw,width=640,height=480,framerate=10/1
+               ! nmsfilter decoder=end2end {properties} ! fakesink"
+        ));
+        let [person, other] = [1.0, last].map(rows);
+        intercept(&pipeline, "in", move |buffer| {
+            attach(buffer, if buffer.offset() == 35 { &other } else { &person }).unwrap();
+        });
+        run(&pipeline).warnings
+    };
+    let labels = format!("label-file={}", file.display());
+    assert_eq!(warnings(79.0, &labels), [""; 0]);
+    assert_eq!(warnings(90.0, ""), [""; 0]);
+    let found = warnings(90.0, &labels);
+    let [text] = &found[..] else { panic!("one warning, got {found:?}") };
+    let expected = "a box has class 90, but there are 80 labels, for classes 0 to 79, so labels are probably those of \
+                    other classes; check label-file";
+    assert!(text.starts_with(expected), "{text}");
+}
+
 #[test]
 fn normalized_boxes_that_are_read_as_pixels_give_a_warning() {
     let objects = normalized(&OBJECTS);

@@ -100,9 +100,8 @@ pub(crate) struct Evidence {
     /// The greatest number of survivors in any frame.
     most_survivors: usize,
     greatest_score: f32,
-    /// The lowest and the highest class of a survivor.
+    /// The lowest class of a survivor.
     lowest_class: Option<u32>,
-    highest_class: Option<u32>,
     /// The numbers of survivors of the first and of the last class.
     at_ends: [usize; 2],
     /// The number of survivors within [`UNIT`].
@@ -160,7 +159,6 @@ impl Evidence {
         }
         let classes = || frame.survivors.iter().map(|survivor| survivor.class);
         self.lowest_class = self.lowest_class.into_iter().chain(classes()).min();
-        self.highest_class = self.highest_class.into_iter().chain(classes()).max();
         let ends = [read_as.first_class, (read_as.classes as u32).saturating_sub(1)];
         for (count, end) in self.at_ends.iter_mut().zip(ends) {
             *count += classes().filter(|&class| class == end).count();
@@ -240,7 +238,6 @@ impl Evidence {
         self.check_place(reading.boxes)
             .or_else(|| self.check_centers(reading))
             .or_else(|| self.check_classes(reading))
-            .or_else(|| self.check_labels(reading))
             .or_else(|| self.check_points())
             .or_else(|| self.check_angles())
             .or_else(|| self.check_background(reading))
@@ -278,20 +275,6 @@ impl Evidence {
         let class = self.lowest_class.filter(|&class| class < first)?;
         (reading.threshold >= MIN_THRESHOLD).then_some(Finding::ClassBeforeFirst {
             class,
-            first,
-            decoder,
-        })
-    }
-
-    /// Looks for a class that has no label.
-    fn check_labels(&self, reading: &Interpretation) -> Option<Finding> {
-        let (first, decoder) = (reading.first_class, reading.decoder.name());
-        let labels = reading.labels?;
-        let class =
-            self.highest_class.filter(|&class| class as usize >= labels + first as usize)?;
-        (reading.threshold >= MIN_THRESHOLD).then_some(Finding::ClassWithoutLabel {
-            class,
-            labels,
             first,
             decoder,
         })
@@ -353,6 +336,16 @@ impl Evidence {
         let background = ["first", "last"][end];
         Some(Finding::BackgroundColumn { candidates, anchors, class, background })
     }
+}
+
+/// Looks for a survivor whose class has no label. A single one is enough evidence, and it can come late: nothing is
+/// summed up.
+pub(super) fn check_labels(survivors: &[Detection], reading: &Interpretation) -> Option<Finding> {
+    let (labels, first) = (reading.labels?, reading.first_class);
+    let class = survivors.iter().map(|survivor| survivor.class).max()?;
+    let decoder = reading.decoder.name();
+    (class as usize >= labels + first as usize && reading.threshold >= MIN_THRESHOLD)
+        .then_some(Finding::ClassWithoutLabel { class, labels, first, decoder })
 }
 
 fn is_within_unit(box_: &Detection) -> bool {
@@ -637,9 +630,7 @@ mod tests {
             let reading =
                 Interpretation { labels: Some(80), first_class, ..reading("ssd-postprocess") };
             let survivor = Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
-            let mut evidence = Evidence::default();
-            evidence.add(&frame(&[survivor], 1, 0), ANCHORS, &reading);
-            evidence.check(&reading)
+            check_labels(&[Detection::default(), survivor], &reading)
         };
         assert_eq!(found(79, 0), None);
         assert_eq!(found(80, 1), None);

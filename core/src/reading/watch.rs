@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use super::evidence::{DetailEvidence, Evidence};
+use super::evidence::{DetailEvidence, Evidence, check_labels};
 use super::interpretation::Interpretation;
 use super::notice::{Finding, Notice};
 use super::silence::{Quiet, Run};
 use crate::decoder::Layout;
 use crate::engine::detail::Details;
-use crate::engine::{BoxPixels, ImagePlace, Outcome, Params};
+use crate::engine::{BoxPixels, GroupOutcome, ImagePlace, Outcome, Params};
 use crate::tensor::TensorView;
 
 /// The time after which little evidence is judged. One image can be an exception.
@@ -46,6 +46,8 @@ pub(super) struct Watch {
     since: Option<Duration>,
     /// True if a score has contradicted the decoder.
     is_score_told: bool,
+    /// True if a class has had no label.
+    is_label_told: bool,
     quiet: Quiet,
     /// Starts with the first image, if it has neither.
     quiet_since: Option<Duration>,
@@ -60,6 +62,7 @@ impl Watch {
             is_open: true,
             since: None,
             is_score_told: false,
+            is_label_told: false,
             quiet: Quiet::new(is_explained),
             quiet_since: None,
         }
@@ -85,6 +88,13 @@ impl Watch {
         if self.quiet.has_begun() && is_over(&mut self.quiet_since, now, QUIET, self.quiet.images())
         {
             notices.extend(self.end_quiet(Some(run)));
+        }
+        if !self.is_label_told {
+            let check =
+                |image: GroupOutcome<'_>| check_labels(image.survivors, &self.interpretation);
+            let found = outcome.groups().find_map(check).map(Notice);
+            self.is_label_told = found.is_some();
+            notices.extend(found);
         }
         // The rules for numbers are for boxes in pixels of the model's input; boxes of regions are in pixels of the frame.
         if !self.is_open || images.iter().any(|image| image.boxes == BoxPixels::Frame) {

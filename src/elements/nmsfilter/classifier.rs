@@ -152,6 +152,11 @@ impl ClassifierPlan {
         })
     }
 
+    /// Starts the time again that images without a class last.
+    pub fn restart_clock(&mut self) {
+        self.silences.iter_mut().for_each(|silence| silence.since = None);
+    }
+
     /// The name of the tensor of each output, and its number of classes.
     pub fn output_classes<'t>(
         &self,

@@ -194,8 +194,10 @@ impl Model {
 
     /// Starts the times again for which notices wait.
     pub fn restart_clock(&mut self) {
-        if let Some(ModelReading::Detector(detector)) = &mut self.reading {
-            detector.reading.restart_clock();
+        match &mut self.reading {
+            Some(ModelReading::Detector(detector)) => detector.reading.restart_clock(),
+            Some(ModelReading::Classifier(plan)) => plan.restart_clock(),
+            None => {}
         }
     }
 
