@@ -63,11 +63,13 @@ fn angles_in_degrees_are_warned_of() {
             Tensor { id: null(), ..tensor(c"", &[1, 5], &[50.0, 50.0, 40.0, 20.0, angle]) };
         let handle = BoxHandle::new();
         handle.run(&corners, &tensor(c"", &[1], &[0.9]), None).unwrap();
+        // SAFETY: the handle is valid.
         let found = unsafe { nmsfilter_boxes_warning(handle.0) };
         if found.is_null() { String::new() } else { text(found) }
     };
     assert!(warning(30.0).starts_with("a box has an angle of 30 radians"));
     assert_eq!(warning(3.0), "");
+    // SAFETY: NULL is allowed.
     assert!(unsafe { nmsfilter_boxes_warning(null()) }.is_null());
 }
 
