@@ -183,7 +183,11 @@ impl Form for LabeledBoxes {
         let &[boxes, scores] = assigned else { return None };
         let fits = |index: &usize| {
             let all = [boxes, scores, *index];
-            !assigned.contains(index) && self.layout(&chosen(tensors, &all), options).is_ok()
+            // Without this comparison, each frame would allocate the texts of errors.
+            let has_numbers = tensors[*index].shape.elements() == tensors[scores].shape.elements();
+            !assigned.contains(index)
+                && has_numbers
+                && self.layout(&chosen(tensors, &all), options).is_ok()
         };
         let fitting: Vec<usize> = (0..tensors.len()).filter(fits).collect();
         let (named, others): (Vec<usize>, Vec<usize>) =
