@@ -318,6 +318,7 @@ class Arguments(unittest.TestCase):
                 "frame_size": (1280, 720), "letterbox": "center", "sigma": 0.25, "lose_released": True,
                 "region_edges": "lower", "edge_margin": 15.0, "edge_score": 0.25,
                 "embedding_distance": 0.5, "embedding_iou_threshold": 0.75, "background": "last",
+                "channels": "last",
             },
         ]
         names = set(inspect.signature(nmsfilter.Decoder).parameters)

@@ -172,7 +172,8 @@ fn readings_that_contradict_the_known_number_of_classes_are_left_out() {
     let text = by_shape(&[1, 300, 6], labels(80)).unwrap_err();
     assert_eq!(
         text,
-        "the buffer's tensors (out (f32 1x300x6)) can be read as end2end; set the property decoder to the right one"
+        "the buffer's tensors (out (f32 1x300x6)) can be read as end2end or detr-end2end or paddle-nms; \
+         set the property decoder to the right one"
     );
     for shape in [&[1, 7, 7, 3][..], &[1, 9, 9, 9, 9]] {
         let text = by_shape(shape, Options::default()).unwrap_err();

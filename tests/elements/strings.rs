@@ -80,7 +80,7 @@ fn text_that_is_not_utf8_gives_a_warning_and_the_property_keeps_its_value() {
             checked += 1;
         }
     }
-    assert_eq!(checked, 17, "three of detectionjson, eleven of nmsfilter, three of tensorreplay");
+    assert_eq!(checked, 18, "three of detectionjson, twelve of nmsfilter, three of tensorreplay");
 }
 
 const FILE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/late.csv");

@@ -142,10 +142,10 @@ fn a_parent_with_the_id_0_is_in_the_detection() {
 #[test]
 fn fields_of_other_types_are_ignored() {
     let wrong = gst::Structure::builder("detection")
-        .field("label_id", 7u32)
-        .field("confidence", 1i32)
+        .field("label_id", "7")
+        .field("confidence", "1")
         .field("x_min", 0.1)
-        .field("y_min", 0.2f32)
+        .field("y_min", "0.2")
         .field("x_max", 0.3)
         .field("y_max", 0.4)
         .field("rotation", 0.5)

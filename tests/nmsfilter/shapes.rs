@@ -2,7 +2,6 @@
 //! Outputs whose shapes leave open which number is which: the order of dimensions, the strides, the tensors of scores, and
 //! the keypoints. The expected boxes follow from the cells of the objects.
 
-use gst::prelude::*;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
 use crate::support::pipeline::{Ended, Region, init, intercept, parse, regions, run, watch};

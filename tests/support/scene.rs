@@ -3,7 +3,9 @@
 
 use fastrand::Rng;
 use half::f16;
-use nmsfilter_core::decoder::{self, BoxFormat, Coordinates, Field, Layout, Options, PlainLayout};
+use nmsfilter_core::decoder::{
+    self, BoxFormat, Channels, Coordinates, Field, Layout, Options, PlainLayout,
+};
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, ImagePlace, Method, Overlap, Params, RegionEdges, SizeLimits,
 };
@@ -308,6 +310,16 @@ impl Scene {
         }
     }
 
+    /// As many anchors as numbers of an anchor leave the order of YOLOv8's dimensions open.
+    fn channels(&self) -> Channels {
+        match self.format {
+            TensorFormat::Yolov8 { .. } if self.anchors.len() == 4 + self.classes => {
+                Channels::First
+            }
+            _ => Channels::Auto,
+        }
+    }
+
     /// Returns the layout of a transposed YOLOv5 output, which no decoder reads.
     fn columns(&self) -> Layout {
         let anchors = self.anchors.len();
@@ -348,6 +360,7 @@ impl Scene {
             box_format: self.format.box_format(),
             coordinates: self.coordinates,
             batch: true,
+            channels: self.channels(),
             ..Options::default()
         };
         let choice = decoder::choose(&tensors, decoder::by_name(self.format.name()), options);

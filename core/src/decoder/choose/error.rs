@@ -152,7 +152,10 @@ impl ChoiceError {
         match self {
             Self::Layout(error) => error.text(interface),
             Self::NoFit { wanted, tensors } => {
-                format!("no tensor fits {wanted}; {carries} {tensors}")
+                format!(
+                    "no tensor fits {wanted}; {carries} {tensors}; if these are the model's raw outputs, describe them \
+                     in a layout file"
+                )
             }
             Self::NoBoxes { tensors } => {
                 let all = interface.name(Name::Tensors);

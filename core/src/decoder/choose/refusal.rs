@@ -40,10 +40,7 @@ pub(super) fn no_fit(
     }
     let wanted = match wanted {
         Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
-        None => {
-            let all: Vec<&str> = decoders().iter().map(|decoder| decoder.name()).collect();
-            format!("any decoder ({})", all.join(", "))
-        }
+        None => format!("any decoder of the {} families", decoders().len()),
     };
     ChoiceError::NoFit { wanted, tensors: list(tensors) }
 }
