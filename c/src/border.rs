@@ -35,21 +35,6 @@ impl Failure {
     }
 }
 
-/// The value of the core for a number of an enumeration of C, whose variants have the same names. `field` is the field's
-/// name in the error for other numbers.
-macro_rules! value_of {
-    ($field:expr, $number:expr, $of_c:ident => $module:ident::$of_core:ident, [$($variant:ident),+]) => {
-        match $number {
-            $(it if it == $of_c::$variant as u32 => Ok($module::$of_core::$variant),)+
-            other => Err($crate::border::Failure::argument(format!(
-                concat!("{}: expected an Nmsfilter", stringify!($of_c), ", got {}"),
-                $field, other
-            ))),
-        }
-    };
-}
-pub(crate) use value_of;
-
 /// A text for C: without the zero bytes that it may have from a tensor's id.
 pub fn c_text(text: &str) -> CString {
     let text: Vec<u8> = text.bytes().filter(|&byte| byte != 0).collect();

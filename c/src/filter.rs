@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use nmsfilter_core::cuda::ForeignStream;
 use nmsfilter_core::nms::{self, Interface, Nms};
 
-use crate::border::{self, Failure, c_text, value_of};
+use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;
+use crate::enumeration::value_of;
 use crate::options::Options;
 use crate::params::Params;
 use crate::result::{Image, Result, Results};

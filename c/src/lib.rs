@@ -8,6 +8,7 @@
 mod border;
 mod boxes;
 mod device_result;
+mod enumeration;
 mod filter;
 mod options;
 mod params;

@@ -3,7 +3,8 @@
 
 use nmsfilter_core::nms::{self, Activation, KeypointShape};
 
-use crate::border::{Failure, sized_struct, value_of};
+use crate::border::{Failure, sized_struct};
+use crate::enumeration::value_of;
 
 /// The form of the boxes that the decoder `boxes` reads. Other decoders define their form.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@ use nmsfilter_core::nms::{
 };
 
 use crate::Status;
-use crate::border::{self, Failure, sized_struct, value_of};
+use crate::border::{self, Failure, sized_struct};
+use crate::enumeration::value_of;
 use crate::options::flag;
 use crate::status::run;
 

@@ -59,8 +59,8 @@ impl Drop for BoxHandle {
 #[test]
 fn angles_in_degrees_are_warned_of() {
     let warning = |angle: f32| {
-        let corners =
-            Tensor { id: null(), ..tensor(c"", &[1, 5], &[50.0, 50.0, 40.0, 20.0, angle]) };
+        let numbers = [50.0, 50.0, 40.0, 20.0, angle];
+        let corners = Tensor { id: null(), ..tensor(c"", &[1, 5], &numbers) };
         let handle = BoxHandle::new();
         handle.run(&corners, &tensor(c"", &[1], &[0.9]), None).unwrap();
         // SAFETY: the handle is valid.
