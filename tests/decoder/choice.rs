@@ -281,7 +281,7 @@ fn scores_that_look_like_a_yolov8_output_are_not_read_as_one() {
 
 #[test]
 fn an_id_of_boxes_without_the_other_is_an_error() {
-    for (id, missing) in [("boxes", "scores"), ("scores", "boxes")] {
+    for (id, missing) in [("boxes", "scores"), ("scores", "boxes or boxes-normalized")] {
         let text = message(&[(id, &[1, 30, 4])], None);
         assert!(text.starts_with(&format!("tensor {id} (f32 1x30x4) has an id of decoder boxes")));
         assert!(text.contains(&format!("also needs a tensor with the id {missing};")), "{text}");

@@ -29,6 +29,7 @@ mod pipelines;
 mod plugin_provider;
 mod regions;
 mod several;
+mod signatures;
 #[cfg(feature = "v1_28")]
 mod stock;
 mod stopping;

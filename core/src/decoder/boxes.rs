@@ -39,7 +39,12 @@ impl Decoder for Boxes {
 
 impl Form for Boxes {
     fn roles(&self) -> &[Role] {
-        const { &[Role::of_ids("boxes", &["boxes"]), Role::of_ids("scores", &["scores"])] }
+        const {
+            &[
+                Role::of_ids("boxes", &["boxes", "boxes-normalized"]),
+                Role::of_ids("scores", &["scores"]),
+            ]
+        }
     }
 
     fn layout(&self, tensors: &[&TensorView<'_>], options: Options) -> Result<Layout, LayoutError> {
@@ -128,7 +133,7 @@ impl Form for LabeledBoxes {
     fn roles(&self) -> &[Role] {
         const {
             &[
-                Role::of_ids("boxes", &["boxes"]),
+                Role::of_ids("boxes", &["boxes", "boxes-normalized"]),
                 Role::of_ids("scores", &["scores"]),
                 Role {
                     names: &["class_idx", "classes", "det_classes"],

@@ -61,8 +61,9 @@ pub struct InferenceOptions {
     pub model: PathBuf,
     /// The properties of the model's input that the user has set.
     pub overrides: Overrides,
-    /// How frames are fitted into the model's input.
-    pub letterbox: Letterbox,
+    /// How frames are fitted into the model's input; `None` for what the model's signature says, or else in the
+    /// center.
+    pub letterbox: Option<Letterbox>,
     /// The names of the classes; `None` to use the names in the model.
     pub labels: Option<Vec<String>>,
     /// The provider library, for [`Provider::Plugin`].
@@ -102,6 +103,7 @@ impl InferenceOptions {
             ("mean", a.mean != b.mean),
             ("std", a.std != b.std),
             ("inputs", a.inputs != b.inputs),
+            ("signature", a.without_signature != b.without_signature),
             ("letterbox", self.letterbox != other.letterbox),
             ("label-file", self.labels != other.labels),
             ("cuda-device-id", self.device != other.device),

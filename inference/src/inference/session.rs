@@ -42,6 +42,7 @@ use super::provider::{self, GpuStream, ModelFile, Provider, SessionSettings};
 use super::trial::{self, GRAPH_ID, Sample, Trial, is_of_shape, run_error};
 use gstnmsfilter::input::model::ModelInfo;
 use nmsfilter_core::device::{Device, DeviceRows, Event, OwnedEvent, Stream};
+use nmsfilter_core::geometry::Letterbox;
 
 /// The properties of an open model.
 #[derive(Clone)]
@@ -247,7 +248,7 @@ impl ModelSession {
         }
         let mut info = ModelInfo::default()
             .with_size(model.input.size)
-            .with_letterbox(options.letterbox)
+            .with_letterbox(options.letterbox.or(model.letterbox).unwrap_or(Letterbox::Center))
             .with_labels(model.labels.iter().cloned());
         info.task = model.task.clone();
         info.end2end = model.end2end;

@@ -33,6 +33,7 @@ const ENTRIES: &[Entry] = &[
         include_str!("detr.layout"),
         include_str!("detr-dets.layout"),
         include_str!("detr-one-tensor.layout"),
+        include_str!("detr-softmax.layout"),
     ])),
     Described(family(&[include_str!("yolox-raw.layout")]).with_group_for_each_id()),
     Described(

@@ -129,22 +129,43 @@ pub enum OrtInferenceLetterbox {
     #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
     None = 0,
     /// Scaled without distortion, with borders on both sides.
-    #[default]
     #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
     Center = 1,
     /// Scaled without distortion, with a border to the right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
+    /// What the model's signature says, or else in the center.
+    #[default]
+    #[enum_value(name = "Auto: as the model's signature says, else center", nick = "auto")]
+    Auto = 3,
 }
 
-impl From<OrtInferenceLetterbox> for geometry::Letterbox {
+impl From<OrtInferenceLetterbox> for Option<geometry::Letterbox> {
     fn from(letterbox: OrtInferenceLetterbox) -> Self {
         match letterbox {
-            OrtInferenceLetterbox::None => Self::None,
-            OrtInferenceLetterbox::Center => Self::Center,
-            OrtInferenceLetterbox::TopLeft => Self::TopLeft,
+            OrtInferenceLetterbox::Auto => None,
+            OrtInferenceLetterbox::None => Some(geometry::Letterbox::None),
+            OrtInferenceLetterbox::Center => Some(geometry::Letterbox::Center),
+            OrtInferenceLetterbox::TopLeft => Some(geometry::Letterbox::TopLeft),
         }
     }
+}
+
+/// Whether models of known exporters are recognized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
+#[repr(u32)]
+#[enum_type(name = "GstOrtInferenceSignature", allow_name_conflict)]
+pub enum Signature {
+    /// They are.
+    #[default]
+    #[enum_value(
+        name = "Auto: by the names, types and dimensions of all inputs and outputs together",
+        nick = "auto"
+    )]
+    Auto = 0,
+    /// They are not.
+    #[enum_value(name = "None: no model is recognized", nick = "none")]
+    None = 1,
 }
 
 /// The order of the dimensions of the model's input.

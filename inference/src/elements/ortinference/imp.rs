@@ -10,6 +10,7 @@ use gst::subclass::prelude::*;
 
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
+    Signature,
 };
 use super::latency::Latency;
 use super::settings::Settings;
@@ -169,6 +170,13 @@ pub struct OrtInference {
                  scale=1,1;size=640,640 (unset: inputs of known exporters get the numbers with which boxes are in pixels \
                  of the model's input)",
         mutable_ready
+    )]
+    #[property(
+        name = "signature", get, set, type = Signature, member = signature,
+        builder(Signature::default())
+            .nick("Signature")
+            .blurb("Whether models are recognized as those of a known exporter; properties come first")
+            .mutable_ready()
     )]
     #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,

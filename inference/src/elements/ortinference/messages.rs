@@ -71,13 +71,18 @@ impl OrtInference {
         let OpenModel { model, provider, provider_device, library, has_graph, .. } =
             state.inference.model();
         let input = &model.input;
+        let signature = match model.signatures[..] {
+            [signature] => Some(signature),
+            _ => None,
+        };
         gst::info!(
             CAT,
             imp = self,
-            "{:?} on {}{} with {library:?}: {input:?}, {} labels, outputs {:?}",
+            "{:?} on {}{} with {library:?}: signature {}, {input:?}, {} labels, outputs {:?}",
             state.options.model,
             provider.name(),
             if *has_graph { " as a CUDA graph" } else { "" },
+            signature.unwrap_or("none"),
             model.labels.len(),
             model.outputs,
         );
@@ -94,9 +99,21 @@ impl OrtInference {
             .field("height", input.size[1])
             .field("batch", input.batch as u32)
             .field("labels", model.labels.len() as u32)
+            .field_if_some("signature", signature)
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
+        if let [_, _, ..] = model.signatures[..] {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                (
+                    "the model has the signatures of several exporters, of which none is taken: {}; set decoder of \
+                     nmsfilter, and letterbox, range, mean and std of ortinference",
+                    model.signatures.join(", ")
+                )
+            );
+        }
         if !model.left_out.is_empty() {
             gst::element_imp_warning!(
                 self,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
+    Signature,
 };
 use super::error::StartError;
 use crate::inference::model::{Overrides, constants, numbers};
@@ -41,6 +42,7 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub inputs: Option<String>,
+    pub signature: Signature,
     pub label_file: Option<String>,
     pub regions: OrtInferenceRegions,
     pub tile_width: u32,
@@ -80,6 +82,7 @@ impl Default for Settings {
             mean: None,
             std: None,
             inputs: None,
+            signature: Signature::default(),
             label_file: None,
             regions: OrtInferenceRegions::default(),
             tile_width: 0,
@@ -166,6 +169,7 @@ impl Settings {
             mean: mean.transpose()?,
             std: std.transpose()?,
             inputs: constants::parse(self.inputs.as_deref().unwrap_or_default())?,
+            without_signature: self.signature == Signature::None,
         };
         let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
         let labels = match label_file {

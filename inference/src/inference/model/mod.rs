@@ -6,7 +6,7 @@
 //! outputs to attach ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
 //!
 //! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
-//! file, the model's metadata, the model's shapes, defaults. The defaults are RGB, values from 0 to 1 for
+//! file, the model's metadata, the model's shapes, the [signature] of a known exporter, defaults. The defaults are RGB, values from 0 to 1 for
 //! floating-point inputs, and values from 0 to 255 for bytes.
 
 pub mod batch_dimension;
@@ -17,11 +17,13 @@ mod metadata;
 pub mod numbers;
 mod output;
 mod protobuf;
+mod signature;
 pub mod varying_nodes;
 
 use std::path::Path;
 
 use gstnmsfilter::output::KeypointLayout;
+use nmsfilter_core::geometry::Letterbox;
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
@@ -68,6 +70,8 @@ pub struct Overrides {
     pub std: Option<PerChannel>,
     /// The numbers of inputs beside the picture.
     pub inputs: Vec<InputNumbers>,
+    /// Whether known exporters are not recognized.
+    pub without_signature: bool,
 }
 
 /// A model that the element can run.
@@ -91,6 +95,10 @@ pub struct Model {
     pub keypoints: Option<[u32; 2]>,
     /// The meaning of the keypoints of every class.
     pub keypoint_layout: Option<KeypointLayout>,
+    /// The names of the known signatures that the model has. It is taken if it is the only one.
+    pub signatures: Vec<&'static str>,
+    /// How frames are fitted into the input, if the signature says it.
+    pub letterbox: Option<Letterbox>,
 }
 
 /// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
@@ -278,16 +286,45 @@ impl Model {
         overrides: &Overrides,
     ) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
-        let metadata = Metadata::read(session);
+        let mut metadata = Metadata::read(session);
         let inputs = session.inputs();
         if let Some(info) = &info {
             info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
         }
         let input = constants::picture(inputs, &overrides.inputs)?;
         let (name, dtype) = (input.name(), input.dtype());
-        let input = InputSpec::new(name, dtype, batch, overrides, info.as_ref(), &metadata)?;
-        let (outputs, left_out) = output::describe(session.outputs(), info.as_ref(), &metadata)?;
+        let (mut outputs, left_out) =
+            output::describe(session.outputs(), info.as_ref(), &metadata)?;
+        let found = match overrides.without_signature || outputs.iter().any(OutputSpec::has_id) {
+            true => Vec::new(),
+            false => signature::find(session),
+        };
+        let mut overrides = overrides.clone();
+        let mut letterbox = None;
+        if let [signature] = found[..] {
+            let is_set = overrides.range.is_some()
+                || overrides.mean.is_some()
+                || overrides.std.is_some()
+                || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
+            let facts = signature.facts;
+            if let Some(normalization) = facts.normalization.filter(|_| !is_set) {
+                overrides.range = Some(normalization.range);
+                overrides.mean = Some(normalization.mean);
+                overrides.std = Some(normalization.std);
+            }
+            overrides.layout = overrides.layout.or(facts.layout);
+            metadata.size = metadata.size.or(facts.size);
+            letterbox = Some(facts.letterbox);
+            for output in &mut outputs {
+                if let Some(id) = signature.id(&output.name) {
+                    id.clone_into(&mut output.id);
+                }
+            }
+        }
+        let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata)?;
         Ok(Self {
+            signatures: found.iter().map(|signature| signature.name).collect(),
+            letterbox,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
             outputs,

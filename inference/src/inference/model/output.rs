@@ -43,6 +43,11 @@ impl OutputSpec {
         }
     }
 
+    /// Returns whether a source provides the id.
+    pub fn has_id(&self) -> bool {
+        !self.id.starts_with(UNKNOWN)
+    }
+
     /// Creates the error for an output of which more than one dimension depends on the picture.
     pub fn varies(&self) -> ModelError {
         ModelError::VaryingOutput { name: self.name.clone(), dims: dims_text(&self.dims) }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recognizes models by the signature that their authors' export programs give them.
+//!
+//! In: the inputs and outputs that ONNX Runtime reports. Out: the only [`Signature`] whose names, element types and
+//! dimensions all of them have, together, or the names of several. One name says nothing: `boxes` is an output of many
+//! families. So a model with one name, dimension, type or output more or less has another signature.
+//!
+//! A signature is taken only for models that do not have ids of their own, in a `.modelinfo` file or in their metadata.
+//! What it says applies where neither a property nor these say something.
+
+mod table;
+
+use nmsfilter_core::geometry::Letterbox;
+use ort::session::Session;
+use ort::value::{Outlet, TensorElementType, ValueType};
+
+use self::table::SIGNATURES;
+use super::InputLayout;
+
+/// The inputs and outputs of a family's models from one exporter, and what is known of these models.
+#[derive(Debug)]
+pub struct Signature {
+    /// The name in messages.
+    pub name: &'static str,
+    /// The inputs, also those with constant numbers, whose numbers are in [`constants`](super::constants).
+    inputs: &'static [Pattern],
+    /// The outputs with the ids of their tensors. An empty id stands for none.
+    outputs: &'static [(Pattern, &'static str)],
+    /// What is known of the input.
+    pub facts: Facts,
+}
+
+/// What an input or output is like.
+#[derive(Debug)]
+struct Pattern {
+    name: &'static str,
+    types: &'static [TensorElementType],
+    /// The dimensions, separated by commas: a length; `3?` for a length that may be dynamic; `>5` for a greater length;
+    /// `?` for a dynamic one; or a word for any length, dynamic or not, the same wherever the word stands.
+    dims: &'static str,
+}
+
+/// What is known of the picture that a model takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Facts {
+    /// How the frame is fitted into it.
+    pub letterbox: Letterbox,
+    /// Width and height, where the model's are dynamic.
+    pub size: Option<[u32; 2]>,
+    /// The order of its dimensions.
+    pub layout: Option<InputLayout>,
+    /// How pixels become numbers; `None` if models of the family differ in this.
+    pub normalization: Option<Normalization>,
+}
+
+/// How pixels become numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Normalization {
+    /// The numbers that black and white become.
+    pub range: [f64; 2],
+    /// The numbers to subtract from these.
+    pub mean: [f64; 3],
+    /// The numbers by which the difference is divided.
+    pub std: [f64; 3],
+}
+
+impl Signature {
+    /// Returns the id of the tensor for an output.
+    pub fn id(&self, output: &str) -> Option<&'static str> {
+        let (_, id) = self.outputs.iter().find(|(pattern, _)| pattern.name == output)?;
+        Some(*id).filter(|id| !id.is_empty())
+    }
+
+    fn is_of(&self, inputs: &[Outlet], outputs: &[Outlet]) -> bool {
+        let output_patterns: Vec<&Pattern> = self.outputs.iter().map(|(it, _)| it).collect();
+        let mut words = Vec::new();
+        are_of(inputs, &self.inputs.iter().collect::<Vec<_>>(), &mut words)
+            && are_of(outputs, &output_patterns, &mut words)
+    }
+}
+
+/// Returns the signatures that a model has.
+pub fn find(session: &Session) -> Vec<&'static Signature> {
+    fitting(SIGNATURES, session.inputs(), session.outputs())
+}
+
+fn fitting<'s>(
+    signatures: &'s [Signature],
+    inputs: &[Outlet],
+    outputs: &[Outlet],
+) -> Vec<&'s Signature> {
+    signatures.iter().filter(|signature| signature.is_of(inputs, outputs)).collect()
+}
+
+/// Returns whether these outlets, in any order, are those of the patterns. `words` has the lengths of words.
+fn are_of(outlets: &[Outlet], patterns: &[&Pattern], words: &mut Vec<(&'static str, i64)>) -> bool {
+    let is_of = |pattern: &&Pattern| {
+        let outlet = outlets.iter().find(|outlet| outlet.name() == pattern.name);
+        let Some(ValueType::Tensor { ty, shape, .. }) = outlet.map(Outlet::dtype) else {
+            return false;
+        };
+        pattern.types.contains(ty) && has_dims(shape, pattern.dims, words)
+    };
+    outlets.len() == patterns.len() && patterns.iter().all(is_of)
+}
+
+fn has_dims(shape: &[i64], dims: &'static str, words: &mut Vec<(&'static str, i64)>) -> bool {
+    let mut is_length = |(&length, dim): (&i64, &'static str)| {
+        if dim == "?" {
+            return length < 0;
+        }
+        if let Some(least) = dim.strip_prefix('>') {
+            return least.parse().is_ok_and(|least: i64| length > least);
+        }
+        if let Ok(fixed) = dim.trim_end_matches('?').parse::<i64>() {
+            return length == fixed || length < 0 && dim.ends_with('?');
+        }
+        if length < 0 {
+            return true;
+        }
+        let known = words.iter().find(|(word, _)| *word == dim).map(|&(_, length)| length);
+        words.push((dim, length));
+        known.is_none_or(|known| known == length)
+    };
+    shape.len() == dims.split(',').count() && shape.iter().zip(dims.split(',')).all(&mut is_length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_are_lengths_and_words() {
+        let mut words = Vec::new();
+        assert!(has_dims(&[1, 3, 40, -1], "B,3,H,W", &mut words));
+        // Each word has one length.
+        assert!(!has_dims(&[1, 41], "B,H", &mut words));
+        assert!(has_dims(&[-1, 40], "B,H", &mut words));
+        for (dims, fits) in [
+            ("?,4", false),
+            ("7,4", true),
+            ("7?,4", true),
+            ("8?,4", false),
+            (">6,4", true),
+            (">7,4", false),
+            ("N,4,1", false),
+            ("N", false),
+        ] {
+            assert_eq!(has_dims(&[7, 4], dims, &mut Vec::new()), fits, "{dims}");
+        }
+        assert!(has_dims(&[-1, 4], "?,4", &mut Vec::new()));
+        assert!(has_dims(&[-1, 4], "7?,4", &mut Vec::new()));
+        assert!(!has_dims(&[-1, 4], "7,4", &mut Vec::new()));
+        assert!(!has_dims(&[-1, 4], ">5,4", &mut Vec::new()));
+    }
+
+    #[test]
+    fn all_signatures_that_a_model_has_are_found() {
+        let output = |dims| Pattern { name: "rows", types: &[TensorElementType::Float32], dims };
+        let signature = |name, outputs: [(Pattern, &'static str); 1]| Signature {
+            name,
+            inputs: &[],
+            outputs: Box::leak(Box::new(outputs)),
+            facts: SIGNATURES[0].facts,
+        };
+        let signatures = [
+            signature("a", [(output("N,7"), "")]),
+            signature("b", [(output("N,8"), "")]),
+            signature("c", [(output("9,>6"), "")]),
+        ];
+        let found = |dims: [i64; 2]| {
+            let dtype = ValueType::Tensor {
+                ty: TensorElementType::Float32,
+                shape: dims.into_iter().collect(),
+                dimension_symbols: dims.iter().map(|_| String::new()).collect(),
+            };
+            let found = fitting(&signatures, &[], &[Outlet::new("rows", dtype)]);
+            found.iter().map(|signature| signature.name).collect::<Vec<_>>()
+        };
+        assert_eq!(found([9, 7]), ["a", "c"]);
+        assert_eq!(found([5, 8]), ["b"]);
+        assert_eq!(found([5, 9]), [""; 0]);
+    }
+
+    /// Ids that no decoder has would hide the name of an output.
+    #[test]
+    fn ids_are_those_of_decoders() {
+        let ids = SIGNATURES.iter().flat_map(|it| it.outputs).map(|(_, id)| *id);
+        for id in ids.filter(|id| !id.is_empty()) {
+            assert!(nmsfilter_core::decoder::is_known(id), "{id}");
+        }
+    }
+}
