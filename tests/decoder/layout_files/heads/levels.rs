@@ -55,10 +55,12 @@ fn levels(choice: &Choice) -> Vec<([f32; 2], usize, usize)> {
     choice.layout.groups.iter().map(level).collect()
 }
 
-/// Each family, with the channels of its tensors and the anchors of a cell.
+/// A family, with the channels of its tensors and the anchors of a cell.
+type FamilyOfLevels = (&'static str, &'static [(&'static str, usize)], usize);
+
 #[test]
 fn the_levels_of_other_families_follow_from_shapes_and_names() {
-    let families: [(&str, &[(&str, usize)], usize); 6] = [
+    let families: [FamilyOfLevels; 6] = [
         ("nanodet", &[("cls", 5), ("dis", 32)], 1),
         ("picodet", &[("cls", 5), ("dis", 32)], 1),
         ("scrfd", &[("score", 1), ("bbox", 4)], 2),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The known signatures, one entry for each exporter.
 //!
-//! Not here, because inputs and outputs do not say how to read them: CenterNet (`hm` has logits or scores), models of
-//! Transformers with another number of classes than those for COCO (softmax or sigmoid).
+//! Not here, because inputs and outputs do not say how to read them: CenterNet (`hm` has logits or scores), YOLOv4 of the
+//! ONNX model zoo (objectness and scores are logits or probabilities), models of Transformers with another number of
+//! classes than those for COCO (softmax or sigmoid).
 
 use nmsfilter_core::geometry::Letterbox;
 use ort::value::TensorElementType::{self, Float16, Float32, Int32, Int64, Uint8};
@@ -271,17 +272,6 @@ pub(super) const SIGNATURES: &[Signature] = &[
             (floats("num_detections:0", "OB"), "generic-variant-1-out-count"),
         ],
         facts: Facts { size: Some([300, 300]), layout: Some(Nhwc), ..STRETCHED },
-    },
-    // ONNX model zoo: yolov4.
-    Signature {
-        name: "zoo-yolov4",
-        inputs: &[floats("input_1:0", "B,416,416,3")],
-        outputs: &[
-            (floats("Identity:0", "O1,52,52,3,85"), "yolov4-raw-8"),
-            (floats("Identity_1:0", "O2,26,26,3,85"), "yolov4-raw-16"),
-            (floats("Identity_2:0", "O3,13,13,3,85"), "yolov4-raw-32"),
-        ],
-        facts: CENTERED,
     },
     // ONNX model zoo: yolov3. The model undoes a letterbox of a picture of image_shape, which is here its input.
     Signature {
