@@ -5,8 +5,9 @@
 
 use nmsfilter_core::geometry::Letterbox;
 use nmsfilter_core::nms::{
-    Activation, Background, BoxFormat, Channels, ClassRule, ClassThresholds, Coordinates, KeypointShape, MAX_CLASSES,
-    MaskSize, Method, Overlap, RegionEdges, SizeLimits, check_iou_threshold, check_sigma,
+    Activation, Background, BoxFormat, Channels, ClassRule, ClassThresholds, Coordinates,
+    KeypointShape, MAX_CLASSES, MaskSize, Method, Overlap, RegionEdges, SizeLimits,
+    check_iou_threshold, check_sigma,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::prelude::*;

@@ -6,8 +6,8 @@
 
 use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
 use nmsfilter_core::nms::{
-    Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates, ImagePlace, KeypointShape, Nms,
-    Params, ScalarKind, SizeLimits, check_model_size,
+    Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates,
+    ImagePlace, KeypointShape, Nms, Params, ScalarKind, SizeLimits, check_model_size,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::IntoPyObjectExt;

@@ -35,7 +35,7 @@ class OnlyDlpack:
         if self._is_old:
             if "max_version" in arguments:
                 raise TypeError("unexpected keyword argument 'max_version'")
-            arguments["max_version"] = (0, 8)
+            return self._array.__dlpack__()
         return self._array.__dlpack__(**arguments)
 
     def __array_namespace__(self):

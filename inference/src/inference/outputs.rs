@@ -46,7 +46,7 @@ pub struct AttachedOutput {
 /// dimensions have changed.
 ///
 /// # Errors
-/// If there are more than [`MAX_ROWS`].
+/// If there are more than `MAX_ROWS`.
 pub fn reserve(outputs: &mut [AttachedOutput], rows: usize) -> Result<bool, ModelError> {
     let varying = || outputs.iter().filter_map(|attached| Some((attached, attached.rows?)));
     let size = varying().map(|(attached, axis)| attached.row_bytes(axis)).max().unwrap_or(0);

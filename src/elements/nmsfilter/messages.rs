@@ -33,6 +33,8 @@ impl NmsFilter {
         now: Duration,
     ) {
         gst::trace!(CAT, imp = self, "no tensors on this buffer");
+        #[cfg(not(feature = "v1_20"))]
+        let _ = buffer;
         #[cfg(feature = "v1_20")]
         if inference_mark::has_no_regions(buffer) {
             lock(&self.counter).count_without_regions();

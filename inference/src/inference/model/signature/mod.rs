@@ -71,7 +71,7 @@ impl Signature {
         Some(*id).filter(|id| !id.is_empty())
     }
 
-    fn is_of(&self, inputs: &[Outlet], outputs: &[Outlet]) -> bool {
+    fn is_of(&self, inputs: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> bool {
         let output_patterns: Vec<&Pattern> = self.outputs.iter().map(|(it, _)| it).collect();
         let mut words = Vec::new();
         are_of(inputs, &self.inputs.iter().collect::<Vec<_>>(), &mut words)
@@ -79,29 +79,47 @@ impl Signature {
     }
 }
 
+/// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
+type Tensor<'m> = (&'m str, TensorElementType, &'m [i64]);
+
 /// Returns the signatures that a model has.
 pub fn find(session: &Session) -> Vec<&'static Signature> {
-    fitting(SIGNATURES, session.inputs(), session.outputs())
+    match (tensors(session.inputs()), tensors(session.outputs())) {
+        (Some(inputs), Some(outputs)) => fitting(SIGNATURES, &inputs, &outputs),
+        _ => Vec::new(),
+    }
+}
+
+/// The tensors of a model; `None` if something else is among its inputs or outputs.
+fn tensors(outlets: &[Outlet]) -> Option<Vec<Tensor<'_>>> {
+    let tensor = |outlet| match Outlet::dtype(outlet) {
+        ValueType::Tensor { ty, shape, .. } => Some((outlet.name(), *ty, &**shape)),
+        _ => None,
+    };
+    outlets.iter().map(tensor).collect()
 }
 
 fn fitting<'s>(
     signatures: &'s [Signature],
-    inputs: &[Outlet],
-    outputs: &[Outlet],
+    inputs: &[Tensor<'_>],
+    outputs: &[Tensor<'_>],
 ) -> Vec<&'s Signature> {
     signatures.iter().filter(|signature| signature.is_of(inputs, outputs)).collect()
 }
 
-/// Returns whether these outlets, in any order, are those of the patterns. `words` has the lengths of words.
-fn are_of(outlets: &[Outlet], patterns: &[&Pattern], words: &mut Vec<(&'static str, i64)>) -> bool {
+/// Returns whether these tensors, in any order, are those of the patterns. `words` has the lengths of words.
+fn are_of(
+    tensors: &[Tensor<'_>],
+    patterns: &[&Pattern],
+    words: &mut Vec<(&'static str, i64)>,
+) -> bool {
     let is_of = |pattern: &&Pattern| {
-        let outlet = outlets.iter().find(|outlet| outlet.name() == pattern.name);
-        let Some(ValueType::Tensor { ty, shape, .. }) = outlet.map(Outlet::dtype) else {
-            return false;
-        };
-        pattern.types.contains(ty) && has_dims(shape, pattern.dims, words)
+        let tensor = tensors.iter().find(|(name, ..)| *name == pattern.name);
+        tensor.is_some_and(|(_, ty, shape)| {
+            pattern.types.contains(ty) && has_dims(shape, pattern.dims, words)
+        })
     };
-    outlets.len() == patterns.len() && patterns.iter().all(is_of)
+    tensors.len() == patterns.len() && patterns.iter().all(is_of)
 }
 
 fn has_dims(shape: &[i64], dims: &'static str, words: &mut Vec<(&'static str, i64)>) -> bool {
@@ -169,12 +187,7 @@ mod tests {
             signature("c", [(output("9,>6"), "")]),
         ];
         let found = |dims: [i64; 2]| {
-            let dtype = ValueType::Tensor {
-                ty: TensorElementType::Float32,
-                shape: dims.into_iter().collect(),
-                dimension_symbols: dims.iter().map(|_| String::new()).collect(),
-            };
-            let found = fitting(&signatures, &[], &[Outlet::new("rows", dtype)]);
+            let found = fitting(&signatures, &[], &[("rows", TensorElementType::Float32, &dims)]);
             found.iter().map(|signature| signature.name).collect::<Vec<_>>()
         };
         assert_eq!(found([9, 7]), ["a", "c"]);
