@@ -6,8 +6,8 @@
 //! outputs to attach ([`OutputSpec`]) with the ids from which `nmsfilter` chooses a decoder.
 //!
 //! If several sources provide a value, the first source in this list takes precedence: properties, the `.modelinfo`
-//! file, the model's metadata, the model's shapes, the signature of a known exporter, defaults. The defaults are RGB, values from 0 to 1 for
-//! floating-point inputs, and values from 0 to 255 for bytes.
+//! file, the model's metadata, the model's shapes, the signature of a known exporter, defaults. The defaults are RGB, values
+//! from 0 to 1 for floating-point inputs, and values from 0 to 255 for bytes.
 
 pub mod batch_dimension;
 pub mod constants;
