@@ -476,7 +476,7 @@ struct LayoutParams {
     float variances[2];
     // The angle of an oriented box for the number 1: radians, clockwise.
     float angle_factor;
-    // The number of all scores: those of classes, and the background's before or after them.
+    // The number of all scores: of classes, and the background's before or after them.
     uint32_t score_columns;
 };
 

@@ -58,7 +58,7 @@ pub enum ScoreActivation {
     Softmax = 3,
 }
 
-/// Which of an anchor's scores is that of the background, also called "no object".
+/// Which of an anchor's scores is the background's, also called "no object".
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub enum Background {
@@ -67,7 +67,7 @@ pub enum Background {
     Auto = 0,
     /// None: each score belongs to a class.
     None = 1,
-    /// The first. The next score is that of class 0, or of class 1 if class_count or label_count counts the background.
+    /// The first. The next score belongs to class 0, or to class 1 if class_count or label_count counts the background.
     First = 2,
     /// The last.
     Last = 3,

@@ -74,7 +74,7 @@ pub(super) fn read(
     }
 }
 
-/// Whether classes were found. DL Streamer relates the list of all labels of a detector, each with the level 0, to every
+/// True if classes were found. DL Streamer relates the list of all labels of a detector, each with the level 0, to every
 /// object.
 fn is_result(found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>) -> bool {
     (0..found.len()).any(|index| found.level(index) != 0.0)

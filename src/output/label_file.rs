@@ -101,7 +101,7 @@ fn shortened(line: &str) -> String {
     line.trim().chars().take(40).collect()
 }
 
-/// Whether the text begins as JSON or a value of Python does. A label can begin with a bracket, too, as in `[PAD]`.
+/// True if the text begins as JSON or a value of Python does. A label can begin with a bracket, too, as in `[PAD]`.
 fn is_data(text: &str) -> bool {
     let text = text.trim_start();
     let is_in = |open, next: fn(char) -> bool| {
@@ -112,7 +112,7 @@ fn is_data(text: &str) -> bool {
         || is_in('(', |next| "'\"".contains(next))
 }
 
-/// Whether a line is a key of YAML or an assignment of a program, with names after it or in the next lines.
+/// True if a line is a key of YAML or an assignment of a program, with names after it or in the next lines.
 fn is_key(line: &str) -> bool {
     const KEYS: [&str; 5] = ["names", "labels", "classes", "id2label", "label2id"];
     let end = line.find(|it: char| it != '_' && !it.is_alphanumeric()).unwrap_or(line.len());
@@ -121,7 +121,7 @@ fn is_key(line: &str) -> bool {
     !key.is_empty() && (KEYS.contains(&key) || value.trim_start().starts_with(['[', '{', '(']))
 }
 
-/// Whether a line begins an item of a label map.
+/// True if a line begins an item of a label map.
 fn is_item(line: &str) -> bool {
     line.strip_prefix("item")
         .is_some_and(|rest| rest.trim_start_matches([' ', ':']).starts_with('{'))
@@ -231,7 +231,7 @@ fn unread(lines: &[&str]) -> Option<FormError> {
     (is_listed && is_consecutive && has_names).then(|| FormError::NumberLast(shortened(first)))
 }
 
-/// Whether the first class with a label is in this range.
+/// True if the first class with a label is in this range.
 fn is_from(names: &[String], range: RangeInclusive<usize>) -> bool {
     names.iter().position(|name| !name.is_empty()).is_some_and(|first| range.contains(&first))
 }

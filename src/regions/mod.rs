@@ -94,7 +94,7 @@ pub struct AttachedClass<'a> {
     pub attribute: Option<&'a CStr>,
 }
 
-/// Whether a structure that has none of the other names is a class.
+/// True if a structure that has none of the other names is a class.
 fn is_class(structure: &Structure<'_>) -> bool {
     if structure.name().to_bytes().starts_with(b"classification") {
         return true;

@@ -18,7 +18,7 @@ const OBJECTS: [([f32; 4], u32, f32); 3] = [
 ];
 const SIDE: f32 = 640.0;
 
-/// What a decoder finds.
+/// The result of a decoder.
 struct Found {
     survivors: Vec<Detection>,
     /// The points of each survivor.

@@ -49,7 +49,7 @@ impl Model {
         assert_eq!(is_channels_last, self.is_channels_last, "{self:?}");
     }
 
-    /// Whether all sides of the prototypes are equal.
+    /// True if all sides of the prototypes are equal.
     fn has_cube(self) -> bool {
         self.size == [4 * CHANNELS; 2]
     }

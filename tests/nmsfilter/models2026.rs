@@ -201,7 +201,7 @@ fn tensors_without_ids_are_not_read_by_other_decoders_in_silence() {
             }
             let (objects, ended) = read.run(&format!("decoder={decoder}"));
             let is_silent = ended.error.is_none() && ended.warnings.is_empty();
-            // NanoDet and PicoDet have the same formula.
+            // NanoDet and PicoDet have an equal formula.
             if is_silent && !objects.is_empty() && difference(objects, expected).is_some() {
                 found.push((case, decoder));
             }

@@ -325,7 +325,7 @@ typedef enum NmsfilterScoreActivation {
 } NmsfilterScoreActivation;
 
 /**
- * Which of an anchor's scores is that of the background, also called "no object".
+ * Which of an anchor's scores is the background's, also called "no object".
  */
 typedef enum NmsfilterBackground {
     /**
@@ -338,7 +338,7 @@ typedef enum NmsfilterBackground {
      */
     NMSFILTER_BACKGROUND_NONE = 1,
     /**
-     * The first. The next score is that of class 0, or of class 1 if class_count or label_count counts the background.
+     * The first. The next score belongs to class 0, or to class 1 if class_count or label_count counts the background.
      */
     NMSFILTER_BACKGROUND_FIRST = 2,
     /**

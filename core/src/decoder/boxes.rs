@@ -118,7 +118,7 @@ const CLASS_NAMES: [&str; 4] = ["label", "class", "cls", "categor"];
 const OTHER_NAMES: [&str; 8] =
     ["indic", "index", "inds", "idx", "keep", "batch", "image", "anchor"];
 
-/// Whether an output has the classes of boxes by its name; `None` if its name says nothing.
+/// True if an output has the classes of boxes by its name; `None` if its name says nothing.
 fn has_classes(tensor: &TensorView<'_>) -> Option<bool> {
     let name = tensor.id.strip_prefix(ONNX_PREFIX).unwrap_or(tensor.id).to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));

@@ -210,7 +210,7 @@ pub struct Options {
     pub model_size: Option<[f32; 2]>,
     /// The function that turns scores into probabilities; `None` for the decoder's.
     pub score_activation: Option<layout::Activation>,
-    /// Which of an anchor's scores is that of the background; `None` for the decoder's. With the decoder `detr`, scores
+    /// Which of an anchor's scores is the background's; `None` for the decoder's. With the decoder `detr`, scores
     /// beside a background are softmax unless [`score_activation`](Self::score_activation) is set.
     pub background: Option<layout::Background>,
     /// The keypoints of a detection; `None` if they are unknown.

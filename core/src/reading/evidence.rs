@@ -353,7 +353,7 @@ fn is_within_unit(box_: &Detection) -> bool {
     box_.x1 >= low && box_.y1 >= low && box_.x2 <= high && box_.y2 <= high
 }
 
-/// Whether the box extends beyond the model's input by more than this multiple of the input's size.
+/// True if the box extends beyond the model's input by more than this multiple of the input's size.
 fn is_beyond(box_: &Detection, [width, height]: [f32; 2], extension: f32) -> bool {
     let is_beyond =
         |low: f32, high: f32, side: f32| low < -extension * side || high > (1.0 + extension) * side;

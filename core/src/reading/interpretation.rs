@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tensors are taken for.
+//! The meaning of tensors.
 //!
 //! In: the chosen decoder, and parameters. Out: an [`Interpretation`], with which results are compared.
 
@@ -9,7 +9,7 @@ use super::notice::ReadBoxes;
 use crate::decoder::{Choice, Decoder, MAX_CLASSES, Options};
 use crate::engine::Params;
 
-/// What the tensors are taken for. The evidence against one counts for readings with an equal one.
+/// The meaning of the tensors. The evidence against one counts for readings with an equal one.
 #[derive(Clone, Copy)]
 pub(super) struct Interpretation {
     /// The decoder.

@@ -34,7 +34,7 @@ pub use signature::Signatures;
 use interpretation::Interpretation;
 use watch::{Seen, Watch};
 
-/// What is known before a run.
+/// Facts that are known before a run.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// The tensors, including their quantization.
@@ -47,7 +47,7 @@ pub struct Facts<'a> {
     pub engine: Option<&'a dyn Engine>,
 }
 
-/// What the user has set, beside the parameters.
+/// The user's settings, beside the parameters.
 #[derive(Clone, Copy)]
 pub struct Settings<'a> {
     /// The decoder that is set.

@@ -478,7 +478,7 @@ impl ReadBoxes {
         }
     }
 
-    /// Whether boxes are corners beside a class, as those of end-to-end models, of which RT-DETR has centers and sizes.
+    /// True if boxes are corners beside a class, as those of end-to-end models, of which RT-DETR has centers and sizes.
     fn can_be_centers(self) -> bool {
         self.format == BoxFormat::Corners && self.class_field
     }

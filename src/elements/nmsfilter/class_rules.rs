@@ -381,7 +381,7 @@ mod tests {
         assert_eq!([0, 1].map(|class| rules.of(class)), [f32::INFINITY, 0.25]);
     }
 
-    /// As a trainer joins car and truck.
+    /// A trainer joins car and truck.
     #[test]
     fn a_label_stands_for_all_classes_that_have_it() {
         let labels = labels("joined", "person\ncar\ncar\n");

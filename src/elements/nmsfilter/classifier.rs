@@ -40,7 +40,7 @@ pub(super) struct ClassifierPlan {
     has_activation: bool,
     /// For each output.
     silences: Vec<Silence>,
-    /// Whether the first image has been judged.
+    /// True if the first image has been judged.
     has_begun: bool,
 }
 

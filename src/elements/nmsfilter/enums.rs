@@ -488,7 +488,7 @@ impl ScoreActivation {
     }
 }
 
-/// Which of an anchor's scores is that of the background.
+/// Which of an anchor's scores is the background's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstNmsFilterBackground", allow_name_conflict)]

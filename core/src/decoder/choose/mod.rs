@@ -270,7 +270,7 @@ fn keep_known_classes(fits: &mut Vec<(Choice, &'static dyn Form)>, options: Opti
     }
 }
 
-/// Whether readings of one form differ only in the tensors of the scores. RKNN's exports have the sum of the scores beside
+/// True if readings of one form differ only in the tensors of the scores. RKNN's exports have the sum of the scores beside
 /// them.
 fn differ_in_scores(fits: &[(Choice, &'static dyn Form)]) -> bool {
     let without_scores = |(fit, _): &(Choice, &'static dyn Form)| {

@@ -118,7 +118,7 @@ impl Description<'_> {
         (0..STRIDES.len()).filter(|&level| has_all(level)).map(|level| STRIDES[level]).collect()
     }
 
-    /// Whether the shape of `tensor` is one of a section with the anchors of these grids.
+    /// True if the shape of `tensor` is one of a section with the anchors of these grids.
     fn has_grids(&self, section: usize, tensor: &TensorView<'_>, grids: &[Level]) -> bool {
         let anchors = grids.iter().fold(0, |sum: usize, grid| sum.saturating_add(grid.anchors));
         let cells = match grids {
@@ -136,7 +136,7 @@ impl Description<'_> {
     }
 }
 
-/// Whether each of the sections has a tensor that no other has. `used` are the tensors of sections before.
+/// True if each of the sections has a tensor that no other has. `used` are the tensors of sections before.
 fn has_tensors(
     sections: &[usize],
     tensors: &[TensorView<'_>],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The order of the dimensions of a tensor.
 
-/// Whether the numbers of an anchor or pixel, the channels, are before or after the anchors, where the shapes of all
+/// True if the numbers of an anchor or pixel, the channels, are before or after the anchors, where the shapes of all
 /// tensors of a model leave both open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -10,8 +10,8 @@ pub enum Channels {
     /// Unknown: shapes that can have both orders are an error.
     #[default]
     Auto = 0,
-    /// As `[1,C,H,W]` and `[1,4+C,N]`.
+    /// For example `[1,C,H,W]` and `[1,4+C,N]`.
     First = 1,
-    /// As `[1,H,W,C]` and `[1,N,4+C]`.
+    /// For example `[1,H,W,C]` and `[1,N,4+C]`.
     Last = 2,
 }

@@ -36,15 +36,15 @@ pub enum Combination {
     SquareRoot = 1,
 }
 
-/// Which of an anchor's scores is that of the background, also called "no object": it is the score of no class.
+/// Which of an anchor's scores is the background's, also called "no object": it is the score of no class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Background {
     /// None: each score belongs to a class.
     #[default]
     None,
-    /// The first, before those of the classes.
+    /// The first, before the classes'.
     First,
-    /// The last, after those of the classes.
+    /// The last, after the classes'.
     Last,
 }
 

@@ -131,7 +131,7 @@ pub(super) struct LayoutParams {
     variances: [f32; 2],
     /// The angle of an oriented box for the number 1: radians, clockwise.
     angle_factor: f32,
-    /// The number of all scores: those of classes, and the background's before or after them.
+    /// The number of all scores: of classes, and the background's before or after them.
     score_columns: u32,
 }
 

@@ -151,7 +151,7 @@ impl From<OrtInferenceLetterbox> for Option<geometry::Letterbox> {
     }
 }
 
-/// Whether models of known exporters are recognized.
+/// True if models of known exporters are recognized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceSignature", allow_name_conflict)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::{Shared, lock};
 
-/// Whether an element's waits are at an end. The batch that has the element's pictures then runs without further
+/// True if an element's waits are at an end. The batch that has the element's pictures then runs without further
 /// pictures, and the element enters no other.
 #[derive(Default)]
 pub struct Interrupt {

@@ -70,7 +70,7 @@ pub struct Overrides {
     pub std: Option<PerChannel>,
     /// The numbers of inputs beside the picture.
     pub inputs: Vec<InputNumbers>,
-    /// Whether known exporters are not recognized.
+    /// True if known exporters are not recognized.
     pub without_signature: bool,
 }
 
@@ -136,7 +136,7 @@ pub enum ModelError {
         found: String,
         /// The dimensions of the input.
         dims: String,
-        /// What was expected.
+        /// The expected form.
         problem: String,
     },
     /// The input is not a tensor of a supported element type.

@@ -26,11 +26,11 @@ pub struct Signature {
     inputs: &'static [Pattern],
     /// The outputs with the ids of their tensors. An empty id stands for none.
     outputs: &'static [(Pattern, &'static str)],
-    /// What is known of the input.
+    /// Facts about the input.
     pub facts: Facts,
 }
 
-/// What an input or output is like.
+/// The pattern of an input or output.
 #[derive(Debug)]
 struct Pattern {
     name: &'static str,
@@ -40,7 +40,7 @@ struct Pattern {
     dims: &'static str,
 }
 
-/// What is known of the picture that a model takes.
+/// Facts about the picture that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Facts {
     /// How the frame is fitted into it.
