@@ -72,10 +72,9 @@ impl Signature {
     }
 
     fn is_of(&self, inputs: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> bool {
-        let output_patterns: Vec<&Pattern> = self.outputs.iter().map(|(it, _)| it).collect();
         let mut words = Vec::new();
-        are_of(inputs, &self.inputs.iter().collect::<Vec<_>>(), &mut words)
-            && are_of(outputs, &output_patterns, &mut words)
+        are_of(inputs, self.inputs.iter(), &mut words)
+            && are_of(outputs, self.outputs.iter().map(|(pattern, _)| pattern), &mut words)
     }
 }
 
@@ -108,18 +107,18 @@ fn fitting<'s>(
 }
 
 /// Returns whether these tensors, in any order, are those of the patterns. `words` has the lengths of words.
-fn are_of(
+fn are_of<'p>(
     tensors: &[Tensor<'_>],
-    patterns: &[&Pattern],
+    mut patterns: impl ExactSizeIterator<Item = &'p Pattern>,
     words: &mut Vec<(&'static str, i64)>,
 ) -> bool {
-    let is_of = |pattern: &&Pattern| {
+    let is_of = |pattern: &Pattern| {
         let tensor = tensors.iter().find(|(name, ..)| *name == pattern.name);
         tensor.is_some_and(|(_, ty, shape)| {
             pattern.types.contains(ty) && has_dims(shape, pattern.dims, words)
         })
     };
-    tensors.len() == patterns.len() && patterns.iter().all(is_of)
+    tensors.len() == patterns.len() && patterns.all(is_of)
 }
 
 fn has_dims(shape: &[i64], dims: &'static str, words: &mut Vec<(&'static str, i64)>) -> bool {
