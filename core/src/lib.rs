@@ -20,7 +20,8 @@
 //! `reading` has what is computed once for many runs (the decoder, its layout, and the engine's parameters), and finds
 //! tensors that are misread.
 //! `device` is the CUDA driver, `geometry` has boxes, overlaps, and the mapping of boxes to a frame, `functions` the
-//! mathematical functions whose results have equal bits everywhere. `names` has the names of settings in each
+//! mathematical functions whose results have equal bits everywhere. `signature` recognizes models by their inputs and
+//! outputs. `names` has the names of settings in each
 //! interface.
 #![warn(missing_docs)]
 
@@ -32,6 +33,7 @@ pub mod geometry;
 pub mod names;
 pub mod nms;
 pub mod reading;
+pub mod signature;
 pub mod tensor;
 
 /// Parts of the CUDA driver for producers of tensors in device memory: a GPU and its primary context,

@@ -11,7 +11,9 @@
 use ort::memory::Allocator;
 use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 
+use super::output::model_tensor;
 use super::{InputSpec, ModelError, dims_text, numbers, type_text};
+use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
 /// An input whose numbers are equal in every run.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,53 +29,6 @@ pub struct ConstantInput {
 
 /// The numbers that the user has set for an input: name and numbers.
 pub type InputNumbers = (String, Vec<f64>);
-
-/// The numbers of an input that is known.
-#[derive(Clone, Copy)]
-enum Known {
-    /// Width and height of the model's input.
-    WidthHeight,
-    /// Height and width of the model's input.
-    HeightWidth,
-    /// Ones: no scaling, or no pixel that is padding.
-    Ones,
-}
-
-/// A dimension of a known input.
-#[derive(Clone, Copy)]
-enum Dim {
-    /// The number of pictures, or dynamic.
-    Batch,
-    /// The height of the picture, or dynamic.
-    Height,
-    /// The width of the picture, or dynamic.
-    Width,
-    Fixed(i64),
-}
-
-const PAIR: &[Dim] = &[Dim::Batch, Dim::Fixed(2)];
-/// The types of sizes: integers, and floating-point numbers.
-const SIZES: &[TensorElementType] = &[
-    TensorElementType::Int64,
-    TensorElementType::Int32,
-    TensorElementType::Float32,
-    TensorElementType::Float16,
-];
-const INTEGERS: &[TensorElementType] = SIZES.split_at(2).0;
-const FLOATS: &[TensorElementType] = SIZES.split_at(2).1;
-
-/// Inputs of exporters, which are known by name, element type and dimensions together.
-const KNOWN: [(&str, &[TensorElementType], &[Dim], Known); 5] = [
-    // RT-DETR, D-FINE and DEIM, from their authors' scripts.
-    ("orig_target_sizes", SIZES, PAIR, Known::WidthHeight),
-    // YOLOv3 of the ONNX model zoo, which undoes a letterbox of the original picture.
-    ("image_shape", FLOATS, PAIR, Known::HeightWidth),
-    // PaddleDetection divides boxes by the scale.
-    ("im_shape", FLOATS, PAIR, Known::HeightWidth),
-    ("scale_factor", FLOATS, PAIR, Known::Ones),
-    // Transformers: DETR.
-    ("pixel_mask", INTEGERS, &[Dim::Batch, Dim::Height, Dim::Width], Known::Ones),
-];
 
 /// Parses the property `inputs`: `name=640,640;other=1`.
 ///
@@ -144,20 +99,9 @@ pub fn describe(
         .collect()
 }
 
-/// Returns the dimensions and the meaning of a known input.
-fn known(input: &Outlet) -> Option<(&'static [Dim], Known)> {
-    let ValueType::Tensor { ty, shape, .. } = input.dtype() else { return None };
-    let is_length = |(&length, dim): (&i64, &Dim)| match dim {
-        Dim::Fixed(fixed) => length == *fixed,
-        Dim::Batch | Dim::Height | Dim::Width => true,
-    };
-    let is_of = |&&(name, types, dims, _): &&(&str, &[TensorElementType], &[Dim], Known)| {
-        name == input.name()
-            && types.contains(ty)
-            && shape.len() == dims.len()
-            && shape.iter().zip(dims).all(is_length)
-    };
-    KNOWN.iter().find(is_of).map(|&(_, _, dims, known)| (dims, known))
+/// Returns the dimensions and the numbers of an input that is known.
+fn known(input: &Outlet) -> Option<(&'static [Dim], ConstantNumbers)> {
+    signature::constant(model_tensor(input)?)
 }
 
 fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, ModelError> {
@@ -182,9 +126,9 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Mode
         return Err(wrong());
     }
     let values = match known {
-        Known::WidthHeight => vec![f64::from(width), f64::from(height)],
-        Known::HeightWidth => vec![f64::from(height), f64::from(width)],
-        Known::Ones => vec![1.0],
+        ConstantNumbers::WidthHeight => vec![f64::from(width), f64::from(height)],
+        ConstantNumbers::HeightWidth => vec![f64::from(height), f64::from(width)],
+        ConstantNumbers::Ones => vec![1.0],
     };
     constant(input, shape, values).ok_or_else(wrong)
 }

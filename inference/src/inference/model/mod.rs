@@ -17,13 +17,13 @@ mod metadata;
 pub mod numbers;
 mod output;
 mod protobuf;
-mod signature;
 pub mod varying_nodes;
 
 use std::path::Path;
 
 use gstnmsfilter::output::KeypointLayout;
 use nmsfilter_core::geometry::Letterbox;
+use nmsfilter_core::signature::{self, Signature};
 use numbers::PerChannel;
 use ort::session::Session;
 use ort::value::ValueType;
@@ -32,16 +32,8 @@ pub use constants::{ConstantInput, InputNumbers};
 pub use info_file::{InfoFile, InfoFileError};
 pub use input::{InputSpec, PixelElement};
 pub use metadata::Metadata;
+pub use nmsfilter_core::signature::InputLayout;
 pub use output::OutputSpec;
-
-/// The order of the picture's dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputLayout {
-    /// Batch, if the model has one, channels, height, width.
-    Nchw,
-    /// Batch, if the model has one, height, width, channels.
-    Nhwc,
-}
 
 /// The order of a pixel's channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -297,7 +289,7 @@ impl Model {
             output::describe(session.outputs(), info.as_ref(), &metadata)?;
         let found = match overrides.without_signature || outputs.iter().any(OutputSpec::has_id) {
             true => Vec::new(),
-            false => signature::find(session),
+            false => find(session),
         };
         let mut overrides = overrides.clone();
         let mut letterbox = None;
@@ -335,6 +327,14 @@ impl Model {
             keypoint_layout: metadata.keypoint_layout(),
             labels: metadata.labels,
         })
+    }
+}
+
+/// Returns the signatures of the model; none if an input or output is not a tensor.
+fn find(session: &Session) -> Vec<&'static Signature> {
+    match (output::model_tensors(session.inputs()), output::model_tensors(session.outputs())) {
+        (Some(inputs), Some(outputs)) => signature::find(&inputs, &outputs),
+        _ => Vec::new(),
     }
 }
 

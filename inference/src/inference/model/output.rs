@@ -10,6 +10,7 @@
 use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{InfoFile, Metadata, ModelError, dims_text, type_text};
+use nmsfilter_core::signature::ModelTensor;
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 /// Prefix of the tensor id if no source provides an id: the output's name follows. The bare name would not do,
@@ -65,10 +66,9 @@ pub fn describe(
 ) -> Result<(Vec<OutputSpec>, Vec<String>), ModelError> {
     let (mut outputs, mut others) = (Vec::new(), Vec::new());
     for outlet in outlets {
-        let (name, dtype) = (outlet.name(), outlet.dtype());
-        let (ValueType::Tensor { shape: dims, .. }, Some(element)) = (dtype, element_type(dtype))
-        else {
-            others.push(format!("{name}: {}", type_text(dtype)));
+        let tensor = model_tensor(outlet).filter(|(_, element, _)| element.size().is_some());
+        let Some((name, element, dims)) = tensor else {
+            others.push(format!("{}: {}", outlet.name(), type_text(outlet.dtype())));
             continue;
         };
         if dims.len() > MAX_DIMENSIONS {
@@ -90,16 +90,22 @@ pub fn describe(
     Ok((outputs, others))
 }
 
-/// Returns the element type of an output; `None` if `nmsfilter` cannot read it.
-fn element_type(output: &ValueType) -> Option<ElementType> {
-    let ValueType::Tensor { ty, .. } = output else { return None };
-    match ty {
-        TensorElementType::Float32 => Some(ElementType::F32),
-        TensorElementType::Float16 => Some(ElementType::F16),
-        TensorElementType::Int8 => Some(ElementType::I8),
-        TensorElementType::Uint8 => Some(ElementType::U8),
-        TensorElementType::Int32 => Some(ElementType::I32),
-        TensorElementType::Int64 => Some(ElementType::I64),
-        _ => None,
-    }
+/// [`model_tensor`] of each; `None` if one is not a tensor.
+pub(super) fn model_tensors(outlets: &[Outlet]) -> Option<Vec<ModelTensor<'_>>> {
+    outlets.iter().map(model_tensor).collect()
+}
+
+/// Returns the name, element type and dimensions of an input or output; `None` if it is not a tensor.
+pub(super) fn model_tensor(outlet: &Outlet) -> Option<ModelTensor<'_>> {
+    let ValueType::Tensor { ty, shape, .. } = outlet.dtype() else { return None };
+    let element = match ty {
+        TensorElementType::Float32 => ElementType::F32,
+        TensorElementType::Float16 => ElementType::F16,
+        TensorElementType::Int8 => ElementType::I8,
+        TensorElementType::Uint8 => ElementType::U8,
+        TensorElementType::Int32 => ElementType::I32,
+        TensorElementType::Int64 => ElementType::I64,
+        _ => ElementType::Other("another type"),
+    };
+    Some((outlet.name(), element, shape))
 }

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recognizes models by the signature that their authors' export programs give them.
 //!
-//! In: the inputs and outputs that ONNX Runtime reports. Out: the only [`Signature`] whose names, element types and
-//! dimensions all of them have, together, or the names of several. One name says nothing: `boxes` is an output of many
+//! In: the names, element types and dimensions of a model's inputs and outputs. Out: the [`Signature`]s whose names, types
+//! and dimensions all of them have, together: usually one or none. One name says nothing: `boxes` is an output of many
 //! families. So a model with one name, dimension, type or output more or less has another signature.
-//!
-//! A signature is taken only for models that do not have ids of their own, in a `.modelinfo` file or in their metadata.
-//! What it says applies where neither a property nor these say something.
 
+mod constants;
 mod table;
 
-use nmsfilter_core::geometry::Letterbox;
-use ort::session::Session;
-use ort::value::{Outlet, TensorElementType, ValueType};
-
+pub use self::constants::{ConstantNumbers, Dim, constant};
 use self::table::SIGNATURES;
-use super::InputLayout;
+use crate::geometry::Letterbox;
+use crate::tensor::ElementType;
 
 /// The inputs and outputs of a family's models from one exporter, and what is known of these models.
 #[derive(Debug)]
 pub struct Signature {
     /// The name in messages.
     pub name: &'static str,
-    /// The inputs, also those with constant numbers, whose numbers are in [`constants`](super::constants).
+    /// The inputs, also those that [`constant`] has.
     inputs: &'static [Pattern],
     /// The outputs with the ids of their tensors. An empty id stands for none.
     outputs: &'static [(Pattern, &'static str)],
@@ -34,7 +30,7 @@ pub struct Signature {
 #[derive(Debug)]
 struct Pattern {
     name: &'static str,
-    types: &'static [TensorElementType],
+    types: &'static [ElementType],
     /// The dimensions, separated by commas: a length; `3?` for a length that may be dynamic; `>5` for a greater length;
     /// `?` for a dynamic one; or a word for any length, dynamic or not, the same wherever the word stands.
     dims: &'static str,
@@ -71,44 +67,41 @@ impl Signature {
         Some(*id).filter(|id| !id.is_empty())
     }
 
-    fn is_of(&self, inputs: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> bool {
+    fn is_of(&self, inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> bool {
         let mut words = Vec::new();
         are_of(inputs, self.inputs.iter(), &mut words)
             && are_of(outputs, self.outputs.iter().map(|(pattern, _)| pattern), &mut words)
     }
 }
 
-/// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
-type Tensor<'m> = (&'m str, TensorElementType, &'m [i64]);
-
-/// Returns the signatures that a model has.
-pub fn find(session: &Session) -> Vec<&'static Signature> {
-    match (tensors(session.inputs()), tensors(session.outputs())) {
-        (Some(inputs), Some(outputs)) => fitting(SIGNATURES, &inputs, &outputs),
-        _ => Vec::new(),
-    }
+/// The order of a picture's dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputLayout {
+    /// Batch, if the model has one, channels, height, width.
+    Nchw,
+    /// Batch, if the model has one, height, width, channels.
+    Nhwc,
 }
 
-/// The tensors of a model; `None` if something else is among its inputs or outputs.
-fn tensors(outlets: &[Outlet]) -> Option<Vec<Tensor<'_>>> {
-    let tensor = |outlet| match Outlet::dtype(outlet) {
-        ValueType::Tensor { ty, shape, .. } => Some((outlet.name(), *ty, &**shape)),
-        _ => None,
-    };
-    outlets.iter().map(tensor).collect()
+/// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
+pub type ModelTensor<'m> = (&'m str, ElementType, &'m [i64]);
+
+/// Returns the signatures that a model has.
+pub fn find(inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> Vec<&'static Signature> {
+    fitting(SIGNATURES, inputs, outputs)
 }
 
 fn fitting<'s>(
     signatures: &'s [Signature],
-    inputs: &[Tensor<'_>],
-    outputs: &[Tensor<'_>],
+    inputs: &[ModelTensor<'_>],
+    outputs: &[ModelTensor<'_>],
 ) -> Vec<&'s Signature> {
     signatures.iter().filter(|signature| signature.is_of(inputs, outputs)).collect()
 }
 
 /// Returns whether these tensors, in any order, are those of the patterns. `words` has the lengths of words.
 fn are_of<'p>(
-    tensors: &[Tensor<'_>],
+    tensors: &[ModelTensor<'_>],
     mut patterns: impl ExactSizeIterator<Item = &'p Pattern>,
     words: &mut Vec<(&'static str, i64)>,
 ) -> bool {
@@ -173,7 +166,7 @@ mod tests {
 
     #[test]
     fn all_signatures_that_a_model_has_are_found() {
-        let output = |dims| Pattern { name: "rows", types: &[TensorElementType::Float32], dims };
+        let output = |dims| Pattern { name: "rows", types: &[ElementType::F32], dims };
         let signature = |name, outputs: [(Pattern, &'static str); 1]| Signature {
             name,
             inputs: &[],
@@ -186,7 +179,7 @@ mod tests {
             signature("c", [(output("9,>6"), "")]),
         ];
         let found = |dims: [i64; 2]| {
-            let found = fitting(&signatures, &[], &[("rows", TensorElementType::Float32, &dims)]);
+            let found = fitting(&signatures, &[], &[("rows", ElementType::F32, &dims)]);
             found.iter().map(|signature| signature.name).collect::<Vec<_>>()
         };
         assert_eq!(found([9, 7]), ["a", "c"]);
@@ -199,7 +192,7 @@ mod tests {
     fn ids_are_those_of_decoders() {
         let ids = SIGNATURES.iter().flat_map(|it| it.outputs).map(|(_, id)| *id);
         for id in ids.filter(|id| !id.is_empty()) {
-            assert!(nmsfilter_core::decoder::is_known(id), "{id}");
+            assert!(crate::decoder::is_known(id), "{id}");
         }
     }
 }

@@ -5,15 +5,14 @@
 //! ONNX model zoo (objectness and scores are logits or probabilities), models of Transformers with another number of
 //! classes than those for COCO (softmax or sigmoid).
 
-use nmsfilter_core::geometry::Letterbox;
-use ort::value::TensorElementType::{self, Float16, Float32, Int32, Int64, Uint8};
-
+use super::InputLayout::{Nchw, Nhwc};
 use super::{Facts, Normalization, Pattern, Signature};
-use crate::inference::model::InputLayout::{Nchw, Nhwc};
+use crate::geometry::Letterbox;
+use crate::tensor::ElementType::{self, F16, F32, I32, I64, U8};
 
-const FLOATS: &[TensorElementType] = &[Float32, Float16];
-const BYTES: &[TensorElementType] = &[Uint8];
-const INTEGERS: &[TensorElementType] = &[Int64, Int32];
+const FLOATS: &[ElementType] = &[F32, F16];
+const BYTES: &[ElementType] = &[U8];
+const INTEGERS: &[ElementType] = &[I64, I32];
 
 const fn floats(name: &'static str, dims: &'static str) -> Pattern {
     Pattern { name, types: FLOATS, dims }
