@@ -93,6 +93,9 @@ pub struct ModelInfo {
     pub task: Option<String>,
     /// True if the model selects the detections itself, so that its output has a row per detection.
     pub end2end: bool,
+    /// True if the detections need no suppression, because the model suppresses them, or was trained to give one for each
+    /// object.
+    pub is_suppressed: bool,
     /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
     /// The meaning of the keypoints of every class. If it is unknown, it follows from the label of a class.
@@ -112,6 +115,8 @@ pub(crate) struct ModelInput {
     pub pixel_aspect_ratio: Option<[u32; 2]>,
     /// See [`ModelInfo::keypoints`].
     pub keypoints: Option<[u32; 2]>,
+    /// See [`ModelInfo::is_suppressed`].
+    pub is_suppressed: bool,
     /// True if the letterbox is an assumption, because the metadata does not contain it.
     pub letterbox_is_assumed: bool,
 }
@@ -139,6 +144,7 @@ impl ModelInfo {
             rounding: self.rounding,
             pixel_aspect_ratio: self.pixel_aspect_ratio,
             keypoints: self.keypoints,
+            is_suppressed: self.is_suppressed,
             letterbox_is_assumed: false,
         }
     }
@@ -185,6 +191,12 @@ impl ModelInfo {
     #[must_use]
     pub fn with_end2end(self, end2end: bool) -> Self {
         Self { end2end, ..self }
+    }
+
+    /// Sets whether the detections need no suppression.
+    #[must_use]
+    pub fn with_suppression(self, is_suppressed: bool) -> Self {
+        Self { is_suppressed, ..self }
     }
 
     /// Sets the number of keypoints per detection, and of components per keypoint.
@@ -242,8 +254,10 @@ impl ModelInfo {
             }
             caps = caps.field("task", task.as_str());
         }
-        if self.end2end {
-            caps = caps.field("end2end", true);
+        for (name, is_true) in [("end2end", self.end2end), ("suppressed", self.is_suppressed)] {
+            if is_true {
+                caps = caps.field(name, true);
+            }
         }
         if let Some(keypoints) = self.keypoints {
             check_keypoints(keypoints)?;
@@ -281,7 +295,8 @@ impl ModelInfo {
             pixel_aspect_ratio: pixel_aspect_ratio(structure)?,
             labels: labels(structure)?,
             task: task(structure)?,
-            end2end: end2end(structure)?,
+            end2end: flag(structure, "end2end")?,
+            is_suppressed: flag(structure, "suppressed")?,
             keypoints: keypoints(structure)?,
             keypoint_layout: keypoint_layout(structure)?,
         })
@@ -383,13 +398,13 @@ fn task(structure: &gst::StructureRef) -> Result<Option<String>, InputError> {
     Ok(Some(task.to_owned()))
 }
 
-fn end2end(structure: &gst::StructureRef) -> Result<bool, InputError> {
-    let Ok(value) = structure.value("end2end") else {
+fn flag(structure: &gst::StructureRef, name: &str) -> Result<bool, InputError> {
+    let Ok(value) = structure.value(name) else {
         return Ok(false);
     };
     value
         .get()
-        .map_err(|_| malformed(format!("expected end2end of type boolean, got {}", value.type_())))
+        .map_err(|_| malformed(format!("expected {name} of type boolean, got {}", value.type_())))
 }
 
 fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {

@@ -4,12 +4,13 @@
 //! In: the names, element types and dimensions of a model's inputs and outputs. Out: the [`Signature`]s whose names, types
 //! and dimensions all of them have, together: usually one or none. One name says nothing: `boxes` is an output of many
 //! families. So a model with one name, dimension, type or output more or less has another signature.
+//!
+//! `signatures.txt` has the signatures, and says what its lines mean.
 
-mod constants;
-mod table;
+mod parse;
 
-pub use self::constants::{ConstantNumbers, Dim, constant};
-use self::table::SIGNATURES;
+use std::sync::LazyLock;
+
 use crate::geometry::Letterbox;
 use crate::tensor::ElementType;
 
@@ -18,22 +19,36 @@ use crate::tensor::ElementType;
 pub struct Signature {
     /// The name in messages.
     pub name: &'static str,
-    /// The inputs, also those that [`constant`] has.
-    inputs: &'static [Pattern],
-    /// The outputs with the ids of their tensors. An empty id stands for none.
-    outputs: &'static [(Pattern, &'static str)],
+    /// The models, for people.
+    pub models: &'static str,
+    /// Where the exporter's code or documents are.
+    pub source: &'static str,
+    /// What the signature cannot say; empty if there is nothing.
+    pub left: &'static str,
+    /// The inputs: the picture, and those with constant numbers.
+    pub inputs: Vec<Pattern>,
+    /// The outputs.
+    pub outputs: Vec<Pattern>,
     /// Facts about the input.
     pub facts: Facts,
+    /// True if the model's detections need no suppression.
+    pub is_suppressed: bool,
 }
 
 /// The pattern of an input or output.
 #[derive(Debug)]
-struct Pattern {
-    name: &'static str,
+pub struct Pattern {
+    /// The name; `*` for any.
+    pub name: &'static str,
     types: &'static [ElementType],
-    /// The dimensions, separated by commas: a length; `3?` for a length that may be dynamic; `>5` for a greater length;
-    /// `?` for a dynamic one; or a word for any length, dynamic or not, the same wherever the word stands.
-    dims: &'static str,
+    /// The dimensions, as `signatures.txt` has them.
+    pub dims: &'static str,
+    /// True if some models do not have it.
+    pub is_optional: bool,
+    /// The id of an output's tensor, or the word for a constant input's numbers; empty for none.
+    meaning: &'static str,
+    /// For an output of scores: the id if the numbers from this column on are logits.
+    pub logits: Option<(&'static str, usize)>,
 }
 
 /// Facts about the picture that a model takes.
@@ -45,8 +60,12 @@ pub struct Facts {
     pub size: Option<[u32; 2]>,
     /// The order of its dimensions.
     pub layout: Option<InputLayout>,
-    /// How pixels become numbers; `None` if models of the family differ in this.
+    /// How pixels become numbers; `None` for values from 0 to 1, or of bytes.
     pub normalization: Option<Normalization>,
+    /// True if the first channel is blue.
+    pub is_bgr: bool,
+    /// True if models of the exporter have other normalizations and orders of channels, too.
+    pub pixels_vary: bool,
 }
 
 /// How pixels become numbers.
@@ -60,18 +79,28 @@ pub struct Normalization {
     pub std: [f64; 3],
 }
 
-impl Signature {
-    /// Returns the id of the tensor for an output.
-    pub fn id(&self, output: &str) -> Option<&'static str> {
-        let (_, id) = self.outputs.iter().find(|(pattern, _)| pattern.name == output)?;
-        Some(*id).filter(|id| !id.is_empty())
-    }
+/// The numbers of a constant input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConstantNumbers {
+    /// Width and height of the model's input.
+    WidthHeight,
+    /// Height and width of the model's input.
+    HeightWidth,
+    /// Ones: no scaling, or no pixel that is padding.
+    Ones,
+}
 
-    fn is_of(&self, inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> bool {
-        let mut words = Vec::new();
-        are_of(inputs, self.inputs.iter(), &mut words)
-            && are_of(outputs, self.outputs.iter().map(|(pattern, _)| pattern), &mut words)
-    }
+/// A dimension of a constant input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// The number of pictures, or dynamic.
+    Batch,
+    /// The height of the picture, or dynamic.
+    Height,
+    /// The width of the picture, or dynamic.
+    Width,
+    /// This length.
+    Fixed(i64),
 }
 
 /// The order of a picture's dimensions.
@@ -86,36 +115,123 @@ pub enum InputLayout {
 /// An input or output of a model: its name, element type and dimensions, of which those below 0 are dynamic.
 pub type ModelTensor<'m> = (&'m str, ElementType, &'m [i64]);
 
+/// Lengths of the words in dimensions.
+type Words = Vec<(&'static str, i64)>;
+
+/// All signatures.
+pub fn all() -> &'static [Signature] {
+    static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
+        parse::signatures(include_str!("signatures.txt")).expect("a test parses the signatures")
+    });
+    &SIGNATURES
+}
+
 /// Returns the signatures that a model has.
 pub fn find(inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> Vec<&'static Signature> {
-    fitting(SIGNATURES, inputs, outputs)
+    find_with(inputs, outputs, |_, _| false)
 }
 
-fn fitting<'s>(
-    signatures: &'s [Signature],
+/// Returns the signatures that a model has. `is_in_file` tells whether a constant input that the model does not have is in
+/// its file instead, as numbers of this name with these values.
+pub fn find_with(
     inputs: &[ModelTensor<'_>],
     outputs: &[ModelTensor<'_>],
-) -> Vec<&'s Signature> {
-    signatures.iter().filter(|signature| signature.is_of(inputs, outputs)).collect()
+    is_in_file: impl Fn(&str, ConstantNumbers) -> bool,
+) -> Vec<&'static Signature> {
+    all().iter().filter(|signature| signature.is_of(inputs, outputs, &is_in_file)).collect()
 }
 
-/// Returns whether these tensors, in any order, are those of the patterns. `words` has the lengths of words.
-fn are_of<'p>(
-    tensors: &[ModelTensor<'_>],
-    mut patterns: impl ExactSizeIterator<Item = &'p Pattern>,
-    words: &mut Vec<(&'static str, i64)>,
-) -> bool {
-    let is_of = |pattern: &Pattern| {
-        let tensor = tensors.iter().find(|(name, ..)| *name == pattern.name);
-        tensor.is_some_and(|(_, ty, shape)| {
-            pattern.types.contains(ty) && has_dims(shape, pattern.dims, words)
-        })
+/// Returns the dimensions and the numbers of an input that some signature has.
+pub fn constant((name, element, shape): ModelTensor<'_>) -> Option<(Vec<Dim>, ConstantNumbers)> {
+    let inputs = || all().iter().flat_map(|signature| &signature.inputs);
+    let is_of = |pattern: &&Pattern| {
+        pattern.name == name && pattern.has_form(element, shape, &mut Words::new())
     };
-    tensors.len() == patterns.len() && patterns.all(is_of)
+    let (pattern, numbers) = inputs().filter(is_of).find_map(|it| it.numbers().map(|n| (it, n)))?;
+    let dim = |text| match text {
+        "H" => Dim::Height,
+        "W" => Dim::Width,
+        _ => str::parse(text).map_or(Dim::Batch, Dim::Fixed),
+    };
+    Some((pattern.dims.split(',').map(dim).collect(), numbers))
 }
 
-fn has_dims(shape: &[i64], dims: &'static str, words: &mut Vec<(&'static str, i64)>) -> bool {
+impl Signature {
+    /// Returns the pattern of an output.
+    pub fn output(&self, name: &str) -> Option<&Pattern> {
+        let of_name = |name| self.outputs.iter().find(|pattern| pattern.name == name);
+        of_name(name).or_else(|| of_name("*"))
+    }
+
+    /// Returns the id of the tensor for an output.
+    pub fn id(&self, output: &str) -> Option<&'static str> {
+        self.output(output).map(|pattern| pattern.meaning).filter(|id| !id.is_empty())
+    }
+
+    fn is_of(
+        &self,
+        inputs: &[ModelTensor<'_>],
+        outputs: &[ModelTensor<'_>],
+        is_in_file: &dyn Fn(&str, ConstantNumbers) -> bool,
+    ) -> bool {
+        let mut words = Words::new();
+        let in_file =
+            |it: &Pattern| it.numbers().is_some_and(|numbers| is_in_file(it.name, numbers));
+        missing(inputs, &self.inputs, &mut words).is_some_and(|inputs| {
+            missing(outputs, &self.outputs, &mut words).is_some_and(|outputs| outputs.is_empty())
+                && inputs.into_iter().all(in_file)
+        })
+    }
+}
+
+/// Returns the patterns that none of the tensors have, although they are required; `None` if a tensor has no pattern.
+fn missing<'p>(
+    tensors: &[ModelTensor<'_>],
+    patterns: &'p [Pattern],
+    words: &mut Words,
+) -> Option<Vec<&'p Pattern>> {
+    let mut left: Vec<_> = tensors.iter().collect();
+    let mut missing = Vec::new();
+    for pattern in patterns {
+        let is_of = |&&(name, element, shape): &&ModelTensor<'_>| {
+            [name, "*"].contains(&pattern.name) && pattern.has_form(element, shape, words)
+        };
+        match left.iter().position(is_of) {
+            Some(index) => drop(left.swap_remove(index)),
+            None if pattern.is_optional => {}
+            None => missing.push(pattern),
+        }
+    }
+    left.is_empty().then_some(missing)
+}
+
+impl Pattern {
+    /// Returns the numbers of a constant input.
+    pub fn numbers(&self) -> Option<ConstantNumbers> {
+        match self.meaning {
+            "size" => Some(ConstantNumbers::WidthHeight),
+            "height-width" => Some(ConstantNumbers::HeightWidth),
+            "ones" => Some(ConstantNumbers::Ones),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a tensor of this type and these dimensions has the pattern. Adds the lengths of words.
+    fn has_form(&self, element: ElementType, shape: &[i64], words: &mut Words) -> bool {
+        let known = words.len();
+        let has_form = self.types.contains(&element) && has_dims(shape, self.dims, words);
+        if !has_form {
+            words.truncate(known);
+        }
+        has_form
+    }
+}
+
+fn has_dims(shape: &[i64], dims: &'static str, words: &mut Words) -> bool {
     let mut is_length = |(&length, dim): (&i64, &'static str)| {
+        let of_word = |wanted: &str| {
+            words.iter().find(|(word, _)| *word == wanted).map(|&(_, length)| length)
+        };
         if dim == "?" {
             return length < 0;
         }
@@ -128,7 +244,13 @@ fn has_dims(shape: &[i64], dims: &'static str, words: &mut Vec<(&'static str, i6
         if length < 0 {
             return true;
         }
-        let known = words.iter().find(|(word, _)| *word == dim).map(|&(_, length)| length);
+        if dim.contains('+') {
+            let strides = dim.split('+').filter_map(|stride| stride.parse::<i64>().ok());
+            let sides = of_word("H").zip(of_word("W"));
+            let cells = |(h, w)| strides.map(|stride| (h / stride) * (w / stride)).sum();
+            return sides.map(cells).is_none_or(|cells: i64| cells == length);
+        }
+        let known = of_word(dim);
         words.push((dim, length));
         known.is_none_or(|known| known == length)
     };
@@ -162,37 +284,70 @@ mod tests {
         assert!(has_dims(&[-1, 4], "7?,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], "7,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], ">5,4", &mut Vec::new()));
+        let mut sides = vec![("H", 64), ("W", 32)];
+        for (cells, fits) in [(40, true), (42, false), (-1, true)] {
+            assert_eq!(has_dims(&[cells], "8+16", &mut sides), fits, "{cells}");
+        }
+    }
+
+    fn found(inputs: &[ModelTensor<'_>], outputs: &[ModelTensor<'_>]) -> Vec<&'static str> {
+        find(inputs, outputs).iter().map(|signature| signature.name).collect()
     }
 
     #[test]
-    fn all_signatures_that_a_model_has_are_found() {
-        let output = |dims| Pattern { name: "rows", types: &[ElementType::F32], dims };
-        let signature = |name, outputs: [(Pattern, &'static str); 1]| Signature {
-            name,
-            inputs: &[],
-            outputs: Box::leak(Box::new(outputs)),
-            facts: SIGNATURES[0].facts,
+    fn every_input_and_output_must_be_one_of_the_signature() {
+        use ElementType::{F32, I64, U8};
+        let images: ModelTensor<'_> = ("images", F32, &[1, 3, 640, 640]);
+        let sizes: ModelTensor<'_> = ("orig_target_sizes", I64, &[1, 2]);
+        let outputs: [ModelTensor<'_>; 3] =
+            [("labels", I64, &[1, 300]), ("boxes", F32, &[1, 300, 4]), ("scores", F32, &[1, 300])];
+        assert_eq!(found(&[images, sizes], &outputs), ["rt-detr"]);
+        assert_eq!(found(&[images], &outputs), [""; 0]);
+        let is_in_file = |name: &str, numbers| {
+            (name, numbers) == ("orig_target_sizes", ConstantNumbers::WidthHeight)
         };
-        let signatures = [
-            signature("a", [(output("N,7"), "")]),
-            signature("b", [(output("N,8"), "")]),
-            signature("c", [(output("9,>6"), "")]),
-        ];
-        let found = |dims: [i64; 2]| {
-            let found = fitting(&signatures, &[], &[("rows", ElementType::F32, &dims)]);
-            found.iter().map(|signature| signature.name).collect::<Vec<_>>()
-        };
-        assert_eq!(found([9, 7]), ["a", "c"]);
-        assert_eq!(found([5, 8]), ["b"]);
-        assert_eq!(found([5, 9]), [""; 0]);
+        assert_eq!(find_with(&[images], &outputs, is_in_file).len(), 1);
+        assert_eq!(found(&[images, sizes, ("other", F32, &[1])], &outputs), [""; 0]);
+        assert_eq!(found(&[images, sizes], &outputs[..2]), [""; 0]);
+        let others = [outputs[0], outputs[1], ("scores", F32, &[1, 299])];
+        assert_eq!(found(&[images, sizes], &others), [""; 0]);
+        // Optional ones need not be there, but have their form if they are.
+        let rows: [ModelTensor<'_>; 2] =
+            [("multiclass_nms3_0.tmp_0", F32, &[-1, 6]), ("multiclass_nms3_0.tmp_2", I64, &[1])];
+        let image: ModelTensor<'_> = ("image", F32, &[1, 3, 640, 640]);
+        assert_eq!(found(&[image], &rows), ["paddle"]);
+        assert_eq!(found(&[image, ("scale_factor", F32, &[1, 2])], &rows), ["paddle"]);
+        assert_eq!(found(&[image, ("scale_factor", F32, &[1, 3])], &rows), [""; 0]);
+        // An output of any name is the one of its form.
+        let damo: [ModelTensor<'_>; 2] =
+            [("952", F32, &[1, 8400, 4]), ("output", F32, &[1, 8400, 80])];
+        assert_eq!(found(&[images], &damo), ["damo-yolo"]);
+        assert_eq!(find(&[images], &damo)[0].id("952"), Some("boxes"));
+        let bytes = ("images", U8, &[1, 3, 640, 640][..]);
+        assert_eq!(found(&[bytes], &damo), [""; 0]);
     }
 
     /// Ids that no decoder has would hide the name of an output.
     #[test]
     fn ids_are_those_of_decoders() {
-        let ids = SIGNATURES.iter().flat_map(|it| it.outputs).map(|(_, id)| *id);
-        for id in ids.filter(|id| !id.is_empty()) {
+        let patterns = all().iter().flat_map(|it| &it.outputs);
+        let ids = |it: &Pattern| [Some(it.meaning), it.logits.map(|(id, _)| id)];
+        for id in patterns.flat_map(ids).flatten().filter(|id| !id.is_empty()) {
             assert!(crate::decoder::is_known(id), "{id}");
         }
+    }
+
+    /// A model that two signatures fit has none. No two have equal names of inputs and outputs, and types.
+    #[test]
+    fn no_two_signatures_are_equal() {
+        let text = |it: &Pattern| format!("{} {:?} {}", it.name, it.types, it.dims);
+        let mut forms: Vec<Vec<String>> = all()
+            .iter()
+            .map(|it| it.inputs.iter().chain(&it.outputs).map(text).collect())
+            .collect();
+        let count = forms.len();
+        forms.sort_unstable();
+        forms.dedup();
+        assert_eq!(forms.len(), count);
     }
 }

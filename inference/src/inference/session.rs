@@ -252,6 +252,7 @@ impl ModelSession {
             .with_labels(model.labels.iter().cloned());
         info.task = model.task.clone();
         info.end2end = model.end2end;
+        info.is_suppressed = model.is_suppressed;
         info.keypoints = model.keypoints;
         info.keypoint_layout = model.keypoint_layout;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());

@@ -38,7 +38,19 @@ impl Trial<'_> {
         let model = self.model;
         self.run(input, |values| {
             let attached = |output: &OutputSpec| {
-                attach(model.input.batch, output, values[&*output.name].shape())
+                let value = &values[&*output.name];
+                let mut attached = attach(model.input.batch, output, value.shape())?;
+                if let Some((id, column)) = output.logits {
+                    let numbers = numbers(&attached, bytes(&attached, value));
+                    let columns = attached.shape.last().map_or(1, |&columns| columns.max(1));
+                    let is_probability = |row: &[f32]| {
+                        row[column..].iter().all(|number| (0.0..=1.0).contains(number))
+                    };
+                    if !numbers.chunks_exact(columns).all(is_probability) {
+                        id.clone_into(&mut attached.output.id);
+                    }
+                }
+                Ok(attached)
             };
             model.outputs.iter().map(attached).collect()
         })?

@@ -173,7 +173,7 @@ impl DetectorReading {
             let class_rules = ClassRules::new(settings, labels, choice)?;
             region_rules = RegionRules::new(settings, &class_rules.rules);
             tensors.mapping(settings)?;
-            Ok(settings.params(class_rules))
+            Ok(settings.params(class_rules, tensors.model))
         };
         let reading = reading::read(&facts, &tensors.settings(settings, labels, wanted), params)?;
         let has_more_frames = tensors.has_more_frames();

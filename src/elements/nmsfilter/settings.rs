@@ -20,7 +20,7 @@ use crate::deepstream::structures::StructureLayoutError;
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
 use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
-use nmsfilter_core::engine::{Params, SizeLimits};
+use nmsfilter_core::engine::{self, Params, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
@@ -375,15 +375,22 @@ impl Settings {
         nvinfer.map_or_else(|| self.clone(), |config| config.apply(self))
     }
 
-    /// The engine's parameters. Lengths are in pixels of the frame.
-    pub fn params(&self, class_rules: ClassRules) -> Params {
+    /// The engine's parameters. Lengths are in pixels of the frame. Without a set method, there is no suppression for a model
+    /// that needs none.
+    pub fn params(&self, class_rules: ClassRules, model: ModelInput) -> Params {
         let ClassRules { thresholds, rules: class_rules } = class_rules;
+        let is_set = |name| self.was_set.contains(name);
+        let is_suppression_set =
+            is_set("method") || is_set("iou-threshold") || self.nvinfer.is_some();
         let max = match self.max_size {
             0.0 => SizeLimits::ANY.max,
             limit => [limit; 2],
         };
         Params {
-            method: self.method.into(),
+            method: match model.is_suppressed && !is_suppression_set {
+                true => engine::Method::None,
+                false => self.method.into(),
+            },
             overlap: self.overlap.into(),
             pixel_offset: self.pixel_offset as f32,
             thresholds,
@@ -409,7 +416,7 @@ mod tests {
         let thresholds = settings.scalars.thresholds.clone();
         let expected = Params { max_detections: 1000, ..Params::default() };
         let rules = ClassRules { thresholds, rules: Vec::new() };
-        assert_eq!(settings.params(rules), expected);
+        assert_eq!(settings.params(rules, ModelInput::default()), expected);
     }
 
     /// The core checks for all interfaces. The element checks its properties with errors that name them.
@@ -427,7 +434,11 @@ mod tests {
                         if settings.check().is_ok() {
                             let thresholds = ClassThresholds::uniform(score_threshold);
                             let rules = ClassRules { thresholds, rules: Vec::new() };
-                            assert_eq!(settings.params(rules).check(), Ok(()), "{settings:?}");
+                            assert_eq!(
+                                settings.params(rules, ModelInput::default()).check(),
+                                Ok(()),
+                                "{settings:?}"
+                            );
                             accepted += 1;
                         }
                     }

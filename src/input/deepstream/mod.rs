@@ -295,6 +295,7 @@ impl<'a> Batch<'a> {
             rounding: Rounding::EvenSides,
             pixel_aspect_ratio: None,
             keypoints: None,
+            is_suppressed: false,
             letterbox_is_assumed: assumption.is_some(),
         }
     }

@@ -110,12 +110,19 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("efficientdet.layout")])),
     Described(family(&[include_str!("paddle-nms.layout"), include_str!("paddle-nms-rows.layout")])),
     Described(family(&[include_str!("mmdetection.layout")])),
-    Described(family(&[include_str!("torchvision.layout")])),
+    Described(family(&[
+        include_str!("torchvision.layout"),
+        include_str!("torchvision-normalized.layout"),
+    ])),
     Described(family(&[include_str!("yolov3.layout")])),
-    Described(family(&[include_str!("yolov4-raw.layout"), include_str!("yolov4-raw-tiny.layout")])),
+    Described(family(&[
+        include_str!("yolov4-raw.layout"),
+        include_str!("yolov4-raw-tiny.layout"),
+        include_str!("yolov4-raw-logits.layout"),
+    ])),
     Described(family(&[include_str!("yolov3-raw.layout")])),
     Described(family(&[include_str!("fcos.layout")])),
-    Described(family(&[include_str!("centernet.layout")])),
+    Described(family(&[include_str!("centernet.layout"), include_str!("centernet-scores.layout")])),
     Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
 ];
 

@@ -114,6 +114,14 @@ impl OrtInference {
                 )
             );
         }
+        if let (Some(signature), true) = (signature, model.pixels_vary) {
+            gst::element_imp_warning!(
+                self,
+                gst::LibraryError::Settings,
+                ("models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to \
+                     1: set range, mean, std and channel-order of ortinference as in the model's configuration")
+            );
+        }
         if !model.left_out.is_empty() {
             gst::element_imp_warning!(
                 self,

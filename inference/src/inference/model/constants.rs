@@ -8,10 +8,13 @@
 //! picture is always the model's input, so that boxes are in its pixels, and `nmsfilter` maps them to the frame. An input
 //! that has its numbers in the file (an initializer) keeps them; ONNX Runtime does not report it.
 
+use std::path::Path;
+
 use ort::memory::Allocator;
 use ort::value::{DynTensor, Outlet, TensorElementType, ValueType};
 
 use super::output::model_tensor;
+use super::protobuf::{field, fields};
 use super::{InputSpec, ModelError, dims_text, numbers, type_text};
 use nmsfilter_core::signature::{self, ConstantNumbers, Dim};
 
@@ -100,8 +103,45 @@ pub fn describe(
 }
 
 /// Returns the dimensions and the numbers of an input that is known.
-fn known(input: &Outlet) -> Option<(&'static [Dim], ConstantNumbers)> {
+fn known(input: &Outlet) -> Option<(Vec<Dim>, ConstantNumbers)> {
     signature::constant(model_tensor(input)?)
+}
+
+/// The numbers for a picture of this size.
+fn values(numbers: ConstantNumbers, [width, height]: [u32; 2]) -> Vec<f64> {
+    match numbers {
+        ConstantNumbers::WidthHeight => vec![f64::from(width), f64::from(height)],
+        ConstantNumbers::HeightWidth => vec![f64::from(height), f64::from(width)],
+        ConstantNumbers::Ones => vec![1.0],
+    }
+}
+
+/// Returns whether the file has the numbers for a picture of this size as an initializer of this name, which somebody has
+/// made of an input. Only raw elements are read ([onnx.proto](https://github.com/onnx/onnx/blob/main/onnx/onnx.proto)):
+///
+/// ```text
+/// ModelProto: graph = 7 (GraphProto)
+/// GraphProto: initializer = 5 (TensorProto)
+/// TensorProto: data_type = 2, name = 8, raw_data = 9
+/// ```
+pub fn are_in_file(path: &Path, name: &str, numbers: ConstantNumbers, size: [u32; 2]) -> bool {
+    let wanted = values(numbers, size);
+    let is_wanted = |tensor: &[u8]| {
+        let element = match fields(tensor)?.iter().find(|field| field.number == 2)?.whole {
+            [_, 1] => TensorElementType::Float32,
+            [_, 6] => TensorElementType::Int32,
+            [_, 7] => TensorElementType::Int64,
+            _ => return None,
+        };
+        let wanted: Option<Vec<Vec<u8>>> = wanted.iter().map(|&it| bytes(element, it)).collect();
+        let (wanted, found) = (wanted?.concat(), field(tensor, 9)?);
+        Some(!found.is_empty() && found.chunks(wanted.len()).all(|part| part == wanted))
+    };
+    let model = std::fs::read(path).unwrap_or_default();
+    let parts = field(&model, 7).and_then(fields).unwrap_or_default();
+    let mut initializers = parts.iter().filter(|part| part.number == 5).map(|part| part.contents);
+    initializers
+        .any(|tensor| field(tensor, 8) == Some(name.as_bytes()) && is_wanted(tensor) == Some(true))
 }
 
 fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, ModelError> {
@@ -125,11 +165,7 @@ fn with_known(input: &Outlet, picture: &InputSpec) -> Result<ConstantInput, Mode
     if !stated.iter().zip(&shape).all(fits) {
         return Err(wrong());
     }
-    let values = match known {
-        ConstantNumbers::WidthHeight => vec![f64::from(width), f64::from(height)],
-        ConstantNumbers::HeightWidth => vec![f64::from(height), f64::from(width)],
-        ConstantNumbers::Ones => vec![1.0],
-    };
+    let values = values(known, picture.size);
     constant(input, shape, values).ok_or_else(wrong)
 }
 

@@ -91,6 +91,10 @@ pub struct Model {
     pub signatures: Vec<&'static str>,
     /// How frames are fitted into the input, if the signature says it.
     pub letterbox: Option<Letterbox>,
+    /// True if the detections need no suppression by the signature.
+    pub is_suppressed: bool,
+    /// True if models with the signature differ in the numbers of pixels, and nothing says them.
+    pub pixels_vary: bool,
 }
 
 /// The reason why a model, its properties, or its `.modelinfo` file cannot be used.
@@ -289,16 +293,18 @@ impl Model {
             output::describe(session.outputs(), info.as_ref(), &metadata)?;
         let found = match overrides.without_signature || outputs.iter().any(OutputSpec::has_id) {
             true => Vec::new(),
-            false => find(session),
+            false => find(session, path),
         };
         let mut overrides = overrides.clone();
-        let mut letterbox = None;
+        let (mut letterbox, mut pixels_vary) = (None, false);
         if let [signature] = found[..] {
             let is_set = overrides.range.is_some()
                 || overrides.mean.is_some()
                 || overrides.std.is_some()
                 || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
             let facts = signature.facts;
+            pixels_vary = facts.pixels_vary && !is_set;
+            overrides.order = overrides.order.or(facts.is_bgr.then_some(ChannelOrder::Bgr));
             if let Some(normalization) = facts.normalization.filter(|_| !is_set) {
                 overrides.range = Some(normalization.range);
                 overrides.mean = Some(normalization.mean);
@@ -310,13 +316,16 @@ impl Model {
             for output in &mut outputs {
                 if let Some(id) = signature.id(&output.name) {
                     id.clone_into(&mut output.id);
+                    output.logits = signature.output(&output.name).and_then(|it| it.logits);
                 }
             }
         }
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata)?;
         Ok(Self {
             signatures: found.iter().map(|signature| signature.name).collect(),
+            is_suppressed: matches!(found[..], [signature] if signature.is_suppressed),
             letterbox,
+            pixels_vary,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
             outputs,
@@ -331,11 +340,16 @@ impl Model {
 }
 
 /// Returns the signatures of the model; none if an input or output is not a tensor.
-fn find(session: &Session) -> Vec<&'static Signature> {
-    match (output::model_tensors(session.inputs()), output::model_tensors(session.outputs())) {
-        (Some(inputs), Some(outputs)) => signature::find(&inputs, &outputs),
-        _ => Vec::new(),
-    }
+fn find(session: &Session, path: &Path) -> Vec<&'static Signature> {
+    let tensors = [session.inputs(), session.outputs()].map(output::model_tensors);
+    let [Some(inputs), Some(outputs)] = tensors else { return Vec::new() };
+    signature::find_with(&inputs, &outputs, |name, numbers| match inputs[..] {
+        [(_, _, &[.., height, width])] => {
+            let size = [width, height].map(|side| u32::try_from(side).unwrap_or(0));
+            constants::are_in_file(path, name, numbers, size)
+        }
+        _ => false,
+    })
 }
 
 /// Formats dimensions for messages; `?` stands for a dynamic dimension.

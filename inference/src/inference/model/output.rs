@@ -28,6 +28,8 @@ pub struct OutputSpec {
     pub element: ElementType,
     /// The dimensions of the output; -1 for a dynamic dimension.
     pub dims: Vec<i64>,
+    /// The id if numbers from this column on are not all from 0 to 1, so that they are logits.
+    pub logits: Option<(&'static str, usize)>,
 }
 
 impl OutputSpec {
@@ -82,6 +84,7 @@ pub fn describe(
             id: id.unwrap_or_else(|| format!("{UNKNOWN}{name}")),
             element,
             dims: dims.to_vec(),
+            logits: None,
         });
     }
     if outputs.is_empty() {
