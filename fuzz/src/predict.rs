@@ -19,7 +19,7 @@ use nmsfilter_core::engine::{
     RegionEdges, Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
-use nmsfilter_core::reading::{self, Facts, Reading, Refusal};
+use nmsfilter_core::reading::{self, BoxReading, Classifiers, Facts, Refusal};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::engines;
@@ -210,7 +210,7 @@ impl From<Refusal> for ErrorKind {
 
 /// Everything that follows from settings, tensors and caps.
 struct Plan {
-    reading: Reading,
+    reading: reading::Reading,
     mapping: Mapping,
     as_regions: bool,
     keeps_tensors: bool,
@@ -233,7 +233,13 @@ impl Plan {
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
         let has_class_thresholds = false;
-        let of_core = reading::Settings { decoder, options, has_class_thresholds, classes: None };
+        let of_core = reading::Settings {
+            decoder,
+            classifiers: Classifiers::Never,
+            options,
+            has_class_thresholds,
+            classes: None,
+        };
         // Every engine rejects what the reference engine rejects.
         let facts =
             Facts { tensors, family: None, in_frame: true, engine: Some(&Reference::default()) };
@@ -242,7 +248,8 @@ impl Plan {
         let mapping = frame.and_then(|frame| {
             Mapping::new(frame, model, letterbox(settings)).map_err(|error| kind(&error))
         });
-        let params = |choice: &Choice| {
+        let params = |choice: Option<&Choice>| {
+            let choice = choice.expect("classifiers are not read");
             let class_rules = class_rules(settings, &known.labels, choice)?;
             let thresholds = thresholds(settings, &known.labels, choice)?;
             mapping.clone()?;
@@ -251,8 +258,8 @@ impl Plan {
         let reading = reading::read(&facts, &of_core, params).map_err(|ErrorKind(kind)| kind)?;
         let mapping = mapping?;
         if known.backend == "cuda" {
-            let supports =
-                |cuda: &mut Cuda| cuda.supports(&reading.choice().layout, reading.params());
+            let boxes = boxes(&reading);
+            let supports = |cuda: &mut Cuda| cuda.supports(&boxes.choice().layout, boxes.params());
             let supported = engines::with_cuda(supports).unwrap_or(Ok(()));
             supported.map_err(|error| kind(&error))?;
         }
@@ -262,10 +269,11 @@ impl Plan {
     }
 
     fn decoded(self, known: &Known, tensors: &[TensorView<'_>]) -> Result<Decoded, String> {
-        let choice = self.reading.choice();
+        let boxes = boxes(&self.reading);
+        let choice = boxes.choice();
         let place = ImagePlace::in_frame(&self.mapping, 0);
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, &choice.layout, self.reading.params(), &[place]);
+        let outcome = reference.run(tensors, &choice.layout, boxes.params(), &[place]);
         let outcome = outcome.map_err(|error| kind(&error))?;
         let image = outcome.group(0);
         let region = |survivor| {
@@ -281,6 +289,11 @@ impl Plan {
             by_earlier_settings: self.by_earlier_settings,
         })
     }
+}
+
+/// The reading of boxes.
+fn boxes(reading: &reading::Reading) -> &BoxReading {
+    reading.boxes().expect("classifiers are not read")
 }
 
 /// Returns the errors of settings that do not depend on tensors.

@@ -2,26 +2,28 @@
 //! Classifiers: which tensor has the scores, and which classes an image has.
 
 use half::f16;
-use nmsfilter_core::decoder::classifier::{
-    ClassLimits, ClassScore, Classifier, ClassifierOptions, Evidence,
-};
+use nmsfilter_core::decoder::Options;
+use nmsfilter_core::decoder::classifier::{ClassLimits, ClassScore, Classifier, Evidence};
 use nmsfilter_core::decoder::layout::Activation;
+use nmsfilter_core::decoder::model_family::ModelFamily;
+use nmsfilter_core::engine::{ClassThresholds, Params};
+use nmsfilter_core::reading::{self, Classifiers, Facts, Output, Reading, Refusal, Settings};
 use nmsfilter_core::tensor::{Element, Quantization, TensorView};
 
 const LOGITS: &str = "classification-generic-out";
 const PROBABILITIES: &str = "classification-generic-softmaxed-out";
 
-fn activation(activation: Activation) -> ClassifierOptions {
-    ClassifierOptions { activation: Some(activation), ..ClassifierOptions::default() }
+fn activation(activation: Activation) -> Options {
+    Options { score_activation: Some(activation), ..Options::default() }
 }
 
 /// Returns the classes of a tensor, and the evidence against the reading.
 fn classify(
     tensor: &TensorView<'_>,
-    options: ClassifierOptions,
+    options: Options,
     limits: ClassLimits,
 ) -> (Vec<ClassScore>, Evidence) {
-    let mut classifier = Classifier::choose(std::slice::from_ref(tensor), options).unwrap();
+    let mut classifier = Classifier::choose(std::slice::from_ref(tensor), &options, false).unwrap();
     let mut found = Vec::new();
     let evidence = classifier.classify(0, tensor, limits, &mut found).unwrap();
     (found, evidence)
@@ -91,17 +93,16 @@ fn classes_of_equal_scores_are_in_the_order_of_their_numbers() {
 #[test]
 fn the_id_of_the_tensor_or_the_model_determines_the_activation() {
     let numbers = [0.0f32; 4];
-    let chosen = |id, options| {
+    let chosen = |id, options, is_softmaxed| {
         let tensor = TensorView::from_slice(id, &[1, 4], &numbers);
-        Classifier::choose(&[tensor], options).unwrap().outputs()[0].activation
+        Classifier::choose(&[tensor], &options, is_softmaxed).unwrap().outputs()[0].activation
     };
-    let none = ClassifierOptions::default();
-    let of_model = ClassifierOptions { is_softmaxed: true, ..none };
-    assert_eq!(chosen(LOGITS, of_model), Activation::Softmax);
-    assert_eq!(chosen(PROBABILITIES, none), Activation::None);
-    assert_eq!(chosen("output0", none), Activation::Softmax);
-    assert_eq!(chosen("output0", of_model), Activation::None);
-    assert_eq!(chosen(PROBABILITIES, activation(Activation::Sigmoid)), Activation::Sigmoid);
+    let none = Options::default();
+    assert_eq!(chosen(LOGITS, none, true), Activation::Softmax);
+    assert_eq!(chosen(PROBABILITIES, none, false), Activation::None);
+    assert_eq!(chosen("output0", none, false), Activation::Softmax);
+    assert_eq!(chosen("output0", none, true), Activation::None);
+    assert_eq!(chosen(PROBABILITIES, activation(Activation::Sigmoid), false), Activation::Sigmoid);
 }
 
 #[test]
@@ -110,7 +111,7 @@ fn numbers_of_all_types_are_read() {
         let tensor = TensorView::from_slice(PROBABILITIES, &[1, 3, 1, 1], elements);
         let tensor = tensor.with_quantization(quantization);
         let limits = ClassLimits { threshold: 0.0, max: 1 };
-        classify(&tensor, ClassifierOptions::default(), limits).0[0]
+        classify(&tensor, Options::default(), limits).0[0]
     }
     let expected = ClassScore { class: 2, score: 0.625 };
     assert_eq!(best(&[0.125f32, 0.25, 0.625], None), expected);
@@ -125,7 +126,7 @@ fn an_image_whose_best_score_is_not_finite_has_no_class() {
     let of = |numbers: &[f32]| {
         let tensor = TensorView::from_slice(LOGITS, &[numbers.len()], numbers);
         let limits = ClassLimits { threshold: 0.0, max: 0 };
-        let (found, evidence) = classify(&tensor, ClassifierOptions::default(), limits);
+        let (found, evidence) = classify(&tensor, Options::default(), limits);
         (found.len(), matches!(evidence, Evidence::NotFinite(_)))
     };
     assert_eq!(of(&[1.0, f32::NAN, 2.0]), (0, true));
@@ -140,7 +141,7 @@ fn numbers_that_contradict_the_activation_are_evidence() {
     let evidence = |id, numbers: &[f32]| {
         let tensor = TensorView::from_slice(id, &[numbers.len()], numbers);
         let limits = ClassLimits { threshold: 0.0, max: 0 };
-        classify(&tensor, ClassifierOptions::default(), limits).1
+        classify(&tensor, Options::default(), limits).1
     };
     assert_eq!(evidence(LOGITS, &[0.1, 0.7, 0.2]), Evidence::Probabilities);
     assert!(matches!(evidence(LOGITS, &[0.1, 0.7, 0.9]), Evidence::Plausible { .. }));
@@ -157,7 +158,7 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
         TensorView::from_slice(id, shape, &numbers[..count])
     };
     let chosen = |tensors: &[TensorView<'_>]| {
-        let choice = Classifier::choose(tensors, ClassifierOptions::default());
+        let choice = Classifier::choose(tensors, &Options::default(), false);
         let outputs = |it: &Classifier| {
             it.outputs().iter().map(|output| (output.tensor, output.classes)).collect::<Vec<_>>()
         };
@@ -173,8 +174,8 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
     // One number has no score among others.
     let age = [view("age", &[1, 1, 1, 1]), view("gender", &[1, 2, 1, 1])];
     assert_eq!(chosen(&age), Ok((vec![(1, 2)], vec![0])));
-    let of_four = ClassifierOptions { num_classes: 4, ..ClassifierOptions::default() };
-    let choice = Classifier::choose(&rows, of_four).unwrap();
+    let of_four = Options { num_classes: 4, ..Options::default() };
+    let choice = Classifier::choose(&rows, &of_four, false).unwrap();
     assert_eq!((choice.outputs()[0].tensor, choice.ignored()), (2, &[0][..]));
     for (tensors, expected) in [
         (vec![view("a", &[2, 8]), view("b", &[3, 8])], "give such a tensor the id classifi"),
@@ -190,8 +191,9 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
     let eight_bits = [0u8; 4];
     let error = chosen(&[TensorView::from_slice(LOGITS, &[4], &eight_bits)]).unwrap_err();
     assert!(error.contains("set the property quantization"), "{error}");
-    let options = ClassifierOptions { num_classes: 3, ..ClassifierOptions::default() };
-    let error = Classifier::choose(&[view(LOGITS, &[1, 4])], options).unwrap_err().to_string();
+    let options = Options { num_classes: 3, ..Options::default() };
+    let error =
+        Classifier::choose(&[view(LOGITS, &[1, 4])], &options, false).unwrap_err().to_string();
     assert!(error.contains("it has 4 classes, but num-classes is 3"), "{error}");
 }
 
@@ -200,7 +202,7 @@ fn a_sequence_has_no_scores() {
     let evidence = |numbers: &[f32]| {
         let tensor = TensorView::from_slice("decode", &[1, numbers.len(), 1, 1], numbers);
         let limits = ClassLimits { threshold: 0.0, max: 0 };
-        let (found, evidence) = classify(&tensor, ClassifierOptions::default(), limits);
+        let (found, evidence) = classify(&tensor, Options::default(), limits);
         (found.is_empty(), evidence)
     };
     let plate = |length: usize| -> Vec<f32> {
@@ -217,4 +219,90 @@ fn a_sequence_has_no_scores() {
     }
     let one_hot: Vec<f32> = (0..10).map(|class| if class == 4 { 9.0 } else { 0.0 }).collect();
     assert!(matches!(evidence(&one_hot), (false, Evidence::Plausible { .. })));
+}
+
+fn reading(
+    classifiers: Classifiers,
+    family: Option<ModelFamily>,
+    threshold: f32,
+    tensors: &[TensorView<'_>],
+) -> Result<Reading, Refusal> {
+    let options = Options::default();
+    let settings = Settings {
+        decoder: None,
+        classifiers,
+        options,
+        has_class_thresholds: false,
+        classes: None,
+    };
+    let facts = Facts { tensors, family, in_frame: true, engine: None };
+    let thresholds = ClassThresholds::uniform(threshold);
+    reading::read(&facts, &settings, |_| Ok(Params { thresholds, ..Params::default() }))
+}
+
+#[test]
+fn tensors_are_read_as_classes_by_setting_id_or_model() {
+    let row = [1.0f32, 2.0, 3.0];
+    let tensor = |id| TensorView::from_slice(id, &[1, 3], &row);
+    let has_classes = |classifiers, family, tensors: &[TensorView<'_>]| {
+        let made = reading(classifiers, family, 0.5, tensors);
+        made.is_ok_and(|reading| matches!(reading.output, Output::Classes(_)))
+    };
+    let of_model = ModelFamily::for_task("classify", false);
+    assert!(has_classes(Classifiers::Always, None, &[tensor("output0")]));
+    assert!(has_classes(Classifiers::Auto, None, &[tensor(LOGITS)]));
+    assert!(has_classes(Classifiers::Auto, of_model, &[tensor("output0")]));
+    assert!(!has_classes(Classifiers::Auto, None, &[tensor("output0")]));
+    assert!(!has_classes(Classifiers::Never, of_model, &[tensor(LOGITS)]));
+    let detector = TensorView::from_slice("yolo-v8-out", &[1, 5, 2], &[0.5f32; 10]);
+    assert!(!has_classes(Classifiers::Auto, None, &[tensor(LOGITS), detector]));
+}
+
+/// Each of the two outputs has a notice of its own, without a clock with the tenth image, or at the end.
+#[test]
+fn outputs_of_which_no_image_has_a_class_are_told() {
+    let (color, kind) = ([0.5f32, 0.25, 0.25], [0.125f32, 0.375, 0.25, 0.25]);
+    let tensors = [
+        TensorView::from_slice("color", &[1, 3], &color),
+        TensorView::from_slice("type", &[1, 4], &kind),
+    ];
+    let after = |images: usize, threshold: f32| {
+        let options = Options { score_activation: Some(Activation::None), ..Options::default() };
+        let settings = Settings {
+            decoder: None,
+            classifiers: Classifiers::Always,
+            options,
+            has_class_thresholds: false,
+            classes: None,
+        };
+        let facts = Facts { tensors: &tensors, family: None, in_frame: true, engine: None };
+        let thresholds = ClassThresholds::uniform(threshold);
+        let params = |_: Option<&_>| Ok::<_, Refusal>(Params { thresholds, ..Params::default() });
+        let mut made = reading::read(&facts, &settings, params).unwrap();
+        let mut told = Vec::new();
+        for _ in 0..images {
+            let Output::Classes(classes) = &mut made.output else { panic!("not of classes") };
+            for output in 0..2 {
+                let image = classes.classify(output, &tensors, &mut Vec::new(), None).unwrap();
+                assert!(image.is_finite);
+                told.extend(image.notices);
+            }
+        }
+        let at_once = told.len();
+        told.extend(made.finish());
+        assert!(told.len() < 2 || told[0].kind() != told[1].kind());
+        (at_once, told.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let (at_once, told) = after(9, 0.75);
+    assert_eq!((at_once, told.len()), (0, 2), "{told:?}");
+    let expected =
+        "none of 9 images has a class of the tensor type: the best score is 0.375 (class 1)";
+    assert!(told[1].starts_with(expected), "{told:?}");
+    let (at_once, told) = after(12, 0.75);
+    assert_eq!((at_once, told.len()), (2, 2), "{told:?}");
+    assert!(told[0].starts_with("none of 10 images has a class of the tensor color"), "{told:?}");
+    // Only the color reaches this threshold.
+    let (_, told) = after(12, 0.5);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("type"), "{told:?}");
 }

@@ -18,7 +18,8 @@
 
 use super::layout::Activation;
 use super::matrix::{check_classes, check_element_type};
-use super::{ChoiceError, LayoutError};
+use super::{ChoiceError, LayoutError, Options};
+use crate::engine::Params;
 use crate::functions::{exp, sigmoid};
 use crate::tensor::{TensorError, TensorView};
 
@@ -34,18 +35,6 @@ pub const IDS: [(&str, Activation); 2] = [
 /// How far the sum of probabilities is from 1 because of rounding, also of numbers with 8 bits.
 const TOLERANCE: f64 = 0.01;
 
-/// The properties of a classifier that its tensor does not contain.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ClassifierOptions {
-    /// The function that turns the numbers into scores; `None` for the function of the tensor's id, else of the model,
-    /// else softmax.
-    pub activation: Option<Activation>,
-    /// Whether the model is known to end with softmax. Counts for tensors whose id is not one of [`IDS`].
-    pub is_softmaxed: bool,
-    /// The number of classes; 0 if it is unknown.
-    pub num_classes: usize,
-}
-
 /// Which classes of an image are wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLimits {
@@ -53,6 +42,14 @@ pub struct ClassLimits {
     pub threshold: f32,
     /// The greatest number of classes; 0 for no limit.
     pub max: usize,
+}
+
+impl ClassLimits {
+    /// The limits by these parameters: without multi-label, only the best class is wanted.
+    pub fn new(params: &Params) -> Self {
+        let max = if params.multi_label { params.max_detections } else { 1 };
+        Self { threshold: params.thresholds.default, max }
+    }
 }
 
 /// A class of an image.
@@ -116,11 +113,15 @@ impl Classifier {
     /// without an id, those with one number are left out if that has no score ([`LayoutError::SingleSoftmax`]), and those
     /// with another number of classes than is expected.
     ///
+    /// The function of the scores is that of the options, else of the id, else none if `is_softmaxed` (the model is known to
+    /// end with softmax), else softmax.
+    ///
     /// # Errors
     /// If there is no such tensor, or if the shape, element type or number of classes of one does not fit.
     pub fn choose(
         tensors: &[TensorView<'_>],
-        options: ClassifierOptions,
+        options: &Options,
+        is_softmaxed: bool,
     ) -> Result<Self, ChoiceError> {
         let is_row = |&index: &usize| classes(&tensors[index]).is_some();
         let mut chosen: Vec<usize> =
@@ -135,7 +136,7 @@ impl Classifier {
         let mut outputs = Vec::with_capacity(chosen.len());
         let (is_one, mut first_error) = (chosen.len() == 1 || has_ids, None);
         for tensor in chosen {
-            match ClassOutput::of(tensors, tensor, options) {
+            match ClassOutput::of(tensors, tensor, options, is_softmaxed) {
                 Ok(output) => outputs.push(output),
                 Err(error) if is_one => return Err(error),
                 Err(error) => first_error = first_error.or(Some(error)),
@@ -238,7 +239,8 @@ impl ClassOutput {
     fn of(
         tensors: &[TensorView<'_>],
         index: usize,
-        options: ClassifierOptions,
+        options: &Options,
+        is_softmaxed: bool,
     ) -> Result<Self, ChoiceError> {
         let tensor = &tensors[index];
         let text = || tensor.to_string();
@@ -261,9 +263,9 @@ impl ClassOutput {
             }
             .into());
         }
-        let of_model = if options.is_softmaxed { Activation::None } else { Activation::Softmax };
+        let of_model = if is_softmaxed { Activation::None } else { Activation::Softmax };
         let activation =
-            options.activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);
+            options.score_activation.or_else(|| activation_of(tensor.id)).unwrap_or(of_model);
         if activation == Activation::Softmax && classes == 1 {
             return Err(LayoutError::SingleSoftmax { tensor: text(), decoder: NAME }.into());
         }

@@ -44,7 +44,7 @@ mod merged_boxes;
 
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
-use crate::reading::{self, Facts, Reading, Refusal, Settings};
+use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
 
@@ -404,26 +404,30 @@ impl Nms {
         let options = Options { model_size: is_set.then_some(self.model_size), ..self.options };
         let settings = Settings {
             decoder: self.decoder,
+            classifiers: Classifiers::Never,
             options,
             has_class_thresholds: !self.params.thresholds.per_class.is_empty(),
             classes: None,
         };
         let in_frame = self.visible != Bounds::ANY;
         let facts = Facts { tensors, family: None, in_frame, engine: None };
+        let has = |reading: &Reading, are: &dyn Fn(&Params) -> bool| {
+            reading.boxes().is_some_and(|boxes| are(boxes.params()))
+        };
         let reading = match &mut self.reading {
-            Some(reading) if reading.params().masks == self.params.masks => {
+            Some(reading) if has(reading, &|params| params.masks == self.params.masks) => {
                 reading.adapt(&facts, &settings)?.then_some(reading)
             }
             _ => None,
         };
         match reading {
-            Some(reading) if *reading.params() == self.params => {}
+            Some(reading) if has(reading, &|params| *params == self.params) => {}
             Some(reading) => {
                 reading.set_params(&self.params, &facts, &settings);
                 Self::warn(&mut self.warnings, reading.take_notices());
             }
             None => {
-                let params = |_: &_| Ok::<_, Refusal>(self.params.clone());
+                let params = |_: Option<&_>| Ok::<_, Refusal>(self.params.clone());
                 let mut reading = reading::read(&facts, &settings, params)?;
                 Self::warn(&mut self.warnings, reading.take_notices());
                 if let Some(earlier) = self.reading.take() {
@@ -441,7 +445,10 @@ impl Nms {
     }
 }
 
-/// The reading that `prepare` has made.
-fn prepared(reading: &mut Option<Reading>) -> &mut Reading {
-    reading.as_mut().expect("`prepare` has made it")
+/// The reading that `prepare` has made, by [`Classifiers::Never`].
+fn prepared(reading: &mut Option<Reading>) -> &mut BoxReading {
+    match reading.as_mut().map(|reading| &mut reading.output) {
+        Some(Output::Boxes(boxes)) => boxes,
+        _ => unreachable!("`prepare` has made it"),
+    }
 }

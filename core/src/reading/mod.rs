@@ -2,15 +2,17 @@
 //! How the tensors of a model are read: computed once, for many runs of an engine.
 //!
 //! In: the [`Facts`] that are known before a run, and [`Settings`]. Out: a [`Reading`], which has the layout and the
-//! parameters of a run, or a [`Refusal`]; and [`Notice`]s about tensors that are probably misread. Notices that follow
-//! from facts and settings alone (`facts.rs`) are there at once. Others follow from the outcomes of runs
-//! ([`Reading::observe`]): a score that contradicts the decoder with the first run that has one, other numbers
+//! parameters of a run, or a classifier, or a [`Refusal`]; and [`Notice`]s about tensors that are probably misread.
+//! Notices that follow from facts and settings alone (`facts.rs`) are there at once. Others follow from images
+//! ([`BoxReading::observe`], [`ClassReading::classify`]): a score that contradicts the decoder with the first run that has one, other numbers
 //! (`evidence.rs`) as soon as there are enough of them, and images in which nothing is found (`silence.rs`) after a
 //! while. [`Reading::finish`] judges what there is.
 //!
 //! No element of a tensor is read here, except for the best score of images in which nothing is found. The places of
 //! images are not part of a reading.
 
+mod boxes;
+mod classes;
 mod evidence;
 mod facts;
 mod interpretation;
@@ -19,20 +21,15 @@ mod signature;
 mod silence;
 mod watch;
 
-use std::time::Duration;
-
-use crate::decoder::layout::Reference;
 use crate::decoder::model_family::ModelFamily;
-use crate::decoder::{self, Choice, ChoiceError, Decoder, Layout, Options, Reason};
-use crate::engine::detail::Details;
-use crate::engine::{ClassThresholds, Engine, EngineError, ImagePlace, Outcome, Params};
+use crate::decoder::{self, Choice, ChoiceError, Decoder, Options, Reason};
+use crate::engine::{Engine, EngineError, Params};
 use crate::tensor::TensorView;
 
+pub use boxes::BoxReading;
+pub use classes::{ClassReading, Classified, Classifiers};
 pub use notice::{Notice, NoticeKind};
 pub use signature::Signatures;
-
-use interpretation::Interpretation;
-use watch::{Seen, Watch};
 
 /// Facts that are known before a run.
 #[derive(Clone, Copy)]
@@ -52,6 +49,8 @@ pub struct Facts<'a> {
 pub struct Settings<'a> {
     /// The decoder that is set.
     pub decoder: Option<&'static dyn Decoder>,
+    /// Whether the tensors can be a classifier's.
+    pub classifiers: Classifiers,
     /// The decoder's options. Those that are facts, such as the number of labels, are known before a run.
     pub options: Options,
     /// True if some classes have score thresholds in addition to the general threshold.
@@ -75,18 +74,25 @@ pub enum Refusal {
 pub struct Reading {
     tensors: Signatures,
     decoder: Option<&'static dyn Decoder>,
+    classifiers: Classifiers,
     options: Options,
     in_frame: bool,
-    choice: Choice,
-    details: Details,
-    params: Params,
-    /// The layout of several images in separate allocations; `None` until it is needed.
-    separate_images: Option<Layout>,
     notices: Vec<Notice>,
-    watch: Watch,
+    /// What the tensors have.
+    pub output: Output,
 }
 
-/// Reads tensors: chooses the decoder, and takes the parameters that `params` returns for its choice.
+/// What tensors have, and how that is read.
+#[expect(clippy::large_enum_variant, reason = "there is one for each model")]
+pub enum Output {
+    /// The boxes of a detector.
+    Boxes(BoxReading),
+    /// The classes of a classifier.
+    Classes(ClassReading),
+}
+
+/// Reads tensors: chooses the decoder, and takes the parameters that `params` returns for its choice. A classifier has no
+/// choice, and of the parameters only the threshold, the limit of detections and multi-label.
 ///
 /// # Errors
 /// If no decoder reads the tensors, the engine does not support the layout or the parameters, and the errors of
@@ -94,52 +100,28 @@ pub struct Reading {
 pub fn read<E: From<Refusal>>(
     facts: &Facts<'_>,
     settings: &Settings<'_>,
-    params: impl FnOnce(&Choice) -> Result<Params, E>,
+    params: impl FnOnce(Option<&Choice>) -> Result<Params, E>,
 ) -> Result<Reading, E> {
-    let mut choice = choose(facts, settings)?;
-    let params = params(&choice)?;
-    let details = Details::prepare(&mut choice.layout, params.masks);
-    if let Some(engine) = facts.engine {
-        engine.supports(&choice.layout, &params).map_err(Refusal::from)?;
-    }
+    let (output, notices) = if classes::are_classes(facts, settings) {
+        let classifier = classes::choose(facts, settings).map_err(Refusal::from)?;
+        let params = params(None)?;
+        let (reading, notices) = ClassReading::new(classifier, &params, facts, settings);
+        (Output::Classes(reading), notices)
+    } else {
+        let choice = choose(facts, settings)?;
+        let params = params(Some(&choice))?;
+        let (reading, notices) = BoxReading::new(choice, params, facts, settings)?;
+        (Output::Boxes(reading), notices)
+    };
     let mut tensors = Signatures::default();
     tensors.set(facts.tensors);
-    let (notices, watch) = watch(&choice, &params, facts, settings);
-    let &Settings { decoder, options, .. } = settings;
+    let &Settings { decoder, classifiers, options, .. } = settings;
     let in_frame = facts.in_frame;
-    let separate_images = None;
-    Ok(Reading {
-        tensors,
-        decoder,
-        options,
-        in_frame,
-        choice,
-        details,
-        params,
-        separate_images,
-        notices,
-        watch,
-    })
+    Ok(Reading { tensors, decoder, classifiers, options, in_frame, notices, output })
 }
 
-/// The notices that follow from facts and settings alone, and the watch of runs.
-fn watch(
-    choice: &Choice,
-    params: &Params,
-    facts: &Facts<'_>,
-    settings: &Settings<'_>,
-) -> (Vec<Notice>, Watch) {
-    let notices = facts::notices(choice, facts, settings, &params.thresholds);
-    let explains_silence = notices.iter().any(Notice::explains_silence);
-    let taken_for = Interpretation::new(choice, params, &settings.options, facts.in_frame);
-    (notices, Watch::new(taken_for, explains_silence))
-}
-
-/// Chooses the decoder. If no decoder reads the model's family, a shape alone is not enough to choose one.
-///
-/// # Errors
-/// If no decoder reads the tensors, or several do.
-pub fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, Refusal> {
+/// Chooses the decoder of boxes. If no decoder reads the model's family, a shape alone is not enough to choose one.
+fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, Refusal> {
     let choice = decoder::choose(facts.tensors, settings.decoder, settings.options);
     let Some(family) = facts.family else { return Ok(choice?) };
     match choice {
@@ -148,10 +130,21 @@ pub fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, Refu
     }
 }
 
+impl Facts<'_> {
+    /// Whether the model is known to be a classifier.
+    fn has_classifier(&self) -> bool {
+        self.family.is_some_and(|family| family.is_classifier())
+    }
+}
+
 impl Reading {
     /// Continues an earlier reading: the evidence for it counts if the tensors are taken for the same.
     pub fn follow(&mut self, earlier: Self) {
-        self.watch.follow(earlier.watch);
+        match (&mut self.output, earlier.output) {
+            (Output::Boxes(reading), Output::Boxes(earlier)) => reading.follow(earlier),
+            (Output::Classes(reading), Output::Classes(earlier)) => reading.follow(earlier),
+            _ => {}
+        }
     }
 
     /// The notices that follow from facts and settings alone. They are returned once.
@@ -167,14 +160,13 @@ impl Reading {
 
     /// Layouts of grids depend on the size of the model's input.
     fn has_settings(&self, facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
-        let model_size = match has_grid(&self.choice.layout) {
-            true => self.options.model_size,
-            false => settings.options.model_size,
-        };
+        let has_grid = self.boxes().is_some_and(BoxReading::has_grid);
+        let model_size = if has_grid { self.options } else { settings.options }.model_size;
         let decoder = |decoder: Option<&'static dyn Decoder>| {
             decoder.map(|decoder| (decoder.name(), std::ptr::from_ref(decoder).cast::<()>()))
         };
         self.in_frame == facts.in_frame
+            && self.classifiers == settings.classifiers
             && decoder(self.decoder) == decoder(settings.decoder)
             && Options { model_size, ..self.options } == settings.options
     }
@@ -192,13 +184,14 @@ impl Reading {
         if self.tensors.has_tensors(facts.tensors) {
             return Ok(true);
         }
-        let mut choice = choose(facts, settings)?;
-        if !self.choice.layout.has_same_params(&choice.layout) {
-            return Ok(false);
+        match &mut self.output {
+            Output::Boxes(reading) if !classes::are_classes(facts, settings) => {
+                if !reading.adapt(choose(facts, settings)?) {
+                    return Ok(false);
+                }
+            }
+            _ => return Ok(false),
         }
-        self.details = Details::prepare(&mut choice.layout, self.params.masks);
-        self.choice = choice;
-        self.separate_images = None;
         self.tensors.set(facts.tensors);
         Ok(true)
     }
@@ -208,104 +201,44 @@ impl Reading {
         &self.tensors
     }
 
-    /// The decoder and its layout of the tensors.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
-    }
-
-    /// Where the details of survivors are in their columns.
-    pub fn details(&self) -> &Details {
-        &self.details
-    }
-
-    /// The parameters.
-    pub fn params(&self) -> &Params {
-        &self.params
+    /// How boxes are read; `None` if the tensors are a classifier's.
+    pub fn boxes(&self) -> Option<&BoxReading> {
+        match &self.output {
+            Output::Boxes(reading) => Some(reading),
+            Output::Classes(_) => None,
+        }
     }
 
     /// Replaces the parameters by others with an equal [`Params::masks`], on which the layout depends. Does not allocate if
     /// there have been as many thresholds and rules of classes, unless there is a notice.
     pub fn set_params(&mut self, params: &Params, facts: &Facts<'_>, settings: &Settings<'_>) {
-        copy(params, &mut self.params);
-        let (notices, watch) = watch(&self.choice, &self.params, facts, settings);
-        let earlier = std::mem::replace(&mut self.watch, watch);
-        self.watch.follow(earlier);
-        self.notices = notices;
-    }
-
-    /// Returns true if the layout is valid for a model's input of this size.
-    pub fn has_model_size(&self, size: [f32; 2]) -> bool {
-        self.options.model_size == Some(size) || !has_grid(&self.choice.layout)
-    }
-
-    /// Makes the layout of the images of `tensors`, which are in separate allocations, each with the tensors that the
-    /// reading was made for. Does not allocate if it has been made before.
-    pub fn prepare_images(&mut self, images: usize, tensors: &[TensorView<'_>]) {
-        let layout = &self.choice.layout;
-        let prepared = self.separate_images.get_or_insert_with(|| layout.clone());
-        prepared.set_separate_images(images, tensors);
-    }
-
-    /// The layout of the tensors that the reading was made for, or of the separate images that were prepared last.
-    pub fn layout(&self, are_separate: bool) -> &Layout {
-        let separate = self.separate_images.as_ref().filter(|_| are_separate);
-        separate.unwrap_or(&self.choice.layout)
-    }
-
-    /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
-    fn anchors(&self) -> usize {
-        let layout = &self.choice.layout;
-        let anchors = layout.anchors();
-        if self.params.multi_label && !layout.has_class_field() {
-            anchors.saturating_mul(layout.score.components)
-        } else {
-            anchors
+        match &mut self.output {
+            Output::Boxes(reading) => self.notices = reading.set_params(params, facts, settings),
+            Output::Classes(reading) => reading.set_params(params),
         }
     }
 
-    /// Looks at the outcome of a run of `tensors` with these `images`, in separate allocations or not. `now` is the time
-    /// since any moment; without a clock, images are counted instead. Returns what is to be told; notices of one kind can
-    /// come again. Allocates with the first image only, unless there is a notice.
-    pub fn observe(
-        &mut self,
-        outcome: &Outcome<'_>,
-        tensors: &[TensorView<'_>],
-        images: &[ImagePlace],
-        are_separate: bool,
-        now: Option<Duration>,
-    ) -> Vec<Notice> {
-        let anchors = self.anchors();
-        let Self { choice, details, params, separate_images, watch, .. } = self;
-        let separate = separate_images.as_ref().filter(|_| are_separate);
-        let layout = separate.unwrap_or(&choice.layout);
-        watch.observe(&Seen { outcome, tensors, layout, details, params, images, anchors }, now)
+    /// Returns true if the reading is valid for a model's input of this size.
+    pub fn has_model_size(&self, size: [f32; 2]) -> bool {
+        let has_grid = self.boxes().is_some_and(BoxReading::has_grid);
+        !has_grid || self.options.model_size == Some(size)
     }
 
     /// Starts the times again for which notices wait, because the clock has.
     pub fn restart_clock(&mut self) {
-        self.watch.restart_clock();
+        match &mut self.output {
+            Output::Boxes(reading) => reading.restart_clock(),
+            Output::Classes(reading) => reading.restart_clock(),
+        }
     }
 
     /// Judges the evidence, after the last image. Returns what is to be told.
     pub fn finish(&mut self) -> Vec<Notice> {
-        self.watch.finish()
+        match &mut self.output {
+            Output::Boxes(reading) => reading.finish(),
+            Output::Classes(reading) => reading.finish(|tensor| self.tensors.id(tensor)),
+        }
     }
-}
-
-/// Copies parameters into the memory of others.
-fn copy(from: &Params, to: &mut Params) {
-    let mut class_rules = std::mem::take(&mut to.class_rules);
-    class_rules.clone_from(&from.class_rules);
-    let mut per_class = std::mem::take(&mut to.thresholds.per_class);
-    per_class.clone_from(&from.thresholds.per_class);
-    let thresholds = ClassThresholds { default: from.thresholds.default, per_class };
-    *to = Params { thresholds, class_rules, ..*from };
-}
-
-fn has_grid(layout: &Layout) -> bool {
-    let is_grid =
-        |reference: &Reference| matches!(reference, Reference::Grid(_) | Reference::Table(_));
-    layout.groups.iter().any(|group| is_grid(&group.reference))
 }
 
 #[cfg(test)]
@@ -315,7 +248,13 @@ mod tests {
     const NUMBERS: [f32; 70] = [0.5; 70];
     fn settings(num_classes: usize) -> Settings<'static> {
         let options = Options { num_classes, ..Options::default() };
-        Settings { decoder: None, options, has_class_thresholds: false, classes: None }
+        Settings {
+            decoder: None,
+            classifiers: Classifiers::Never,
+            options,
+            has_class_thresholds: false,
+            classes: None,
+        }
     }
 
     fn facts<'a>(tensors: &'a [TensorView<'a>]) -> Facts<'a> {
@@ -323,8 +262,12 @@ mod tests {
     }
 
     fn reading(tensor: TensorView<'_>) -> Reading {
-        let params = |_: &Choice| Ok::<_, Refusal>(Params::default());
+        let params = |_: Option<&Choice>| Ok::<_, Refusal>(Params::default());
         read(&facts(&[tensor]), &settings(0), params).unwrap()
+    }
+
+    fn layout(reading: &Reading) -> &decoder::Layout {
+        &reading.boxes().unwrap().choice().layout
     }
 
     fn windows(count: usize) -> TensorView<'static> {
@@ -336,7 +279,7 @@ mod tests {
         let mut adapted = reading(windows(3));
         assert!(adapted.is_of(&facts(&[windows(3)]), &settings(0)));
         assert_eq!(adapted.adapt(&facts(&[windows(5)]), &settings(0)), Ok(true));
-        assert_eq!(adapted.choice().layout, reading(windows(5)).choice().layout);
+        assert_eq!(layout(&adapted), layout(&reading(windows(5))));
         assert!(!adapted.is_of(&facts(&[windows(3)]), &settings(0)));
         let unknown = TensorView::from_slice("unknown", &[7], &NUMBERS[..7]);
         assert!(adapted.adapt(&facts(&[unknown]), &settings(0)).is_err());
@@ -353,6 +296,6 @@ mod tests {
         assert_eq!(adapted.adapt(&facts(&[yolov8(7)]), &settings(0)), Ok(false));
         // The reading is unchanged.
         assert!(adapted.is_of(&facts(&[yolov8(6)]), &settings(0)));
-        assert_eq!(adapted.choice().layout, reading(yolov8(6)).choice().layout);
+        assert_eq!(layout(&adapted), layout(&reading(yolov8(6))));
     }
 }

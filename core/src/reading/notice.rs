@@ -7,6 +7,7 @@ use std::mem::{Discriminant, discriminant};
 use super::evidence::GREATEST_ANGLE;
 use super::silence::Silence;
 use crate::decoder::BoxFormat;
+use crate::decoder::classifier::{self, ClassScore};
 use crate::decoder::model_family::ModelFamily;
 use crate::names::{Interface, Name, Value};
 
@@ -15,9 +16,9 @@ use crate::names::{Interface, Name, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice(pub(super) Finding);
 
-/// The kind of a notice, whatever its numbers are.
+/// The kind of a notice, whatever its numbers are; of a classifier's output, one for each output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NoticeKind(Discriminant<Finding>);
+pub struct NoticeKind(Discriminant<Finding>, Option<(usize, Discriminant<ClassFinding>)>);
 
 /// A fact that contradicts how the tensors are read. `model` is the width and height of the model's input.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +149,23 @@ pub(super) enum Finding {
     },
     /// Nothing is found.
     Silence(Silence),
+    /// An output of a classifier, and its tensor.
+    Class {
+        output: usize,
+        tensor: String,
+        found: ClassFinding,
+    },
+}
+
+/// A fact that contradicts how an output of a classifier is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ClassFinding {
+    Ignored { ignored: String },
+    Whole,
+    NotFinite(ClassScore),
+    Probabilities,
+    NoProbability(ClassScore),
+    Silence { images: usize, is_one_of_several: bool, best: ClassScore, threshold: f32 },
 }
 
 /// A tensor that is not read.
@@ -174,7 +192,11 @@ impl Notice {
 
     /// The kind, of which a host tells one notice.
     pub fn kind(&self) -> NoticeKind {
-        NoticeKind(discriminant(&self.0))
+        let of_output = match &self.0 {
+            Finding::Class { output, found, .. } => Some((*output, discriminant(found))),
+            _ => None,
+        };
+        NoticeKind(discriminant(&self.0), of_output)
     }
 
     /// Returns true if the decoder and the settings contradict the tensors, rather than numbers in the tensors the
@@ -449,6 +471,56 @@ impl Finding {
                 "a box has an angle of {angle} radians, so angles are probably degrees; multiply them by 0.017453293"
             ),
             Self::Silence(silence) => silence.write(f, names),
+            Self::Class { tensor, found, .. } => found.write(f, names, tensor),
+        }
+    }
+}
+
+impl ClassFinding {
+    /// Writes the text about the output of this tensor with the names of an interface.
+    fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface, tensor: &str) -> fmt::Result {
+        let activation = names.name(Name::ScoreActivation);
+        let [logits, probabilities] = classifier::IDS.map(|(id, _)| id);
+        match self {
+            Self::Ignored { ignored } => write!(
+                f,
+                "only {tensor} is read as scores of classes, and not {ignored}: an output is read if its number of \
+                 classes is {} and, beside an output with one of the ids {logits} and {probabilities}, if it has such an \
+                 id, too",
+                names.name(Name::NumClasses)
+            ),
+            Self::Whole => write!(
+                f,
+                "tensor {tensor}: all of its numbers are whole, so they are probably no scores but a sequence, as of \
+                 characters, or classes; read such tensors in the application, or set {activation} if they are scores"
+            ),
+            Self::NotFinite(ClassScore { class, score }) => write!(
+                f,
+                "tensor {tensor}: the score of class {class} is {score}, so that the image has no class; expected finite \
+                 numbers: correct the model, or the range of its input"
+            ),
+            Self::Probabilities => write!(
+                f,
+                "tensor {tensor}: its numbers are probabilities, and softmax makes them almost equal; set \
+                 {activation}=none, or give the tensor the id {probabilities}"
+            ),
+            Self::NoProbability(ClassScore { class, score }) => write!(
+                f,
+                "tensor {tensor}: the score of class {class} is {score}, so the numbers are no probabilities; set \
+                 {activation} to softmax or sigmoid, or to none if the scores are final"
+            ),
+            &Self::Silence { images, is_one_of_several, best, threshold } => {
+                write!(f, "none of {images} images has a class")?;
+                if is_one_of_several {
+                    write!(f, " of the tensor {tensor}")?;
+                }
+                let (ClassScore { class, score }, set) = (best, names.name(Name::ScoreThreshold));
+                write!(
+                    f,
+                    ": the best score is {score} (class {class}), and {set} is {threshold}; set a lower threshold, or \
+                     compare the model's input (range, order of colors) with its training"
+                )
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ const EVIDENCE: Duration = Duration::from_secs(1);
 
 /// The time without detections after which that is told. It is in seconds, since streams have one to a hundred images a
 /// second, and objects stay in view for seconds.
-const QUIET: Duration = Duration::from_secs(10);
+pub(super) const QUIET: Duration = Duration::from_secs(10);
 
 /// The number of images that replaces both times without a clock. A program may have only a few.
 const IMAGES: usize = 10;
@@ -139,7 +139,7 @@ impl Watch {
 }
 
 /// Returns true if the time `since` the first call is over, or without a clock, if there were enough images.
-fn is_over(
+pub(super) fn is_over(
     since: &mut Option<Duration>,
     now: Option<Duration>,
     duration: Duration,

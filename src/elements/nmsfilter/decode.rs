@@ -9,18 +9,20 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::NmsFilter;
-use super::classifier;
 use super::clock::SECOND;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::model::Model;
 use super::notices::Notices;
-use super::reading::{DetectorReading, ModelTensors};
+use super::reading::{ModelReading, ModelTensors};
+use super::region_rules::RegionRules;
+use super::settings::SettingsError;
 use super::stats::FrameCounts;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
 use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome, image_groups};
-use nmsfilter_core::geometry::Mapping;
+use nmsfilter_core::geometry::{Mapping, MappingError};
+use nmsfilter_core::reading::{BoxReading, Output};
 use nmsfilter_core::tensor::TensorError;
 
 /// Decodes images, and keeps memory for the next buffer.
@@ -135,20 +137,22 @@ impl FrameDecoder {
             batch: images.batch(),
         };
         model.update((element, &mut *notices), &**engine, of_model, now)?;
-        if model.classifying().is_some() {
-            let context = DecodeContext { element, now };
-            return classifier::classify(self, context, images, run, (index, model));
+        if let Output::Classes(_) = model.made().reading.output {
+            return self.classify(DecodeContext { element, now }, images, run, (index, model));
         }
         model.place_images(run.clone().map(|image| images.frame(image)), mappings, places)?;
         let limit = model.settings().scalars.max_detections;
-        let detector = model.detecting();
+        let ModelReading { reading, quantization, region_rules, .. } = model.made();
+        let Output::Boxes(detector) = &mut reading.output else {
+            unreachable!("classes are above")
+        };
         let are_separate = tensors.are_separate();
         if are_separate {
-            detector.reading.prepare_images(run.len(), &views);
+            detector.prepare_images(run.len(), &views);
         }
-        detector.quantization.apply(&mut views);
-        let layout = detector.reading.layout(are_separate);
-        let outcome = engine.run(&views, layout, detector.reading.params(), places)?;
+        quantization.apply(&mut views);
+        let layout = detector.layout(are_separate);
+        let outcome = engine.run(&views, layout, detector.params(), places)?;
         let model_index = index;
         let image = |index: usize| {
             let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);
@@ -159,13 +163,79 @@ impl FrameDecoder {
                 place: &places[index],
             }
         };
-        add_outcome(regions, &outcome, detector, (image_groups(places), image));
+        let frames = (image_groups(places), image);
+        add_outcome(regions, &outcome, (detector, region_rules), frames);
         counts.add(&outcome);
-        let told = detector.reading.observe(&outcome, &views, places, are_separate, Some(now));
+        let told = detector.observe(&outcome, &views, places, are_separate, Some(now));
         notices.of_reading(element, told);
         let most = outcome.groups().map(|group| group.survivors.len()).max().unwrap_or(0);
         notices.max_detections(element, limit, most);
         model.decoded = true;
+        Ok(())
+    }
+
+    /// Finds the classes of a range of images. After an error nothing of the range is left: its frames can be decoded one by
+    /// one.
+    fn classify(
+        &mut self,
+        context: DecodeContext<'_>,
+        images: Images<'_, '_>,
+        run: Range<usize>,
+        (index, model): (usize, &mut Model),
+    ) -> Result<(), FrameError> {
+        let (frames, counts) = (self.regions.frame_count(), self.counts);
+        let mut classify = |image: usize| {
+            self.classify_image(context, images, (image, image == run.start), (index, &mut *model))
+        };
+        if let Err(error) = run.clone().try_for_each(&mut classify) {
+            self.regions.truncate_classified(frames);
+            self.counts = counts;
+            return Err(error);
+        }
+        self.counts.engine = "cpu";
+        model.decoded = true;
+        Ok(())
+    }
+
+    /// Finds the classes of an image, which `is_first` of its run or not.
+    fn classify_image(
+        &mut self,
+        DecodeContext { element, now }: DecodeContext<'_>,
+        images: Images<'_, '_>,
+        (image, is_first): (usize, bool),
+        (index, model): (usize, &mut Model),
+    ) -> Result<(), FrameError> {
+        let Self { regions, counts, notices, .. } = self;
+        let ModelReading { reading, quantization, .. } = model.made();
+        let Output::Classes(classifier) = &mut reading.output else {
+            unreachable!("the reading is of classes")
+        };
+        let ImageFrame { index: frame, size, region, .. } = images.frame(image);
+        let size = size.ok_or(FrameError::NoCaps)?;
+        if let Some(region) = region.filter(|region| !region.pixels.is_inside(size)) {
+            let error = MappingError::RegionOutside { region: region.pixels, frame: size };
+            return Err(SettingsError::from(error).into());
+        }
+        if is_first || !images.are_regions() {
+            regions.add(FrameId { index: frame, size, model: index }, std::iter::empty());
+            counts.frames += 1;
+        }
+        let tensors = images.tensors(image..image + 1);
+        let mut views = tensors.views();
+        quantization.apply(&mut views);
+        counts.candidates += 1;
+        let mut is_rejected = false;
+        for output in 0..classifier.outputs().len() {
+            regions.add_classified(region, output, |found| {
+                let first = found.len();
+                let told = classifier.classify(output, &views, found, Some(now))?;
+                counts.survivors += found.len() - first;
+                is_rejected |= !told.is_finite;
+                notices.of_reading(element, told.notices);
+                Ok::<(), FrameError>(())
+            })?;
+        }
+        counts.rejected += usize::from(is_rejected);
         Ok(())
     }
 
@@ -200,10 +270,10 @@ struct DecodedImage<'m> {
 fn add_outcome<'m>(
     regions: &mut FrameRegions,
     outcome: &Outcome<'_>,
-    detector: &DetectorReading,
+    (detector, region_rules): (&BoxReading, &RegionRules),
     (groups, image): (impl Iterator<Item = Range<usize>>, impl Fn(usize) -> DecodedImage<'m>),
 ) {
-    let (layout, details) = (&detector.reading.choice().layout, detector.reading.details());
+    let (layout, details) = (&detector.choice().layout, detector.details());
     for (group, images) in outcome.groups().zip(groups) {
         let first = image(images.start);
         let DecodedImage { frame, mapping, place, .. } = first;
@@ -221,7 +291,7 @@ fn add_outcome<'m>(
         let region_of = |survivor| {
             let region = Region::of(survivor, &of_boxes)?;
             let region = Region { parent: image_of(survivor).parent, ..region };
-            detector.region_rules.keep(&region, frame.size).then_some(region)
+            region_rules.keep(&region, frame.size).then_some(region)
         };
         regions.add(frame, group.survivors.iter().filter_map(region_of));
         if details.is_empty() {
@@ -235,7 +305,7 @@ fn add_outcome<'m>(
             let DecodedImage { mapping, place, .. } = image_of(survivor);
             let detail = details.of(layout, place.unit(layout), survivor, row);
             let mask = group.masks.get(index).map(|mask| {
-                let pixels = MaskPixels::new(layout, detector.reading.params(), place);
+                let pixels = MaskPixels::new(layout, detector.params(), place);
                 (mask, pixels.area(&mask, mapping))
             });
             regions.add_detail(&detail, mask, mapping);

@@ -9,6 +9,7 @@ use gst::glib::translate::IntoGlib;
 use crate::bindings::type_names::format;
 use crate::output::{KeypointLayout, Kinds};
 use nmsfilter_core::decoder::layout::{self, Activation};
+use nmsfilter_core::reading::Classifiers;
 use nmsfilter_core::{decoder, engine, geometry};
 
 /// Declares the enumeration of a property with the values of an enumeration of the core:
@@ -565,6 +566,15 @@ impl Decoder {
     pub fn decoder(self) -> Option<&'static dyn decoder::Decoder> {
         let class = glib::EnumClass::new::<Self>();
         decoder::by_name(class.value(self.into_glib())?.nick())
+    }
+
+    /// Whether it reads classifiers.
+    pub fn classifiers(self) -> Classifiers {
+        match self {
+            Self::Auto => Classifiers::Auto,
+            Self::Classifier => Classifiers::Always,
+            _ => Classifiers::Never,
+        }
     }
 }
 

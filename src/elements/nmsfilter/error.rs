@@ -49,13 +49,6 @@ pub(super) enum FrameError {
          that copies buffers"
     )]
     RegionsWithoutModelSize,
-    /// A classifier's tensor is a sequence.
-    #[error(
-        "tensor {tensor} is no score for each class: it has whole numbers ({length}), then -1 up to the end, which is a \
-         sequence, as of the characters of a license plate; decoder=classifier expects scores: read such tensors in \
-         the application"
-    )]
-    Sequence { tensor: String, length: usize },
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
@@ -96,7 +89,6 @@ impl FrameError {
             Self::Input(_)
             | Self::Choice(_)
             | Self::OtherRegion { .. }
-            | Self::Sequence { .. }
             | Self::RegionsWithoutModelSize
             | Self::Output(OutputError::DeepStream(_)) => {
                 gst::error_msg!(gst::StreamError::Format, ("{self}"), ["{context}"])

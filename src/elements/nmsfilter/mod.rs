@@ -11,7 +11,6 @@
 //! crop: tensors describe the frame to which they were attached.
 
 mod class_rules;
-mod classifier;
 mod clock;
 mod debug_category;
 mod decode;

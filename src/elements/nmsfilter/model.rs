@@ -11,13 +11,12 @@ use std::time::Duration;
 use gst::prelude::*;
 
 use super::NmsFilter;
-use super::classifier::ClassifierPlan;
 use super::clock::SECOND;
 use super::debug_category::CAT;
 use super::error::FrameError;
 use super::notices::Notices;
 use super::nvinfer_config::NvinferConfig;
-use super::reading::{DetectorReading, ModelReading, ModelTensors};
+use super::reading::{ModelReading, ModelTensors};
 use super::setting_notices;
 use super::settings::Settings;
 use super::tensor_model::TensorModel;
@@ -26,10 +25,12 @@ use crate::input::InputError;
 use crate::input::model::ModelInput;
 use crate::input::source::ImageFrame;
 use crate::output::Labels;
+use nmsfilter_core::decoder;
+use nmsfilter_core::decoder::classifier::ClassOutput;
 use nmsfilter_core::decoder::model_family::ModelFamily;
 use nmsfilter_core::engine::{Engine, ImagePlace};
 use nmsfilter_core::geometry::Mapping;
-use nmsfilter_core::reading::Notice;
+use nmsfilter_core::reading::{BoxReading, ClassReading, Notice, Output};
 use nmsfilter_core::tensor::TensorView;
 
 /// A model, its settings, and how its tensors are read.
@@ -176,41 +177,22 @@ impl Model {
     /// The reading that [`update`](Self::update) made.
     ///
     /// # Panics
-    /// If there is none, or that of a classifier.
-    pub fn detecting(&mut self) -> &mut DetectorReading {
-        match &mut self.reading {
-            Some(ModelReading::Detector(detector)) => detector,
-            _ => panic!("`update` has made the reading of a detector"),
-        }
-    }
-
-    /// The reading and the labels of a classifier, if [`update`](Self::update) has made such a reading.
-    pub fn classifying(&mut self) -> Option<(&mut ClassifierPlan, &mut Labels)> {
-        match &mut self.reading {
-            Some(ModelReading::Classifier(plan)) => Some((plan, &mut self.labels)),
-            _ => None,
-        }
+    /// If there is none.
+    pub fn made(&mut self) -> &mut ModelReading {
+        self.reading.as_mut().expect("`update` has made it")
     }
 
     /// Starts the times again for which notices wait.
     pub fn restart_clock(&mut self) {
-        match &mut self.reading {
-            Some(ModelReading::Detector(detector)) => detector.reading.restart_clock(),
-            Some(ModelReading::Classifier(plan)) => plan.restart_clock(),
-            None => {}
+        if let Some(made) = &mut self.reading {
+            made.reading.restart_clock();
         }
     }
 
     /// Posts what the stream has shown, after its last buffer.
     pub fn finish(&mut self, element: &NmsFilter, notices: &mut Notices) {
-        match &mut self.reading {
-            Some(ModelReading::Detector(detector)) => {
-                notices.of_reading(element, detector.reading.finish());
-            }
-            Some(ModelReading::Classifier(plan)) => {
-                plan.warn_of_silence(element, &mut self.labels, notices, None);
-            }
-            None => {}
+        if let Some(made) = &mut self.reading {
+            notices.of_reading(element, made.reading.finish());
         }
     }
 
@@ -238,8 +220,8 @@ impl Model {
                     self.settings.mapping_of_region(size, region.pixels, frame.model)?
                 }
             };
-            if let Some(ModelReading::Detector(detector)) = &self.reading
-                && !detector.reading.has_model_size(mapping.model())
+            if let Some(made) = &self.reading
+                && !made.reading.has_model_size(mapping.model())
             {
                 return Err(FrameError::OtherInput);
             }
@@ -328,33 +310,64 @@ impl Model {
         &mut self,
         (element, notices): (&NmsFilter, &mut Notices),
         tensors: ModelTensors<'_>,
-        mut reading: ModelReading,
+        mut made: ModelReading,
     ) {
-        match &mut reading {
-            ModelReading::Detector(detector) => {
-                if let Some(ModelReading::Detector(earlier)) = self.reading.take() {
-                    detector.reading.follow(earlier.reading);
-                }
-                self.begin_detector((element, notices), tensors, detector);
+        if let Some(earlier) = self.reading.take() {
+            made.reading.follow(earlier.reading);
+        }
+        let of_reading = made.reading.take_notices();
+        let is_decoder_wrong = of_reading.iter().any(Notice::is_of_decoder);
+        notices.of_reading(element, of_reading);
+        match &made.reading.output {
+            Output::Boxes(detector) => {
+                self.begin_detector((element, notices), tensors, detector, is_decoder_wrong);
             }
-            ModelReading::Classifier(plan) => {
-                self.labels.set_classifier(&element.name(), plan.output_classes(tensors.tensors));
-                plan.log(element, tensors, &self.labels);
+            Output::Classes(classifier) => {
+                self.begin_classifier((element, notices), tensors.tensors, classifier);
             }
         }
-        self.reading = Some(reading);
+        self.reading = Some(made);
         self.is_stale = false;
+    }
+
+    fn begin_classifier(
+        &mut self,
+        (element, notices): (&NmsFilter, &mut Notices),
+        tensors: &[TensorView<'_>],
+        classifier: &ClassReading,
+    ) {
+        let labels = &mut self.labels;
+        for &ClassOutput { tensor, classes, activation } in classifier.outputs() {
+            gst::info!(
+                CAT,
+                obj = element,
+                "decoder {}: tensor {}, {classes} classes, {} labels, score-activation {}, {:?}",
+                decoder::classifier::NAME,
+                tensors[tensor],
+                labels.count(),
+                activation.name(),
+                classifier.limits(),
+            );
+        }
+        let outputs = classifier.outputs().iter();
+        labels.set_classifier(
+            &element.name(),
+            outputs.map(|output| (tensors[output.tensor].id, output.classes)),
+        );
+        let of_labels = setting_notices::of_class_labels(classifier, tensors, labels);
+        notices.of_settings(element, of_labels.into_iter());
     }
 
     fn begin_detector(
         &mut self,
         (element, notices): (&NmsFilter, &mut Notices),
         tensors: ModelTensors<'_>,
-        detector: &mut DetectorReading,
+        detector: &BoxReading,
+        is_decoder_wrong: bool,
     ) {
         let Self { settings, labels, .. } = self;
         let mapping = tensors.mapping(settings).expect("the tensors are read with it");
-        let (choice, frame) = (detector.reading.choice(), mapping.frame());
+        let (choice, frame) = (detector.choice(), mapping.frame());
         gst::info!(
             CAT,
             obj = element,
@@ -381,10 +394,7 @@ impl Model {
             labels.count(),
             labels.source().map(|source| format!(" of {source}")).unwrap_or_default(),
         );
-        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", detector.reading.params());
-        let of_reading = detector.reading.take_notices();
-        let is_decoder_wrong = of_reading.iter().any(Notice::is_of_decoder);
-        notices.of_reading(element, of_reading);
+        gst::debug!(CAT, obj = element, "{:?}, {mapping:?}", detector.params());
         let of_settings = setting_notices::of_settings(
             detector,
             tensors,
@@ -396,6 +406,6 @@ impl Model {
         notices.of_settings(element, of_settings);
         let of_model = self.description.info().keypoint_layout;
         let keypoints = self.settings.keypoint_layout.layout().or(of_model);
-        self.labels.set_choice(detector.reading.choice(), keypoints);
+        self.labels.set_choice(detector.choice(), keypoints);
     }
 }

@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
 use super::NmsFilter;
-use super::classifier::ClassifierWarning;
 use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::setting_notices::SettingNotice;
@@ -29,8 +28,6 @@ enum Kind {
     /// Of the core.
     Reading(NoticeKind),
     Setting(Discriminant<SettingNotice>),
-    /// Of the output with this index.
-    Classifier(Discriminant<ClassifierWarning>, usize),
     UnreadTensors,
     RepeatedRegion,
     RepeatedClasses,
@@ -114,13 +111,6 @@ impl Notices {
                     ["{notice:?}"]
                 );
             }
-        }
-    }
-
-    /// Warns of an output of a classifier that is probably read wrongly.
-    pub fn classifier(&mut self, element: &NmsFilter, output: usize, warning: ClassifierWarning) {
-        if self.posted.insert(Kind::Classifier(discriminant(&warning), output)) {
-            gst::element_warning!(element, gst::StreamError::Decode, ("{warning}"));
         }
     }
 

@@ -5,7 +5,6 @@
 //! core's [`Reading`] and what the element adds to it, or an error with the properties to set.
 
 use super::class_rules::ClassRules;
-use super::classifier::ClassifierPlan;
 use super::error::FrameError;
 use super::quantization::QuantizationRules;
 use super::region_rules::RegionRules;
@@ -19,15 +18,8 @@ use nmsfilter_core::geometry::Mapping;
 use nmsfilter_core::reading::{self, Facts, Reading};
 use nmsfilter_core::tensor::TensorView;
 
-/// How the tensors of a detector or a classifier are read.
-#[expect(clippy::large_enum_variant, reason = "there is one for each model")]
-pub(super) enum ModelReading {
-    Detector(DetectorReading),
-    Classifier(ClassifierPlan),
-}
-
-/// The reading of a detector's tensors, until the tensors, their model, the settings or the caps change.
-pub(super) struct DetectorReading {
+/// How the tensors of a model are read, until the tensors, their model, the settings or the caps change.
+pub(super) struct ModelReading {
     pub reading: Reading,
     /// The decoder that is set.
     wanted: Option<&'static dyn Decoder>,
@@ -77,6 +69,7 @@ impl ModelTensors<'_> {
     ) -> reading::Settings<'s> {
         reading::Settings {
             decoder: wanted,
+            classifiers: settings.decoder.classifiers(),
             options: settings.decoder_options(
                 labels.count(),
                 self.batch.is_some(),
@@ -109,58 +102,6 @@ impl ModelReading {
         labels: &Labels,
         engine: &dyn Engine,
     ) -> Result<Self, FrameError> {
-        if ClassifierPlan::is_wanted(tensors, settings) {
-            return Ok(Self::Classifier(ClassifierPlan::new(tensors, settings)?));
-        }
-        Ok(Self::Detector(DetectorReading::new(tensors, settings, labels, engine)?))
-    }
-
-    /// Adapts the reading, as [`DetectorReading::adapt`].
-    ///
-    /// # Errors
-    /// Those of [`DetectorReading::adapt`].
-    pub fn adapt(
-        &mut self,
-        tensors: ModelTensors<'_>,
-        settings: &Settings,
-        labels: &Labels,
-    ) -> Result<bool, FrameError> {
-        match self {
-            Self::Detector(reading) if !ClassifierPlan::is_wanted(tensors, settings) => {
-                reading.adapt(tensors, settings, labels)
-            }
-            _ => Ok(false),
-        }
-    }
-
-    /// Returns true if the reading was made for such tensors. `settings` and `labels` must be equal to the ones with which
-    /// it was made.
-    pub fn is_of(&self, tensors: ModelTensors<'_>, settings: &Settings, labels: &Labels) -> bool {
-        match self {
-            Self::Detector(reading) => reading.is_of(tensors, settings, labels),
-            Self::Classifier(plan) => {
-                tensors.batch.is_none() && plan.tensors().has_tensors(tensors.tensors)
-            }
-        }
-    }
-
-    /// The ids, element types and shapes of the tensors.
-    #[cfg(feature = "v1_28")]
-    pub fn tensors(&self) -> &reading::Signatures {
-        match self {
-            Self::Detector(detector) => detector.reading.tensors(),
-            Self::Classifier(plan) => plan.tensors(),
-        }
-    }
-}
-
-impl DetectorReading {
-    fn new(
-        tensors: ModelTensors<'_>,
-        settings: &Settings,
-        labels: &Labels,
-        engine: &dyn Engine,
-    ) -> Result<Self, FrameError> {
         settings.check()?;
         settings.check_attach(tensors.batch)?;
         let quantization = QuantizationRules::new(settings.quantization.as_deref())?;
@@ -169,7 +110,11 @@ impl DetectorReading {
         let quantized = quantization.applied(tensors.tensors);
         let facts = tensors.facts(&quantized, Some(engine));
         let mut region_rules = RegionRules::default();
-        let params = |choice: &_| -> Result<Params, FrameError> {
+        let params = |choice: Option<&_>| -> Result<Params, FrameError> {
+            let Some(choice) = choice else {
+                settings.check_classifier(tensors.batch)?;
+                return Ok(settings.scalars.clone());
+            };
             let class_rules = ClassRules::new(settings, labels, choice)?;
             region_rules = RegionRules::new(settings, &class_rules.rules);
             tensors.mapping(settings)?;
@@ -182,7 +127,7 @@ impl DetectorReading {
 
     /// Returns true if it was made for such tensors. `settings` and `labels` must be equal to the ones with which it was
     /// made. Does not allocate.
-    fn is_of(&self, tensors: ModelTensors<'_>, settings: &Settings, labels: &Labels) -> bool {
+    pub fn is_of(&self, tensors: ModelTensors<'_>, settings: &Settings, labels: &Labels) -> bool {
         self.has_more_frames == tensors.has_more_frames() && {
             let quantized = self.quantization.applied(tensors.tensors);
             let settings = tensors.settings(settings, labels, self.wanted);
@@ -196,7 +141,7 @@ impl DetectorReading {
     ///
     /// # Errors
     /// If no decoder reads the tensors.
-    fn adapt(
+    pub fn adapt(
         &mut self,
         tensors: ModelTensors<'_>,
         settings: &Settings,

@@ -105,13 +105,17 @@ impl Models {
         let further = &self.models[1..];
         let equal = further.iter().position(|model| {
             model.has_description(caps)
-                && model.reading().is_some_and(|reading| reading.tensors().has_tensors(&views))
+                && model
+                    .reading()
+                    .is_some_and(|reading| reading.reading.tensors().has_tensors(&views))
         });
         let known = equal.or_else(|| {
             let is_own = |(model, &of): (&Model, &u32)| {
                 of == stream
                     && model.has_description(caps)
-                    && model.reading().is_none_or(|reading| reading.tensors().has_ids(&views))
+                    && model
+                        .reading()
+                        .is_none_or(|reading| reading.reading.tensors().has_ids(&views))
             };
             further.iter().zip(&self.streams).position(is_own)
         });

@@ -5,13 +5,16 @@
 //! contradicts a known fact. No number of a tensor is read.
 
 use super::enums::Decoder;
-use super::reading::{DetectorReading, ModelTensors};
+use super::reading::ModelTensors;
 use super::settings::Settings;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
+use nmsfilter_core::decoder::classifier::ClassOutput;
 use nmsfilter_core::decoder::{Choice, MAX_CLASSES};
 use nmsfilter_core::engine::ClassThresholds;
 use nmsfilter_core::geometry::{Letterbox, Mapping};
+use nmsfilter_core::reading::{BoxReading, ClassReading};
+use nmsfilter_core::tensor::TensorView;
 
 /// A setting, and the fact that it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -21,6 +24,22 @@ pub(super) enum SettingNotice {
          wrong; set label-file to the labels of this model, or correct decoder"
     )]
     Labels { origin: &'static str, labels: usize, decoder: &'static str, classes: usize },
+    #[error(
+        "{origin} has {labels} labels, but tensor {tensor} has scores of {classes} classes, so labels are probably \
+         wrong; set label-file to the labels of this model"
+    )]
+    LabelsOfOutput { origin: &'static str, labels: usize, tensor: String, classes: usize },
+    #[error(
+        "{origin} has {labels} labels, but the model has {total} classes: those of {outputs}; {unlabelled} has no labels \
+         (class-0, ...): set label-file to the labels of all outputs, one output after the other"
+    )]
+    LabelsOfOutputs {
+        origin: &'static str,
+        labels: usize,
+        outputs: String,
+        total: usize,
+        unlabelled: String,
+    },
     #[error(
         "the first label of {origin} is {label:?}, but decoder {decoder} has no class for the background: its first \
          class is {first}, so each label is that of another class; remove the first label"
@@ -54,15 +73,15 @@ pub(super) enum SettingNotice {
 /// Finds the contradictions of `settings`, with which `tensors` are read for frames with this `mapping`, besides the
 /// reading's own. `is_decoder_wrong` says if the decoder is probably wrong.
 pub(super) fn of_settings(
-    detector: &DetectorReading,
+    detector: &BoxReading,
     tensors: ModelTensors<'_>,
     mapping: &Mapping,
     settings: &Settings,
     labels: &Labels,
     is_decoder_wrong: bool,
 ) -> impl Iterator<Item = SettingNotice> {
-    let is_normalized = detector.reading.choice().layout.normalized;
-    let thresholds = &detector.reading.params().thresholds;
+    let is_normalized = detector.choice().layout.normalized;
+    let thresholds = &detector.params().thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
     let of_labels = || of_labels(detector, thresholds, labels);
     [
@@ -77,14 +96,42 @@ pub(super) fn of_settings(
     .flatten()
 }
 
+/// Labels of a classifier, which [`Labels::set_classifier`] has assigned to its outputs.
+pub(super) fn of_class_labels(
+    reading: &ClassReading,
+    tensors: &[TensorView<'_>],
+    labels: &Labels,
+) -> Option<SettingNotice> {
+    let (origin, count, outputs) = (labels.source()?, labels.count(), reading.outputs());
+    let total = outputs.iter().map(|output| output.classes).sum::<usize>();
+    let tensor = |output: &ClassOutput| tensors[output.tensor].to_string();
+    if count == total {
+        return None;
+    }
+    if let [output] = outputs {
+        let tensor = tensor(output);
+        return Some(SettingNotice::LabelsOfOutput {
+            origin,
+            labels: count,
+            tensor,
+            classes: total,
+        });
+    }
+    let all: Vec<String> = outputs.iter().map(tensor).collect();
+    let unlabelled = all.iter().enumerate().filter(|(index, _)| !labels.are_of_output(*index));
+    let unlabelled: Vec<&str> = unlabelled.map(|(_, tensor)| tensor.as_str()).collect();
+    let (outputs, unlabelled) = (all.join(", "), unlabelled.join(", "));
+    Some(SettingNotice::LabelsOfOutputs { origin, labels: count, outputs, total, unlabelled })
+}
+
 /// Fewer labels than classes are correct if the classes without a label are excluded.
 fn of_labels(
-    detector: &DetectorReading,
+    detector: &BoxReading,
     thresholds: &ClassThresholds,
     labels: &Labels,
 ) -> Option<SettingNotice> {
     let (origin, count) = (labels.source()?, labels.count());
-    let Choice { decoder, layout, .. } = detector.reading.choice();
+    let Choice { decoder, layout, .. } = detector.choice();
     let (decoder, classes, first) = (decoder.name(), layout.classes, layout.first_label());
     if let Some(label) =
         labels.background(first).filter(|_| first > 0 || decoder == "ssd-postprocess")
@@ -95,7 +142,7 @@ fn of_labels(
     if layout.has_class_field() && classes == MAX_CLASSES {
         return None;
     }
-    let labeled = count + labels.first_class(detector.reading.choice()) as usize;
+    let labeled = count + labels.first_class(detector.choice()) as usize;
     let without_label = labeled as u32..classes as u32;
     let are_excluded = || without_label.map(|class| thresholds.of(class)).all(f32::is_infinite);
     if count == 0 || labeled == classes || (labeled < classes && are_excluded()) {
@@ -134,11 +181,10 @@ fn of_model_size(
     (set != [0, 0] && set != known && is_used).then_some(SettingNotice::ModelSize { set, known })
 }
 
-fn of_layout_file(detector: &DetectorReading, settings: &Settings) -> Option<SettingNotice> {
+fn of_layout_file(detector: &BoxReading, settings: &Settings) -> Option<SettingNotice> {
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
-    (is_set && settings.decoder != Decoder::Layout).then(|| SettingNotice::UnusedLayoutFile {
-        decoder: detector.reading.choice().decoder.name(),
-    })
+    (is_set && settings.decoder != Decoder::Layout)
+        .then(|| SettingNotice::UnusedLayoutFile { decoder: detector.choice().decoder.name() })
 }
 
 /// The id can also come from a configuration of nvinfer.

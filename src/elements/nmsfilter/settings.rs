@@ -276,7 +276,7 @@ impl Settings {
         if let Some((property, _)) = lists.into_iter().find(is_set) {
             return Err(SettingsError::ForDetectors { property });
         }
-        self.check_attach(None)
+        Ok(())
     }
 
     /// The decoder that is set; `None` for `auto` and `classifier`.

@@ -8,6 +8,7 @@
 use super::error::FrameError;
 use super::settings::Settings;
 use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
+use nmsfilter_core::engine::Params;
 use nmsfilter_core::reading::{self, Facts, Refusal};
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
@@ -35,6 +36,7 @@ pub(super) fn check(
     let settings = reading::Settings {
         decoder: settings.wanted_decoder()?,
         options: settings.decoder_options(0, false, Default::default(), Some(frame)),
+        classifiers: settings.decoder.classifiers(),
         has_class_thresholds: false,
         classes: None,
     };
@@ -46,7 +48,8 @@ pub(super) fn check(
         };
         let views: Vec<TensorView<'_>> = tensors.iter().map(view).collect();
         let facts = Facts { tensors: &views, family: None, in_frame: true, engine: None };
-        match reading::choose(&facts, &settings) {
+        let params = |_: Option<&_>| Ok::<_, Refusal>(Params::default());
+        match reading::read(&facts, &settings, params) {
             Err(Refusal::Choice(error)) if is_known && contradicts(&error) => {
                 return Err(error.into());
             }

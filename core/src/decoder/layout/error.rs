@@ -196,6 +196,18 @@ pub enum LayoutError {
         /// The decoder's name.
         decoder: &'static str,
     },
+    /// The elements of a classifier's tensor are a sequence.
+    #[error(
+        "tensor {tensor} is no score for each class: it has whole numbers ({length}), then -1 up to the end, which is a \
+         sequence, as of the characters of a license plate; decoder classifier expects scores: read such tensors in the \
+         application"
+    )]
+    Sequence {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The number of elements before the first -1.
+        length: usize,
+    },
     /// One of an anchor's scores is set to be the background's, but there is only one.
     #[error("{}", self.text(Interface::Element))]
     NoBackground {
@@ -335,7 +347,8 @@ impl LayoutError {
             Self::BoxFormat { .. } => Some(2),
             Self::Grid { .. } | Self::ModelSize { .. } | Self::Prototypes { .. } => Some(0),
             Self::NotQuantized { .. } | Self::Anchors { .. } | Self::Priors { .. } => Some(1),
-            Self::Shape { .. } | Self::ElementType { .. } | Self::Classes { .. } => None,
+            Self::Shape { .. } | Self::ElementType { .. } => None,
+            Self::Classes { .. } | Self::Sequence { .. } => None,
         }
     }
 }
