@@ -9,7 +9,7 @@ use gst_analytics::{
 use gst_video::VideoRegionOfInterestMeta;
 
 use gstnmsfilter::elements::nmstensordec::groups::GROUPS;
-use nmsfilter_core::decoder::{classifier, decoders};
+use nmsfilter_core::decoder::{Decoder, Groups, classifier, decoders};
 
 use crate::picture::{picture, scaled};
 use crate::stock::{self, StockModel, ULTRAFACE, YOLOV8};
@@ -177,23 +177,21 @@ fn negotiation_error(properties: &[(&str, &str)], caps: &gst::Caps) -> Option<St
 }
 
 /// Returns the ids of each role, for each form of a decoder in which all roles have ids.
-fn roles_with_ids() -> impl Iterator<Item = Vec<&'static [&'static str]>> {
-    let forms = decoders().iter().flat_map(|decoder| decoder.forms());
-    forms
-        .map(|form| form.roles().iter().map(|role| role.ids).collect::<Vec<_>>())
-        .filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
+fn roles_with_ids(
+    decoder: &'static dyn Decoder,
+) -> impl Iterator<Item = Vec<&'static [&'static str]>> {
+    let roles = decoder.forms().iter().map(|form| form.roles().iter().map(|role| role.ids));
+    roles.map(Iterator::collect::<Vec<_>>).filter(|roles| roles.iter().all(|ids| !ids.is_empty()))
 }
 
 #[test]
 fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
-    // No inference element with groups in its caps runs the paper's detector, or gives tensors the ids of `ortinference`'s
-    // signatures.
-    let without_group =
-        ["windows", "yolov7-end2end-rows", "yolonas-flat-rows", "efficientdet-rows"];
-    for roles in roles_with_ids().filter(|roles| roles.len() == 1) {
-        for id in roles[0] {
-            let has_group = GROUPS.iter().any(|group| group.id == *id);
-            assert!(has_group != without_group.contains(id), "{id}");
+    for decoder in decoders() {
+        for roles in roles_with_ids(*decoder).filter(|roles| roles.len() == 1) {
+            for id in roles[0] {
+                let has_group = GROUPS.iter().any(|group| group.id == *id);
+                assert_eq!(has_group, !matches!(decoder.groups(), Groups::None), "{id}");
+            }
         }
     }
 }
@@ -201,7 +199,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 #[test]
 fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
     for group in GROUPS.iter() {
-        let is_read = roles_with_ids().any(|roles| {
+        let is_read = decoders().iter().flat_map(|it| roles_with_ids(*it)).any(|roles| {
             roles.len() == group.tensors.len()
                 && roles.iter().all(|ids| group.tensors.iter().any(|t| ids.contains(&t.id)))
         });

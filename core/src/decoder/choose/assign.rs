@@ -30,7 +30,7 @@ pub(super) struct Readings {
     pub fits: Vec<(Choice, &'static dyn Form)>,
     pub errors: Vec<LayoutError>,
     /// For each decoder whose tensors fit with the channels first and last: the error.
-    pub open_orders: Vec<(&'static str, LayoutError)>,
+    open_orders: Vec<(&'static str, LayoutError)>,
     /// True if some assignments were not tried, because there are too many.
     pub is_incomplete: bool,
 }
@@ -66,6 +66,15 @@ impl Readings {
             first.append(last);
         }
         self.append(first);
+    }
+
+    /// Checks that no tensors fit a decoder with the channels first and last.
+    ///
+    /// # Errors
+    /// If some do.
+    pub fn check_order(&self, decoder: &dyn Decoder) -> Result<(), LayoutError> {
+        let open = self.open_orders.iter().find(|(name, _)| *name == decoder.name());
+        open.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     fn append(&mut self, mut other: Self) {

@@ -119,6 +119,10 @@ fn by_id(
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Result<Option<Choice>, ChoiceError> {
+    // The strides of a model need not be known for ids of other models.
+    if !tensors.iter().any(|tensor| has_id(decoder, tensor.id)) {
+        return Ok(None);
+    }
     let mut other_form = None;
     for &form in decoder.forms_for(tensors, options).iter() {
         let Some(assignment) = assignment_by_id(tensors, form, options)? else { continue };
@@ -164,9 +168,7 @@ fn by_decoder(
     for &form in forms.iter() {
         let mut readings = Readings::default();
         readings.add(tensors, (decoder, form), &all, options);
-        if let Some((_, error)) = readings.open_orders.pop() {
-            return Err(error.into());
-        }
+        readings.check_order(decoder)?;
         keep_known_classes(&mut readings.fits, options);
         // These errors mean that the tensors are of this form. One of them must not be read as another form.
         let is_of_form = |error: &&LayoutError| {
@@ -220,7 +222,8 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             readings.add(tensors, (decoder, form), &unknown, any_number);
         }
     }
-    let Readings { mut fits, errors, open_orders, .. } = readings;
+    let mut fits = std::mem::take(&mut readings.fits);
+    let errors = std::mem::take(&mut readings.errors);
     let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
         [_] if fit.decoder.is_alone() => unknown.len() == 1,
         [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
@@ -236,12 +239,9 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
         .collect();
     match unambiguous.len() {
         1 => {
-            let choice = unambiguous.remove(0);
-            let is_of_it = |(decoder, _): &&(&str, LayoutError)| *decoder == choice.decoder.name();
-            return match open_orders.iter().find(is_of_it) {
-                Some((_, error)) => Err(error.clone().into()),
-                None => Ok(choice.clone()),
-            };
+            let choice = unambiguous.remove(0).clone();
+            readings.check_order(choice.decoder)?;
+            return Ok(choice);
         }
         0 => {}
         count => return Err(several_readings(tensors, unambiguous[0].decoder, count)),
