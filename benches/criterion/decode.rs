@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nmsbench::workload::{Workload, greedy_params, windows};
-use nmsfilter_core::engine::{Cpu, Engine, Method, Params};
+use nmsfilter_core::engine::{Cpu, Engine, Job, Method, Params};
 
 fn decode(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
@@ -26,7 +26,7 @@ fn decode(criterion: &mut Criterion) {
             let mut cpu = Cpu::default();
             group.bench_function(&workload.name, |bencher| {
                 bencher.iter(|| {
-                    cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                    cpu.run(Job::new(&tensors, &layout, &workload.params, &workload.places()))
                         .unwrap()
                         .group(0)
                         .candidates

@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nmsbench::workload::{Spread, Workload, greedy_params, windows};
-use nmsfilter_core::engine::{Cpu, Engine};
+use nmsfilter_core::engine::{Cpu, Engine, Job};
 
 fn suppression(criterion: &mut Criterion) {
     let windows = windows().expect("the recorded data can be read");
@@ -24,7 +24,7 @@ fn suppression(criterion: &mut Criterion) {
         let mut cpu = Cpu::default();
         group.bench_function(&workload.name, |bencher| {
             bencher.iter(|| {
-                cpu.run(&tensors, &layout, &workload.params, &workload.places())
+                cpu.run(Job::new(&tensors, &layout, &workload.params, &workload.places()))
                     .unwrap()
                     .group(0)
                     .survivors

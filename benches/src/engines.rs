@@ -7,7 +7,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::Uploader;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::DeviceError;
-use nmsfilter_core::engine::{Cpu, Cuda, DeviceWork, Engine, GroupOutcome};
+use nmsfilter_core::engine::{Cpu, Cuda, DeviceWork, Engine, GroupOutcome, Job};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::measure::{Times, measure};
@@ -101,15 +101,17 @@ fn run(
     let (layout, places) = (workload.layout(), workload.places());
     let name = engine.name();
     // The first run can need two launches.
-    engine.run(tensors, &layout, &workload.params, &places)?;
-    let outcome = engine.run(tensors, &layout, &workload.params, &places)?;
+    engine.run(Job::new(tensors, &layout, &workload.params, &places))?;
+    let outcome = engine.run(Job::new(tensors, &layout, &workload.params, &places))?;
     let GroupOutcome { candidates, survivors, .. } = outcome.group(0);
     let (survivors, work) = (survivors.len(), outcome.device());
     let mut failure = None;
     let mut device = Vec::new();
-    let times = measure(budget, || match engine.run(tensors, &layout, &workload.params, &places) {
-        Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
-        Err(error) => failure = Some(error),
+    let times = measure(budget, || {
+        match engine.run(Job::new(tensors, &layout, &workload.params, &places)) {
+            Ok(outcome) => device.push(outcome.device().time.as_secs_f64() * 1e6),
+            Err(error) => failure = Some(error),
+        }
     });
     match failure {
         Some(error) => Err(error.into()),

@@ -7,7 +7,7 @@
 
 use anyhow::{Context, Result, ensure};
 use nmsfilter_core::device::{NodeSequence, OwnedEvent, Stream};
-use nmsfilter_core::engine::{Cpu, Cuda, Detection, DeviceWork, Engine, Outcome, RunKernels};
+use nmsfilter_core::engine::{Cpu, Cuda, Detection, DeviceWork, Engine, Job, Outcome, RunKernels};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::workload::Workload;
@@ -121,12 +121,12 @@ pub type Counts = Vec<(usize, Vec<Detection>)>;
 /// If the engine fails.
 pub fn expected(workload: &Workload) -> Result<Counts> {
     let mut cpu = Cpu::default();
-    Ok(counts(&cpu.run(
+    Ok(counts(&cpu.run(Job::new(
         &workload.tensors(),
         &workload.layout(),
         &workload.params,
         &workload.places(),
-    )?))
+    ))?))
 }
 
 /// Checks that an engine on a GPU finds `expected`, and returns its work.
@@ -139,7 +139,8 @@ pub fn check(
     workload: &Workload,
     expected: &Counts,
 ) -> Result<DeviceWork> {
-    let outcome = cuda.run(tensors, &workload.layout(), &workload.params, &workload.places())?;
+    let outcome =
+        cuda.run(Job::new(tensors, &workload.layout(), &workload.params, &workload.places()))?;
     let name = &workload.name;
     ensure!(counts(&outcome) == *expected, "{name}: the CPU and the GPU have different results");
     Ok(outcome.device())

@@ -14,7 +14,7 @@ use nmsfilter_core::decoder::{
 use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cpu, Cuda, Detection, Engine, EngineError, ImagePlace,
-    MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
+    Job, MAX_IMAGES, Mask, MaskSize, Method, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
@@ -234,7 +234,7 @@ fn run(
     places: &[ImagePlace],
 ) -> Result<Outcome, Failure> {
     let name = engine.name();
-    let outcome = match engine.run(tensors, layout, params, places) {
+    let outcome = match engine.run(Job::new(tensors, layout, params, places)) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(Err(error)),
     };

@@ -15,7 +15,7 @@ use nmsfilter_core::decoder::{
     self, BoxFormat, Channels, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
 };
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Method, Overlap, Params, Reference,
+    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Method, Overlap, Params, Reference,
     RegionEdges, Scalar, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
@@ -273,7 +273,7 @@ impl Plan {
         let choice = boxes.choice();
         let place = ImagePlace::in_frame(&self.mapping, 0);
         let mut reference = Reference::default();
-        let outcome = reference.run(tensors, &choice.layout, boxes.params(), &[place]);
+        let outcome = reference.run(Job::new(tensors, &choice.layout, boxes.params(), &[place]));
         let outcome = outcome.map_err(|error| kind(&error))?;
         let image = outcome.group(0);
         let region = |survivor| {

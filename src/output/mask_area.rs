@@ -50,7 +50,7 @@ impl MaskPixels {
 mod tests {
     use super::*;
     use nmsfilter_core::decoder::{self, Options};
-    use nmsfilter_core::engine::{Cpu, Engine};
+    use nmsfilter_core::engine::{Cpu, Engine, Job};
     use nmsfilter_core::geometry::Letterbox;
     use nmsfilter_core::tensor::TensorView;
 
@@ -84,7 +84,8 @@ mod tests {
             let params = Params { mask_size, ..Params::default() };
             let place = ImagePlace::in_frame(&mapping, 0);
             let mut engine = Cpu::default();
-            let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
+            let outcome =
+                engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap().group(0);
             let mask = outcome.masks.get(0).expect("the survivor has a mask");
             assert_eq!([mask.left, mask.top, mask.width, mask.height], pixels);
             let found = MaskPixels::new(&layout, &params, &place).area(&mask, &mapping);

@@ -277,7 +277,7 @@ impl FrameRegions {
 mod tests {
     use super::*;
     use nmsfilter_core::decoder::{self, Options};
-    use nmsfilter_core::engine::{Cpu, Engine, ImagePlace, MaskSize, Method, Params};
+    use nmsfilter_core::engine::{Cpu, Engine, ImagePlace, Job, MaskSize, Method, Params};
     use nmsfilter_core::geometry::{Bounds, Letterbox};
     use nmsfilter_core::tensor::TensorView;
 
@@ -355,7 +355,8 @@ mod tests {
                 let place =
                     ImagePlace { visible: Bounds::ANY, ..ImagePlace::in_frame(&mapping, 0) };
                 let mut engine = Cpu::default();
-                let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap().group(0);
+                let outcome =
+                    engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap().group(0);
                 let mut compared = 0;
                 for (index, detection) in outcome.survivors.iter().enumerate() {
                     let Some(region) = Region::of(detection, &mapping) else { continue };

@@ -2,7 +2,7 @@
 //! After the first run, an engine allocates nothing for runs of equal size.
 
 use nmsfilter_core::decoder;
-use nmsfilter_core::engine::{Method, Params};
+use nmsfilter_core::engine::{Job, Method, Params};
 use nmsfilter_core::nms::{Backend, FrameMap, MaskSize, Nms};
 use nmsfilter_core::tensor::{ElementType, Shape, Storage, TensorView};
 
@@ -32,7 +32,12 @@ fn the_engine_allocates_nothing_once_warm() {
             let places = engines::places(&layout);
             let mut run = || {
                 assert!(
-                    engine.run(tensors, &layout, &params, &places).unwrap().group(0).candidates > 0
+                    engine
+                        .run(Job::new(tensors, &layout, &params, &places))
+                        .unwrap()
+                        .group(0)
+                        .candidates
+                        > 0
                 )
             };
             run();
@@ -58,7 +63,12 @@ fn the_engine_allocates_nothing_for_a_column_once_warm() {
         let places = engines::places(&layout);
         let mut run = || {
             assert!(
-                engine.run(&tensors, &layout, &params, &places).unwrap().group(0).candidates > 0
+                engine
+                    .run(Job::new(&tensors, &layout, &params, &places))
+                    .unwrap()
+                    .group(0)
+                    .candidates
+                    > 0
             )
         };
         run();
@@ -109,7 +119,7 @@ fn the_engine_allocates_nothing_for_images_in_memories_of_their_own_once_warm() 
     let layout = decoder::choose(&tensors, None, options).unwrap().layout;
     let (mut engine, places) = (engines::fast(), engines::places(&layout));
     let mut run = || {
-        let outcome = engine.run(&tensors, &layout, &Params::default(), &places).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &Params::default(), &places)).unwrap();
         assert!(outcome.groups().all(|image| image.candidates > 0));
     };
     run();

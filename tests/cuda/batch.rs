@@ -4,7 +4,7 @@
 
 use gstnmsfilter::input::cuda_memory::Uploader;
 use nmsfilter_core::decoder::{self, Layout, Options};
-use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Outcome, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Job, Outcome, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::device_tensors::{attached, on_device};
@@ -29,13 +29,15 @@ fn each_image_of_a_batch_in_device_memory_equals_a_run_of_that_image_alone() {
         let (tensors, layout) = joined.tensors();
         let copies = on_device(&mut uploader, &tensors);
         let outcome = cuda
-            .run(&attached(&copies).views(), &layout, &joined.params, &joined.places())
+            .run(Job::new(&attached(&copies).views(), &layout, &joined.params, &joined.places()))
             .unwrap();
         assert_eq!(outcome.groups().len(), batch.len(), "seed {seed}");
         for (index, (image, found)) in batch.iter().zip(outcome.groups()).enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected =
-                reference.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &image.params, &image.places()))
+                .unwrap()
+                .group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             survivors += found.survivors.len() as u64;
         }
@@ -86,8 +88,9 @@ fn a_batch_of_more_candidates_than_memory_is_launched_twice_and_the_next_of_that
     let layout = layout(&tensors);
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for launches in [2, 1, 1] {
-        let outcome =
-            cuda.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
+        let outcome = cuda
+            .run(Job::new(&tensors, &layout, &Params::default(), &engines::places(&layout)))
+            .unwrap();
         assert_eq!(survivors(&outcome), counts);
         let candidates: Vec<usize> = outcome.groups().map(|image| image.candidates).collect();
         assert_eq!(candidates, counts);
@@ -118,9 +121,11 @@ fn batches_of_changing_size_on_one_engine_equal_reference() {
             let tensors = [TensorView::from_slice("windows", &[images, anchors, 4], &windows)];
             let layout = layout(&tensors);
             let params = Params { thresholds: ClassThresholds::uniform(0.2), ..Params::default() };
-            let expected =
-                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
-            let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap();
+            let outcome =
+                cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
             let case = format!("{images} images of {anchors} anchors, turn {turn}");
             assert_eq!(outcome.groups().len(), images, "{case}");
             for (expected, found) in expected.groups().zip(outcome.groups()) {
@@ -162,8 +167,9 @@ fn an_engine_has_memory_for_the_candidates_that_came_and_not_for_all_anchors() {
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for (turn, (candidates, copies, layout)) in frames.iter().enumerate() {
         let params = Params { max_detections: 0, ..Params::default() };
-        let outcome =
-            cuda.run(&attached(copies).views(), layout, &params, &engines::places(layout)).unwrap();
+        let outcome = cuda
+            .run(Job::new(&attached(copies).views(), layout, &params, &engines::places(layout)))
+            .unwrap();
         let image = outcome.group(0);
         assert_eq!((image.candidates, image.survivors.len()), (*candidates, *candidates));
         assert_eq!(outcome.device().launches, if turn == 1 { 2 } else { 1 });

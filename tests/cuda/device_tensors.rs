@@ -12,7 +12,7 @@ use gstnmsfilter::input::cuda_memory::from_buffer;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{Device, DeviceBuffer, Stream};
 use nmsfilter_core::engine::{
-    ClassThresholds, Cpu, Cuda, Engine, EngineError, Method, Overlap, Params, Reference,
+    ClassThresholds, Cpu, Cuda, Engine, EngineError, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::{Storage, TensorView};
 
@@ -52,11 +52,14 @@ fn tensors_in_device_memory_equal_reference_and_only_survivors_are_copied_to_the
     for seed in 0..scenes() {
         let scene = Scene::any(seed);
         let (tensors, layout) = scene.tensors();
-        let expected =
-            reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+        let expected = reference
+            .run(Job::new(&tensors, &layout, &scene.params, &scene.places()))
+            .unwrap()
+            .group(0);
         let copies = on_device(&mut uploader, &tensors);
-        let outcome =
-            cuda.run(&attached(&copies).views(), &layout, &scene.params, &scene.places()).unwrap();
+        let outcome = cuda
+            .run(Job::new(&attached(&copies).views(), &layout, &scene.params, &scene.places()))
+            .unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         // Tensors are not copied. Class thresholds and class rules are uploaded when they change.
@@ -102,16 +105,22 @@ fn the_papers_windows_in_host_and_device_memory_equal_reference() {
                 let tensors = [tensor];
                 let layout = layout(&tensors);
                 let expected = reference
-                    .run(&tensors, &layout, params, &engines::places(&layout))
+                    .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
                     .unwrap()
                     .group(0);
-                let outcome =
-                    cuda.run(&tensors, &layout, params, &engines::places(&layout)).unwrap();
+                let outcome = cuda
+                    .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
+                    .unwrap();
                 let found = outcome.group(0);
                 assert_eq!(bits(&expected), bits(&found), "{n} in host memory");
                 let copies = on_device(&mut uploader, &tensors);
                 let outcome = cuda
-                    .run(&attached(&copies).views(), &layout, params, &engines::places(&layout))
+                    .run(Job::new(
+                        &attached(&copies).views(),
+                        &layout,
+                        params,
+                        &engines::places(&layout),
+                    ))
                     .unwrap();
                 let found = outcome.group(0);
                 assert_eq!(bits(&expected), bits(&found), "{n} in device memory");
@@ -173,11 +182,13 @@ fn the_cpu_engine_reads_device_memory_through_a_copy() {
     for seed in 0..50 {
         let scene = Scene::any(seed);
         let (tensors, layout) = scene.tensors();
-        let expected =
-            reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+        let expected = reference
+            .run(Job::new(&tensors, &layout, &scene.params, &scene.places()))
+            .unwrap()
+            .group(0);
         let copies = on_device(&mut uploader, &tensors);
         let found = cpu
-            .run(&attached(&copies).views(), &layout, &scene.params, &scene.places())
+            .run(Job::new(&attached(&copies).views(), &layout, &scene.params, &scene.places()))
             .unwrap()
             .group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
@@ -200,12 +211,12 @@ fn device_memory_of_another_allocator_is_read_in_place() {
         assert!(tensors[0].is_on_device());
         let mut cuda = Cuda::new(Some(0)).unwrap();
         let outcome = cuda
-            .run(
+            .run(Job::new(
                 &tensors,
                 &layout(&tensors),
                 &Params::default(),
                 &engines::places(&layout(&tensors)),
-            )
+            ))
             .unwrap();
         let found = outcome.group(0);
         assert_eq!((found.candidates, found.survivors.len()), (2, 1));
@@ -228,18 +239,23 @@ fn a_tensor_on_another_gpu_is_an_error_with_a_fixed_gpu_and_else_selects_its_gpu
     let places = engines::places(&layout);
     let copies = on_device(&mut Uploader::new(1).unwrap(), &tensors);
     let mut fixed = Cuda::new(Some(0)).unwrap();
-    let error =
-        fixed.run(&attached(&copies).views(), &layout, &Params::default(), &places).unwrap_err();
+    let error = fixed
+        .run(Job::new(&attached(&copies).views(), &layout, &Params::default(), &places))
+        .unwrap_err();
     assert!(matches!(error, EngineError::OtherDevice { is: 1, expected: 0, .. }), "{error}");
     assert!(error.to_string().contains("is on GPU 1, the element's is GPU 0; set cuda-device-id"));
     // The error of one frame does not affect the next.
     assert_eq!(
-        fixed.run(&tensors, &layout, &Params::default(), &places).unwrap().group(0).candidates,
+        fixed
+            .run(Job::new(&tensors, &layout, &Params::default(), &places))
+            .unwrap()
+            .group(0)
+            .candidates,
         1
     );
     let mut free = Cuda::new(None).unwrap();
     assert_eq!(
-        free.run(&attached(&copies).views(), &layout, &Params::default(), &places)
+        free.run(Job::new(&attached(&copies).views(), &layout, &Params::default(), &places))
             .unwrap()
             .group(0)
             .candidates,
@@ -259,7 +275,12 @@ fn a_tensor_whose_memory_is_too_short_is_an_error() {
     let tensors = attached.views();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     let error = cuda
-        .run(&tensors, &layout(&tensors), &Params::default(), &engines::places(&layout(&tensors)))
+        .run(Job::new(
+            &tensors,
+            &layout(&tensors),
+            &Params::default(),
+            &engines::places(&layout(&tensors)),
+        ))
         .unwrap_err();
     let expected = "tensor windows (f32 5x4): its shape needs 80 bytes, but its memory holds 64";
     assert!(error.to_string().starts_with(expected), "{error}");

@@ -3,7 +3,7 @@
 //!
 //! The environment variable `NMSFILTER_TEST_SCENES` sets the number of random scenes (300).
 
-use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Job, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::outcome::{bytes_downloaded, layout, scenes};
@@ -23,9 +23,12 @@ fn tensors_in_host_memory_equal_reference_and_are_uploaded_once() {
             class_rules: Vec::new(),
             ..scene.params.clone()
         };
-        let expected =
-            reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0);
-        let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let expected = reference
+            .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+            .unwrap()
+            .group(0);
+        let outcome =
+            cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         let read: usize =
@@ -54,11 +57,12 @@ fn more_conflicts_than_are_stored_are_computed_again() {
         ];
         let layout = layout(&tensors);
         let expected = reference
-            .run(&tensors, &layout, &Params::default(), &engines::places(&layout))
+            .run(Job::new(&tensors, &layout, &Params::default(), &engines::places(&layout)))
             .unwrap()
             .group(0);
-        let outcome =
-            cuda.run(&tensors, &layout, &Params::default(), &engines::places(&layout)).unwrap();
+        let outcome = cuda
+            .run(Job::new(&tensors, &layout, &Params::default(), &engines::places(&layout)))
+            .unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}");
     }
@@ -80,7 +84,12 @@ fn rounds_is_the_dependency_depth_of_overlapping_boxes_in_a_line() {
         ];
         let params = Params { iou_threshold: 0.3, ..Params::default() };
         let outcome = cuda
-            .run(&tensors, &layout(&tensors), &params, &engines::places(&layout(&tensors)))
+            .run(Job::new(
+                &tensors,
+                &layout(&tensors),
+                &params,
+                &engines::places(&layout(&tensors)),
+            ))
             .unwrap();
         let found = outcome.group(0);
         let kept: Vec<u32> = found.survivors.iter().map(|survivor| survivor.anchor).collect();
@@ -113,11 +122,12 @@ fn candidates_beyond_the_memory_are_counted_and_the_run_is_repeated_with_more_me
         ];
         let layout = layout(&tensors);
         let expected = reference
-            .run(&tensors, &layout, &params(threshold), &engines::places(&layout))
+            .run(Job::new(&tensors, &layout, &params(threshold), &engines::places(&layout)))
             .unwrap()
             .group(0);
-        let outcome =
-            cuda.run(&tensors, &layout, &params(threshold), &engines::places(&layout)).unwrap();
+        let outcome = cuda
+            .run(Job::new(&tensors, &layout, &params(threshold), &engines::places(&layout)))
+            .unwrap();
         let found = outcome.group(0);
         assert_eq!(bits(&expected), bits(&found));
         assert_eq!(outcome.device().bytes_downloaded, bytes_downloaded(&outcome));
@@ -142,9 +152,12 @@ fn many_engines_on_one_gpu_equal_reference() {
         for seed in thread * 1_000..thread * 1_000 + 20 {
             let scene = Scene::any(seed);
             let (tensors, layout) = scene.tensors();
-            let expected =
-                reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
-            let outcome = cuda.run(&tensors, &layout, &scene.params, &scene.places()).unwrap();
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &scene.params, &scene.places()))
+                .unwrap()
+                .group(0);
+            let outcome =
+                cuda.run(Job::new(&tensors, &layout, &scene.params, &scene.places())).unwrap();
             let found = outcome.group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         }

@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use fastrand::Rng;
 use nmsfilter_core::cuda::{ForeignStream, Stream};
 use nmsfilter_core::device::{Device, DeviceBuffer};
-use nmsfilter_core::engine::{Cuda, DeviceCounts, Engine, EngineError, Reference};
+use nmsfilter_core::engine::{Cuda, DeviceCounts, Engine, EngineError, Job, Reference};
 use nmsfilter_core::nms::{Backend, BoxNms, Detection, DeviceOutcome, KeptBoxes, Nms};
 use nmsfilter_core::tensor::TensorView;
 
@@ -60,7 +60,9 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         let views = scene.views();
         let stream = &streams[rng.usize(0..2)];
         let needs_host = layout.prototypes.is_some() || has_class_limits(params);
-        let outcome = match cuda.enqueue(&views, layout, params, &scene.places(), foreign(stream)) {
+        let outcome = match cuda
+            .enqueue(Job::new(&views, layout, params, &scene.places()), foreign(stream))
+        {
             Ok(outcome) => outcome,
             Err(EngineError::NeedsHost { .. }) if needs_host => {
                 refused += 1;
@@ -71,7 +73,7 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
         assert!(!needs_host, "seed {seed}");
         let (counts, detections, columns) = results(&outcome, stream);
         let (capacity, width) = (outcome.capacity(), outcome.column_components());
-        let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
+        let expected = reference.run(Job::new(&views, layout, params, &scene.places())).unwrap();
         assert_eq!(outcome.groups(), layout.images, "seed {seed}");
         for (index, image) in expected.groups().enumerate() {
             let case = format!("seed {seed}, image {index}: {layout:#?} {params:?}");
@@ -88,7 +90,7 @@ fn random_layouts_give_the_bits_of_the_reference_in_device_memory() {
             survivors += kept;
         }
         if rng.bool() {
-            let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
+            let found = cuda.run(Job::new(&views, layout, params, &scene.places())).unwrap();
             assert_eq!(found.group(0).survivors, expected.group(0).survivors, "seed {seed}");
         }
     }

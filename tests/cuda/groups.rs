@@ -8,7 +8,7 @@ use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::device::Device;
 use nmsfilter_core::engine::{
     BoxPixels, ClassRule, ClassThresholds, Cuda, Detection, DeviceCounts, Engine, GroupOutcome,
-    ImagePlace, MaskSize, Outcome, Overlap, Params, Reference, RegionEdges, SizeLimits,
+    ImagePlace, Job, MaskSize, Outcome, Overlap, Params, Reference, RegionEdges, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap};
 use nmsfilter_core::tensor::{Shape, Storage, TensorView};
@@ -214,12 +214,12 @@ fn random_groups_equal_the_reference_engine() {
             }
         }
         let case = || format!("seed {seed}: {layout:#?} {params:?} {places:#?}");
-        let expected = reference.run(&whole, layout, params, places);
+        let expected = reference.run(Job::new(&whole, layout, params, places));
         let expected = expected.unwrap_or_else(|error| panic!("{error}, {}", case()));
         if params.region_edges != RegionEdges::Keep {
             let keep = Params { region_edges: RegionEdges::Keep, ..params.clone() };
             let mut other = Reference::default();
-            let kept = other.run(&whole, layout, &keep, places).unwrap();
+            let kept = other.run(Job::new(&whole, layout, &keep, places)).unwrap();
             let is_equal = expected
                 .groups()
                 .map(|group| bits(&group))
@@ -236,7 +236,7 @@ fn random_groups_equal_the_reference_engine() {
             }
             _ => &mut kept,
         };
-        let found = cuda.run(&views, layout, params, places);
+        let found = cuda.run(Job::new(&views, layout, params, places));
         let found = found.unwrap_or_else(|error| panic!("{error}, {}", case()));
         let count = compare(&expected, &found, &case);
         let has_several = |group: GroupOutcome<'_>| {
@@ -287,8 +287,8 @@ fn results_of_random_groups_in_device_memory_equal_the_reference_engine() {
             continue;
         }
         let views = scene.views();
-        let expected = reference.run(&views, layout, params, images).unwrap();
-        let outcome = cuda.enqueue(&views, layout, params, images, foreign).unwrap();
+        let expected = reference.run(Job::new(&views, layout, params, images)).unwrap();
+        let outcome = cuda.enqueue(Job::new(&views, layout, params, images), foreign).unwrap();
         let case = || format!("seed {seed}: {layout:#?} {params:?} {images:#?}");
         assert_eq!(outcome.groups(), expected.groups().len(), "{}", case());
         let (capacity, width) = (outcome.capacity(), outcome.column_components());
@@ -350,7 +350,7 @@ fn a_group_of_more_candidates_than_memory_is_launched_twice_and_the_next_once() 
         (0..).zip(groups).map(|(image, group)| tile(f64::from(image) * 1_000.0, group)).collect();
     let mut cuda = Cuda::new(Some(0)).unwrap();
     for launches in [2, 1] {
-        let outcome = cuda.run(&tensors, &layout, &Params::default(), &places).unwrap();
+        let outcome = cuda.run(Job::new(&tensors, &layout, &Params::default(), &places)).unwrap();
         let found: Vec<usize> = outcome.groups().map(|group| group.survivors.len()).collect();
         assert_eq!(found, [2_405, 0, 903]);
         assert_eq!(outcome.device().launches, launches);
@@ -393,7 +393,7 @@ fn a_table_of_places_is_uploaded_where_places_differ_and_when_they_change() {
         (&pairs, 0, vec![2; 2]),
         (&apart, table, vec![8]),
     ] {
-        let outcome = cuda.run(&tensors, &layout, &Params::default(), places).unwrap();
+        let outcome = cuda.run(Job::new(&tensors, &layout, &Params::default(), places)).unwrap();
         let found: Vec<usize> = outcome.groups().map(|group| group.survivors.len()).collect();
         assert_eq!(found, survivors, "{places:?}");
         assert_eq!(outcome.device().bytes_uploaded, tensor + uploaded, "{places:?}");
@@ -425,7 +425,7 @@ fn a_table_of_places_has_the_inner_edges_of_a_region_that_is_alone() {
         (RegionEdges::Keep, region, 0, 3),
     ] {
         let params = Params { region_edges, ..Params::default() };
-        let outcome = cuda.run(&tensors, &layout, &params, &[place]).unwrap();
+        let outcome = cuda.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         assert_eq!(outcome.group(0).survivors.len(), survivors, "{region_edges:?}");
         assert_eq!(outcome.device().bytes_uploaded, tensor + uploaded, "{region_edges:?}");
     }

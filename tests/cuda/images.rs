@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::device::{Device, DeviceBuffer, ForeignStream, PinnedBuffer, Ready, Stream};
-use nmsfilter_core::engine::{Auto, Cpu, Cuda, Engine, EngineError, Params};
+use nmsfilter_core::engine::{Auto, Cpu, Cuda, Engine, EngineError, Job, Params};
 use nmsfilter_core::tensor::{DeviceSlice, ElementType, Images, Shape, Storage, TensorView};
 
 use crate::support::emulated::Emulated;
@@ -70,12 +70,12 @@ fn layout(tensors: &[TensorView<'_>]) -> Layout {
 /// Returns the anchors of the survivors of each image, and the number of bytes uploaded.
 fn run(engine: &mut dyn Engine, images: &dyn Images) -> Result<(Vec<Vec<u32>>, u64), EngineError> {
     let tensors = tensors(images);
-    let outcome = engine.run(
+    let outcome = engine.run(Job::new(
         &tensors,
         &layout(&tensors),
         &Params::default(),
         &engines::places(&layout(&tensors)),
-    )?;
+    ))?;
     let anchors = |detections: &[nmsfilter_core::engine::Detection]| {
         detections.iter().map(|detection| detection.anchor).collect()
     };
@@ -153,7 +153,12 @@ fn images_in_host_memory_are_uploaded_beside_images_in_device_memory() {
     let tensors = tensors(&images);
     let mut auto = Auto::new(None);
     let outcome = auto
-        .run(&tensors, &layout(&tensors), &Params::default(), &engines::places(&layout(&tensors)))
+        .run(Job::new(
+            &tensors,
+            &layout(&tensors),
+            &Params::default(),
+            &engines::places(&layout(&tensors)),
+        ))
         .unwrap();
     assert_eq!(outcome.engine(), "cuda");
 }

@@ -12,7 +12,7 @@ use nmsfilter_core::decoder::layout::{
 };
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use nmsfilter_core::engine::{
-    Auto, ClassThresholds, Cuda, Engine, Mask, Outcome, Params, Reference,
+    Auto, ClassThresholds, Cuda, Engine, Job, Mask, Outcome, Params, Reference,
 };
 use nmsfilter_core::tensor::{DeviceSlice, ElementType, Quantization, Storage, TensorView};
 
@@ -108,7 +108,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         let scene = LayoutScene::new(seed);
         let (layout, params) = (&scene.layout, &scene.params);
         let views = scene.views();
-        let expected = reference.run(&views, layout, params, &scene.places()).unwrap();
+        let expected = reference.run(Job::new(&views, layout, params, &scene.places())).unwrap();
         // Each image of each tensor, or the tensor, is in host memory or in device memory.
         let separate: Vec<bool> =
             (0..views.len()).map(|index| !scene.is_shared(index) && rng.bool()).collect();
@@ -159,7 +159,7 @@ fn tensors_in_host_and_device_memory_are_read_once_and_rows_of_survivors_are_cop
         // are in both kinds of memory, or in device memory without a constant distance.
         let tables = 8 * (layout.images * separate.iter().filter(|&&is| is).count()) as u64;
         for (turn, greatest) in [tensors + changed + tables, tensors].into_iter().enumerate() {
-            let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
+            let found = cuda.run(Job::new(&views, layout, params, &scene.places())).unwrap();
             let case = format!("seed {seed}, turn {turn}: {layout:#?} {params:?}");
             assert_equal(&expected, &found, &case);
             let work = found.device();
@@ -282,8 +282,8 @@ fn elements_of_all_types_and_bits_in_up_to_eight_groups_give_the_bits_of_the_ref
         if rng.bool() {
             params.thresholds = ClassThresholds::uniform(f32::NEG_INFINITY);
         }
-        let expected = reference.run(&views, &layout, &params, &scene.places()).unwrap();
-        let found = cuda.run(&views, &layout, &params, &scene.places()).unwrap();
+        let expected = reference.run(Job::new(&views, &layout, &params, &scene.places())).unwrap();
+        let found = cuda.run(Job::new(&views, &layout, &params, &scene.places())).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
         for image in found.groups() {
             survivors += image.survivors.len();
@@ -382,9 +382,11 @@ fn softmax_of_scores_with_infinities_and_nan_counts_the_rejected_anchors_of_the_
         for threshold in [0.3, 0.0, -0.5] {
             let thresholds = ClassThresholds::uniform(threshold);
             let params = Params { multi_label, thresholds, ..Params::default() };
-            let expected =
-                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
-            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap();
+            let found =
+                cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
             assert_equal(&expected, &found, &format!("{layout:#?} {params:?}"));
             rejected += found.group(0).rejected;
             survivors += found.group(0).survivors.len();
@@ -464,9 +466,11 @@ fn columns_of_thousands_of_survivors_equal_reference() {
         let tensors = [TensorView::from_slice("rows", &shape, &numbers)];
         for max_detections in [0, 7, 4_200] {
             let params = Params { max_detections, ..Params::default() };
-            let expected =
-                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
-            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap();
+            let found =
+                cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
             let case = format!("{columns:?}, {anchors} anchors, {max_detections}");
             assert_equal(&expected, &found, &case);
             let work = found.device();
@@ -489,8 +493,9 @@ fn auto_runs_every_layout_on_either_processor() {
         let views = scene.views();
         auto.supports(&scene.layout, &scene.params).unwrap();
         let expected =
-            reference.run(&views, &scene.layout, &scene.params, &scene.places()).unwrap();
-        let found = auto.run(&views, &scene.layout, &scene.params, &scene.places()).unwrap();
+            reference.run(Job::new(&views, &scene.layout, &scene.params, &scene.places())).unwrap();
+        let found =
+            auto.run(Job::new(&views, &scene.layout, &scene.params, &scene.places())).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}"));
         engines[usize::from(found.engine() == "cuda")] += 1;
     }

@@ -11,7 +11,7 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::cuda_memory::{self, MEMORY_TYPE, Uploader, from_buffer};
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{Device, DeviceBuffer, Event, OwnedEvent, PinnedBuffer, Stream};
-use nmsfilter_core::engine::{Cuda, Engine, EngineError, Params};
+use nmsfilter_core::engine::{Cuda, Engine, EngineError, Job, Params};
 use nmsfilter_core::tensor::ElementType;
 
 use crate::foreign_memory;
@@ -63,8 +63,12 @@ fn decode(cuda: &mut Cuda, data: &gst::BufferRef) -> Result<(usize, usize), Engi
     let windows = [tensor_in("windows", &[data.size() / 16, 4], data)];
     let tensors: Tensors<'_> = windows.iter().collect();
     let views = tensors.views();
-    let outcome =
-        cuda.run(&views, &layout(&views), &Params::default(), &engines::places(&layout(&views)))?;
+    let outcome = cuda.run(Job::new(
+        &views,
+        &layout(&views),
+        &Params::default(),
+        &engines::places(&layout(&views)),
+    ))?;
     assert_eq!(outcome.device().bytes_uploaded, 0, "the tensor is read in place");
     let image = outcome.group(0);
     Ok((image.candidates, image.survivors.len()))

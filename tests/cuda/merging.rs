@@ -5,7 +5,7 @@ use fastrand::Rng;
 use nmsfilter_core::cuda::{ForeignStream, Stream};
 use nmsfilter_core::device::Device;
 use nmsfilter_core::engine::{
-    ClassThresholds, Cuda, Detection, DeviceCounts, Engine, Method, Overlap, Params, Reference,
+    ClassThresholds, Cuda, Detection, DeviceCounts, Engine, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -34,8 +34,9 @@ fn random_scenes_that_are_merged_after_each_other_equal_reference() {
         let joined = if batch.len() == 1 { batch[0].clone() } else { Scene::joined(&batch) };
         let (tensors, layout) = joined.tensors();
         let params = with_any_method(&mut rng, &joined.params);
-        let expected = reference.run(&tensors, &layout, &params, &joined.places()).unwrap();
-        let outcome = cuda.run(&tensors, &layout, &params, &joined.places()).unwrap();
+        let expected =
+            reference.run(Job::new(&tensors, &layout, &params, &joined.places())).unwrap();
+        let outcome = cuda.run(Job::new(&tensors, &layout, &params, &joined.places())).unwrap();
         for (image, (expected, found)) in expected.groups().zip(outcome.groups()).enumerate() {
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {image}: {params:?}");
             survivors += found.survivors.len();
@@ -72,8 +73,9 @@ fn random_scenes_with_columns_after_each_other_equal_reference() {
         let numbers = column_numbers(&mut rng, shape.iter().product());
         add_column(&mut layout, tensors.len(), kind, components);
         tensors.push(TensorView::from_slice("column", &shape, &numbers));
-        let expected = reference.run(&tensors, &layout, &params, &scene.places()).unwrap();
-        let outcome = cuda.run(&tensors, &layout, &params, &scene.places()).unwrap();
+        let expected =
+            reference.run(Job::new(&tensors, &layout, &params, &scene.places())).unwrap();
+        let outcome = cuda.run(Job::new(&tensors, &layout, &params, &scene.places())).unwrap();
         for (image, (expected, found)) in expected.groups().zip(outcome.groups()).enumerate() {
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {image}: {params:?}");
             survivors += found.survivors.len();
@@ -162,8 +164,9 @@ fn enqueued_runs_of_an_engine_have_the_scores_of_their_own_sigma() {
         for sigma in [0.5, 0.1, 0.5] {
             let thresholds = ClassThresholds::uniform(0.1);
             let params = Params { method, sigma, thresholds, ..Params::default() };
-            let expected = reference.run(&tensors, &layout, &params, &places).unwrap();
-            let outcome = cuda.enqueue(&tensors, &layout, &params, &places, foreign()).unwrap();
+            let expected = reference.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
+            let outcome =
+                cuda.enqueue(Job::new(&tensors, &layout, &params, &places), foreign()).unwrap();
             let mut counts = [DeviceCounts::default()];
             let mut found = [Detection::default(); 2];
             // SAFETY: the outcome owns this memory.

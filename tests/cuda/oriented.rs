@@ -9,7 +9,9 @@ use nmsfilter_core::decoder::MAX_INPUTS;
 use nmsfilter_core::decoder::layout::{
     BoxFormat, BoxRule, Field, Group, Layout, Reference as BoxReference, ScoreRule,
 };
-use nmsfilter_core::engine::{ClassThresholds, Cuda, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{
+    ClassThresholds, Cuda, Engine, Job, Method, Overlap, Params, Reference,
+};
 use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::layouts::assert_equal;
@@ -46,20 +48,20 @@ fn random_layouts_of_oriented_boxes_equal_reference() {
                 view.storage = Storage::Images(&images[index]);
             }
         }
-        let expected = match reference.run(&views, layout, params, &scene.places()) {
+        let expected = match reference.run(Job::new(&views, layout, params, &scene.places())) {
             Ok(expected) => expected,
             // Some layouts have more tensors than engines accept.
             Err(error) => {
                 assert!(scene.tensors.len() > MAX_INPUTS, "seed {seed}: {error}");
                 assert_eq!(
-                    cuda.run(&views, layout, params, &scene.places()).unwrap_err(),
+                    cuda.run(Job::new(&views, layout, params, &scene.places())).unwrap_err(),
                     error,
                     "seed {seed}"
                 );
                 continue;
             }
         };
-        let found = cuda.run(&views, layout, params, &scene.places()).unwrap();
+        let found = cuda.run(Job::new(&views, layout, params, &scene.places())).unwrap();
         assert_equal(&expected, &found, &format!("seed {seed}: {layout:#?} {params:?}"));
         for image in found.groups() {
             candidates += image.candidates;
@@ -162,10 +164,12 @@ fn hundreds_of_boxes_on_each_other_equal_reference() {
             };
             for method in [Method::Greedy, Method::MapReduce] {
                 params.method = method;
-                let expected =
-                    reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
-                let found =
-                    cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+                let expected = reference
+                    .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                    .unwrap();
+                let found = cuda
+                    .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                    .unwrap();
                 assert_equal(&expected, &found, &format!("turn {turn}: {params:?}"));
                 // On average, each survivor suppresses more candidates than a list holds.
                 let is_dense = |all: usize, left: usize| all > (CONFLICT_LIST_CAPACITY + 1) * left;
@@ -197,9 +201,11 @@ fn thousands_of_oriented_boxes_equal_reference() {
                 max_detections: 0,
                 ..Params::default()
             };
-            let expected =
-                reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
-            let found = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap();
+            let found =
+                cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
             assert_equal(&expected, &found, &format!("{images} x {boxes}, {overlap:?}"));
             let image = found.group(0);
             assert_eq!(image.candidates, boxes);
@@ -222,8 +228,10 @@ fn upright_and_oriented_boxes_in_turn_equal_reference() {
     let mut survivors = Vec::new();
     for (turn, layout) in [&oriented, &upright, &oriented, &upright].into_iter().enumerate() {
         let params = Params { multi_label: turn > 1, ..Params::default() };
-        let expected = reference.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
-        let found = cuda.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
+        let expected =
+            reference.run(Job::new(&tensors, layout, &params, &engines::places(layout))).unwrap();
+        let found =
+            cuda.run(Job::new(&tensors, layout, &params, &engines::places(layout))).unwrap();
         assert_equal(&expected, &found, &format!("turn {turn}"));
         let image = found.group(0);
         let work = found.device();

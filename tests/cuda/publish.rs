@@ -2,7 +2,7 @@
 //! Survivors that several blocks of a group publish: groups of more than 4096 candidates.
 
 use fastrand::Rng;
-use nmsfilter_core::engine::{ClassThresholds, Cpu, Engine, Params};
+use nmsfilter_core::engine::{ClassThresholds, Cpu, Engine, Job, Params};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::groups::layout;
@@ -45,10 +45,10 @@ fn survivors_of_many_candidates_equal_the_cpu() {
                 ..Params::default()
             };
             let places = engines::places(&layout);
-            let expected = cpu.run(&tensors, &layout, &params, &places).unwrap();
+            let expected = cpu.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
             // The second run shows that the first one has reset its counts.
             for run in 0..2 {
-                let found = cuda.run(&tensors, &layout, &params, &places).unwrap();
+                let found = cuda.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
                 for (expected, found) in expected.groups().zip(found.groups()) {
                     let case = format!("{counts:?}, at most {limit}, run {run}");
                     assert_eq!(bits(&expected), bits(&found), "{case}");

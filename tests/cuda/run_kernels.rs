@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernels of a run as graphs, which benchmarks measure.
 
-use nmsfilter_core::engine::{Cuda, Engine, RunKernels};
+use nmsfilter_core::engine::{Cuda, Engine, Job, RunKernels};
 
 use crate::support::engines::{self, bits};
 use crate::support::scene::Scene;
@@ -28,10 +28,12 @@ fn kernels_run_again_in_part_and_as_a_whole_and_the_engine_runs_after_them() {
         for seed in 0..engines::scene_count(40) {
             let scene = Scene::any(seed);
             let (tensors, layout) = scene.tensors();
-            let outcome = cuda.run(&tensors, &layout, &scene.params, &scene.places()).unwrap();
+            let outcome =
+                cuda.run(Job::new(&tensors, &layout, &scene.params, &scene.places())).unwrap();
             let expected = bits(&outcome.group(0));
-            let kernels =
-                cuda.kernels_of(&tensors, &layout, &scene.params, &scene.places()).unwrap();
+            let kernels = cuda
+                .kernels_of(Job::new(&tensors, &layout, &scene.params, &scene.places()))
+                .unwrap();
             let names = kernels.names();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let is_sorted = names.len() > 4;
@@ -51,7 +53,8 @@ fn kernels_run_again_in_part_and_as_a_whole_and_the_engine_runs_after_them() {
             launch(&kernels, count, 1, true);
             launch(&kernels, count, 2, false);
             drop(kernels);
-            let outcome = cuda.run(&tensors, &layout, &scene.params, &scene.places()).unwrap();
+            let outcome =
+                cuda.run(Job::new(&tensors, &layout, &scene.params, &scene.places())).unwrap();
             assert_eq!(bits(&outcome.group(0)), expected, "seed {seed}: {scene:?}");
         }
     }

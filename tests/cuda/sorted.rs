@@ -4,7 +4,7 @@
 
 use fastrand::Rng;
 use nmsfilter_core::engine::{
-    ClassThresholds, Cpu, Cuda, Engine, Method, Overlap, Params, Reference,
+    ClassThresholds, Cpu, Cuda, Engine, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -34,11 +34,14 @@ fn sorted_scenes_and_batches_equal_reference() {
         let batch = if seed % 2 == 0 { vec![Scene::any(seed)] } else { Scene::batch(seed, 5) };
         let joined = if batch.len() == 1 { batch[0].clone() } else { Scene::joined(&batch) };
         let (tensors, layout) = joined.tensors();
-        let outcome = cuda.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
+        let outcome =
+            cuda.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
         for (index, (image, found)) in batch.iter().zip(outcome.groups()).enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected =
-                reference.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
+            let expected = reference
+                .run(Job::new(&tensors, &layout, &image.params, &image.places()))
+                .unwrap()
+                .group(0);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
             survivors += found.survivors.len();
             suppressed += found.candidates - found.survivors.len();
@@ -123,8 +126,9 @@ pub fn assert_equal(cuda: &mut Cuda, boxes: &Boxes, params: &Params, what: &str)
     ];
     let layout = layout(&tensors);
     let mut cpu = Cpu::default();
-    let expected = cpu.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
-    let outcome = cuda.run(&tensors, &layout, params, &engines::places(&layout)).unwrap();
+    let expected =
+        cpu.run(Job::new(&tensors, &layout, params, &engines::places(&layout))).unwrap().group(0);
+    let outcome = cuda.run(Job::new(&tensors, &layout, params, &engines::places(&layout))).unwrap();
     assert_eq!(bits(&expected), bits(&outcome.group(0)), "{count} boxes, {what}: {params:?}");
 }
 
@@ -246,9 +250,10 @@ fn images_above_the_limit_are_sorted_and_others_of_the_batch_are_not() {
         let layout = groups::layout(&tensors);
         let params = Params { thresholds: ClassThresholds::uniform(0.3), ..Params::default() };
         let expected =
-            reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            reference.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         let before = sorted_launches();
-        let outcome = cuda.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let outcome =
+            cuda.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         for (expected, found) in expected.groups().zip(outcome.groups()) {
             assert_eq!(bits(&expected), bits(&found), "{counts:?}");
         }

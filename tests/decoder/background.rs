@@ -4,7 +4,7 @@
 
 use nmsfilter_core::decoder::layout::{Activation, Background};
 use nmsfilter_core::decoder::{self, Choice, Options};
-use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Job, Method, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use super::support::engines;
@@ -48,9 +48,9 @@ fn scores(choice: &Choice, tensors: &[TensorView<'_>], threshold: f32) -> Vec<(u
     let params = Params { thresholds, method: Method::None, ..Params::default() };
     let places = [ImagePlace::in_model([100.0; 2])];
     let mut reference = Reference::default();
-    let found = reference.run(tensors, layout, &params, &places).unwrap();
+    let found = reference.run(Job::new(tensors, layout, &params, &places)).unwrap();
     let mut fast = engines::fast();
-    let of_fast = fast.run(tensors, layout, &params, &places).unwrap();
+    let of_fast = fast.run(Job::new(tensors, layout, &params, &places)).unwrap();
     assert_eq!(engines::bits(&found.group(0)), engines::bits(&of_fast.group(0)));
     let survivors = found.group(0).survivors.iter();
     let mut all: Vec<_> = survivors.map(|it| (it.anchor, it.class, it.score)).collect();
@@ -200,7 +200,7 @@ fn no_pair_of_anchor_and_class_is_one_of_the_background() {
     };
     let places = [ImagePlace::in_model([100.0; 2])];
     let mut engine = engines::fast();
-    let found = engine.run(&tensors, &choice.layout, &params, &places).unwrap();
+    let found = engine.run(Job::new(&tensors, &choice.layout, &params, &places)).unwrap();
     let survivors = found.group(0).survivors.iter();
     let mut found: Vec<_> = survivors.map(|it| (it.anchor, it.class, it.score)).collect();
     found.sort_by_key(|(anchor, class, _)| (*anchor, *class));

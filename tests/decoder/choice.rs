@@ -2,7 +2,7 @@
 //! Which decoder is chosen for which tensors, with the reason, and the errors.
 
 use nmsfilter_core::decoder::{self, BoxFormat, Choice, ChoiceError, Layout, Options, Reason};
-use nmsfilter_core::engine::Params;
+use nmsfilter_core::engine::{Job, Params};
 use nmsfilter_core::tensor::{ElementType, TensorView};
 
 use crate::support::engines;
@@ -26,7 +26,12 @@ fn choose_with(
         let choice = decoder::choose(tensors, decoder, options)?;
         // The layout can be run without an index out of bounds.
         engines::fast()
-            .run(tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+            .run(Job::new(
+                tensors,
+                &choice.layout,
+                &Params::default(),
+                &engines::places(&choice.layout),
+            ))
             .unwrap()
             .group(0);
         Ok(choice)

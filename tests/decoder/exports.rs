@@ -4,7 +4,7 @@
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
-    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Params, Reference,
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Job, Method, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -38,7 +38,7 @@ fn decode(decoder: &str, tensors: &[TensorView<'_>], side: f32) -> Found {
     };
     let places = [ImagePlace::in_model([side; 2])];
     let mut reference = Reference::default();
-    let outcome = reference.run(tensors, &layout, &params, &places).unwrap();
+    let outcome = reference.run(Job::new(tensors, &layout, &params, &places)).unwrap();
     let (components, found) = (outcome.column_components().max(1), outcome.group(0));
     let unit = places[0].unit(&layout);
     let of_survivor = |(survivor, row): (&Detection, &[f32])| {
@@ -52,7 +52,7 @@ fn decode(decoder: &str, tensors: &[TensorView<'_>], side: f32) -> Found {
         assert!(engines::on_gpu(), "{decoder}: {error}");
         return found;
     }
-    let outcome = fast.run(tensors, &layout, &params, &places).unwrap();
+    let outcome = fast.run(Job::new(tensors, &layout, &params, &places)).unwrap();
     assert_eq!(outcome.group(0).survivors, found.survivors, "{decoder}");
     found
 }
@@ -331,9 +331,9 @@ fn every_engine_finds_the_same_peaks() {
         };
         let places = [ImagePlace::in_model([side as f32; 2])];
         let mut reference = Reference::default();
-        let expected = reference.run(&tensors, &layout, &params, &places).unwrap();
+        let expected = reference.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
         let mut cpu = Cpu::default();
-        let found = cpu.run(&tensors, &layout, &params, &places).unwrap();
+        let found = cpu.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
         assert_eq!(engines::bits(&found.group(0)), engines::bits(&expected.group(0)), "{scene}");
         let [of_cpu, of_reference] = [&found, &expected].map(|outcome| outcome.group(0).rejected);
         assert_eq!(of_cpu, of_reference, "{scene}");

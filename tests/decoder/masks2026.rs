@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use nmsfilter_core::decoder::Layout;
-use nmsfilter_core::engine::{Engine, ImagePlace, Mask, MaskSize, Params, Reference};
+use nmsfilter_core::engine::{Engine, ImagePlace, Job, Mask, MaskSize, Params, Reference};
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::tensor::TensorView;
 
@@ -75,7 +75,7 @@ fn recorded_outputs_have_the_expected_masks() {
         let expected: Vec<&[u8]> = expected.chunks(width.div_ceil(8) * height).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
         for engine in [&mut reference as &mut dyn Engine, &mut *fast] {
-            let outcome = engine.run(views, layout, params, &case.places()).unwrap();
+            let outcome = engine.run(Job::new(views, layout, params, &case.places())).unwrap();
             let image = outcome.group(0);
             assert_eq!(image.survivors.len(), expected.len(), "{name}");
             let rows = image.columns.chunks(outcome.column_components());
@@ -120,7 +120,7 @@ fn masks_of_the_frame_equal_an_interpolation_in_double_precision() {
         let params = Params { mask_size: MaskSize::Frame, ..params.clone() };
         let place = ImagePlace::in_frame(&mapping, 0);
         let outcome_of = |engine: &mut dyn Engine| {
-            let outcome = engine.run(views, layout, &params, &[place]).unwrap();
+            let outcome = engine.run(Job::new(views, layout, &params, &[place])).unwrap();
             let (image, mut compared, mut set) = (outcome.group(0), 0, 0);
             let rows = image.columns.chunks(outcome.column_components());
             for (index, row) in rows.enumerate() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use nmsfilter_core::decoder::{self, Coordinates, Layout, Options};
 use nmsfilter_core::engine::detail::Details;
 use nmsfilter_core::engine::{
-    ClassThresholds, Detection, Engine, ImagePlace, Method, Overlap, Params, Reference,
+    ClassThresholds, Detection, Engine, ImagePlace, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::geometry::OrientedBox;
 use nmsfilter_core::tensor::TensorView;
@@ -72,10 +72,10 @@ impl Case {
     fn survivors(&self, decoder: &str) -> Vec<Detection> {
         self.with(decoder, |views, layout, params| {
             let mut reference = Reference::default();
-            let expected = reference.run(views, layout, params, &self.places()).unwrap();
+            let expected = reference.run(Job::new(views, layout, params, &self.places())).unwrap();
             let expected = expected.group(0).survivors.to_vec();
             let mut fast = engines::fast();
-            let outcome = fast.run(views, layout, params, &self.places()).unwrap();
+            let outcome = fast.run(Job::new(views, layout, params, &self.places())).unwrap();
             assert_eq!(outcome.group(0).survivors, expected);
             expected
         })
@@ -154,7 +154,7 @@ fn survivors_have_the_expected_oriented_boxes() {
         let (mut layout, params) = case.layout(&views, decoder);
         let details = Details::prepare(&mut layout, true);
         let mut fast = engines::fast();
-        let outcome = fast.run(&views, &layout, &params, &case.places()).unwrap();
+        let outcome = fast.run(Job::new(&views, &layout, &params, &case.places())).unwrap();
         let (image, components) = (outcome.group(0), outcome.column_components());
         let expected = rows(&folder.join("expected.csv"));
         assert_eq!((image.survivors.len(), expected.len()), (117, 117), "{name}");

@@ -3,7 +3,7 @@
 
 use nmsfilter_core::decoder::layout::Activation;
 use nmsfilter_core::decoder::{self, Layout, LayoutError, Options, decoders};
-use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Job, Method, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::support::engines;
@@ -243,7 +243,10 @@ fn every_decoder_obeys_the_activation_that_is_set() {
         };
         let mut reference = Reference::default();
         let found = engines::bits(
-            &reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0),
+            &reference
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap()
+                .group(0),
         );
         assert!(!found.0.is_empty(), "{name}");
         for survivor in &found.0 {
@@ -255,7 +258,10 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             continue;
         }
         let of_engine = engines::bits(
-            &engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap().group(0),
+            &engine
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap()
+                .group(0),
         );
         assert_eq!(of_engine, found, "{name}");
     }
@@ -323,7 +329,7 @@ fn the_background_of_ultraface_is_in_the_sum_of_softmax() {
     };
     let mut engine = engines::fast();
     let place = ImagePlace::in_model([100.0; 2]);
-    let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+    let outcome = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
     let found: Vec<f32> = outcome.group(0).survivors.iter().map(|found| found.score).collect();
     let expected = [2.0f64, -3.0].map(|of_face| 1.0 / (1.0 + (-of_face).exp()));
     assert_eq!(found.len(), 2);

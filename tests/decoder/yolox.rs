@@ -2,7 +2,7 @@
 //! The decoder `yolox`: its id, its shapes and its layout.
 
 use nmsfilter_core::decoder::{self, Choice, ChoiceError, Coordinates, Options, Reason};
-use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, Job, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::support::{data, engines};
@@ -20,13 +20,13 @@ fn survivors(elements: &[f32], shape: &[usize], params: &Params) -> Vec<Detectio
     let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
     let expected = reference
-        .run(&tensors, &layout, params, &engines::places(&layout))
+        .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
         .unwrap()
         .group(0)
         .survivors
         .to_vec();
     let found = fast
-        .run(&tensors, &layout, params, &engines::places(&layout))
+        .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
         .unwrap()
         .group(0)
         .survivors

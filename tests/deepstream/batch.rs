@@ -14,7 +14,9 @@ use gstnmsfilter::output::Region;
 use half::f16;
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Stream};
-use nmsfilter_core::engine::{ClassThresholds, Detection, Engine, ImagePlace, Params, Reference};
+use nmsfilter_core::engine::{
+    ClassThresholds, Detection, Engine, ImagePlace, Job, Params, Reference,
+};
 use nmsfilter_core::geometry::{FitRule, Letterbox, Mapping, Rounding};
 use nmsfilter_core::tensor::TensorView;
 
@@ -320,7 +322,7 @@ impl Scene {
         };
         let mut reference = Reference::default();
         let outcome = reference
-            .run(&views, &choice.layout, &params, &[ImagePlace::in_frame(&mapping, 0)])
+            .run(Job::new(&views, &choice.layout, &params, &[ImagePlace::in_frame(&mapping, 0)]))
             .unwrap();
         (outcome.group(0).survivors.to_vec(), mapping)
     }

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, ImagePlace, Job, Params, Reference};
 use nmsfilter_core::geometry::{FitRule, FrameRegion, Mapping, Rounding};
 use nmsfilter_core::tensor::TensorView;
 
@@ -54,7 +54,7 @@ pub fn expected(model: &TestModel, frame: [u32; 2], parts: &[Part], threshold: f
         ..Params::default()
     };
     let mut reference = Reference::default();
-    let outcome = reference.run(&views, &choice.layout, &params, &places).unwrap();
+    let outcome = reference.run(Job::new(&views, &choice.layout, &params, &places)).unwrap();
     let [width, height] = frame.map(|side| side as f32);
     let object = |survivor: &nmsfilter_core::engine::Detection| {
         let left = survivor.x1.clamp(0.0, width);

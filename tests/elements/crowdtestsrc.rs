@@ -4,7 +4,7 @@
 
 use gstnmsfilter::input::Tensors;
 use nmsfilter_core::decoder;
-use nmsfilter_core::engine::{Detection, Method, Params};
+use nmsfilter_core::engine::{Detection, Job, Method, Params};
 
 use crate::pool;
 use crate::support::engines;
@@ -31,7 +31,7 @@ fn read_frame(buffer: &gst::BufferRef) -> Frame {
     let decoded = |method| {
         let params = Params { method, ..Params::default() };
         engines::fast()
-            .run(&tensors, &layout, &params, &engines::places(&layout))
+            .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
             .unwrap()
             .group(0)
             .survivors

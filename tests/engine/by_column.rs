@@ -6,7 +6,7 @@
 use fastrand::Rng;
 use nmsfilter_core::decoder::layout::ColumnKind;
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{ClassRule, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::engine::{ClassRule, Engine, ImagePlace, Job, Method, Params, Reference};
 use nmsfilter_core::nms::{Backend, BoxNms};
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn run(
     params: &Params,
     places: &[ImagePlace],
 ) -> Vec<Bits> {
-    let outcome = engine.run(tensors, layout, params, places).unwrap();
+    let outcome = engine.run(Job::new(tensors, layout, params, places)).unwrap();
     let of_group = |group: nmsfilter_core::engine::GroupOutcome<'_>| {
         (bits(&group).0, group.columns.iter().map(|number| number.to_bits()).collect())
     };
@@ -160,7 +160,7 @@ fn cases_of_an_independent_program_give_its_results() {
         let places = engines::places(&layout);
         let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
         for mut engine in engines {
-            let outcome = engine.run(&tensors, &layout, &params, &places).unwrap();
+            let outcome = engine.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
             let anchors: Vec<u32> = outcome.group(0).survivors.iter().map(|d| d.anchor).collect();
             assert_eq!(anchors, kept, "case {number}, {}", engine.name());
         }
@@ -270,7 +270,8 @@ fn classes_have_their_thresholds() {
     };
     let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
     for mut engine in engines {
-        let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let outcome =
+            engine.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         let group = outcome.group(0);
         let anchors: Vec<u32> = group.survivors.iter().map(|survivor| survivor.anchor).collect();
         assert_eq!(anchors, [0, 2, 1], "{}", engine.name());
@@ -332,14 +333,14 @@ fn a_missing_or_other_column_is_an_error() {
     for mut engine in engines {
         let expected = "the method feature reads a column of the kind embedding, but decoder boxes has none; \
                         describe the tensors in a layout file with this column, or choose another method";
-        let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout));
+        let outcome = engine.run(Job::new(&tensors, &layout, &params, &engines::places(&layout)));
         let error = outcome.map(|_| ()).unwrap_err();
         assert_eq!(error.to_string(), expected, "{}", engine.name());
         assert_eq!(engine.supports(&layout, &params), Err(error.clone()));
         // Other errors of the layout come later.
         let without_classes = decoder::Layout { classes: 0, ..layout.clone() };
         let places = engines::places(&layout);
-        let outcome = engine.run(&tensors, &without_classes, &params, &places);
+        let outcome = engine.run(Job::new(&tensors, &without_classes, &params, &places));
         assert_eq!(outcome.map(|_| ()), Err(error));
     }
 }

@@ -3,7 +3,7 @@
 //! computed with NumPy, ONNX Runtime and OpenCV.
 
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Job, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::settings::Settings;
@@ -73,7 +73,7 @@ fn survivors_of_every_list_equal_numpy_onnx_runtime_and_opencv_results() {
             for engine in [&mut Reference::default() as &mut dyn Engine, &mut *engines::fast()] {
                 let name = engine.name();
                 let outcome = engine
-                    .run(&tensors, &layout, &params, &engines::places(&layout))
+                    .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
                     .unwrap()
                     .group(0);
                 assert_eq!(outcome.candidates, n, "{file}: {name}");

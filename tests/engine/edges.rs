@@ -3,7 +3,7 @@
 
 use nmsfilter_core::decoder::{self, BoxFormat, Options};
 use nmsfilter_core::engine::{
-    BoxPixels, Engine, ImagePlace, Method, Params, Reference, RegionEdges,
+    BoxPixels, Engine, ImagePlace, Job, Method, Params, Reference, RegionEdges,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap, FrameRegion, Letterbox, Mapping};
 use nmsfilter_core::nms::{Backend, Nms};
@@ -50,7 +50,7 @@ fn run(params: &Params, images: &[(ImagePlace, [f32; 4], f32)]) -> (Vec<[f32; 5]
     let options = Options { box_format: BoxFormat::Corners, batch: true, ..Options::default() };
     let layout = decoder::choose(&tensors, decoder::by_name("boxes"), options).unwrap().layout;
     let [expected, found] = every_engine().map(|mut engine| {
-        let outcome = engine.run(&tensors, &layout, params, &places).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, params, &places)).unwrap();
         let group = outcome.group(0);
         assert_eq!(group.rejected, 0);
         let survivors = group.survivors.iter().map(|d| [d.x1, d.y1, d.x2, d.y2, d.score]);
@@ -163,7 +163,8 @@ fn oriented_boxes_touch_an_edge_with_their_bounds() {
         let layout = decoder::choose(&tensors, decoder, options).unwrap().layout;
         let places = [region(LEFT_TILE)];
         for mut engine in every_engine() {
-            let outcome = engine.run(&tensors, &layout, &rule(RegionEdges::Drop), &places).unwrap();
+            let outcome =
+                engine.run(Job::new(&tensors, &layout, &rule(RegionEdges::Drop), &places)).unwrap();
             assert_eq!(outcome.group(0).survivors.len() == 1, is_kept, "{}", engine.name());
         }
     }
@@ -184,7 +185,8 @@ fn random_regions_have_equal_bits_on_every_engine() {
         let mut run = |region_edges| {
             let params = Params { region_edges, max_candidates: 0, ..scene.params.clone() };
             let [expected, found] = every_engine().map(|mut engine| {
-                let outcome = engine.run(&views, &scene.layout, &params, &places).unwrap();
+                let outcome =
+                    engine.run(Job::new(&views, &scene.layout, &params, &places)).unwrap();
                 outcome.groups().map(|group| bits(&group)).collect::<Vec<_>>()
             });
             assert_eq!(expected, found, "seed {seed}, {params:?}, {places:?}");

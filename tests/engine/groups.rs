@@ -7,7 +7,7 @@
 
 use nmsfilter_core::decoder::{self, BoxFormat, Layout, Options};
 use nmsfilter_core::engine::{
-    BoxPixels, Engine, EngineError, ImagePlace, Method, Params, Reference, SizeLimits,
+    BoxPixels, Engine, EngineError, ImagePlace, Job, Method, Params, Reference, SizeLimits,
 };
 use nmsfilter_core::geometry::{Bounds, FrameMap, Letterbox, Mapping};
 use nmsfilter_core::tensor::TensorView;
@@ -34,7 +34,7 @@ fn run(
     let options = Options { box_format: BoxFormat::Corners, batch: true, ..Options::default() };
     let layout: Layout =
         decoder::choose(&tensors, decoder::by_name("boxes"), options).unwrap().layout;
-    let outcome = engine.run(&tensors, &layout, params, places)?;
+    let outcome = engine.run(Job::new(&tensors, &layout, params, places))?;
     Ok(outcome.groups().map(|group| bits(&group)).collect())
 }
 

@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Field, Options, PlainLayout};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
-use nmsfilter_core::engine::{Cuda, Engine, EngineError, Outcome, Params, Reference};
+use nmsfilter_core::engine::{Cuda, Engine, EngineError, Job, Outcome, Params, Reference};
 use nmsfilter_core::tensor::{
     DeviceSlice, ElementType, Elements, Images, Shape, Storage, TensorError, TensorView,
 };
@@ -132,7 +132,9 @@ impl Case {
         let (joined, images) = (Scene::joined(&batch), batch.len());
         let (tensors, layout) = joined.tensors();
         let expected = all_bits(
-            &Reference::default().run(&tensors, &layout, &joined.params, &joined.places()).unwrap(),
+            &Reference::default()
+                .run(Job::new(&tensors, &layout, &joined.params, &joined.places()))
+                .unwrap(),
         );
         Self { joined, images, expected }
     }
@@ -171,9 +173,10 @@ fn images_in_memories_of_their_own_give_the_same_bits_as_in_one_memory() {
         }
         let params = &case.joined.params;
         let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
-        let found = reference.run(&views, &layout, params, &case.joined.places()).unwrap();
+        let found =
+            reference.run(Job::new(&views, &layout, params, &case.joined.places())).unwrap();
         assert_eq!(all_bits(&found), case.expected, "reference, {}", what());
-        let found = fast.run(&views, &layout, params, &case.joined.places()).unwrap();
+        let found = fast.run(Job::new(&views, &layout, params, &case.joined.places())).unwrap();
         assert_eq!(all_bits(&found), case.expected, "{}", what());
         images += case.images;
         survivors += case.expected.iter().map(|(survivors, ..)| survivors.len()).sum::<usize>();
@@ -209,7 +212,8 @@ fn images_in_device_memory_are_read_in_place_and_a_table_is_uploaded_only_withou
         let params = &case.joined.params;
         let of_classes = 4 * params.thresholds.per_class.len() + 20 * params.class_rules.len();
         for uploaded in [table + of_classes as u64, 0, 0] {
-            let outcome = cuda.run(&views, &layout, params, &case.joined.places()).unwrap();
+            let outcome =
+                cuda.run(Job::new(&views, &layout, params, &case.joined.places())).unwrap();
             let what = || format!("seed {seed}, {} images: {:?}", case.images, case.joined);
             assert_eq!(all_bits(&outcome), case.expected, "{}", what());
             assert_eq!(outcome.device().bytes_uploaded, uploaded, "{}", what());
@@ -261,12 +265,12 @@ fn message(images: &dyn Images) -> String {
 fn every_engine_reads_images_in_memories_of_their_own() {
     let images = windows();
     for mut engine in every_engine() {
-        let outcome = engine.run(
+        let outcome = engine.run(Job::new(
             &tensor(&[3, 2, 4], &images),
             &layout().into(),
             &Params::default(),
             &engines::places(&layout().into()),
-        );
+        ));
         let outcome = outcome.unwrap();
         assert_eq!(anchors(&outcome), SURVIVORS, "{}", outcome.engine());
         // Images in host memory are uploaded one by one, without a table.

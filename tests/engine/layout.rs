@@ -3,7 +3,7 @@
 
 use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
-    Cpu, Cuda, Detection, Engine, EngineError, MAX_IMAGES, Params, Reference,
+    Cpu, Cuda, Detection, Engine, EngineError, Job, MAX_IMAGES, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -43,14 +43,14 @@ pub fn error(tensors: &[TensorView<'_>], layout: impl Into<Layout>) -> EngineErr
         .iter_mut()
         .map(|engine| {
             let error = engine
-                .run(tensors, &layout, &Params::default(), &engines::places(&layout))
+                .run(Job::new(tensors, &layout, &Params::default(), &engines::places(&layout)))
                 .unwrap_err();
-            let valid = engine.run(
+            let valid = engine.run(Job::new(
                 &self::tensors(),
                 &self::layout().into(),
                 &Params::default(),
                 &engines::places(&self::layout().into()),
-            );
+            ));
             assert_eq!(
                 valid.unwrap().group(0).survivors.len(),
                 2,
@@ -208,21 +208,21 @@ fn an_image_stride_of_zero_gives_the_same_image_again() {
         PlainLayout { images: 3, boxes: field(0, 0, 4), scores: field(1, 0, 2), ..layout() };
     for mut engine in every_engine() {
         let expected = engine
-            .run(
+            .run(Job::new(
                 &tensors(),
                 &self::layout().into(),
                 &Params::default(),
                 &engines::places(&self::layout().into()),
-            )
+            ))
             .unwrap();
         let expected = expected.group(0).survivors.to_vec();
         let outcome = engine
-            .run(
+            .run(Job::new(
                 &tensors(),
                 &layout.clone().into(),
                 &Params::default(),
                 &engines::places(&layout.clone().into()),
-            )
+            ))
             .unwrap();
         assert_eq!(outcome.groups().len(), 3);
         for image in outcome.groups() {
@@ -246,12 +246,12 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
     for mut engine in every_engine() {
         let multi = Params { multi_label: true, ..Params::default() };
         let found = engine
-            .run(
+            .run(Job::new(
                 &tensors(),
                 &layout.clone().into(),
                 &multi,
                 &engines::places(&layout.clone().into()),
-            )
+            ))
             .unwrap_err();
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
         assert!(found.to_string().contains("set multi-label to false"), "{found}");
@@ -274,12 +274,12 @@ fn any_offset_is_valid_if_there_are_no_anchors() {
         let params = Params { multi_label, ..Params::default() };
         for mut engine in every_engine() {
             let outcome = engine
-                .run(
+                .run(Job::new(
                     &tensors(),
                     &layout.clone().into(),
                     &params,
                     &engines::places(&layout.clone().into()),
-                )
+                ))
                 .unwrap();
             let found = outcome.group(0);
             assert_eq!((found.candidates, found.rejected), (0, 0), "{}", outcome.engine());
@@ -318,12 +318,12 @@ fn interleaved_anchors_are_read_by_their_strides() {
     };
     for mut engine in every_engine() {
         let outcome = engine
-            .run(
+            .run(Job::new(
                 &tensors,
                 &layout.clone().into(),
                 &Params::default(),
                 &engines::places(&layout.clone().into()),
-            )
+            ))
             .unwrap();
         let found = outcome.group(0);
         let of = |survivor: &Detection| (survivor.anchor, survivor.class, survivor.score);

@@ -2,7 +2,7 @@
 //! Random layouts of every kind: the engine under test and the reference engine agree to the bit.
 
 use nmsfilter_core::decoder::MAX_INPUTS;
-use nmsfilter_core::engine::{Engine, Reference};
+use nmsfilter_core::engine::{Engine, Job, Reference};
 use nmsfilter_core::tensor::{Storage, TensorView};
 
 use crate::support::engines::{self, bits, masks};
@@ -29,18 +29,19 @@ pub fn compare(
     sums: &mut Sums,
 ) {
     let (layout, params, places) = (&scene.layout, &scene.params, scene.places());
-    let expected = reference.run(tensors, layout, params, &places).unwrap_or_else(|error| {
-        panic!("seed {seed}: the reference: {error}");
-    });
+    let expected =
+        reference.run(Job::new(tensors, layout, params, &places)).unwrap_or_else(|error| {
+            panic!("seed {seed}: the reference: {error}");
+        });
     if let Err(refused) = engine.supports(layout, params) {
         assert_eq!(
-            engine.run(tensors, layout, params, &places).unwrap_err(),
+            engine.run(Job::new(tensors, layout, params, &places)).unwrap_err(),
             refused,
             "seed {seed}"
         );
         return;
     }
-    let found = engine.run(tensors, layout, params, &places);
+    let found = engine.run(Job::new(tensors, layout, params, &places));
     let found = found.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     sums.scenes += 1;
     assert_eq!(found.column_components(), expected.column_components(), "seed {seed}");

@@ -5,7 +5,7 @@
 use nmsfilter_core::decoder::layout::Prototypes;
 use nmsfilter_core::decoder::{self, Layout, Options};
 use nmsfilter_core::engine::{
-    Engine, EngineError, ImagePlace, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
+    Engine, EngineError, ImagePlace, Job, MAX_MASK_BYTES, Mask, MaskSize, Method, Params, Reference,
 };
 use nmsfilter_core::geometry::FrameMap;
 use nmsfilter_core::nms::{Backend, Nms, NmsError};
@@ -59,7 +59,7 @@ fn masks_are_the_bits_of_the_pixels_in_the_boxes() {
     let tensors = tensors(&prototypes);
     let layout = layout(&tensors);
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params(), &[PLACE]).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &params(), &[PLACE])).unwrap();
         let image = outcome.group(0);
         // Columns 1 to 4 and rows 1 and 2, of which columns 1 and 2 are set.
         assert_eq!(mask_of(&image, 0), [1, 1, 4, 2], "{}", outcome.engine());
@@ -81,7 +81,7 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     let params = Params { mask_size: MaskSize::Frame, ..params() };
     let place = ImagePlace { frame: Some(frame), ..PLACE };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         let image = outcome.group(0);
         assert_eq!(mask_of(&image, 0), [8, 8, 32, 16], "{}", outcome.engine());
         // Columns 8 to 23 are set: the logit is 1 up to the center of prototype column 2, at 20,
@@ -94,7 +94,7 @@ fn masks_of_the_frame_are_interpolated_between_the_prototypes() {
     }
     // If the frame is unknown, masks have the pixels of the prototypes.
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params, &[PLACE]).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &params, &[PLACE])).unwrap();
         assert_eq!(mask_of(&outcome.group(0), 0), [1, 1, 4, 2]);
     }
 }
@@ -133,7 +133,7 @@ fn prototypes_that_do_not_fit_are_an_error_of_every_engine() {
         change(layout.prototypes.as_mut().unwrap());
         let errors: Vec<EngineError> = every_engine()
             .iter_mut()
-            .map(|engine| engine.run(&tensors, &layout, params, &[place]).unwrap_err())
+            .map(|engine| engine.run(Job::new(&tensors, &layout, params, &[place])).unwrap_err())
             .collect();
         assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
         errors[0].to_string()
@@ -190,9 +190,10 @@ fn any_size_of_the_models_input_and_any_mapping_give_the_masks_of_the_reference(
                 let frame = FrameMap { size, ratio: [ratio, 0.5], offset: [offset; 2] };
                 let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([side, 16.0]) };
                 let mut reference = Reference::default();
-                let expected = reference.run(&tensors, &layout, &params, &[place]).unwrap();
+                let expected =
+                    reference.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
                 for engine in &mut engines {
-                    let found = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+                    let found = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
                     let [expected, found] = [&expected, &found].map(|of| masks(&of.group(0)));
                     assert_eq!(found, expected, "{params:?}");
                 }
@@ -218,7 +219,7 @@ fn masks_beyond_the_limit_of_bytes_are_left_out_by_rank() {
     let params = Params { mask_size: MaskSize::Frame, method: Method::None, ..Params::default() };
     let place = ImagePlace { frame: Some(frame), ..ImagePlace::in_model([SIDE as f32; 2]) };
     for mut engine in every_engine() {
-        let outcome = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         let image = outcome.group(0);
         let bytes = masks(&image).into_iter().map(|mask| Some(mask?.bytes));
         let expected = [Some([0xff; 6].repeat(48)), Some([0xff; 5].repeat(40)), None, None];
@@ -249,8 +250,8 @@ fn masks_that_grow_and_shrink_equal_the_reference() {
         let layout = layout(&tensors);
         let (params, place) = (params(), ImagePlace::in_model([SIDE as f32; 2]));
         let mut reference = Reference::default();
-        let expected = reference.run(&tensors, &layout, &params, &[place]).unwrap();
-        let found = engine.run(&tensors, &layout, &params, &[place]).unwrap();
+        let expected = reference.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
+        let found = engine.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         assert_eq!(masks(&found.group(0)), masks(&expected.group(0)), "{scale}");
     }
 }
@@ -283,7 +284,7 @@ fn prototypes_of_a_type_that_cannot_be_read_are_an_error() {
     let layout = layout(&tensors);
     tensors[1].element = ElementType::Other("f64");
     for mut engine in every_engine() {
-        let error = engine.run(&tensors, &layout, &params(), &[PLACE]).unwrap_err();
+        let error = engine.run(Job::new(&tensors, &layout, &params(), &[PLACE])).unwrap_err();
         assert!(matches!(error, EngineError::Tensor(TensorError::ElementType { .. })), "{error}");
     }
 }

@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Engine, GroupOutcome, ImagePlace, Method, Overlap, Params,
+    ClassRule, ClassThresholds, Engine, GroupOutcome, ImagePlace, Job, Method, Overlap, Params,
     Reference,
 };
 use nmsfilter_core::nms::{Backend, BoxNms};
@@ -31,8 +31,8 @@ fn compare(
     context: &str,
 ) -> [usize; 2] {
     let mut reference = Reference::default();
-    let expected = reference.run(tensors, layout, params, places).unwrap();
-    let found = engine.run(tensors, layout, params, places).unwrap();
+    let expected = reference.run(Job::new(tensors, layout, params, places)).unwrap();
+    let found = engine.run(Job::new(tensors, layout, params, places)).unwrap();
     let mut counts = [0; 2];
     for (expected, found) in expected.groups().zip(found.groups()) {
         assert_eq!(all_bits(&expected), all_bits(&found), "{context}, {params:?}");
@@ -96,8 +96,8 @@ fn survivors_have_the_columns_and_masks_of_their_keepers_in_both_engines() {
         let places = engines::places(layout);
         compare(&tensors, layout, &params, &places, &mut *engine, &format!("seed {seed}"));
         let mut reference = Reference::default();
-        let expected = reference.run(&tensors, layout, &params, &places).unwrap();
-        let found = engine.run(&tensors, layout, &params, &places).unwrap();
+        let expected = reference.run(Job::new(&tensors, layout, &params, &places)).unwrap();
+        let found = engine.run(Job::new(&tensors, layout, &params, &places)).unwrap();
         for (expected, found) in expected.groups().zip(found.groups()) {
             columns += found.columns.len();
             for (expected, found) in engines::masks(&expected).iter().zip(engines::masks(&found)) {
@@ -122,7 +122,7 @@ fn oriented_boxes_are_an_error_of_both_engines() {
     for mut engine in engines {
         for method in Method::ALL {
             let params = Params { method, ..Params::default() };
-            let outcome = engine.run(&tensors, &layout, &params, &places).map(|_| ());
+            let outcome = engine.run(Job::new(&tensors, &layout, &params, &places)).map(|_| ());
             if matches!(method, Method::Greedy | Method::MapReduce | Method::None) {
                 assert_eq!(outcome, Ok(()));
                 continue;
@@ -362,7 +362,7 @@ fn limits_of_classes_apply_to_final_scores() {
     let places = engines::places(&layout);
     let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
     for mut engine in engines {
-        let outcome = engine.run(&tensors, &layout, &params, &places).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
         let anchors: Vec<u32> = outcome.group(0).survivors.iter().map(|d| d.anchor).collect();
         assert_eq!(anchors, [0, 2, 3], "{}", engine.name());
     }

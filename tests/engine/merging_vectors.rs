@@ -11,7 +11,7 @@
 //! the module `supervision_vectors`.
 
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{ClassThresholds, Engine, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Job, Params, Reference};
 use nmsfilter_core::nms::{Backend, BoxNms, MergedBoxes, Method, Overlap};
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
@@ -99,8 +99,9 @@ impl Boxes {
         let layout = decoder::choose(&tensors, None, options).unwrap().layout;
         let engines: [Box<dyn Engine>; 2] = [Box::new(Reference::default()), engines::fast()];
         for mut engine in engines {
-            let outcome =
-                engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+            let outcome = engine
+                .run(Job::new(&tensors, &layout, &params, &engines::places(&layout)))
+                .unwrap();
             let survivors = outcome.group(0).survivors.iter();
             let found = survivors.map(|d| ([d.x1, d.y1, d.x2, d.y2], d.score, d.anchor));
             let merged = merged.boxes.iter().zip(&merged.scores).zip(&merged.keepers);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use nmsfilter_core::decoder::{self, Coordinates, Options};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Detection, Engine, ImagePlace, Method, Params, Reference,
+    ClassRule, ClassThresholds, Detection, Engine, ImagePlace, Job, Method, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -170,8 +170,10 @@ impl List {
             TensorView::from_slice("scores", &[n, classes], &scores),
         ];
         let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
-        let outcome =
-            engine.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
+        let outcome = engine
+            .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
+            .unwrap()
+            .group(0);
         let mut survivors = outcome.survivors.to_vec();
         survivors.sort_by_key(|survivor| survivor.class);
         survivors.iter().map(|survivor| survivor.anchor).collect()
@@ -246,7 +248,7 @@ fn decoded_lists() -> Vec<List> {
         let all = Params { method: Method::None, thresholds, ..params(0.45) };
         let mut reference = Reference::default();
         let outcome = reference
-            .run(&tensors, &layout, &all, &[ImagePlace::in_model([320.0; 2])])
+            .run(Job::new(&tensors, &layout, &all, &[ImagePlace::in_model([320.0; 2])]))
             .unwrap()
             .group(0);
         List::from_detections(decoder, outcome.survivors)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Oriented boxes: random scenes, compared between the engine under test and the reference engine.
 
-use nmsfilter_core::engine::{Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{Engine, Job, Method, Overlap, Params, Reference};
 
 use crate::support::engines::{self, bits};
 use crate::support::oriented_scene::OrientedScene;
@@ -16,8 +16,9 @@ fn fast_equals_reference_bit_for_bit_and_in_order() {
     for seed in 0..scenes {
         let scene = OrientedScene::new(seed);
         let (tensors, layout, params) = ([scene.view()], &scene.layout, &scene.params);
-        let expected = reference.run(&tensors, layout, params, &engines::places(layout)).unwrap();
-        let found = fast.run(&tensors, layout, params, &engines::places(layout)).unwrap();
+        let expected =
+            reference.run(Job::new(&tensors, layout, params, &engines::places(layout))).unwrap();
+        let found = fast.run(Job::new(&tensors, layout, params, &engines::places(layout))).unwrap();
         for (index, (expected, found)) in expected.groups().zip(found.groups()).enumerate() {
             assert_eq!(bits(&found), bits(&expected), "seed {seed}, image {index}: {params:?}");
             candidates += expected.candidates;
@@ -50,9 +51,11 @@ fn greedy_suppression_keeps_what_no_candidate_suppresses() {
         let (tensors, layout) = ([scene.view()], &scene.layout);
         let params = Params { method: Method::Greedy, ..scene.params.clone() };
         let all = Params { method: Method::MapReduce, ..params.clone() };
-        let greedy = fast.run(&tensors, layout, &params, &engines::places(layout)).unwrap();
+        let greedy =
+            fast.run(Job::new(&tensors, layout, &params, &engines::places(layout))).unwrap();
         let greedy: Vec<Vec<u32>> = greedy.groups().map(|image| anchors(&image)).collect();
-        let map_reduce = fast.run(&tensors, layout, &all, &engines::places(layout)).unwrap();
+        let map_reduce =
+            fast.run(Job::new(&tensors, layout, &all, &engines::places(layout))).unwrap();
         for (greedy, image) in greedy.iter().zip(map_reduce.groups()) {
             let kept = anchors(&image);
             let is_capped = params.max_detections != 0 || has_class_limits(&params);

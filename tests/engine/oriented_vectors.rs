@@ -11,7 +11,7 @@
 //! outranks the higher one.
 
 use nmsfilter_core::decoder::{self, Options};
-use nmsfilter_core::engine::{Detection, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{Detection, Engine, Job, Method, Overlap, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
 
@@ -54,10 +54,12 @@ impl Run<'_> {
         layout.boxes.angle_factor = self.angle_factor;
         let anchors = |survivors: &[Detection]| survivors.iter().map(|d| d.anchor).collect();
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
-        let outcome =
-            reference.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap();
+        let outcome = reference
+            .run(Job::new(&tensors, &layout, &self.params, &engines::places(&layout)))
+            .unwrap();
         let expected: Vec<u32> = anchors(outcome.group(0).survivors);
-        let outcome = fast.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap();
+        let outcome =
+            fast.run(Job::new(&tensors, &layout, &self.params, &engines::places(&layout))).unwrap();
         let found: Vec<u32> = anchors(outcome.group(0).survivors);
         assert_eq!(expected, found, "reference and fast");
         found
@@ -224,7 +226,8 @@ fn boxes_turned_by_right_angles_have_the_survivors_of_upright_boxes() {
         ];
         let layout = decoder::choose(&tensors, None, Options::default()).unwrap().layout;
         let mut reference = Reference::default();
-        let upright = reference.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let upright =
+            reference.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         let upright: Vec<u32> = upright.group(0).survivors.iter().map(|d| d.anchor).collect();
         assert!((100..1_000).contains(&upright.len()), "{} survivors", upright.len());
         for (quarters, angle_factor) in

@@ -2,7 +2,7 @@
 //! The paper's windows. The paper's program computed the expected numbers of survivors.
 
 use nmsfilter_core::decoder;
-use nmsfilter_core::engine::{ClassThresholds, Engine, Method, Overlap, Params, Reference};
+use nmsfilter_core::engine::{ClassThresholds, Engine, Job, Method, Overlap, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::settings::Settings;
@@ -15,9 +15,12 @@ fn survivors(windows: &[f32], n: usize, params: &Params) -> usize {
     let tensors = [TensorView::from_slice("windows", &[n, 4], &windows[..n * 4])];
     let layout = decoder::choose(&tensors, None, decoder::Options::default()).unwrap().layout;
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected =
-        reference.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
-    let found = fast.run(&tensors, &layout, params, &engines::places(&layout)).unwrap().group(0);
+    let expected = reference
+        .run(Job::new(&tensors, &layout, params, &engines::places(&layout)))
+        .unwrap()
+        .group(0);
+    let found =
+        fast.run(Job::new(&tensors, &layout, params, &engines::places(&layout))).unwrap().group(0);
     assert_eq!(expected.survivors, found.survivors, "of the first {n} windows");
     through_pipeline::expect_counts(
         &[("windows", &[n, 4], &windows[..n * 4])],

@@ -5,7 +5,7 @@
 
 use nmsfilter_core::decoder::{self, Field, Layout, Options, PlainLayout};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cpu, Detection, Engine, Method, Params, Reference,
+    ClassRule, ClassThresholds, Cpu, Detection, Engine, Job, Method, Params, Reference,
 };
 use nmsfilter_core::geometry::Bounds;
 use nmsfilter_core::tensor::TensorView;
@@ -20,7 +20,7 @@ fn survivors(
     params: &Params,
 ) -> Vec<Detection> {
     engine
-        .run(tensors, layout, params, &engines::places(layout))
+        .run(Job::new(tensors, layout, params, &engines::places(layout)))
         .unwrap()
         .group(0)
         .survivors
@@ -89,9 +89,12 @@ fn fast_equals_reference(scenes: impl Iterator<Item = (u64, Scene)>) -> Counts {
     let mut counts = Counts::default();
     for (seed, scene) in scenes {
         let (tensors, layout) = scene.tensors();
-        let expected =
-            reference.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
-        let found = fast.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+        let expected = reference
+            .run(Job::new(&tensors, &layout, &scene.params, &scene.places()))
+            .unwrap()
+            .group(0);
+        let found =
+            fast.run(Job::new(&tensors, &layout, &scene.params, &scene.places())).unwrap().group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
         counts.candidates += found.candidates;
         counts.survivors += found.survivors.len();
@@ -134,13 +137,17 @@ fn each_image_of_a_batch_equals_a_run_of_that_image_alone() {
         let joined = Scene::joined(&batch);
         let (tensors, layout) = joined.tensors();
         assert_eq!(layout.images, batch.len(), "seed {seed}: {joined:?}");
-        let found = fast.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
-        let all = reference.run(&tensors, &layout, &joined.params, &joined.places()).unwrap();
+        let found =
+            fast.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
+        let all =
+            reference.run(Job::new(&tensors, &layout, &joined.params, &joined.places())).unwrap();
         let mut alone = Reference::default();
         for (index, image) in batch.iter().enumerate() {
             let (tensors, layout) = image.tensors();
-            let expected =
-                alone.run(&tensors, &layout, &image.params, &image.places()).unwrap().group(0);
+            let expected = alone
+                .run(Job::new(&tensors, &layout, &image.params, &image.places()))
+                .unwrap()
+                .group(0);
             assert_eq!(bits(&expected), bits(&all.group(index)), "seed {seed}, image {index}");
             let found = found.group(index);
             assert_eq!(bits(&expected), bits(&found), "seed {seed}, image {index}: {image:?}");
@@ -330,8 +337,10 @@ fn multi_label_equals_one_run_per_class() {
         let scene = Scene::plain(seed, Method::None);
         let (tensors, layout) = scene.tensors();
         let multi = Params { multi_label: true, ..scene.params.clone() };
-        let found =
-            fast.run(&tensors, &layout, &multi, &engines::places(&layout)).unwrap().group(0);
+        let found = fast
+            .run(Job::new(&tensors, &layout, &multi, &engines::places(&layout)))
+            .unwrap()
+            .group(0);
         let (counts, all) = ([found.candidates, found.rejected], found.survivors.to_vec());
         assert!(ranked(&all), "seed {seed}");
         let mut sums = [0, 0];
@@ -345,8 +354,10 @@ fn multi_label_equals_one_run_per_class() {
                 class_rules: multi.class_rules.get(class).copied().into_iter().collect(),
                 ..multi.clone()
             };
-            let found =
-                fast.run(&tensors, &alone, &single, &engines::places(&alone)).unwrap().group(0);
+            let found = fast
+                .run(Job::new(&tensors, &alone, &single, &engines::places(&alone)))
+                .unwrap()
+                .group(0);
             sums = [sums[0] + found.candidates, sums[1] + found.rejected];
             let alike = all.iter().filter(|d| d.class as usize == class);
             let alike: Vec<_> = alike.map(|&d| Detection { class: 0, ..d }).collect();
@@ -380,7 +391,8 @@ fn boxes_outside_the_visible_part_are_rejected_and_suppress_nothing() {
                 kept.push(*candidate);
             }
         }
-        let found = fast.run(&tensors, &layout, &scene.params, &scene.places()).unwrap().group(0);
+        let found =
+            fast.run(Job::new(&tensors, &layout, &scene.params, &scene.places())).unwrap().group(0);
         assert_eq!(found.survivors, kept, "seed {seed}");
         let counts = [found.candidates, found.rejected];
         assert_eq!(counts, [seen.len(), all.len() - seen.len()], "seed {seed}");

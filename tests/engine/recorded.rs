@@ -8,7 +8,7 @@
 //! round. The tests show that the surviving anchors are equal nevertheless.
 
 use nmsfilter_core::decoder::{self, Coordinates, Options};
-use nmsfilter_core::engine::{Detection, Engine, ImagePlace, Method, Params, Reference};
+use nmsfilter_core::engine::{Detection, Engine, ImagePlace, Job, Method, Params, Reference};
 use nmsfilter_core::tensor::TensorView;
 
 use crate::settings::Settings;
@@ -29,9 +29,18 @@ fn survivors(decoder: &str, shape: &[usize], elements: &[f32], params: Params) -
     let layout = decoder::choose(&tensors, decoder::by_name(decoder), options).unwrap().layout;
     let places = [ImagePlace::in_model([SIDE; 2])];
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let expected =
-        reference.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
-    let found = fast.run(&tensors, &layout, &params, &places).unwrap().group(0).survivors.to_vec();
+    let expected = reference
+        .run(Job::new(&tensors, &layout, &params, &places))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
+    let found = fast
+        .run(Job::new(&tensors, &layout, &params, &places))
+        .unwrap()
+        .group(0)
+        .survivors
+        .to_vec();
     assert_eq!(expected, found);
     found
 }

@@ -14,7 +14,7 @@
 
 use nmsfilter_core::decoder::{self, BoxFormat, Options};
 use nmsfilter_core::engine::{
-    ClassThresholds, Detection, Engine, Method, Overlap, Params, Reference,
+    ClassThresholds, Detection, Engine, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 use serde_json::Value;
@@ -85,13 +85,15 @@ impl Run<'_> {
         let (mut reference, mut fast) = (Reference::default(), engines::fast());
         let expected: Vec<u32> = anchors(
             reference
-                .run(&tensors, &layout, &self.params, &engines::places(&layout))
+                .run(Job::new(&tensors, &layout, &self.params, &engines::places(&layout)))
                 .unwrap()
                 .group(0)
                 .survivors,
         );
-        let outcome =
-            fast.run(&tensors, &layout, &self.params, &engines::places(&layout)).unwrap().group(0);
+        let outcome = fast
+            .run(Job::new(&tensors, &layout, &self.params, &engines::places(&layout)))
+            .unwrap()
+            .group(0);
         let found: Vec<u32> = anchors(outcome.survivors);
         assert_eq!(expected, found, "reference and fast");
         through_pipeline::expect_counts(

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use gstnmsfilter::input::Tensors;
 use nmsfilter_core::device::Ready;
-use nmsfilter_core::engine::Engine;
+use nmsfilter_core::engine::{Engine, Job};
 use nmsfilter_core::tensor::{DeviceSlice, ElementType, Storage, TensorView};
 
 use super::{Bench, Section, format_gpu_us};
@@ -56,8 +56,9 @@ fn run(bench: &mut Bench) -> Result<()> {
             let cuda = bench.engines.cuda_mut().expect("there is a GPU");
             check(cuda, views, &workload, &expected)?;
             let run =
-                measure(bench.budget, || drop(cuda.run(views, &layout, params, &places))).median();
-            let kernels = cuda.kernels_of(views, &layout, params, &places)?;
+                measure(bench.budget, || drop(cuda.run(Job::new(views, &layout, params, &places))))
+                    .median();
+            let kernels = cuda.kernels_of(Job::new(views, &layout, params, &places))?;
             let each = times_of_each(&kernels, bench.repeats)?;
             let per_image = |us: f64| format_gpu_us(us / images as f64);
             let decode = each.sum(&["decode"]);

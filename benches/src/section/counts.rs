@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use gstnmsfilter::input::Tensors;
-use nmsfilter_core::engine::Cuda;
+use nmsfilter_core::engine::{Cuda, Job};
 
 use super::{Bench, Section, format_us};
 use crate::gpu_time::{check, expected, time_of_all, times_of_each};
@@ -55,7 +55,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             if n <= MOST_PAIRED {
                 cuda.sort_above(u32::MAX, DEFAULT_CHUNK);
                 check(&mut cuda, &views, &workload, &expected)?;
-                let kernels = cuda.kernels_of(&views, &layout, params, &places)?;
+                let kernels = cuda.kernels_of(Job::new(&views, &layout, params, &places))?;
                 row.push(format_us(time_of_all(&kernels, repeats)?));
             } else {
                 row.push(String::new());
@@ -63,7 +63,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             for chunk in FIRST_CHUNKS {
                 cuda.sort_above(0, chunk);
                 check(&mut cuda, &views, &workload, &expected)?;
-                let kernels = cuda.kernels_of(&views, &layout, params, &places)?;
+                let kernels = cuda.kernels_of(Job::new(&views, &layout, params, &places))?;
                 row.push(format_us(time_of_all(&kernels, repeats)?));
                 if chunk != DEFAULT_CHUNK {
                     continue;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use gstnmsfilter::input::Tensors;
-use nmsfilter_core::engine::{Method, Overlap, Params};
+use nmsfilter_core::engine::{Job, Method, Overlap, Params};
 
 use super::latency::{PAPER_CAPACITY, PARTITIONS, fitted_capacity};
 use super::{Bench, Section, format_gpu_us};
@@ -58,12 +58,12 @@ fn run(bench: &mut Bench) -> Result<()> {
         let tensors: Tensors<'_> = uploaded.iter().collect();
         let cuda = bench.engines.cuda_mut().expect("there is a GPU");
         let rounds = check(cuda, &tensors.views(), workload, &expected)?.rounds;
-        let kernels = cuda.kernels_of(
+        let kernels = cuda.kernels_of(Job::new(
             &tensors.views(),
             &workload.layout(),
             &workload.params,
             &workload.places(),
-        )?;
+        ))?;
         let each = times_of_each(&kernels, bench.repeats)?;
         let times = [&["decode"][..], &["map"], &["reduce"], &["sort_", "chunk_"], &["publish"]];
         let times = times.map(|names| format_gpu_us(each.sum(names)));

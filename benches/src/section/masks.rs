@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
-use nmsfilter_core::engine::{Cpu, Engine, MaskSize, Params};
+use nmsfilter_core::engine::{Cpu, Engine, Job, MaskSize, Params};
 use nmsfilter_core::geometry::FrameMap;
 
 use super::{Bench, Section, format_us};
@@ -66,7 +66,8 @@ fn workload(name: &str, width: f32) -> Workload {
 fn survivors(workload: &Workload) -> Result<(Vec<f32>, u64, u64)> {
     let mut engine = Cpu::default();
     let tensors = workload.tensors();
-    let outcome = engine.run(&tensors, &workload.layout(), &workload.params, &workload.places())?;
+    let outcome =
+        engine.run(Job::new(&tensors, &workload.layout(), &workload.params, &workload.places()))?;
     let image = outcome.group(0);
     let coefficients = image.columns.chunks(outcome.column_components().max(1));
     let rows = image.survivors.iter().zip(coefficients).flat_map(|(survivor, row)| {

@@ -3,7 +3,7 @@
 //! faces, and so on.
 
 use anyhow::Result;
-use nmsfilter_core::engine::{Cpu, Detection, Engine};
+use nmsfilter_core::engine::{Cpu, Detection, Engine, Job};
 
 use super::latency::{PAPER_CAPACITY, PARTITIONS};
 use super::{Bench, Section, format_us};
@@ -72,8 +72,12 @@ fn run(bench: &mut Bench) -> Result<()> {
 fn faces(windows: &[Window]) -> Result<Vec<usize>> {
     let workload = Workload::windows("oscars", windows, greedy_params(0.3, 0.0));
     let mut cpu = Cpu::default();
-    let outcome =
-        cpu.run(&workload.tensors(), &workload.layout(), &workload.params, &workload.places())?;
+    let outcome = cpu.run(Job::new(
+        &workload.tensors(),
+        &workload.layout(),
+        &workload.params,
+        &workload.places(),
+    ))?;
     let mut faces = outcome.group(0).survivors.to_vec();
     faces.sort_by(|a, b| a.x1.total_cmp(&b.x1));
     let face = |&[x, y, side, _]: &Window| {

@@ -8,10 +8,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::{
-    Cpu, Cuda, DeviceOutcome, Engine, EngineError, ImagePlace, Outcome, Params, ResultMemory, cuda,
-};
-use crate::decoder::Layout;
+use super::{Cpu, Cuda, DeviceOutcome, Engine, EngineError, Job, Outcome, ResultMemory, cuda};
 use crate::device::ForeignStream;
 use crate::tensor::TensorView;
 
@@ -91,13 +88,8 @@ impl Engine for Auto {
         if self.on_cuda { Cuda::NAME } else { self.cpu.name() }
     }
 
-    fn run(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<Outcome<'_>, EngineError> {
+    fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
+        let Job { tensors, layout, params, .. } = job;
         let on_device = layout
             .tensors()
             .into_iter()
@@ -106,7 +98,7 @@ impl Engine for Auto {
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
-        match cuda.map(|cuda| cuda.run_batch(tensors, layout, params, images)) {
+        match cuda.map(|cuda| cuda.run_batch(job, None)) {
             Some(Ok(work)) => {
                 if !on_device {
                     self.trial.record(true, began.elapsed());
@@ -120,7 +112,7 @@ impl Engine for Auto {
             Some(Err(error)) => return Err(error),
             None => {}
         }
-        let outcome = self.cpu.run(tensors, layout, params, images)?;
+        let outcome = self.cpu.run(job)?;
         if !on_device && is_supported {
             self.trial.record(false, began.elapsed());
         }
@@ -129,31 +121,25 @@ impl Engine for Auto {
 
     unsafe fn run_in_stream(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        job: Job<'_>,
         stream: ForeignStream,
         anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
         self.on_cuda = self.has_cuda();
         let cuda = self.cuda()?;
         // SAFETY: the caller's guarantee.
-        unsafe { cuda.run_in_stream(tensors, layout, params, images, stream, anchors) }
+        unsafe { cuda.run_in_stream(job, stream, anchors) }
     }
 
     unsafe fn enqueue_to(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        job: Job<'_>,
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         let cuda = self.cuda()?;
         // SAFETY: the caller's guarantee.
-        unsafe { cuda.enqueue_to(tensors, layout, params, images, stream, memory) }
+        unsafe { cuda.enqueue_to(job, stream, memory) }
     }
 
     fn take_failure(&mut self) -> Option<&EngineError> {

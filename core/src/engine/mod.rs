@@ -310,6 +310,31 @@ impl Detection {
     }
 }
 
+/// What an engine runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The tensors that the layout's fields address.
+    pub tensors: &'a [TensorView<'a>],
+    /// The elements of each anchor.
+    pub layout: &'a Layout,
+    /// The parameters of decoding and suppression.
+    pub params: &'a Params,
+    /// The place of each image of the layout; candidates in a group of images are suppressed together.
+    pub images: &'a [ImagePlace],
+}
+
+impl<'a> Job<'a> {
+    /// A job of these parts.
+    pub fn new(
+        tensors: &'a [TensorView<'a>],
+        layout: &'a Layout,
+        params: &'a Params,
+        images: &'a [ImagePlace],
+    ) -> Self {
+        Self { tensors, layout, params, images }
+    }
+}
+
 /// An implementation of decoding and suppression.
 pub trait Engine: Send {
     /// The engine's name, also found in the property `stats`.
@@ -328,20 +353,13 @@ pub trait Engine: Send {
         check_column(layout, params.method)
     }
 
-    /// Decodes `tensors` by `layout` and suppresses by `params`. `images` has the place of each
-    /// image of the layout; candidates in a group of images are suppressed together.
+    /// Decodes the tensors by the layout and suppresses by the parameters.
     ///
     /// # Errors
-    /// Fails if a tensor's memory cannot be read, if `layout` addresses a tensor or an element that
+    /// Fails if a tensor's memory cannot be read, if the layout addresses a tensor or an element that
     /// does not exist, if the engine does not support the layout, the parameters or the places, or
     /// if the GPU fails.
-    fn run(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<Outcome<'_>, EngineError>;
+    fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError>;
 
     /// Like [`run`](Self::run) for a single group, but in the order of `stream`. `anchors` is called once, while
     /// the GPU works. If it returns a device address, the anchors of all survivors are written there as `i64`, by
@@ -354,10 +372,7 @@ pub trait Engine: Send {
     /// The address must be valid for writes of as many numbers as the layout has anchors, in the order of `stream`.
     unsafe fn run_in_stream(
         &mut self,
-        _tensors: &[TensorView<'_>],
-        _layout: &Layout,
-        _params: &Params,
-        _images: &[ImagePlace],
+        _job: Job<'_>,
         _stream: ForeignStream,
         _anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
@@ -371,14 +386,11 @@ pub trait Engine: Send {
     /// The errors of [`run`](Self::run), and [`EngineError::NeedsHost`] if the run needs the host.
     fn enqueue(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        job: Job<'_>,
         stream: ForeignStream,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         // SAFETY: no memory is provided.
-        unsafe { self.enqueue_to(tensors, layout, params, images, stream, None) }
+        unsafe { self.enqueue_to(job, stream, None) }
     }
 
     /// Like [`enqueue`](Self::enqueue), for a single group with the result in `memory`, if it is provided.
@@ -390,10 +402,7 @@ pub trait Engine: Send {
     /// [`ResultMemory`] has the requirements.
     unsafe fn enqueue_to(
         &mut self,
-        _tensors: &[TensorView<'_>],
-        _layout: &Layout,
-        _params: &Params,
-        _images: &[ImagePlace],
+        _job: Job<'_>,
         _stream: ForeignStream,
         _memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {

@@ -7,8 +7,8 @@
 
 use super::place::image_groups;
 use super::{
-    BoxPixels, EngineError, ImagePlace, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE, MaskSize,
-    Method, Params,
+    BoxPixels, EngineError, ImagePlace, Job, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE,
+    MaskSize, Method, Params,
 };
 use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
@@ -21,10 +21,7 @@ use crate::tensor::{TensorError, TensorView};
 /// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
 /// shape of its tensor. Reads no elements and, unless there is an error, does not allocate.
 pub(super) fn validate(
-    tensors: &[TensorView<'_>],
-    layout: &Layout,
-    params: &Params,
-    places: &[ImagePlace],
+    Job { tensors, layout, params, images: places }: Job<'_>,
 ) -> Result<(), EngineError> {
     // First, so that a run returns the errors of `Engine::supports`.
     check_overlap(layout.is_oriented(), params.overlap)?;

@@ -30,8 +30,8 @@ use crate::decoder::layout::{
 use crate::device::ForeignStream;
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
-    Method, Outcome, Params, check_embedding, check_iou_threshold, check_method, check_overlap,
-    check_sigma,
+    Job, Method, Outcome, Params, check_embedding, check_iou_threshold, check_method,
+    check_overlap, check_sigma,
 };
 use crate::geometry::Overlap;
 use crate::reading::Notice;
@@ -176,11 +176,7 @@ impl BoxNms {
         self.set_params(&input)?;
         let tensors = [Some(boxes), Some(scores), groups].into_iter().flatten();
         if tensors.into_iter().any(TensorView::is_on_device)
-            && self
-                .run_on_device(&input, |engine, tensors, layout, params| {
-                    engine.run(tensors, layout, params, &[PLACE])
-                })?
-                .is_some()
+            && self.run_on_device(&input, |engine, job| engine.run(job))?.is_some()
         {
             return Ok(&self.kept);
         }
@@ -219,9 +215,9 @@ impl BoxNms {
             is_written = address.is_some();
             address
         };
-        let kept = self.run_on_device(&input, |engine, tensors, layout, params| {
+        let kept = self.run_on_device(&input, |engine, job| {
             // SAFETY: the layout has an anchor for each box; the caller guarantees the address.
-            unsafe { engine.run_in_stream(tensors, layout, params, &[PLACE], stream, &mut indices) }
+            unsafe { engine.run_in_stream(job, stream, &mut indices) }
         })?;
         match kept {
             Some(count) if is_written => Ok(KeptBoxes::OnDevice(count)),
@@ -235,12 +231,7 @@ impl BoxNms {
     fn run_on_device(
         &mut self,
         input: &BoxInput<'_, '_>,
-        run: impl for<'e> FnOnce(
-            &'e mut dyn Engine,
-            &[TensorView<'_>],
-            &Layout,
-            &Params,
-        ) -> Result<Outcome<'e>, EngineError>,
+        run: impl for<'e> FnOnce(&'e mut dyn Engine, Job<'_>) -> Result<Outcome<'e>, EngineError>,
     ) -> Result<Option<usize>, NmsError> {
         lay_out(&mut self.layout, input, input.count);
         let tensors: ArrayVec<TensorView<'_>, 3> =
@@ -249,7 +240,8 @@ impl BoxNms {
                 .flatten()
                 .cloned()
                 .collect();
-        let outcome = run(&mut *self.engine.0, &tensors, &self.layout, &self.params)?;
+        let job = Job::new(&tensors, &self.layout, &self.params, &[PLACE]);
+        let outcome = run(&mut *self.engine.0, job)?;
         let image = outcome.group(0);
         if image.candidates != input.count {
             return Ok(None);
@@ -281,7 +273,10 @@ impl BoxNms {
         lay_out(&mut self.layout, &input, input.count);
         let tensors: ArrayVec<TensorView<'_>, 3> =
             [Some(boxes), Some(scores), groups].into_iter().flatten().cloned().collect();
-        Ok(self.engine.0.enqueue(&tensors, &self.layout, &self.params, &[PLACE], stream)?)
+        Ok(self
+            .engine
+            .0
+            .enqueue(Job::new(&tensors, &self.layout, &self.params, &[PLACE]), stream)?)
     }
 
     pub(super) fn set_params(&mut self, input: &BoxInput<'_, '_>) -> Result<(), NmsError> {
@@ -322,7 +317,8 @@ impl BoxNms {
                 if input.groups.is_some() {
                     tensors.push(TensorView::from_slice("groups", &[count], classes));
                 }
-                let outcome = self.engine.0.run(&tensors, &self.layout, &self.params, &[PLACE])?;
+                let outcome =
+                    self.engine.0.run(Job::new(&tensors, &self.layout, &self.params, &[PLACE]))?;
                 let image = outcome.group(0);
                 debug_assert_eq!(
                     image.candidates, count,

@@ -59,7 +59,7 @@ pub use crate::decoder::{
 pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
     Backend, ClassRule, ClassThresholds, Detection, DeviceCounts, DeviceOutcome, DeviceWork,
-    EngineError, GroupOutcome, ImagePlace, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
+    EngineError, GroupOutcome, ImagePlace, Job, MAX_IMAGES, MAX_MASK_BYTES, Mask, MaskSize, Masks,
     Method, Outcome, ParamError, Parameter, Params, RegionEdges, ResultMemory, Scalar, ScalarField,
     ScalarKind, SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
@@ -321,7 +321,8 @@ impl Nms {
         self.prepare(tensors)?;
         let reading = prepared(&mut self.reading);
         let places = &self.places[..];
-        let outcome = self.engine.run(tensors, reading.layout(false), reading.params(), places)?;
+        let outcome =
+            self.engine.run(Job::new(tensors, reading.layout(false), reading.params(), places))?;
         let new = reading.observe(&outcome, tensors, places, false, None);
         Self::warn(&mut self.warnings, new);
         let layout = reading.layout(false);
@@ -375,7 +376,11 @@ impl Nms {
         let memory = memory(places.len(), layout.column_components());
         // SAFETY: the caller's guarantee.
         let outcome = unsafe {
-            self.engine.enqueue_to(tensors, layout, reading.params(), places, stream, memory)
+            self.engine.enqueue_to(
+                Job::new(tensors, layout, reading.params(), places),
+                stream,
+                memory,
+            )
         };
         Ok(outcome?)
     }

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::decoder::Layout;
 use crate::engine::{
-    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Method, Outcome, Params, RegionEdges,
+    ClassThresholds, Cpu, Detection, Engine, ImagePlace, Job, Method, Outcome, Params, RegionEdges,
     SizeLimits,
 };
 use crate::geometry::Bounds;
@@ -190,7 +190,7 @@ fn cause(Run { tensors, layout, params, images }: Run<'_>) -> Option<Cause> {
             class_rules: if has_sizes { params.class_rules.clone() } else { Vec::new() },
             ..params.clone()
         };
-        let outcome = engine.run(tensors, layout, &params, &images).ok()?;
+        let outcome = engine.run(Job::new(tensors, layout, &params, &images)).ok()?;
         let candidates: usize = outcome.groups().map(|image| image.candidates).sum();
         let all = outcome.groups().filter_map(|image| image.survivors.first().copied());
         Some((candidates, all.max_by(|one, other| one.score.total_cmp(&other.score))))

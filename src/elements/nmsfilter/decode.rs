@@ -20,7 +20,9 @@ use super::settings::SettingsError;
 use super::stats::FrameCounts;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};
-use nmsfilter_core::engine::{BoxPixels, Engine, EngineError, ImagePlace, Outcome, image_groups};
+use nmsfilter_core::engine::{
+    BoxPixels, Engine, EngineError, ImagePlace, Job, Outcome, image_groups,
+};
 use nmsfilter_core::geometry::{Mapping, MappingError};
 use nmsfilter_core::reading::{BoxReading, Output};
 use nmsfilter_core::tensor::TensorError;
@@ -152,7 +154,7 @@ impl FrameDecoder {
         }
         quantization.apply(&mut views);
         let layout = detector.layout(are_separate);
-        let outcome = engine.run(&views, layout, detector.params(), places)?;
+        let outcome = engine.run(Job::new(&views, layout, detector.params(), places))?;
         let model_index = index;
         let image = |index: usize| {
             let ImageFrame { index: frame, region, .. } = images.frame(run.start + index);

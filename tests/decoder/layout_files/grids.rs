@@ -138,7 +138,8 @@ fn a_file_describes_the_palm_detector_of_mediapipe() {
     let layout = decoder::choose(&tensors, Some(decoder), model_size(192.0)).unwrap().layout;
     let params = Params { method: Method::None, ..Params::default() };
     let mut engine = Reference::default();
-    let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+    let outcome =
+        engine.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
     let first = outcome.group(0).survivors[0].anchor as usize;
     assert_eq!(outcome.group(0).columns[..14], boxes[first * 18 + 4..][..14]);
 }

@@ -81,8 +81,8 @@ fn suppressed(
     let details = Details::prepare(&mut layout, true);
     let place = ImagePlace::in_model(options.model_size.unwrap());
     let (mut reference, mut fast) = (Reference::default(), engines::fast());
-    let outcome = reference.run(tensors, &layout, params, &[place]).unwrap();
-    let found = fast.run(tensors, &layout, params, &[place]).unwrap();
+    let outcome = reference.run(Job::new(tensors, &layout, params, &[place])).unwrap();
+    let found = fast.run(Job::new(tensors, &layout, params, &[place])).unwrap();
     let (group, other) = (outcome.group(0), found.group(0));
     assert_eq!(engines::bits(&other), engines::bits(&group));
     assert_eq!(other.columns, group.columns);

@@ -224,12 +224,12 @@ fn enormous_shapes_do_not_overflow() {
                 let options = Options { batch: true, model_size, ..Options::default() };
                 if let Ok(choice) = decoder::choose(&[tensor.clone()], Some(decoder), options) {
                     let mut engine = Reference::default();
-                    let run = engine.run(
+                    let run = engine.run(Job::new(
                         &[tensor.clone()],
                         &choice.layout,
                         &Params::default(),
                         &engines::places(&choice.layout),
-                    );
+                    ));
                     assert!(run.is_err());
                 }
             }

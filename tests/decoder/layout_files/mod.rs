@@ -12,7 +12,7 @@ use nmsfilter_core::decoder::{
     self, BoxFormat, Choice, ChoiceError, Coordinates, Decoder, LayoutError, Options, Reason,
 };
 use nmsfilter_core::engine::{
-    ClassThresholds, Detection, Engine, ImagePlace, Method, Params, Reference,
+    ClassThresholds, Detection, Engine, ImagePlace, Job, Method, Params, Reference,
 };
 use nmsfilter_core::nms::{Backend, Nms};
 use nmsfilter_core::tensor::{ElementType, Quantization, Shape, TensorView};
@@ -49,7 +49,7 @@ fn decoded(
     };
     let mut engine = Reference::default();
     let mut found = engine
-        .run(tensors, &layout, &params, &engines::places(&layout))
+        .run(Job::new(tensors, &layout, &params, &engines::places(&layout)))
         .unwrap()
         .group(0)
         .survivors

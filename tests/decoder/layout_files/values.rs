@@ -12,7 +12,12 @@ fn end2end_rows_are_corners_with_score_and_class() {
     assert_eq!((choice.decoder.name(), choice.reason), ("end2end", Reason::Id));
     let mut engine = Reference::default();
     let outcome = engine
-        .run(&tensors, &choice.layout, &Params::default(), &engines::places(&choice.layout))
+        .run(Job::new(
+            &tensors,
+            &choice.layout,
+            &Params::default(),
+            &engines::places(&choice.layout),
+        ))
         .unwrap();
     let [found] = outcome.group(0).survivors else { panic!("{:?}", outcome.group(0)) };
     let corners = [found.x1, found.y1, found.x2, found.y2];
@@ -23,7 +28,7 @@ fn end2end_rows_are_corners_with_score_and_class() {
     let layout = decoder::choose(&tensors, None, few).unwrap().layout;
     assert_eq!(
         engine
-            .run(&tensors, &layout, &Params::default(), &engines::places(&layout))
+            .run(Job::new(&tensors, &layout, &Params::default(), &engines::places(&layout)))
             .unwrap()
             .group(0)
             .rejected,
@@ -49,7 +54,7 @@ fn the_option_score_activation_replaces_the_description() {
         let mut engine = Reference::default();
         let params = Params { method: Method::None, ..Params::default() };
         let places = [ImagePlace::in_model([100.0; 2])];
-        let outcome = engine.run(&tensors, &choice.layout, &params, &places).unwrap();
+        let outcome = engine.run(Job::new(&tensors, &choice.layout, &params, &places)).unwrap();
         outcome.group(0).survivors.iter().map(|found| found.score).collect::<Vec<_>>()
     };
     let near = |found: Vec<f32>, expected: &[f64]| {
@@ -95,7 +100,7 @@ fn labels_in_a_tensor_are_the_classes_of_boxes() {
         let params = Params { method: Method::None, ..Params::default() };
         let mut engine = Reference::default();
         let outcome = engine
-            .run(&tensors, &choice.layout, &params, &engines::places(&choice.layout))
+            .run(Job::new(&tensors, &choice.layout, &params, &engines::places(&choice.layout)))
             .unwrap();
         outcome.group(0).survivors.iter().map(|found| found.class).collect::<Vec<_>>()
     };
@@ -145,7 +150,8 @@ fn batches_are_read_with_every_form() {
         with_zeros(tensors, |tensors| {
             let mut engine = Reference::default();
             let places = engines::places(&choice.layout);
-            let outcome = engine.run(tensors, &choice.layout, &Params::default(), &places).unwrap();
+            let outcome =
+                engine.run(Job::new(tensors, &choice.layout, &Params::default(), &places)).unwrap();
             assert_eq!(outcome.groups().len(), 3);
         });
         let text = message(tensors, name, model_size(64.0));
@@ -187,7 +193,8 @@ fn priors_can_be_in_the_file() {
         assert_eq!(layout.groups[0].reference, BoxReference::Table(0));
         let mut engine = Reference::default();
         let params = Params { method: Method::None, ..Params::default() };
-        let outcome = engine.run(&tensors, &layout, &params, &engines::places(&layout)).unwrap();
+        let outcome =
+            engine.run(Job::new(&tensors, &layout, &params, &engines::places(&layout))).unwrap();
         let corners = |d: &Detection| (d.class, [d.x1, d.y1, d.x2, d.y2]);
         Ok::<_, ChoiceError>(outcome.group(0).survivors.iter().map(corners).collect::<Vec<_>>())
     };

@@ -34,12 +34,12 @@ use super::params::cap;
 use super::place::image_groups;
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Method, Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, Method, Outcome,
+    Params,
 };
 use crate::decoder::layout::Prototypes;
 use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
-use crate::tensor::TensorView;
 use by_class::ByClass;
 use decode::{CandidateDecoder, Found, ImageRules};
 use host_tensors::{HostTensors, ImageTensors};
@@ -86,14 +86,9 @@ impl Engine for Cpu {
         Self::NAME
     }
 
-    fn run(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<Outcome<'_>, EngineError> {
-        validate(tensors, layout, params, images)?;
+    fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
+        validate(job)?;
+        let Job { tensors, layout, params, images } = job;
         self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
@@ -394,6 +389,7 @@ fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
 mod tests {
     use super::*;
     use crate::decoder;
+    use crate::tensor::TensorView;
 
     /// On a processor with AVX2, no other test runs the portable code.
     #[test]
@@ -408,7 +404,7 @@ mod tests {
         let params = Params { class_agnostic: true, ..Params::default() };
         let mut dispatched = Cpu::default();
         let place = ImagePlace::in_model([1.0; 2]);
-        dispatched.run(&tensors, &layout, &params, &[place]).unwrap();
+        dispatched.run(Job::new(&tensors, &layout, &params, &[place])).unwrap();
         let mut portable = Cpu::default();
         let place = place.decode_place(&layout, &params);
         let rules = ImageRules { params: &params, place, first_anchor: 0 };

@@ -9,20 +9,18 @@ use super::kernels::DecodeKernel;
 use super::mask_params::{MaskParams, MaskPlaceParams};
 use super::merging::MergeKernel;
 use super::places::Placed;
-use crate::decoder::{Field, Layout, PlainLayout};
+use crate::decoder::{Field, PlainLayout};
+use crate::engine::Job;
 use crate::engine::place::group_count;
 use crate::engine::validate::greatest_group;
-use crate::engine::{ImagePlace, Params};
 
 /// The tensors, parameters and places of a run.
 pub(super) struct Batch<'b> {
     pub source: Source,
-    pub layout: &'b Layout,
-    /// The plain layout that is equivalent to `layout`.
-    pub plain: Option<&'b PlainLayout>,
-    pub params: &'b Params,
-    /// The place of each image. A run has at least one image.
-    pub images: &'b [ImagePlace],
+    /// The layout, the parameters and the place of each image. A run has at least one image.
+    pub job: Job<'b>,
+    /// The plain layout that is equivalent to the job's, if one exists.
+    pub plain: Option<PlainLayout>,
     /// For each image, the pixels of its masks.
     pub mask_places: Placed<MaskPlaceParams>,
     /// Determines which groups have their candidates sorted.
@@ -35,20 +33,20 @@ pub(super) struct Batch<'b> {
 impl Batch<'_> {
     /// The number of groups of images.
     pub fn groups(&self) -> u32 {
-        group_count(self.images)
+        group_count(self.job.images)
     }
 
     /// The greatest number of anchors in a group. `validate` has checked that it fits in 32 bits.
     pub fn greatest_anchors(&self) -> u32 {
-        (self.layout.anchors() * greatest_group(self.images)) as u32
+        (self.job.layout.anchors() * greatest_group(self.job.images)) as u32
     }
 
     /// The greatest number of candidates that a group can have. `validate` has also checked that
     /// the number of pairs fits in 32 bits.
     pub fn greatest_candidates(&self) -> u32 {
         let anchors = self.greatest_anchors();
-        if is_multi_label(self.layout, self.params) {
-            anchors * self.layout.score.components as u32
+        if is_multi_label(self.job.layout, self.job.params) {
+            anchors * self.job.layout.score.components as u32
         } else {
             anchors
         }
@@ -60,19 +58,19 @@ impl Batch<'_> {
             capacity,
             groups: self.groups(),
             sort: self.sort,
-            decode: match self.plain {
+            decode: match &self.plain {
                 Some(plain) => {
                     let fields = [plain.boxes, plain.scores];
                     let precision =
                         |of: Field| Precision::of(self.source.tensor(of.tensor).element);
                     DecodeKernel::Plain(fields.map(precision))
                 }
-                None if self.layout.is_oriented() => DecodeKernel::Oriented,
+                None if self.job.layout.is_oriented() => DecodeKernel::Oriented,
                 None => DecodeKernel::Layout,
             },
-            multi_label: is_multi_label(self.layout, self.params),
-            merge: MergeKernel::of(self.params.method),
-            column_components: self.layout.column_components() as u32,
+            multi_label: is_multi_label(self.job.layout, self.job.params),
+            merge: MergeKernel::of(self.job.params.method),
+            column_components: self.job.layout.column_components() as u32,
             masks: None,
             mask_words: 0,
         }
@@ -81,8 +79,8 @@ impl Batch<'_> {
     /// The parameters for a graph's memory per group: memory for candidates, and for words of
     /// masks.
     pub fn with_memory(&mut self, memory: Memory, mask_words: u32) -> &LaunchParams {
-        let Self { source, layout, params, mask_places, .. } = self;
-        self.launch.kernel = match self.plain {
+        let Self { source, job: Job { layout, params, .. }, mask_places, .. } = self;
+        self.launch.kernel = match &self.plain {
             Some(plain) => KernelParams::new(source, plain, params, memory),
             None => KernelParams::of_layout(source, layout, params, memory),
         };

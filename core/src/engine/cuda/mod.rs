@@ -45,15 +45,14 @@ use std::sync::Arc;
 
 use super::validate::{check_column, check_method, check_overlap, validate};
 use super::{
-    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, ImagePlace, Outcome, Overlap, Params,
+    Cpu, DeviceOutcome, DeviceWork, Engine, EngineError, Job, Outcome, Overlap, Params,
     ResultMemory, place,
 };
-use crate::decoder::{Layout, PlainLayout};
+use crate::decoder::Layout;
 use crate::device::{DeviceError, Driver, ForeignStream};
-use crate::tensor::TensorView;
 use inputs::Inputs;
 use interface::SortLimits;
-use on_device::{CallersStream, OnDevice, Settings};
+use on_device::{CallersStream, OnDevice};
 use results::ResultAddresses;
 pub use run_kernels::RunKernels;
 
@@ -89,32 +88,17 @@ impl Cuda {
         self.on.sort = SortLimits { limit, first_chunk: first_chunk.max(1) };
     }
 
-    /// Runs a batch in the engine's stream; [`outcome`](Self::outcome) returns the result.
+    /// Runs a batch in the caller's stream, or without one in the engine's stream; [`outcome`](Self::outcome) returns
+    /// the result.
     pub(super) fn run_batch(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<DeviceWork, EngineError> {
-        self.run_batch_in(None, tensors, layout, params, images)
-    }
-
-    /// Runs a batch in the caller's stream, or without one in the engine's stream.
-    fn run_batch_in(
-        &mut self,
+        job: Job<'_>,
         mut caller: Option<CallersStream<'_>>,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
     ) -> Result<DeviceWork, EngineError> {
-        supports_run(layout, params)?;
-        validate(tensors, layout, params, images)?;
-        let plain = equivalent_plain(layout, tensors);
-        let inputs = Inputs::new(tensors, layout)?;
-        let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        self.follow_tensors(|on| on.run_batch(&inputs, settings, caller.as_mut()))
+        supports_run(job.layout, job.params)?;
+        validate(job)?;
+        let inputs = Inputs::new(job.tensors, job.layout)?;
+        self.follow_tensors(|on| on.run_batch(&inputs, job, caller.as_mut()))
     }
 
     /// Calls `run`, and if the tensors are on another GPU, opens that GPU and calls `run` again.
@@ -134,52 +118,6 @@ impl Cuda {
             self.on.reset();
         }
         result
-    }
-
-    /// Runs a batch in the order of `stream`, without waiting for it.
-    fn enqueue_batch(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-        stream: ForeignStream,
-        memory: Option<ResultMemory>,
-    ) -> Result<DeviceOutcome<'_>, EngineError> {
-        supports_run(layout, params)?;
-        validate(tensors, layout, params, images)?;
-        if layout.prototypes.is_some() {
-            return Err(EngineError::NeedsHost {
-                what: "the memory for masks follows from the survivors",
-                instead: "set masks to false",
-            });
-        }
-        if params.has_class_limits() {
-            return Err(EngineError::NeedsHost {
-                what: "the host applies the greatest number of survivors of a class",
-                instead: "set a limit for all classes together",
-            });
-        }
-        let plain = equivalent_plain(layout, tensors);
-        let inputs = Inputs::new(tensors, layout)?;
-        let settings = Settings { layout, plain: plain.as_ref(), params, images };
-        let groups = place::group_count(images) as usize;
-        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
-        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
-        self.follow_tensors(|on| {
-            (capacity, addresses) = on.enqueue_batch(&inputs, settings, stream, memory)?;
-            Ok(())
-        })?;
-        Ok(DeviceOutcome {
-            device: self.on.kernels.device().clone(),
-            groups,
-            capacity,
-            column_components: layout.column_components(),
-            counts: addresses.headers,
-            detections: addresses.detections,
-            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
-            engine: PhantomData,
-        })
     }
 
     /// The result of the last run. `work` is the work that the run did.
@@ -232,12 +170,6 @@ pub(super) fn supports_run(layout: &Layout, params: &Params) -> Result<(), Engin
     Ok(())
 }
 
-/// The plain layout that is equivalent to `layout`, if one exists. The kernels for plain layouts
-/// write no columns.
-fn equivalent_plain(layout: &Layout, tensors: &[TensorView<'_>]) -> Option<PlainLayout> {
-    layout.plain(tensors).filter(|_| layout.columns.is_empty())
-}
-
 impl Engine for Cuda {
     fn name(&self) -> &'static str {
         Self::NAME
@@ -250,41 +182,61 @@ impl Engine for Cuda {
         check_column(layout, params.method)
     }
 
-    fn run(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<Outcome<'_>, EngineError> {
-        let work = self.run_batch(tensors, layout, params, images)?;
+    fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
+        let work = self.run_batch(job, None)?;
         Ok(self.outcome(work))
     }
 
     unsafe fn run_in_stream(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        job: Job<'_>,
         stream: ForeignStream,
         anchors: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Outcome<'_>, EngineError> {
         let caller = CallersStream { stream, anchors };
-        let work = self.run_batch_in(Some(caller), tensors, layout, params, images)?;
+        let work = self.run_batch(job, Some(caller))?;
         Ok(self.outcome(work))
     }
 
     unsafe fn enqueue_to(
         &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
+        job: Job<'_>,
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
-        self.enqueue_batch(tensors, layout, params, images, stream, memory)
+        let Job { tensors, layout, params, images } = job;
+        supports_run(layout, params)?;
+        validate(job)?;
+        if layout.prototypes.is_some() {
+            return Err(EngineError::NeedsHost {
+                what: "the memory for masks follows from the survivors",
+                instead: "set masks to false",
+            });
+        }
+        if params.has_class_limits() {
+            return Err(EngineError::NeedsHost {
+                what: "the host applies the greatest number of survivors of a class",
+                instead: "set a limit for all classes together",
+            });
+        }
+        let inputs = Inputs::new(tensors, layout)?;
+        let groups = place::group_count(images) as usize;
+        assert!(memory.is_none() || groups == 1, "memory is provided for one group");
+        let (mut capacity, mut addresses) = (0, ResultAddresses::default());
+        self.follow_tensors(|on| {
+            (capacity, addresses) = on.enqueue_batch(&inputs, job, stream, memory)?;
+            Ok(())
+        })?;
+        Ok(DeviceOutcome {
+            device: self.on.kernels.device().clone(),
+            groups,
+            capacity,
+            column_components: layout.column_components(),
+            counts: addresses.headers,
+            detections: addresses.detections,
+            columns: if layout.columns.is_empty() { 0 } else { addresses.rows },
+            engine: PhantomData,
+        })
     }
 }
 

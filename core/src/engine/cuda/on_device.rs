@@ -21,12 +21,11 @@ use super::merging::{ByColumnParams, MergeParams};
 use super::places::{Placed, PlacedImage};
 use super::results::{DeviceResults, ResultAddresses, ResultSize, Results};
 use super::upload::{Cached, PriorTable, Table, UploadStream};
-use crate::decoder::{Layout, PlainLayout};
 use crate::device::{DeviceError, DriverError, ForeignStream, Stream};
 use crate::engine::class_limits::{ClassLimits, Survivors};
 use crate::engine::masks::{MaskGrid, MaskMemory, MaskPlace, WORD_BYTES};
 use crate::engine::{
-    DeviceWork, EngineError, GroupCounts, ImagePlace, Params, ResultMemory, place,
+    DeviceWork, EngineError, GroupCounts, ImagePlace, Job, Params, ResultMemory, place,
 };
 
 /// Everything that belongs to one GPU.
@@ -64,18 +63,8 @@ pub(super) struct OnDevice {
     pub(super) kernels: Arc<Kernels>,
 }
 
-/// The inputs of a run besides its tensors.
-#[derive(Clone, Copy)]
-pub(super) struct Settings<'b> {
-    pub layout: &'b Layout,
-    /// The plain layout that is equivalent to `layout`, if one exists.
-    pub plain: Option<&'b PlainLayout>,
-    pub params: &'b Params,
-    pub images: &'b [ImagePlace],
-}
-
 /// The stream of [`Engine::run_in_stream`], and its function that returns the address for anchors.
-pub(super) struct CallersStream<'a> {
+pub(in crate::engine) struct CallersStream<'a> {
     pub stream: ForeignStream,
     pub anchors: &'a mut dyn FnMut() -> Option<u64>,
 }
@@ -123,10 +112,12 @@ impl OnDevice {
     fn batch<'b>(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        settings: Settings<'b>,
+        job: Job<'b>,
         foreign: Option<&Stream>,
     ) -> Result<Batch<'b>, EngineError> {
-        let Settings { layout, plain, params, images } = settings;
+        let Job { layout, params, images, .. } = job;
+        // The kernels for plain layouts write no columns.
+        let plain = layout.plain(job.tensors).filter(|_| layout.columns.is_empty());
         let on = UploadStream {
             stream: foreign.unwrap_or(&self.stream),
             enqueued: self.enqueued.pending(),
@@ -166,7 +157,7 @@ impl OnDevice {
             launch.columns = ColumnParams::new(&source, layout);
         }
         let sort = if layout.is_oriented() { SortLimits::NEVER } else { self.sort };
-        Ok(Batch { source, layout, plain, params, images, mask_places, sort, launch, uploaded })
+        Ok(Batch { source, plain, job, mask_places, sort, launch, uploaded })
     }
 
     /// Runs a batch in the caller's stream, or the engine's stream, and waits for its result. The next run can be
@@ -174,7 +165,7 @@ impl OnDevice {
     pub fn run_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        settings: Settings<'_>,
+        job: Job<'_>,
         mut caller: Option<&mut CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
         let foreign = caller
@@ -186,9 +177,9 @@ impl OnDevice {
             Some(stream) => self.enqueued.hold_back(stream)?,
             None => self.enqueued.synchronize()?,
         }
-        let mut batch = self.batch(inputs, settings, foreign)?;
+        let mut batch = self.batch(inputs, job, foreign)?;
         let mut work = DeviceWork { bytes_uploaded: batch.uploaded, ..DeviceWork::default() };
-        self.anchors = settings.layout.anchors();
+        self.anchors = job.layout.anchors();
         // Few anchors become candidates.
         let mut config = batch.config(batch.greatest_anchors().min(CAPACITY_STEP));
         self.graphs.expect_as_before(&mut config, batch.greatest_candidates());
@@ -211,14 +202,14 @@ impl OnDevice {
             }
             let candidates = self.wait(&config, foreign, &mut work)?;
             let words = match config.masks {
-                Some(_) => self.place_masks(settings.images, &mut work),
+                Some(_) => self.place_masks(job.images, &mut work),
                 None => 0,
             };
             self.graphs.had_sorted = candidates > config.sort.limit;
             let has_memory = candidates <= self.graphs.capacity();
             if has_memory && words <= self.graphs.mask_words() {
-                if settings.params.has_class_limits() {
-                    self.apply_limits(settings.params);
+                if job.params.has_class_limits() {
+                    self.apply_limits(job.params);
                 }
                 return Ok(work);
             }
@@ -236,7 +227,7 @@ impl OnDevice {
     pub fn enqueue_batch(
         &mut self,
         inputs: &Inputs<'_, '_>,
-        settings: Settings<'_>,
+        job: Job<'_>,
         stream: ForeignStream,
         memory: Option<ResultMemory>,
     ) -> Result<(usize, ResultAddresses), EngineError> {
@@ -246,7 +237,7 @@ impl OnDevice {
         if !is_capturing {
             self.enqueued.hold_back(&stream)?;
         }
-        let mut batch = self.batch(inputs, settings, Some(&stream))?;
+        let mut batch = self.batch(inputs, job, Some(&stream))?;
         // The host cannot check that the candidates fit, so reserve memory for the greatest
         // possible number.
         let greatest = batch.greatest_candidates();
@@ -257,7 +248,7 @@ impl OnDevice {
             Some(ResultMemory { counts, detections, columns }) => {
                 let headers = counts;
                 let to = ResultAddresses { headers, detections, rows: columns, mask_words: 0 };
-                (settings.params.max_detections, to)
+                (job.params.max_detections, to)
             }
             None => {
                 let size = ResultSize {

@@ -4,7 +4,7 @@
 //! In: the tensors, layout and parameters of a run. Out: graphs of some or all of the run's
 //! kernels.
 
-use super::{Cuda, Engine, EngineError, ImagePlace, Layout, OnDevice, Params, TensorView};
+use super::{Cuda, Engine, EngineError, Job, OnDevice};
 use crate::device::{DriverError, NodeSequence, Stream};
 
 /// The kernels of an engine's last run.
@@ -18,17 +18,11 @@ impl Cuda {
     ///
     /// # Errors
     /// Returns the errors of a run.
-    pub fn kernels_of(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<RunKernels<'_>, EngineError> {
+    pub fn kernels_of(&mut self, job: Job<'_>) -> Result<RunKernels<'_>, EngineError> {
         // The first run counts the candidates. The second run then has enough memory, and launches
         // the kernels for that number.
-        self.run(tensors, layout, params, images)?;
-        self.run(tensors, layout, params, images)?;
+        self.run(job)?;
+        self.run(job)?;
         Ok(RunKernels { on: &mut self.on })
     }
 }

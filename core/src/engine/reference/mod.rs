@@ -16,8 +16,8 @@ use super::params::cap;
 use super::place::{DecodePlace, image_groups};
 use super::validate::validate;
 use super::{
-    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, MAX_ANGLE, MAX_BOX_SIDE,
-    MaskPlace, Method, Outcome, Params,
+    Detection, DeviceWork, Engine, EngineError, GroupCounts, ImagePlace, Job, MAX_ANGLE,
+    MAX_BOX_SIDE, MaskPlace, Method, Outcome, Params,
 };
 use crate::decoder::layout::{Combination, Field, Group, Layout, Prototypes};
 use crate::geometry::oriented::{self, Rectangle};
@@ -40,14 +40,9 @@ impl Engine for Reference {
         "reference"
     }
 
-    fn run(
-        &mut self,
-        tensors: &[TensorView<'_>],
-        layout: &Layout,
-        params: &Params,
-        images: &[ImagePlace],
-    ) -> Result<Outcome<'_>, EngineError> {
-        validate(tensors, layout, params, images)?;
+    fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
+        validate(job)?;
+        let Job { tensors, layout, params, images } = job;
         self.groups.clear();
         self.survivors.clear();
         self.columns.clear();
