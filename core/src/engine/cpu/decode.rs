@@ -8,6 +8,7 @@
 
 use super::super::{DecodePlace, Detection, Params};
 use super::candidate::{Scored, make_candidate};
+use super::dispatch::{Work, dispatch};
 use super::host_tensors::ImageTensors;
 use super::multi_label::Pairs;
 use super::score::Score;
@@ -30,6 +31,22 @@ pub(super) struct ImageRules<'a> {
     pub place: DecodePlace,
     /// The number of anchors in the group's earlier images.
     pub first_anchor: u32,
+}
+
+/// An image of a plain layout, whose offsets include the image's offset.
+#[derive(Clone, Copy)]
+pub(super) struct PlainImage<'a, B, S> {
+    pub layout: &'a PlainLayout,
+    pub rules: &'a ImageRules<'a>,
+    pub boxes: &'a [B],
+    pub scores: &'a [S],
+}
+
+impl<B: Element, S: Score> Work for (&mut CandidateDecoder, PlainImage<'_, B, S>) {
+    #[inline(always)]
+    fn run(self) {
+        self.0.decode(self.1);
+    }
 }
 
 /// Decodes the images of a group, and reuses its buffers.
@@ -74,59 +91,33 @@ impl CandidateDecoder {
     ) {
         let (boxes, scores) = (tensors.numbers(&layout.boxes), tensors.numbers(&layout.scores));
         let objectness = layout.objectness.map(|field| tensors.numbers(&field).field);
-        let image =
+        let layout =
             &PlainLayout { boxes: boxes.field, scores: scores.field, objectness, ..*layout };
         match (boxes.elements, scores.elements) {
-            (Elements::F32(b), Elements::F32(s)) => self.decode(image, rules, b, s),
-            (Elements::F16(b), Elements::F16(s)) => self.decode(image, rules, b, s),
-            (Elements::F32(b), Elements::F16(s)) => self.decode(image, rules, b, s),
-            (Elements::F16(b), Elements::F32(s)) => self.decode(image, rules, b, s),
+            (Elements::F32(b), Elements::F32(s)) => {
+                dispatch((self, PlainImage { layout, rules, boxes: b, scores: s }))
+            }
+            (Elements::F16(b), Elements::F16(s)) => {
+                dispatch((self, PlainImage { layout, rules, boxes: b, scores: s }))
+            }
+            (Elements::F32(b), Elements::F16(s)) => {
+                dispatch((self, PlainImage { layout, rules, boxes: b, scores: s }))
+            }
+            (Elements::F16(b), Elements::F32(s)) => {
+                dispatch((self, PlainImage { layout, rules, boxes: b, scores: s }))
+            }
             _ => unreachable!("tensors of a plain layout have floating-point numbers"),
         }
     }
 
-    /// Decodes an image. The offsets of `layout` include the image's offset.
-    fn decode<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.decode_with_avx2(layout, rules, boxes, scores) };
-            return;
-        }
-        self.decode_portable(layout, rules, boxes, scores);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn decode_with_avx2<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
-        self.decode_portable(layout, rules, boxes, scores);
-    }
-
     #[inline(always)]
-    pub fn decode_portable<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
+    fn decode<B: Element, S: Score>(&mut self, image: PlainImage<'_, B, S>) {
+        let PlainImage { layout, rules, scores, .. } = image;
         self.classes = layout.classes;
         self.is_oriented = false;
         let params = rules.params;
         if params.multi_label {
-            self.decode_pairs(layout, rules, boxes, scores);
+            self.decode_pairs(image);
             return;
         }
         let lowest = S::threshold_key(params.thresholds.lowest(layout.classes));
@@ -142,7 +133,7 @@ impl CandidateDecoder {
             None => scan.without_objectness(|Best { anchor, key, class }| {
                 let (anchor, class) = (anchor as u32, class as u32);
                 let scored = Scored { anchor, objectness: None, best: S::from_key(key), class };
-                found.add_if_candidate(scored, layout, rules, boxes);
+                found.add_if_candidate(scored, &image);
             }),
             Some(field) => {
                 for anchor in 0..layout.anchors {
@@ -159,7 +150,7 @@ impl CandidateDecoder {
                     let (anchor, class) = (anchor as u32, class as u32);
                     let objectness = Some(objectness);
                     let scored = Scored { anchor, objectness, best: S::from_key(key), class };
-                    found.add_if_candidate(scored, layout, rules, boxes);
+                    found.add_if_candidate(scored, &image);
                 }
             }
         }
@@ -309,12 +300,10 @@ impl Found {
     /// Applies the rules from the best score on to an anchor, or with `multi_label` to a pair. Adds
     /// the candidate or counts the rejection.
     #[inline(always)]
-    pub(super) fn add_if_candidate<B: Element>(
+    pub(super) fn add_if_candidate<B: Element, S>(
         &mut self,
         scored: Scored,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
+        &PlainImage { layout, rules, boxes, .. }: &PlainImage<'_, B, S>,
     ) {
         let anchor = scored.anchor as usize;
         let components = || components(&layout.boxes, layout.box_format, boxes, anchor);

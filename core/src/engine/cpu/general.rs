@@ -9,6 +9,7 @@
 use super::super::formula::{self, Prior};
 use super::candidate::{add_box, add_oriented_box};
 use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
+use super::dispatch::{Work, dispatch};
 use super::host_tensors::{ImageTensors, Numbers};
 use super::score::Score;
 use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
@@ -41,35 +42,16 @@ impl CandidateDecoder {
         rules: &ImageRules<'_>,
         tensors: &ImageTensors<'_, '_>,
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.decode_general_with_avx2(layout, rules, tensors) };
-            return;
-        }
-        self.decode_general_portable(layout, rules, tensors);
+        dispatch((self, layout, rules, tensors));
     }
+}
 
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn decode_general_with_avx2(
-        &mut self,
-        layout: &Layout,
-        rules: &ImageRules<'_>,
-        tensors: &ImageTensors<'_, '_>,
-    ) {
-        self.decode_general_portable(layout, rules, tensors);
-    }
-
+impl Work for (&mut CandidateDecoder, &Layout, &ImageRules<'_>, &ImageTensors<'_, '_>) {
     #[inline(always)]
-    fn decode_general_portable(
-        &mut self,
-        layout: &Layout,
-        rules: &ImageRules<'_>,
-        tensors: &ImageTensors<'_, '_>,
-    ) {
-        self.classes = layout.classes;
-        self.is_oriented = layout.is_oriented();
+    fn run(self) {
+        let (decoder, layout, rules, tensors) = self;
+        decoder.classes = layout.classes;
+        decoder.is_oriented = layout.is_oriented();
         let params = rules.params;
         // Without anchors no element is read, because `validate` then does not check offsets and
         // strides.
@@ -83,7 +65,7 @@ impl CandidateDecoder {
             valid -= anchors;
             if anchors > 0 {
                 let of = |field: &Option<Field>| field.as_ref().map(|field| tensors.numbers(field));
-                let decoder = GroupDecoder {
+                let group = GroupDecoder {
                     layout,
                     rules,
                     group,
@@ -100,18 +82,16 @@ impl CandidateDecoder {
                     },
                     lowest,
                 };
-                let found = &mut self.found;
-                match decoder.scores.elements {
-                    _ if decoder.is_multi() || layout.score.peaks => {
-                        decoder.decode_one_by_one(anchors, found)
+                let found = &mut decoder.found;
+                match group.scores.elements {
+                    _ if group.is_multi() || layout.score.peaks => {
+                        group.decode_one_by_one(anchors, found)
                     }
-                    Elements::F32(scores) => decoder.decode(scores, anchors, found),
-                    Elements::F16(scores) => decoder.decode(scores, anchors, found),
-                    Elements::I8(scores) => decoder.decode(scores, anchors, found),
-                    Elements::U8(scores) => decoder.decode(scores, anchors, found),
-                    Elements::I32(_) | Elements::I64(_) => {
-                        decoder.decode_one_by_one(anchors, found)
-                    }
+                    Elements::F32(scores) => group.decode(scores, anchors, found),
+                    Elements::F16(scores) => group.decode(scores, anchors, found),
+                    Elements::I8(scores) => group.decode(scores, anchors, found),
+                    Elements::U8(scores) => group.decode(scores, anchors, found),
+                    Elements::I32(_) | Elements::I64(_) => group.decode_one_by_one(anchors, found),
                 }
             }
             first_anchor += group.anchors;

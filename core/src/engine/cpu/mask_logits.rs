@@ -16,6 +16,7 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
+use super::dispatch::{Work, dispatch};
 use super::host_tensors::Numbers;
 use crate::tensor::{Element, Elements, Quantization};
 
@@ -104,34 +105,20 @@ impl MaskLogits {
     /// Computes the logits. Rows of prototypes have `width` pixels.
     pub fn compute(&mut self, numbers: &Numbers<'_>, width: usize) {
         match numbers.elements {
-            Elements::F32(elements) => self.dispatch(&Source::new(elements, numbers, width)),
-            Elements::F16(elements) => self.dispatch(&Source::new(elements, numbers, width)),
-            Elements::I8(elements) => self.dispatch(&Source::new(elements, numbers, width)),
-            Elements::U8(elements) => self.dispatch(&Source::new(elements, numbers, width)),
-            Elements::I32(elements) => self.dispatch(&Source::new(elements, numbers, width)),
-            Elements::I64(elements) => self.dispatch(&Source::new(elements, numbers, width)),
+            Elements::F32(elements) => dispatch((self, &Source::new(elements, numbers, width))),
+            Elements::F16(elements) => dispatch((self, &Source::new(elements, numbers, width))),
+            Elements::I8(elements) => dispatch((self, &Source::new(elements, numbers, width))),
+            Elements::U8(elements) => dispatch((self, &Source::new(elements, numbers, width))),
+            Elements::I32(elements) => dispatch((self, &Source::new(elements, numbers, width))),
+            Elements::I64(elements) => dispatch((self, &Source::new(elements, numbers, width))),
         }
     }
+}
 
-    fn dispatch<T: Stored>(&mut self, source: &Source<'_, T>) {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-            unsafe { self.compute_with_avx2(source) };
-            return;
-        }
-        self.compute_portable(source);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn compute_with_avx2<T: Stored>(&mut self, source: &Source<'_, T>) {
-        self.compute_portable(source);
-    }
-
+impl<T: Stored> Work for (&mut MaskLogits, &Source<'_, T>) {
     #[inline(always)]
-    fn compute_portable<T: Stored>(&mut self, source: &Source<'_, T>) {
-        let Self { rectangles, coefficients, logits, count, sweep, row } = self;
+    fn run(self) {
+        let (MaskLogits { rectangles, coefficients, logits, count, sweep, row }, source) = self;
         if logits.len() < *count {
             logits.resize(*count, 0.0);
         }
@@ -415,7 +402,7 @@ mod tests {
             check(&numbers, width, &wanted, &logits);
             if let Elements::F32(elements) = elements {
                 logits.logits.fill(f32::NAN);
-                logits.compute_portable(&Source::new(elements, &numbers, width));
+                (&mut logits, &Source::new(elements, &numbers, width)).run();
                 check(&numbers, width, &wanted, &logits);
             }
         }

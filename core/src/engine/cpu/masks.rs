@@ -12,6 +12,7 @@ use super::super::masks::{
     FrameSamples, MaskArea, MaskGrid, MaskMemory, MaskPlace, Sample, WORD_BYTES,
 };
 use super::super::{Detection, EngineError, ImagePlace, Params};
+use super::dispatch::{Work, dispatch};
 use super::host_tensors::Numbers;
 use super::mask_logits::MaskLogits;
 use crate::decoder::Layout;
@@ -138,7 +139,7 @@ impl MaskBuffers {
                 }
                 logits.compute(&image.numbers, image.width);
                 let (together, later) = rest.split_at(count);
-                set_masks(&image.grid, together, logits, bytes, scratch);
+                dispatch(SetMasks { grid: &image.grid, masks: together, logits, bytes, scratch });
                 rest = later;
             }
         }
@@ -164,53 +165,30 @@ fn prototype_pixels(grid: &MaskGrid, area: MaskArea) -> ([u32; 2], [u32; 2]) {
 }
 
 /// Sets the bits of masks. `logits` has a rectangle for each of them.
-fn set_masks(
-    grid: &MaskGrid,
-    masks: &[Pending],
-    logits: &mut MaskLogits,
-    bytes: &mut [u8],
-    scratch: &mut Scratch,
-) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, which is the only feature that the function requires.
-        unsafe { set_masks_with_avx2(grid, masks, logits, bytes, scratch) };
-        return;
-    }
-    set_masks_portable(grid, masks, logits, bytes, scratch);
+struct SetMasks<'a> {
+    grid: &'a MaskGrid,
+    masks: &'a [Pending],
+    logits: &'a mut MaskLogits,
+    bytes: &'a mut [u8],
+    scratch: &'a mut Scratch,
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn set_masks_with_avx2(
-    grid: &MaskGrid,
-    masks: &[Pending],
-    logits: &mut MaskLogits,
-    bytes: &mut [u8],
-    scratch: &mut Scratch,
-) {
-    set_masks_portable(grid, masks, logits, bytes, scratch);
-}
-
-#[inline(always)]
-fn set_masks_portable(
-    grid: &MaskGrid,
-    masks: &[Pending],
-    logits: &mut MaskLogits,
-    bytes: &mut [u8],
-    scratch: &mut Scratch,
-) {
-    for (index, &Pending { place: MaskPlace { area, first }, .. }) in masks.iter().enumerate() {
-        let bytes = &mut bytes[first..][..area.bytes()];
-        match grid {
-            MaskGrid::Prototypes { .. } => {
-                for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
-                    set_bits(logits.row_mut(index, y), area.width as usize, bytes);
+impl Work for SetMasks<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { grid, masks, logits, bytes, scratch } = self;
+        for (index, &Pending { place: MaskPlace { area, first }, .. }) in masks.iter().enumerate() {
+            let bytes = &mut bytes[first..][..area.bytes()];
+            match grid {
+                MaskGrid::Prototypes { .. } => {
+                    for (y, bytes) in (area.top..).zip(bytes.chunks_exact_mut(area.stride())) {
+                        set_bits(logits.row_mut(index, y), area.width as usize, bytes);
+                    }
                 }
-            }
-            MaskGrid::Frame { samples, .. } => {
-                let row = |y: u32| logits.row(index, y);
-                set_frame_pixels(samples, area, row, bytes, scratch);
+                MaskGrid::Frame { samples, .. } => {
+                    let row = |y: u32| logits.row(index, y);
+                    set_frame_pixels(samples, area, row, bytes, scratch);
+                }
             }
         }
     }

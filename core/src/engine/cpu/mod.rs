@@ -6,7 +6,7 @@
 //! a time and, if there are many boxes, only with nearby boxes ([`spatial_grid`]). Loops are
 //! written so that the compiler vectorizes them.
 //!
-//! Functions marked `#[inline(always)]` are compiled twice on x86-64: for the target's base
+//! The functions of a [`Work`](dispatch::Work) are compiled twice on x86-64: for the target's base
 //! instruction set and for AVX2. The engine chooses between the two at run time.
 
 mod block;
@@ -14,6 +14,7 @@ mod by_class;
 mod candidate;
 mod conflict;
 mod decode;
+mod dispatch;
 mod general;
 mod host_tensors;
 mod mask_logits;
@@ -42,6 +43,7 @@ use crate::decoder::{Layout, MAX_CLASSES};
 use crate::geometry::oriented::Rectangle;
 use by_class::ByClass;
 use decode::{CandidateDecoder, Found, ImageRules};
+use dispatch::dispatch;
 use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
@@ -271,22 +273,24 @@ impl Cpu {
             return;
         }
         let is_by_class = self.is_by_class(params);
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, which is the only feature that the functions require.
-            unsafe {
-                match (self.decoder.is_oriented, is_by_class) {
-                    (false, false) => self.suppress_with_avx2(params),
-                    (false, true) => self.suppress_by_class_with_avx2(params),
-                    (true, _) => self.suppress_oriented_with_avx2(params),
-                }
-            };
-            return;
-        }
-        match (self.decoder.is_oriented, is_by_class) {
-            (false, false) => self.suppress_portable(params),
-            (false, true) => self.suppress_by_class_portable(params),
-            (true, _) => self.suppress_oriented_portable(params),
+        let compares_classes = compares_classes(&self.decoder, params);
+        let Self { decoder, ranking, by_class, survivors, .. } = self;
+        let Lists { of_all, of_classes } = &mut self.suppressors;
+        let oriented = &mut self.oriented_suppressors;
+        let suppression =
+            Suppression { found: &decoder.found, ranking, by_class, survivors, params };
+        match (decoder.is_oriented, compares_classes) {
+            (false, true) if is_by_class => {
+                dispatch(SuppressByClass { suppression, suppressors: of_all });
+            }
+            (false, true) => dispatch(Suppress { suppression, suppressors: of_classes }),
+            (false, false) => dispatch(Suppress { suppression, suppressors: of_all }),
+            (true, true) => {
+                dispatch(SuppressOriented { suppression, suppressors: &mut oriented.of_classes });
+            }
+            (true, false) => {
+                dispatch(SuppressOriented { suppression, suppressors: &mut oriented.of_all });
+            }
         }
     }
 
@@ -298,71 +302,6 @@ impl Cpu {
             // With fewer survivors than candidates, suppression can stop early.
             && candidates <= cap(params.survivors_to_find())
             && candidates >= by_class::LEAST_CANDIDATES
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn suppress_with_avx2(&mut self, params: &Params) {
-        self.suppress_portable(params);
-    }
-
-    /// A separate function, for the reason given at the function for oriented boxes.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn suppress_by_class_with_avx2(&mut self, params: &Params) {
-        self.suppress_by_class_portable(params);
-    }
-
-    /// A separate function, because inlining it changes how the compiler optimizes the code for
-    /// upright boxes.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn suppress_oriented_with_avx2(&mut self, params: &Params) {
-        self.suppress_oriented_portable(params);
-    }
-
-    #[inline(always)]
-    fn suppress_portable(&mut self, params: &Params) {
-        let compares_classes = compares_classes(&self.decoder, params);
-        let (suppression, lists, _) = self.suppression(params);
-        if compares_classes {
-            let suppressors = &mut lists.of_classes;
-            params.overlap.visit(Suppress { suppression, suppressors });
-        } else {
-            let suppressors = &mut lists.of_all;
-            params.overlap.visit(Suppress { suppression, suppressors });
-        }
-    }
-
-    #[inline(always)]
-    fn suppress_by_class_portable(&mut self, params: &Params) {
-        let (suppression, lists, _) = self.suppression(params);
-        let suppressors = &mut lists.of_all;
-        params.overlap.visit(SuppressByClass { suppression, suppressors });
-    }
-
-    #[inline(always)]
-    fn suppress_oriented_portable(&mut self, params: &Params) {
-        let compares_classes = compares_classes(&self.decoder, params);
-        let (suppression, _, lists) = self.suppression(params);
-        if compares_classes {
-            let suppressors = &mut lists.of_classes;
-            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
-        } else {
-            let suppressors = &mut lists.of_all;
-            oriented::visit(params.overlap, SuppressOriented { suppression, suppressors });
-        }
-    }
-
-    #[inline(always)]
-    fn suppression<'a>(
-        &'a mut self,
-        params: &'a Params,
-    ) -> (Suppression<'a>, &'a mut Lists, &'a mut Lists<Rectangle>) {
-        let Self { decoder, ranking, by_class, survivors, .. } = self;
-        let found = &decoder.found;
-        let suppression = Suppression { found, ranking, by_class, survivors, params };
-        (suppression, &mut self.suppressors, &mut self.oriented_suppressors)
     }
 }
 
@@ -387,6 +326,8 @@ fn compares_classes(decoder: &CandidateDecoder, params: &Params) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::decode::PlainImage;
+    use super::dispatch::Work;
     use super::*;
     use crate::decoder;
     use crate::tensor::TensorView;
@@ -408,8 +349,12 @@ mod tests {
         let mut portable = Cpu::default();
         let place = place.decode_place(&layout, &params);
         let rules = ImageRules { params: &params, place, first_anchor: 0 };
-        portable.decoder.decode_portable(&plain, &rules, &columns, &columns);
-        portable.suppress_portable(&params);
+        let (layout, rules, boxes, scores) = (&plain, &rules, &columns[..], &columns[..]);
+        (&mut portable.decoder, PlainImage { layout, rules, boxes, scores }).run();
+        let Cpu { decoder, ranking, by_class, survivors, suppressors, .. } = &mut portable;
+        let found = &decoder.found;
+        let suppression = Suppression { found, ranking, by_class, survivors, params: &params };
+        Work::run(Suppress { suppression, suppressors: &mut suppressors.of_all });
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(

@@ -6,9 +6,8 @@
 //! scores are below it. The rules are then applied one by one to the remaining pairs.
 
 use super::candidate::Scored;
-use super::decode::{BLOCK, CandidateDecoder, ImageRules, WIDTH};
+use super::decode::{BLOCK, CandidateDecoder, PlainImage, WIDTH};
 use super::score::Score;
-use crate::decoder::PlainLayout;
 use crate::tensor::Element;
 
 /// The pairs of a block of anchors whose scores reach the lowest threshold; its buffers are reused.
@@ -86,29 +85,19 @@ impl<S: Score> LowestThreshold<S> {
 
 impl CandidateDecoder {
     #[inline(always)]
-    pub(super) fn decode_pairs<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
+    pub(super) fn decode_pairs<B: Element, S: Score>(&mut self, image: PlainImage<'_, B, S>) {
+        let layout = image.layout;
         if layout.scores.anchor_stride == 1 && layout.objectness.is_none() {
-            self.pairs_by_class(layout, rules, boxes, scores);
+            self.pairs_by_class(image);
         } else {
-            self.pairs_by_anchor(layout, rules, boxes, scores);
+            self.pairs_by_anchor(image);
         }
     }
 
     /// Decodes one anchor after the other.
     #[inline(always)]
-    fn pairs_by_anchor<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
+    fn pairs_by_anchor<B: Element, S: Score>(&mut self, image: PlainImage<'_, B, S>) {
+        let PlainImage { layout, rules, scores, .. } = image;
         let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
         let is_row = layout.scores.component_stride == 1;
         for anchor in 0..layout.anchors {
@@ -136,9 +125,7 @@ impl CandidateDecoder {
                             [anchor, class],
                             objectness,
                             score.to_f32(),
-                            layout,
-                            rules,
-                            boxes,
+                            &image,
                         );
                     }
                 }
@@ -148,13 +135,8 @@ impl CandidateDecoder {
 
     /// Decodes scores that are contiguous for each class, block by block of anchors.
     #[inline(always)]
-    fn pairs_by_class<B: Element, S: Score>(
-        &mut self,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
-        scores: &[S],
-    ) {
+    fn pairs_by_class<B: Element, S: Score>(&mut self, image: PlainImage<'_, B, S>) {
+        let PlainImage { layout, rules, scores, .. } = image;
         let lowest = LowestThreshold::<S>::new(rules.params.thresholds.lowest(layout.classes));
         let mut pairs = std::mem::take(&mut self.pairs);
         for start in (0..layout.anchors).step_by(BLOCK) {
@@ -185,29 +167,28 @@ impl CandidateDecoder {
             pairs.sort_by_anchor();
             for &Pair { anchor, class, score } in &pairs.by_anchor {
                 let pair = [start + usize::from(anchor), class.into()];
-                self.add_pair_if_candidate(pair, None, score, layout, rules, boxes);
+                self.add_pair_if_candidate(pair, None, score, &image);
             }
         }
         self.pairs = pairs;
     }
 
     #[inline(always)]
-    fn add_pair_if_candidate<B: Element>(
+    fn add_pair_if_candidate<B: Element, S>(
         &mut self,
         [anchor, class]: [usize; 2],
         objectness: Option<f32>,
         score: f32,
-        layout: &PlainLayout,
-        rules: &ImageRules<'_>,
-        boxes: &[B],
+        image: &PlainImage<'_, B, S>,
     ) {
         let (anchor, class) = (anchor as u32, class as u32);
         // Rule 4 for objectness: a pair with a low objectness is dropped, however high its score
         // is.
-        if objectness.is_some_and(|objectness| objectness < rules.params.thresholds.of(class)) {
+        if objectness.is_some_and(|objectness| objectness < image.rules.params.thresholds.of(class))
+        {
             return;
         }
         let pair = Scored { anchor, objectness, best: score, class };
-        self.found.add_if_candidate(pair, layout, rules, boxes);
+        self.found.add_if_candidate(pair, image);
     }
 }

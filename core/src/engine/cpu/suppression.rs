@@ -8,6 +8,7 @@ use super::super::{Detection, Method, Params};
 use super::by_class::ByClass;
 use super::conflict::{Conflict, Entry, WithTest, with_test};
 use super::decode::Found;
+use super::dispatch::Work;
 use super::oriented;
 use super::ranking::{self, Ranking};
 use super::suppressors::{SuppressorList, Suppressors};
@@ -123,6 +124,13 @@ impl<S: Suppressors<Shape = ()>> WithTest for Suppress<'_, S> {
     }
 }
 
+impl<S: Suppressors<Shape = ()>> Work for Suppress<'_, S> {
+    #[inline(always)]
+    fn run(self) {
+        self.suppression.params.overlap.visit(self);
+    }
+}
+
 impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
     type Output = ();
 
@@ -148,6 +156,13 @@ impl WithTest for SuppressByClass<'_> {
     }
 }
 
+impl Work for SuppressByClass<'_> {
+    #[inline(always)]
+    fn run(self) {
+        self.suppression.params.overlap.visit(self);
+    }
+}
+
 impl Visitor for SuppressByClass<'_> {
     type Output = ();
 
@@ -161,6 +176,13 @@ impl Visitor for SuppressByClass<'_> {
 pub(super) struct SuppressOriented<'a, S> {
     pub suppression: Suppression<'a>,
     pub suppressors: &'a mut S,
+}
+
+impl<S: Suppressors<Shape = Rectangle>> Work for SuppressOriented<'_, S> {
+    #[inline(always)]
+    fn run(self) {
+        oriented::visit(self.suppression.params.overlap, self);
+    }
 }
 
 impl<S: Suppressors<Shape = Rectangle>> oriented::Visitor for SuppressOriented<'_, S> {
