@@ -30,6 +30,7 @@ pub mod device;
 pub mod engine;
 pub mod functions;
 pub mod geometry;
+mod named;
 pub mod names;
 pub mod nms;
 pub mod reading;

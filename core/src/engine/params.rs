@@ -8,73 +8,57 @@
 use super::scalar::{Scalar, ScalarField, ScalarKind, scalar_field};
 use crate::decoder::layout::ColumnKind;
 use crate::geometry::Overlap;
+use crate::named::named;
 
-/// The method of suppression, merging or rescoring, which decides which candidates survive.
-///
-/// The section "Merging and rescoring" of the [rules](super) defines the methods that change boxes
-/// or scores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-#[non_exhaustive]
-pub enum Method {
-    /// A candidate survives if it conflicts with no survivor of higher rank: exact greedy
-    /// suppression.
-    #[default]
-    Greedy = 0,
-    /// A candidate survives if it conflicts with no candidate of higher rank, even one that is
-    /// suppressed: the single pass of Oro et al. 2020.
-    MapReduce = 1,
-    /// All candidates survive.
-    None = 2,
-    /// A survivor of [`Greedy`](Self::Greedy) gets the union of its box and of the boxes that it
-    /// suppresses: SAHI's greedy merging (`GREEDYNMM`).
-    Merge = 3,
-    /// Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
-    /// SAHI's transitive merging (`NMM`), except that boxes join in descending rank, and there by index.
-    MergeTransitive = 4,
-    /// Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
-    /// (Solovyev, Wang, Gabruseva 2021).
-    WeightedFusion = 5,
-    /// A survivor of [`Greedy`](Self::Greedy) gets the mean of its box and of the boxes that it
-    /// suppresses, weighted by score: the weighted suppression of MediaPipe. Non-maximum weighted (`ensemble_boxes`)
-    /// weights by score times IoU, and a box joins the box of the greatest IoU.
-    WeightedAverage = 6,
-    /// Conflicting candidates get lower scores, by the factor 1 - overlap: Soft-NMS (Bodla et al.
-    /// 2017).
-    SoftLinear = 7,
-    /// Intersecting candidates get lower scores, by a Gaussian function of the overlap: Soft-NMS
-    /// (Bodla et al. 2017).
-    SoftGaussian = 8,
-    /// Scores are lowered in one pass, by linear decay: Matrix NMS (Wang et al. 2020, SOLOv2).
-    MatrixLinear = 9,
-    /// Scores are lowered in one pass, by Gaussian decay: Matrix NMS (Wang et al. 2020, SOLOv2).
-    MatrixGaussian = 10,
-    /// Like [`Greedy`](Self::Greedy), but the threshold is at least the density of the candidate of
-    /// higher rank, a column of the layout: Adaptive-NMS (Liu, Huang, Wang 2019).
-    Adaptive = 11,
-    /// Like [`Greedy`](Self::Greedy), but candidates with different embeddings, a column of the
-    /// layout, do not conflict: FeatureNMS (Salscheider 2020).
-    Feature = 12,
+named! {
+    /// The method of suppression, merging or rescoring, which decides which candidates survive.
+    ///
+    /// The section "Merging and rescoring" of the [rules](super) defines the methods that change boxes
+    /// or scores.
+    #[non_exhaustive]
+    pub enum Method {
+        /// A candidate survives if it conflicts with no survivor of higher rank: exact greedy
+        /// suppression.
+        #[default]
+        Greedy = 0 "greedy",
+        /// A candidate survives if it conflicts with no candidate of higher rank, even one that is
+        /// suppressed: the single pass of Oro et al. 2020.
+        MapReduce = 1 "map-reduce",
+        /// All candidates survive.
+        None = 2 "none",
+        /// A survivor of [`Greedy`](Self::Greedy) gets the union of its box and of the boxes that it
+        /// suppresses: SAHI's greedy merging (`GREEDYNMM`).
+        Merge = 3 "merge",
+        /// Like [`Merge`](Self::Merge), but a box also merges with the boxes that its suppressed boxes suppress:
+        /// SAHI's transitive merging (`NMM`), except that boxes join in descending rank, and there by index.
+        MergeTransitive = 4 "merge-transitive",
+        /// Boxes that overlap the weighted mean of a cluster join the cluster: Weighted Boxes Fusion
+        /// (Solovyev, Wang, Gabruseva 2021).
+        WeightedFusion = 5 "weighted-fusion",
+        /// A survivor of [`Greedy`](Self::Greedy) gets the mean of its box and of the boxes that it
+        /// suppresses, weighted by score: the weighted suppression of MediaPipe. Non-maximum weighted (`ensemble_boxes`)
+        /// weights by score times IoU, and a box joins the box of the greatest IoU.
+        WeightedAverage = 6 "weighted-average",
+        /// Conflicting candidates get lower scores, by the factor 1 - overlap: Soft-NMS (Bodla et al.
+        /// 2017).
+        SoftLinear = 7 "soft-linear",
+        /// Intersecting candidates get lower scores, by a Gaussian function of the overlap: Soft-NMS
+        /// (Bodla et al. 2017).
+        SoftGaussian = 8 "soft-gaussian",
+        /// Scores are lowered in one pass, by linear decay: Matrix NMS (Wang et al. 2020, SOLOv2).
+        MatrixLinear = 9 "matrix-linear",
+        /// Scores are lowered in one pass, by Gaussian decay: Matrix NMS (Wang et al. 2020, SOLOv2).
+        MatrixGaussian = 10 "matrix-gaussian",
+        /// Like [`Greedy`](Self::Greedy), but the threshold is at least the density of the candidate of
+        /// higher rank, a column of the layout: Adaptive-NMS (Liu, Huang, Wang 2019).
+        Adaptive = 11 "adaptive",
+        /// Like [`Greedy`](Self::Greedy), but candidates with different embeddings, a column of the
+        /// layout, do not conflict: FeatureNMS (Salscheider 2020).
+        Feature = 12 "feature",
+    }
 }
 
 impl Method {
-    /// All values.
-    pub const ALL: [Self; 13] = [
-        Self::Greedy,
-        Self::MapReduce,
-        Self::None,
-        Self::Merge,
-        Self::MergeTransitive,
-        Self::WeightedFusion,
-        Self::WeightedAverage,
-        Self::SoftLinear,
-        Self::SoftGaussian,
-        Self::MatrixLinear,
-        Self::MatrixGaussian,
-        Self::Adaptive,
-        Self::Feature,
-    ];
-
     /// Returns true if survivors keep their boxes and their scores.
     pub fn only_suppresses(self) -> bool {
         match self {
@@ -102,25 +86,6 @@ impl Method {
     /// Returns true if the method is defined for oriented boxes.
     pub(crate) fn allows_oriented(self) -> bool {
         matches!(self, Self::Greedy | Self::MapReduce | Self::None)
-    }
-
-    /// The value of the property `method`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Greedy => "greedy",
-            Self::MapReduce => "map-reduce",
-            Self::None => "none",
-            Self::Merge => "merge",
-            Self::MergeTransitive => "merge-transitive",
-            Self::WeightedFusion => "weighted-fusion",
-            Self::WeightedAverage => "weighted-average",
-            Self::SoftLinear => "soft-linear",
-            Self::SoftGaussian => "soft-gaussian",
-            Self::MatrixLinear => "matrix-linear",
-            Self::MatrixGaussian => "matrix-gaussian",
-            Self::Adaptive => "adaptive",
-            Self::Feature => "feature",
-        }
     }
 }
 
@@ -185,51 +150,30 @@ pub struct ClassRule {
     pub max_detections: usize,
 }
 
-/// The pixels of masks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-#[non_exhaustive]
-pub enum MaskSize {
-    /// Pixels of the prototypes.
-    #[default]
-    Prototypes = 0,
-    /// Pixels of the frame, or of the prototypes if images are not in a frame.
-    Frame = 1,
-}
-
-impl MaskSize {
-    /// The value of the property `mask-size`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prototypes => "prototypes",
-            Self::Frame => "frame",
-        }
+named! {
+    /// The pixels of masks.
+    #[non_exhaustive]
+    pub enum MaskSize {
+        /// Pixels of the prototypes.
+        #[default]
+        Prototypes = 0 "prototypes",
+        /// Pixels of the frame, or of the prototypes if images are not in a frame.
+        Frame = 1 "frame",
     }
 }
 
-/// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
-/// shows only a part of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-#[non_exhaustive]
-pub enum RegionEdges {
-    /// They are like other boxes.
-    #[default]
-    Keep = 0,
-    /// They are dropped.
-    Drop = 1,
-    /// Their scores become [`Params::edge_score`], so that they suppress no better box.
-    Lower = 2,
-}
-
-impl RegionEdges {
-    /// The value of the property `region-edges`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Lower => "lower",
-        }
+named! {
+    /// The rule for boxes that touch an inner edge of their image's region, such as a tile. Such a box often
+    /// shows only a part of an object.
+    #[non_exhaustive]
+    pub enum RegionEdges {
+        /// They are like other boxes.
+        #[default]
+        Keep = 0 "keep",
+        /// They are dropped.
+        Drop = 1 "drop",
+        /// Their scores become [`Params::edge_score`], so that they suppress no better box.
+        Lower = 2 "lower",
     }
 }
 
@@ -327,131 +271,100 @@ impl Params {
     /// The parameters with a single value. [`score_threshold`](ClassThresholds::default) is the
     /// threshold of classes that have no other one.
     pub const SCALARS: &[Scalar] = &[
-        Scalar {
-            name: "iou_threshold",
-            title: "IoU threshold",
-            text: "Overlap above which two boxes conflict, so that the higher-ranked can \
-                   suppress the other",
-            kind: ScalarKind::Number {
-                minimum: 0.0,
-                maximum: 1.0,
-                field: scalar_field!(iou_threshold),
-            },
-        },
-        Scalar {
-            name: "score_threshold",
-            title: "Score threshold",
-            text: "Minimum score of a candidate, or of a classifier's class; any number, since \
-                   scores of some detectors exceed 1",
-            kind: ScalarKind::Number {
-                minimum: f32::MIN,
-                maximum: f32::MAX,
-                field: scalar_field!(thresholds.default),
-            },
-        },
-        Scalar {
-            name: "threshold_inclusive",
-            title: "Threshold inclusive",
-            text: "Whether two boxes also conflict at an overlap equal to the threshold \
-                   (>= instead of >)",
-            kind: ScalarKind::Flag(scalar_field!(threshold_inclusive)),
-        },
-        Scalar {
-            name: "class_agnostic",
-            title: "Class agnostic",
-            text: "Whether boxes of different classes suppress each other",
-            kind: ScalarKind::Flag(scalar_field!(class_agnostic)),
-        },
-        Scalar {
-            name: "sigma",
-            title: "Sigma",
-            text: "Width of the Gaussian function of the methods soft-gaussian and \
-                   matrix-gaussian",
-            kind: ScalarKind::Number {
-                minimum: f32::MIN_POSITIVE,
-                maximum: f32::MAX,
-                field: scalar_field!(sigma),
-            },
-        },
-        Scalar {
-            name: "lose_released",
-            title: "Lose released",
-            text: "Whether the methods merge and merge-transitive lose boxes that do not \
-                   overlap the grown box, as SAHI does, instead of keeping them",
-            kind: ScalarKind::Flag(scalar_field!(lose_released)),
-        },
-        Scalar {
-            name: "edge_margin",
-            title: "Edge margin",
-            text: "Distance in pixels of the frame at which a box touches an inner edge of its \
-                   region, for region-edges",
-            kind: ScalarKind::Number {
-                minimum: MIN_EDGE_MARGIN,
-                maximum: f32::MAX,
-                field: scalar_field!(edge_margin),
-            },
-        },
-        Scalar {
-            name: "edge_score",
-            title: "Edge score",
-            text: "Greatest score of a box that touches an inner edge, with region-edges=lower; the \
-                   score is not lowered below the score threshold of the class",
-            kind: ScalarKind::Number {
-                minimum: f32::MIN,
-                maximum: f32::MAX,
-                field: scalar_field!(edge_score),
-            },
-        },
-        Scalar {
-            name: "embedding_distance",
-            title: "Embedding distance",
-            text: "Distance of embeddings above which two boxes do not conflict with the method \
-                   feature",
-            kind: ScalarKind::Number {
-                minimum: 0.0,
-                maximum: f32::MAX,
-                field: scalar_field!(embedding_distance),
-            },
-        },
-        Scalar {
-            name: "embedding_iou_threshold",
-            title: "Embedding IoU threshold",
-            text: "Overlap above which two boxes conflict with the method feature, whatever \
-                   their embeddings are",
-            kind: ScalarKind::Number {
-                minimum: 0.0,
-                maximum: 1.0,
-                field: scalar_field!(embedding_iou_threshold),
-            },
-        },
-        Scalar {
-            name: "multi_label",
-            title: "Multi-label",
-            text: "Whether every class of an anchor that reaches its score threshold \
-                   gives a candidate, instead of the best class only",
-            kind: ScalarKind::Flag(scalar_field!(multi_label)),
-        },
-        Scalar {
-            name: "max_candidates",
-            title: "Max candidates",
-            text: "Maximum number of candidates that enter suppression, the \
-                   highest-ranked (0: no limit)",
-            kind: ScalarKind::Count(scalar_field!(max_candidates)),
-        },
-        Scalar {
-            name: "max_detections",
-            title: "Max detections",
-            text: "Maximum number of survivors, or of a classifier's classes, the highest-ranked \
-                   (0: no limit)",
-            kind: ScalarKind::Count(scalar_field!(max_detections)),
-        },
-        Scalar {
-            name: "masks",
-            title: "Masks",
-            text: "Whether survivors of a segmentation model have masks. If not, its \
-                   prototypes are not read",
-            kind: ScalarKind::Flag(scalar_field!(masks)),
-        },
+        Scalar::new(
+            "iou_threshold",
+            "IoU threshold",
+            "Overlap above which two boxes conflict, so that the higher-ranked can suppress the \
+             other",
+            ScalarKind::number(0.0, 1.0, scalar_field!(iou_threshold)),
+        ),
+        Scalar::new(
+            "score_threshold",
+            "Score threshold",
+            "Minimum score of a candidate, or of a classifier's class; any number, since scores \
+             of some detectors exceed 1",
+            ScalarKind::number(f32::MIN, f32::MAX, scalar_field!(thresholds.default)),
+        ),
+        Scalar::new(
+            "threshold_inclusive",
+            "Threshold inclusive",
+            "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of \
+             >)",
+            ScalarKind::Flag(scalar_field!(threshold_inclusive)),
+        ),
+        Scalar::new(
+            "class_agnostic",
+            "Class agnostic",
+            "Whether boxes of different classes suppress each other",
+            ScalarKind::Flag(scalar_field!(class_agnostic)),
+        ),
+        Scalar::new(
+            "sigma",
+            "Sigma",
+            "Width of the Gaussian function of the methods soft-gaussian and matrix-gaussian",
+            ScalarKind::number(f32::MIN_POSITIVE, f32::MAX, scalar_field!(sigma)),
+        ),
+        Scalar::new(
+            "lose_released",
+            "Lose released",
+            "Whether the methods merge and merge-transitive lose boxes that do not overlap the \
+             grown box, as SAHI does, instead of keeping them",
+            ScalarKind::Flag(scalar_field!(lose_released)),
+        ),
+        Scalar::new(
+            "edge_margin",
+            "Edge margin",
+            "Distance in pixels of the frame at which a box touches an inner edge of its region, \
+             for region-edges",
+            ScalarKind::number(MIN_EDGE_MARGIN, f32::MAX, scalar_field!(edge_margin)),
+        ),
+        Scalar::new(
+            "edge_score",
+            "Edge score",
+            "Greatest score of a box that touches an inner edge, with region-edges=lower; the \
+             score is not lowered below the score threshold of the class",
+            ScalarKind::number(f32::MIN, f32::MAX, scalar_field!(edge_score)),
+        ),
+        Scalar::new(
+            "embedding_distance",
+            "Embedding distance",
+            "Distance of embeddings above which two boxes do not conflict with the method feature",
+            ScalarKind::number(0.0, f32::MAX, scalar_field!(embedding_distance)),
+        ),
+        Scalar::new(
+            "embedding_iou_threshold",
+            "Embedding IoU threshold",
+            "Overlap above which two boxes conflict with the method feature, whatever their \
+             embeddings are",
+            ScalarKind::number(0.0, 1.0, scalar_field!(embedding_iou_threshold)),
+        ),
+        Scalar::new(
+            "multi_label",
+            "Multi-label",
+            "Whether every class of an anchor that reaches its score threshold gives a candidate, \
+             instead of the best class only",
+            ScalarKind::Flag(scalar_field!(multi_label)),
+        ),
+        Scalar::new(
+            "max_candidates",
+            "Max candidates",
+            "Maximum number of candidates that enter suppression, the highest-ranked (0: no limit)",
+            ScalarKind::Count(scalar_field!(max_candidates)),
+        ),
+        Scalar::new(
+            "max_detections",
+            "Max detections",
+            "Maximum number of survivors, or of a classifier's classes, the highest-ranked (0: no \
+             limit)",
+            ScalarKind::Count(scalar_field!(max_detections)),
+        ),
+        Scalar::new(
+            "masks",
+            "Masks",
+            "Whether survivors of a segmentation model have masks. If not, its prototypes are not \
+             read",
+            ScalarKind::Flag(scalar_field!(masks)),
+        ),
     ];
 
     /// The overlap threshold above which a candidate of `class` is suppressed.

@@ -20,6 +20,17 @@ pub struct Scalar {
     pub kind: ScalarKind,
 }
 
+impl Scalar {
+    pub(super) const fn new(
+        name: &'static str,
+        title: &'static str,
+        text: &'static str,
+        kind: ScalarKind,
+    ) -> Self {
+        Self { name, title, text, kind }
+    }
+}
+
 /// The type and the range of a [`Scalar`], and its field in [`Params`].
 #[derive(Clone, Copy, Debug)]
 pub enum ScalarKind {
@@ -36,6 +47,12 @@ pub enum ScalarKind {
         /// The field.
         field: ScalarField<f32>,
     },
+}
+
+impl ScalarKind {
+    pub(super) const fn number(minimum: f32, maximum: f32, field: ScalarField<f32>) -> Self {
+        Self::Number { minimum, maximum, field }
+    }
 }
 
 /// A field of [`Params`].

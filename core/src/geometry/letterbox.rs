@@ -8,17 +8,20 @@
 //! Programs round differently where sides do not divide. A scaled side or a border that is one pixel off moves
 //! every box, so the rule has the [`Rounding`] of the program that scaled the frame.
 
-/// How a video frame is scaled to the model's input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Letterbox {
-    /// Each axis by its own ratio, without borders.
-    #[default]
-    None,
-    /// Both axes by one ratio, with borders on both sides.
-    Center,
-    /// Both axes by one ratio, with a border on the right or at the bottom.
-    TopLeft,
+use crate::named::named;
+
+named! {
+    /// How a video frame is scaled to the model's input.
+    #[non_exhaustive]
+    pub enum Letterbox {
+        /// Each axis by its own ratio, without borders.
+        #[default]
+        None = 0 "none",
+        /// Both axes by one ratio, with borders on both sides.
+        Center = 1 "center",
+        /// Both axes by one ratio, with a border on the right or at the bottom.
+        TopLeft = 2 "top-left",
+    }
 }
 
 /// How the sides of a letterboxed frame become whole pixels.
@@ -61,18 +64,6 @@ pub struct Fit {
 }
 
 impl Letterbox {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::None, Self::Center, Self::TopLeft];
-
-    /// The name: the value of the property `letterbox`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Center => "center",
-            Self::TopLeft => "top-left",
-        }
-    }
-
     /// The value with this [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|letterbox| letterbox.name() == name)

@@ -223,11 +223,10 @@ impl<'a> Keys<'a> {
     }
 
     /// Checks that no key is left.
-    pub fn finish(&self, known: &[&str]) -> Parsed<()> {
+    pub fn finish(&self, known: &str) -> Parsed<()> {
         match self.entries.iter().min_by_key(|entry| entry.line) {
             None => Ok(()),
             Some(entry) => {
-                let known = known.join(", ");
                 let what = format!("key of {}", self.title());
                 let (line, key) = (entry.line, Quoted(entry.key));
                 Err(DescriptionError::new(line, format!("{what}: expected {known}, got \"{key}\"")))

@@ -19,24 +19,25 @@
 //! reference, `p` is 0, and `s` and `scale` are 1. The documentation of the [engines](crate::engine) states these
 //! formulas with the order of operations.
 
+use crate::named::named;
 use arrayvec::ArrayVec;
 
 use super::Field;
 
-/// The components of a box.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-#[non_exhaustive]
-pub enum BoxFormat {
-    /// Left, upper, right and lower edge.
-    #[default]
-    Corners = 0,
-    /// Center x, center y, width, height.
-    Center = 1,
-    /// Left edge, upper edge, side; a side of zero marks an empty slot.
-    Square = 2,
-    /// Distances from a point to the left, upper, right and lower edge.
-    Distances = 3,
+named! {
+    /// The components of a box.
+    #[non_exhaustive]
+    pub enum BoxFormat {
+        /// Left, upper, right and lower edge.
+        #[default]
+        Corners = 0 "corners",
+        /// Center x, center y, width, height.
+        Center = 1 "center",
+        /// Left edge, upper edge, side; a side of zero marks an empty slot.
+        Square = 2 "square",
+        /// Distances from a point to the left, upper, right and lower edge.
+        Distances = 3 "distances",
+    }
 }
 
 impl BoxFormat {
@@ -47,47 +48,37 @@ impl BoxFormat {
             Self::Square => 3,
         }
     }
+}
 
-    /// The name, as in layout files and the property `box-format`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Corners => "corners",
-            Self::Center => "center",
-            Self::Square => "square",
-            Self::Distances => "distances",
-        }
+named! {
+    /// The function applied to the components of a box before they are related to the reference.
+    pub enum BoxTransform {
+        /// Nothing.
+        #[default]
+        None = 0 "none",
+        /// Sizes are logarithms: exp. Positions are not changed.
+        Exp = 1 "exp",
+        /// YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
+        Sigmoid = 2 "sigmoid",
+        /// YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
+        /// logarithms.
+        SigmoidExp = 4 "sigmoid-exp",
+        /// Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
+        /// tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
+        /// (Generalized Focal Loss, Li et al. 2020).
+        Expectation = 3 "expectation",
     }
 }
 
-/// The function applied to the components of a box before they are related to the reference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum BoxTransform {
-    /// Nothing.
-    #[default]
-    None = 0,
-    /// Sizes are logarithms: exp. Positions are not changed.
-    Exp = 1,
-    /// YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
-    Sigmoid = 2,
-    /// Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
-    /// tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
-    /// (Generalized Focal Loss, Li et al. 2020).
-    Expectation = 3,
-    /// YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
-    /// logarithms.
-    SigmoidExp = 4,
-}
-
-/// The order of the components of the two axes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Axes {
-    /// x before y, width before height.
-    #[default]
-    Xy = 0,
-    /// y before x, height before width.
-    Yx = 1,
+named! {
+    /// The order of the components of the two axes.
+    pub enum Axes {
+        /// x before y, width before height.
+        #[default]
+        Xy = 0 "xy",
+        /// y before x, height before width.
+        Yx = 1 "yx",
+    }
 }
 
 /// How corners are computed from the components of a box.

@@ -1,61 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes the score of a candidate from the scores in tensors.
 
-/// The function that turns a tensor's scores into probabilities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Activation {
-    /// None: scores are probabilities, or have no unit.
-    #[default]
-    None = 0,
-    /// The logistic function of each score and of objectness.
-    Sigmoid = 1,
-    /// Softmax over all scores of an anchor, including the background's. Objectness is not changed.
-    Softmax = 2,
-}
+use crate::named::named;
 
-impl Activation {
-    /// The name, as in layout files and the property `score-activation`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sigmoid => "sigmoid",
-            Self::Softmax => "softmax",
-        }
+named! {
+    /// The function that turns a tensor's scores into probabilities.
+    pub enum Activation {
+        /// None: scores are probabilities, or have no unit.
+        #[default]
+        None = 0 "none",
+        /// The logistic function of each score and of objectness.
+        Sigmoid = 1 "sigmoid",
+        /// Softmax over all scores of an anchor, including the background's. Objectness is not changed.
+        Softmax = 2 "softmax",
     }
 }
 
-/// How objectness and the score of a class are combined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum Combination {
-    /// Their product.
-    #[default]
-    Product = 0,
-    /// The square root of the product of both, each limited to 0 to 1.
-    SquareRoot = 1,
+named! {
+    /// How objectness and the score of a class are combined.
+    pub enum Combination {
+        /// Their product.
+        #[default]
+        Product = 0 "product",
+        /// The square root of the product of both, each limited to 0 to 1.
+        SquareRoot = 1 "square-root",
+    }
 }
 
-/// Which of an anchor's scores is the background's, also called "no object": it is the score of no class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Background {
-    /// None: each score belongs to a class.
-    #[default]
-    None,
-    /// The first, before the classes'.
-    First,
-    /// The last, after the classes'.
-    Last,
-}
-
-impl Background {
-    /// The name, as in layout files and the property `background`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::First => "first",
-            Self::Last => "last",
-        }
+named! {
+    /// Which of an anchor's scores is the background's, also called "no object": it is the score of no class.
+    pub enum Background {
+        /// None: each score belongs to a class.
+        #[default]
+        None = 0 "none",
+        /// The first, before the classes'.
+        First = 1 "first",
+        /// The last, after the classes'.
+        Last = 2 "last",
     }
 }
 

@@ -73,72 +73,45 @@ impl Threshold {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Iou(Threshold);
+/// A measure of areas, with the bounds for the threshold `$t` and the areas of the boxes of higher and of lower rank.
+macro_rules! of_areas {
+    ($name:ident($t:ident, $higher:ident, $lower:ident) $least_intersection:expr; $($least_area:tt)*) => {
+        #[derive(Clone, Copy)]
+        struct $name(Threshold);
 
-impl Measure for Iou {
-    #[inline(always)]
-    fn new(params: &Params, threshold: f32) -> Self {
-        Self(Threshold::new(params, threshold))
-    }
+        impl Measure for $name {
+            #[inline(always)]
+            fn new(params: &Params, threshold: f32) -> Self {
+                Self(Threshold::new(params, threshold))
+            }
 
-    /// intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
-    #[inline(always)]
-    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32 {
-        self.0.lowered / (1.0 + self.0.value) * (higher_area + lower_area)
-    }
+            #[inline(always)]
+            fn least_intersection(self, $higher: f32, $lower: f32) -> f32 {
+                let $t = self.0;
+                $least_intersection
+            }
 
-    /// The intersection is at most the smaller area, and the union at least the larger area.
+            $($least_area)*
+
+            #[inline(always)]
+            fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
+                self.0.is_exceeded(Overlap::$name, higher, lower)
+            }
+        }
+    };
+}
+
+// intersection > t (sum of the areas - intersection), so (1 + t) intersection > t x sum of the areas.
+of_areas! {
+    Iou(t, a, b) t.lowered / (1.0 + t.value) * (a + b);
+    // The intersection is at most the smaller area, and the union at least the larger area.
     #[inline(always)]
     fn least_area(self, area: f32) -> f32 {
         self.0.lowered * area
     }
-
-    #[inline(always)]
-    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
-        self.0.is_exceeded(Overlap::Iou, higher, lower)
-    }
 }
-
-#[derive(Clone, Copy)]
-struct Representative(Threshold);
-
-impl Measure for Representative {
-    #[inline(always)]
-    fn new(params: &Params, threshold: f32) -> Self {
-        Self(Threshold::new(params, threshold))
-    }
-
-    #[inline(always)]
-    fn least_intersection(self, higher_area: f32, _lower_area: f32) -> f32 {
-        self.0.lowered * higher_area
-    }
-
-    #[inline(always)]
-    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
-        self.0.is_exceeded(Overlap::Representative, higher, lower)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Smaller(Threshold);
-
-impl Measure for Smaller {
-    #[inline(always)]
-    fn new(params: &Params, threshold: f32) -> Self {
-        Self(Threshold::new(params, threshold))
-    }
-
-    #[inline(always)]
-    fn least_intersection(self, higher_area: f32, lower_area: f32) -> f32 {
-        self.0.lowered * lesser(higher_area, lower_area)
-    }
-
-    #[inline(always)]
-    fn conflict(self, higher: &Rectangle, lower: &Rectangle) -> bool {
-        self.0.is_exceeded(Overlap::Smaller, higher, lower)
-    }
-}
+of_areas!(Representative(t, a, _b) t.lowered * a;);
+of_areas!(Smaller(t, a, b) t.lowered * lesser(a, b););
 
 #[derive(Clone, Copy)]
 struct ProbIou(DistanceLimit);

@@ -14,44 +14,34 @@ mod representative;
 mod smaller;
 
 use super::Corners;
+use crate::named::named;
 use diou::Diou;
 use iou::Iou;
 use representative::Representative;
 use smaller::Smaller;
 
-/// The measure by which two boxes conflict; `t` is the threshold, `x` is multiplication. Boxes that
-/// do not intersect do not conflict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u32)]
-#[non_exhaustive]
-pub enum Overlap {
-    /// Intersection over union: intersection > t x union.
-    #[default]
-    Iou = 0,
-    /// Intersection over the area of the box of higher rank (Oro et al. 2020): intersection > t x that area.
-    Representative = 1,
-    /// Intersection over the smaller area: intersection > t x smaller area.
-    Smaller = 2,
-    /// Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
-    /// of the enclosing box)^2 > t.
-    Diou = 3,
-    /// For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
-    /// of the boxes (Llerena et al. 2021), greater than t.
-    ProbIou = 4,
+named! {
+    /// The measure by which two boxes conflict; `t` is the threshold, `x` is multiplication. Boxes that
+    /// do not intersect do not conflict.
+    #[non_exhaustive]
+    pub enum Overlap {
+        /// Intersection over union: intersection > t x union.
+        #[default]
+        Iou = 0 "iou",
+        /// Intersection over the area of the box of higher rank (Oro et al. 2020): intersection > t x that area.
+        Representative = 1 "representative",
+        /// Intersection over the smaller area: intersection > t x smaller area.
+        Smaller = 2 "smaller",
+        /// Distance-IoU (Zheng et al. 2020): intersection / union - (distance of the centers / diagonal
+        /// of the enclosing box)^2 > t.
+        Diou = 3 "diou",
+        /// For oriented boxes only: 1 - the Hellinger distance of the Gaussian distributions with the means and covariances
+        /// of the boxes (Llerena et al. 2021), greater than t.
+        ProbIou = 4 "prob-iou",
+    }
 }
 
 impl Overlap {
-    /// The value of the property `overlap`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Iou => "iou",
-            Self::Representative => "representative",
-            Self::Smaller => "smaller",
-            Self::Diou => "diou",
-            Self::ProbIou => "prob-iou",
-        }
-    }
-
     /// Calls `visitor` with the measure's type, so that loops over pairs are compiled for each measure.
     #[inline(always)]
     pub(crate) fn visit<V: Visitor>(self, visitor: V) -> V::Output {

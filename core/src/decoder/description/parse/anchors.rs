@@ -116,10 +116,9 @@ pub(super) fn read(
             "count: expected one tensor, not one for each level",
         ));
     }
-    keys.finish(&[
-        "strides", "cells", "rounding", "offset", "scale-xy", "per-cell", "order", "sizes",
-        "priors", "count",
-    ])?;
+    keys.finish(
+        "strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, priors, count",
+    )?;
     Ok(AnchorRule { levels, rounding, offset, scale_xy, per_cell, by_cell, sizes, priors, count })
 }
 

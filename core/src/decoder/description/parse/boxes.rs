@@ -14,22 +14,12 @@ pub(super) fn read(
     levels: &Levels,
 ) -> Parsed<BoxFields> {
     let keys = &mut keys;
-    let formats = [BoxFormat::Corners, BoxFormat::Center, BoxFormat::Square, BoxFormat::Distances]
-        .map(|format| (format.name(), format));
+    let formats = BoxFormat::ALL.map(|format| (format.name(), format));
     let format = keys.word("format", BoxFormat::Corners, &formats)?;
-    let axes = keys.word("axes", Axes::Xy, &[("xy", Axes::Xy), ("yx", Axes::Yx)])?;
+    let axes = keys.word("axes", Axes::Xy, &Axes::ALL.map(|axes| (axes.name(), axes)))?;
     let transform_line = keys.peek("transform");
-    let transform = keys.word(
-        "transform",
-        BoxTransform::None,
-        &[
-            ("none", BoxTransform::None),
-            ("exp", BoxTransform::Exp),
-            ("sigmoid", BoxTransform::Sigmoid),
-            ("sigmoid-exp", BoxTransform::SigmoidExp),
-            ("expectation", BoxTransform::Expectation),
-        ],
-    )?;
+    let transforms = BoxTransform::ALL.map(|transform| (transform.name(), transform));
+    let transform = keys.word("transform", BoxTransform::None, &transforms)?;
     let bins_line = keys.peek("bins");
     let bins = keys.whole_number("bins", 2..=MAX_BINS as u32)?.map(|bins| bins as usize);
     match (transform_line, bins_line) {
@@ -89,17 +79,6 @@ pub(super) fn read(
     let components = if sizes.is_some() { 2 } else { rule.components() };
     let field = fields.anchor_field(keys, "box", |_| Count::constant(components))?;
     let field = field.ok_or_else(|| keys.missing("box"))?;
-    keys.finish(&[
-        "box",
-        "sizes",
-        "format",
-        "axes",
-        "transform",
-        "bins",
-        "variances",
-        "unit",
-        "angle",
-        "angle-factor",
-    ])?;
+    keys.finish("box, sizes, format, axes, transform, bins, variances, unit, angle, angle-factor")?;
     Ok(BoxFields { field, sizes, angle, rule, normalized })
 }

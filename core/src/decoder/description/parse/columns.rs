@@ -32,16 +32,7 @@ pub(super) fn read<'a>(
             return Err(DescriptionError::new(keys.line, text));
         }
         columns.push(column);
-        keys.finish(&[
-            "numbers",
-            "count",
-            "kind",
-            "relative",
-            "shift",
-            "visibility",
-            "unit",
-            "prototypes",
-        ])?;
+        keys.finish("numbers, count, kind, relative, shift, visibility, unit, prototypes")?;
         let components: usize = columns.iter().map(|column| column.numbers.fixed()).sum();
         if columns.len() > MAX_COLUMNS || components > MAX_COLUMN_COMPONENTS {
             let text = format!(

@@ -59,7 +59,7 @@ impl<'a> Description<'a> {
                 ("any", Scores::Unbounded),
             ],
         )?;
-        top.finish(&["name", "about", "label", "values"])?;
+        top.finish("name, about, label, values")?;
         let is_known = |keys: &&Keys<'_>| SECTIONS.iter().any(|(kind, _)| *kind == keys.kind);
         if let Some(other) = named.iter().find(|keys| !is_known(keys)) {
             let expected = SECTIONS.map(|(_, header)| header).join(", ");

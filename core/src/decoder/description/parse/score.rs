@@ -14,13 +14,9 @@ pub(super) fn read(
     has_cells: bool,
 ) -> Parsed<ScoreFields> {
     let keys = &mut keys;
-    let combination = keys.word(
-        "combine",
-        Combination::Product,
-        &[("product", Combination::Product), ("square-root", Combination::SquareRoot)],
-    )?;
-    let activations = [Activation::None, Activation::Sigmoid, Activation::Softmax]
-        .map(|activation| (activation.name(), activation));
+    let combinations = Combination::ALL.map(|combination| (combination.name(), combination));
+    let combination = keys.word("combine", Combination::Product, &combinations)?;
+    let activations = Activation::ALL.map(|activation| (activation.name(), activation));
     let activation = keys.word("activation", Activation::None, &activations)?;
     let none = BackgroundRule::Fixed(Background::None);
     let first = BackgroundRule::Fixed(Background::First);
@@ -69,16 +65,7 @@ pub(super) fn read(
         return Err(entry.error("C in every shape of the tensor, or in none"));
     }
     let objectness = fields.anchor_field(keys, "objectness", |_| Count::constant(1))?;
-    keys.finish(&[
-        "scores",
-        "class",
-        "objectness",
-        "combine",
-        "peaks",
-        "activation",
-        "background",
-        "first-class",
-    ])?;
+    keys.finish("scores, class, objectness, combine, peaks, activation, background, first-class")?;
     Ok(ScoreFields {
         scores,
         class,

@@ -128,16 +128,7 @@ fn tensor<'a>(mut keys: Keys<'a>, of: OfLevels<'_>) -> Parsed<(TensorRule<'a>, V
     } else {
         coverage::ignored(&mut keys, &shapes)?
     };
-    keys.finish(&[
-        "ids",
-        "names",
-        "shape",
-        "index",
-        "per-level",
-        "exact",
-        "fewer-anchors",
-        "ignored",
-    ])?;
+    keys.finish("ids, names, shape, index, per-level, exact, fewer-anchors, ignored")?;
     Ok((
         TensorRule { name, shapes, per_level, is_exact, fewer_anchors, is_ignored, names },
         ignored,
