@@ -375,13 +375,95 @@ fn a_model_that_mixes_the_pictures_of_a_batch_is_an_error() {
     let message = error_of_two(Node::new("Flatten", &["input"], &["output"]).int("axis", 0), "1,?");
     let expected = "the model's output output has the dimensions [1,1152] for a batch of 2";
     assert!(message.contains(expected), "{message}");
-    // The output has a row per picture, but each row depends on the whole batch.
-    let softmax = Node::new("Softmax", &["input"], &["output"]).int("axis", 0);
-    let message = error_of_two(softmax, "1,3,12,16");
-    let expected = "batch-size=2: the model has a batch of 1, and cannot run with another: ONNX Runtime: the output \
-                    output of a picture depends on the other pictures of the batch; leave batch-size at 0, or export \
-                    the model with a dynamic batch";
-    assert!(message.starts_with(expected), "{message}");
+}
+
+/// Nodes with the output `output`, whose part of a picture depends on the batch or on the place in it.
+fn coupled() -> Vec<(&'static str, Vec<Node>)> {
+    let reduced = |operator: &str| {
+        vec![
+            Node::new(operator, &["input"], &["all"]).ints("axes", &[0]).int("keepdims", 1),
+            Node::new("Sub", &["input", "all"], &["output"]),
+        ]
+    };
+    let sum = Node::new("ReduceSum", &["input", "zero"], &["all"]).int("keepdims", 1);
+    let of_centered = |centered: &str, operator: &str| {
+        vec![
+            Node::new("Sub", &["input", centered], &["centered"]),
+            Node::new("Abs", &["centered"], &["size"]),
+            Node::new(operator, &["size"], &["all"]).int("keepdims", 1),
+            Node::new("Div", &["input", "all"], &["output"]),
+        ]
+    };
+    let gathered = Node::new("Gather", &["input", "zero"], &["first"]).int("axis", 0);
+    let top = Node::new("TopK", &["input", "three"], &["output", "indices"]);
+    vec![
+        ("greatest", reduced("ReduceMax")),
+        ("least", reduced("ReduceMin")),
+        ("mean", reduced("ReduceMean")),
+        ("sum", vec![sum, Node::new("Div", &["input", "all"], &["output"])]),
+        ("range about black", of_centered("black", "ReduceMax")),
+        ("range about gray", of_centered("gray", "ReduceMax")),
+        ("range about white", of_centered("white", "ReduceMax")),
+        ("deviation from gray", of_centered("gray", "ReduceMean")),
+        ("first picture", vec![gathered, Node::new("Max", &["input", "first"], &["output"])]),
+        ("sorted", vec![top.int("axis", 0)]),
+        ("softmax", vec![Node::new("Softmax", &["input"], &["output"]).int("axis", 0)]),
+        ("reversed", vec![Node::new("Gather", &["input", "reversed"], &["output"]).int("axis", 0)]),
+        ("place", vec![Node::new("Mul", &["input", "weights"], &["output"])]),
+        (
+            "small scores beside large coordinates",
+            vec![
+                Node::new("Softmax", &["input"], &["scores"]).int("axis", 0),
+                Node::new("Mul", &["input", "large"], &["boxes"]),
+                Node::new("Concat", &["boxes", "scores"], &["output"]).int("axis", 1),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn a_batch_whose_pictures_influence_each_other_is_an_error() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model_of = |nodes: Vec<Node>, batch: &str| {
+        let model = OnnxModel::new()
+            .opset(13)
+            .input("input", Element::F32, &*format!("{batch},3,12,16"))
+            .output("output", Element::F32, &*format!("{batch},?,12,16"))
+            .initializer("zero", &Tensor::i64(&[1], &[0]))
+            .initializer("three", &Tensor::i64(&[1], &[3]))
+            .initializer("reversed", &Tensor::i64(&[3], &[2, 1, 0]))
+            .initializer("black", &Tensor::f32(&[1], &[0.0]))
+            .initializer("gray", &Tensor::f32(&[1], &[127.5]))
+            .initializer("white", &Tensor::f32(&[1], &[255.0]))
+            .initializer("large", &Tensor::f32(&[1], &[100.0]))
+            .initializer("weights", &Tensor::f32(&[3, 1, 1, 1], &[1.0, 1.0, 1.1]));
+        file(&nodes.into_iter().fold(model, OnnxModel::node))
+    };
+    // A batch of 1 is changed by the element, except where the model has other constants.
+    for batch in ["n", "3", "1"] {
+        for (name, nodes) in coupled() {
+            let model = model_of(nodes, batch);
+            let properties = "batch-size=3 model-instance-id=coupled";
+            let ended = pipeline::run(&Stream::new(0, 1).pipeline(&model, properties, &alone()));
+            let expected = "the model's output output of a picture depends on the other pictures of a batch of 3, as \
+                            in dynamically quantized models: leave batch-size at 0, or use a model with a batch of 1";
+            assert!(ended.error().starts_with(expected), "{name}, {batch}: {}", ended.error());
+        }
+    }
+    // Statistics of each picture for itself, and sums whose rounding depends on their order, are valid.
+    let own = vec![
+        Node::new("ReduceMax", &["input"], &["all"]).ints("axes", &[1, 2, 3]).int("keepdims", 1),
+        Node::new("Div", &["input", "all"], &["half"]),
+        Node::new("Softmax", &["half"], &["output"]).int("axis", 1),
+    ];
+    let model = model_of(own, "n");
+    for places in [2, 3, 7, 21] {
+        let properties = format!("batch-size={places} batch-timeout=0 model-instance-id=own{places}");
+        let pipeline = Stream::new(0, 5).pipeline(&model, &properties, &alone());
+        assert_eq!(pipeline::run(&pipeline).error, None, "{places}");
+    }
 }
 
 /// An instance on the CPU, without the elements that use it.

@@ -227,10 +227,10 @@ impl ModelSession {
             let problem = "the number of an output's rows depends on the picture".to_owned();
             return Err(InferenceError::Session(problem));
         }
-        if file.changed.is_some() {
-            trial.check_batch(&outputs).map_err(for_batch)?;
+        if model.input.batch > 1 {
+            trial.check_batch(&outputs)?;
         }
-        let sample = has_graph.then(|| trial.sample(&outputs, |place| place)).transpose()?;
+        let sample = has_graph.then(|| trial.sample(&outputs, |place| (place, trial::NOISE))).transpose()?;
         let mut buffers = vec![IoBuffers { input, on_gpu: None }];
         if let Some(gpu) = &gpu {
             buffers.push(IoBuffers { input: new_input()?, on_gpu: None });

@@ -2,16 +2,17 @@
 //! Runs a model on trial when it is opened.
 //!
 //! In: a session. Out: the dimensions of the outputs, which many models do not state completely, and which outputs have
-//! no rows for this picture, so that their number varies. For a model whose batch size was changed, also checks that
-//! each picture's outputs do not depend on the other pictures.
+//! no rows for this picture, so that their number varies. Also checks that the outputs of each picture of a batch do not
+//! depend on the other pictures.
 
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{RunOptions, Session, SessionOutputs};
 use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
 use super::error::InferenceError;
-use super::model::{self, Model, ModelError, OutputSpec, PixelElement};
+use super::model::{self, Model, ModelError, OutputSpec};
 use super::outputs::AttachedOutput;
+use super::picture::Table;
 use super::provider::Provider;
 use super::session::{Constant, Inputs};
 use nmsfilter_core::tensor::ElementType;
@@ -56,57 +57,81 @@ impl Trial<'_> {
         })?
     }
 
-    /// Checks that a picture's outputs depend neither on its place in the batch nor on the other pictures. The
-    /// model is run twice, with the picture in different places and beside different pictures.
+    /// Checks that a picture's outputs depend neither on its place in the batch nor on the other pictures. One picture
+    /// of low contrast is in every place of some runs; in the other places are pictures within its range, or of
+    /// greater contrast and brightness, so that each statistic over the batch changes. For any two places there is a
+    /// run in which only the first has the picture.
     ///
     /// # Errors
     /// If the model fails, or if the outputs depend on one of these.
     pub fn check_batch(&mut self, outputs: &[AttachedOutput]) -> Result<(), InferenceError> {
         let batch = self.model.input.batch;
-        let mut sample_of_run = |run: usize| {
-            // Picture 0 is in place 0 of the first run, and in place 1 of the second run. No other picture occurs
-            // twice.
-            let number = |place| if place == run { 0 } else { 1 + place + run * batch };
-            self.sample(outputs, number)
-        };
-        let (first, second) = (sample_of_run(0)?, sample_of_run(1)?);
+        // A place's number of `runs` bits, half of them ones, has a one for each run in which it has the picture. No
+        // number has all ones of another.
+        let numbers = |runs: u32| (0..1u32 << runs).filter(move |n| n.count_ones() == runs / 2);
+        let runs = (2..32).find(|&runs| numbers(runs).count() >= batch).expect("memory ends first");
+        let places: Vec<u32> = numbers(runs).take(batch).collect();
+        let has_picture = |run: u32, place: usize| places[place] >> run & 1 == 1;
+        let mut samples = Vec::new();
+        for run in 0..runs {
+            samples.push(self.sample(outputs, |place| match (has_picture(run, place), run % 2) {
+                (true, _) => (0, QUIET),
+                (false, 0) => (1 + place, QUIET),
+                (false, _) => (1 + place, LOUD),
+            })?);
+        }
         for (index, attached) in outputs.iter().enumerate() {
-            let picture_numbers = |sample: &Sample, place: usize| {
-                let numbers = &sample.outputs[index];
+            let part = |run: u32, place: usize| {
+                let numbers = &samples[run as usize].outputs[index];
                 let len = numbers.len() / batch;
-                numbers[place * len..][..len].to_vec()
+                &numbers[place * len..][..len]
             };
-            let (mut alone, mut beside) = (picture_numbers(&first, 0), picture_numbers(&second, 1));
-            if attached.rows.is_some() {
-                // The picture with the most rows determines how many rows each picture has.
-                let common = alone.len().min(beside.len());
-                [&mut alone, &mut beside].into_iter().for_each(|numbers| numbers.truncate(common));
-            }
-            if !are_close(&alone, &beside) {
-                let problem = format!(
-                    "the output {} of a picture depends on the other pictures of the batch",
-                    attached.output.name
-                );
-                return Err(InferenceError::Session(problem));
+            let all = || (0..runs).flat_map(|run| (0..batch).map(move |place| (run, place)));
+            let first = |picture: bool| {
+                let mut parts = all().filter(|&(run, place)| has_picture(run, place) == picture);
+                // The last picture is in an odd run, so that it is of greater contrast.
+                let found = if picture { parts.next() } else { parts.next_back() };
+                found.map(|(run, place)| part(run, place)).expect("there are both")
+            };
+            let (expected, other) = (first(true), first(false));
+            let is_equal = |(run, place)| attached.are_close(expected, part(run, place), other);
+            if !all().filter(|&(run, place)| has_picture(run, place)).all(is_equal) {
+                let name = attached.output.name.clone();
+                return Err(ModelError::Coupled { name, batch }.into());
             }
         }
         Ok(())
     }
 
-    /// Runs the model on noise. Each `place` of the batch gets the picture with the number `number(place)`.
+    /// Runs the model on noise. `noise` returns the number and the range of the picture for each place of the batch.
     ///
     /// # Errors
     /// If the model fails.
     pub fn sample(
         &mut self,
         outputs: &[AttachedOutput],
-        number: impl Fn(usize) -> usize,
+        noise: impl Fn(usize) -> (usize, Levels),
     ) -> Result<Sample, InferenceError> {
         let spec = &self.model.input;
         let mut input = DynTensor::new(&Allocator::default(), spec.element.onnx(), spec.shape())
             .map_err(InferenceError::session)?;
-        for place in 0..spec.batch {
-            self.write_noise(&mut input, place, number(place) as u64);
+        let len = spec.bytes() * spec.batch;
+        // SAFETY: the input is a tensor in host memory, with all pictures of the model's batch.
+        let pictures =
+            unsafe { std::slice::from_raw_parts_mut(input.data_ptr_mut().cast::<u8>(), len) };
+        let table = Table::new(spec);
+        let size = spec.element.size();
+        for (place, picture) in pictures.chunks_exact_mut(spec.bytes()).enumerate() {
+            let (number, levels) = noise(place);
+            // A linear congruential generator: Knuth, The Art of Computer Programming, volume 2, 3.3.4.
+            let mut state = number as u64;
+            for element in picture.chunks_exact_mut(size) {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let level = usize::from(levels((state >> 56) as u8));
+                element.copy_from_slice(&table.bytes()[level * size..][..size]);
+            }
         }
         let outputs = self.run(&input, |values| {
             let output_numbers = |attached: &AttachedOutput| {
@@ -138,39 +163,17 @@ impl Trial<'_> {
         let values = self.session.run_binding_with_options(&binding, &run_options);
         values.map(|values| read(&values)).map_err(|error| run_error(provider, &error))
     }
-
-    /// Fills a place of the batch with noise: the picture with this number.
-    fn write_noise(&self, input: &mut DynTensor, place: usize, number: u64) {
-        let spec = &self.model.input;
-        let bytes = spec.bytes();
-        // SAFETY: the input is a tensor in host memory, with all pictures of the model's batch.
-        let picture = unsafe {
-            let first = input.data_ptr_mut().cast::<u8>().add(place * bytes);
-            std::slice::from_raw_parts_mut(first, bytes)
-        };
-        // A linear congruential generator: Knuth, The Art of Computer Programming, volume 2, 3.3.4.
-        let mut state = number;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        };
-        let [black, white] = spec.ranges[0].map(|end| end as f32);
-        let mut value = || black + (white - black) * f32::from(next()) / 255.0;
-        match spec.element {
-            PixelElement::F32 => {
-                picture
-                    .chunks_exact_mut(4)
-                    .for_each(|to| to.copy_from_slice(&value().to_ne_bytes()));
-            }
-            PixelElement::F16 => picture.chunks_exact_mut(2).for_each(|to| {
-                to.copy_from_slice(&half::f16::from_f32(value()).to_ne_bytes());
-            }),
-            PixelElement::U8 | PixelElement::I8 => picture.fill_with(next),
-        }
-    }
 }
+
+/// Returns the level of a pixel, from black to white, for a random number.
+pub type Levels = fn(u8) -> u8;
+
+/// All levels.
+pub const NOISE: Levels = |random| random;
+/// The levels around gray.
+const QUIET: Levels = |random| 102 + random / 5;
+/// Black, and three times as often white.
+const LOUD: Levels = |random| if random < 64 { 0 } else { 255 };
 
 /// Checks the dimensions that an output had in a run, and returns the output with these dimensions. `batch` is the
 /// number of pictures. Without rows, the output has detections only, whose number varies.
@@ -201,7 +204,7 @@ pub fn lengths(dims: &[i64]) -> Vec<usize> {
 pub struct Sample {
     /// The pictures, in host memory.
     pub input: DynTensor,
-    /// The numbers of each output with a floating-point type; empty for other outputs.
+    /// The numbers of each output.
     outputs: Vec<Vec<f32>>,
 }
 
@@ -209,7 +212,7 @@ impl Sample {
     /// Returns whether an output has these bytes in another run on the pictures, apart from rounding errors.
     /// `index` is the number of the output.
     pub fn is_output(&self, index: usize, attached: &AttachedOutput, bytes: &[u8]) -> bool {
-        are_close(&self.outputs[index], &numbers(attached, bytes))
+        attached.are_close(&self.outputs[index], &numbers(attached, bytes), &[])
     }
 }
 
@@ -227,26 +230,62 @@ pub(super) fn bytes<'v>(attached: &AttachedOutput, value: &'v DynValue) -> &'v [
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), len) }
 }
 
-/// Returns the numbers of an output with a floating-point type; nothing for other types.
+/// Returns the numbers of an output.
 fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
-    let (singles, halves) = (bytes.as_chunks::<4>().0, bytes.as_chunks::<2>().0);
-    match attached.output.element {
-        ElementType::F32 => singles.iter().map(|&single| f32::from_ne_bytes(single)).collect(),
-        ElementType::F16 => {
-            halves.iter().map(|&half| half::f16::from_ne_bytes(half).to_f32()).collect()
-        }
-        _ => Vec::new(),
-    }
+    let element = attached.output.element;
+    let number = |bytes: &[u8]| match (element, bytes) {
+        (ElementType::F16, &[a, b]) => half::f16::from_ne_bytes([a, b]).to_f32(),
+        (ElementType::U8, &[byte]) => f32::from(byte),
+        (ElementType::I8, &[byte]) => f32::from(byte.cast_signed()),
+        (ElementType::I32, &[a, b, c, d]) => i32::from_ne_bytes([a, b, c, d]) as f32,
+        (_, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]),
+        (_, bytes) => bytes.try_into().map_or(0.0, |bytes| i64::from_ne_bytes(bytes) as f32),
+    };
+    bytes.chunks_exact(attached.element_size()).map(number).collect()
 }
 
-/// Returns whether the numbers of two runs are equal apart from rounding errors: a kernel may add numbers in a
-/// different order for a different place in the batch.
-fn are_close(a: &[f32], b: &[f32]) -> bool {
-    let finite = a.iter().chain(b).filter(|number| number.is_finite());
-    let scale = finite.fold(0.0f32, |max, number| max.max(number.abs()));
-    let is_close =
-        |(a, b): (&f32, &f32)| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 0.02 * scale;
-    a.len() == b.len() && a.iter().zip(b).all(is_close)
+impl AttachedOutput {
+    /// Returns whether the numbers `a` and `b` of one picture or batch are equal apart from rounding errors: a kernel
+    /// may add numbers in a different order for a different place in the batch. `other` has the numbers of another
+    /// picture, from which those of this one differ as far as the output depends on the picture; zeros, if it is
+    /// shorter. The mean difference is compared, since two equal scores may change places; also that of each channel,
+    /// first or last dimension of a picture's output, since scores are much smaller than coordinates.
+    fn are_close(&self, a: &[f32], b: &[f32], other: &[f32]) -> bool {
+        if self.rows.is_none() && a.len() != b.len() {
+            return false;
+        }
+        // The picture with the most rows determines how many rows each picture has.
+        let len = a.len().min(b.len());
+        let last = self.shape.last().copied().filter(|_| self.rows.is_none()).unwrap_or(1);
+        let first = self.shape.get(1).copied().filter(|_| self.rows.is_none()).unwrap_or(1);
+        let scale = a[..len].iter().filter(|a| a.is_finite()).fold(0.0, |max, a| a.abs().max(max));
+        let channel = |indices: &mut dyn Iterator<Item = usize>| {
+            let [mut difference, mut range, mut count] = [0.0f64; 3];
+            for index in indices {
+                let (a, b) = (a[index], b[index]);
+                if a == b || a.is_nan() && b.is_nan() {
+                    // Infinite numbers have no difference.
+                } else {
+                    difference += f64::from((a - b).abs());
+                }
+                let by = (a - other.get(index).copied().unwrap_or(0.0)).abs();
+                range += f64::from(if by.is_finite() { by } else { 0.0 });
+                count += 1.0;
+            }
+            difference <= 0.02 * range + 1e-5 * f64::from(scale) * count
+        };
+        // Few numbers can be equal by chance.
+        const FEW: usize = 32;
+        let mut is_close = channel(&mut (0..len));
+        if len / last >= FEW {
+            is_close &= (0..last).all(|at| channel(&mut (at..len).step_by(last)));
+        }
+        let size = len / first;
+        if size >= FEW {
+            is_close &= (0..first).all(|at| channel(&mut (at * size..(at + 1) * size)));
+        }
+        is_close
+    }
 }
 
 /// The key of a run's configuration that selects the CUDA graph to capture and to launch. The value "-1" selects no

@@ -248,6 +248,17 @@ pub enum ModelError {
         /// The reason.
         problem: String,
     },
+    /// The pictures of a batch influence each other.
+    #[error(
+        "the model's output {name} of a picture depends on the other pictures of a batch of {batch}, as in dynamically \
+         quantized models: leave batch-size at 0, or use a model with a batch of 1"
+    )]
+    Coupled {
+        /// The name of the output.
+        name: String,
+        /// The number of pictures.
+        batch: usize,
+    },
     /// An output does not have a part per picture.
     #[error(
         "the model's output {name} has the dimensions {dims} for a batch of {batch}; expected {batch} as the first \
