@@ -125,7 +125,7 @@ fn a_batch_has_the_rows_of_each_picture() {
     if !has_onnx_runtime() {
         return;
     }
-    let model = file(&like_torchvision(&[2], 0.5));
+    let model = file(&like_torchvision(&[2], 0.9));
     let twice = "regions=list region-list=0,0,160,40;0,0,160,40 provider=cpu";
     let elements = format!("{} ! {NMS}", element::inference(&model, twice));
     let pipeline = pipeline_of(10, &elements);
