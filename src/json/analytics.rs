@@ -20,8 +20,6 @@ use nmsfilter_core::geometry::OrientedBox;
 /// The types of relation between an object and its track or mask, which differ from element to element.
 const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
-type Meta<'a> = gst::MetaRef<'a, AnalyticsRelationMeta>;
-
 /// Adds the objects of a frame of this size to `objects`, which already has the objects that were read from regions
 /// of interest.
 pub(super) fn read(
@@ -45,7 +43,9 @@ pub(super) fn read(
             let mut parents = meta.iter_direct_related::<AnalyticsODMtd>(id, RelTypes::IS_PART_OF);
             object.parent_id = parents.next().map(|parent| parent.id().into());
             if has_tracks {
-                object.track_id = track(&meta, id);
+                let track = crate::regions::track(&meta, id);
+                object.track_id = track.map(|track| track.id);
+                object.is_predicted = track.is_some_and(|track| track.is_lost);
             }
             let object = merger.add(objects, object);
             if has_classes {
@@ -149,27 +149,4 @@ fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> O
         let location = detection.location().ok()?;
         Some(upright([location.x, location.y, location.w, location.h]))
     }
-}
-
-/// Returns the id of the track that is related to the object with this id.
-fn track(meta: &Meta<'_>, object: u32) -> Option<u64> {
-    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?;
-    let handle = gst_analytics::ffi::GstAnalyticsTrackingMtd {
-        id: track.id(),
-        // SAFETY: the function that gets this pointer only reads.
-        meta: unsafe { meta.as_mut_ptr() },
-    };
-    let (mut id, mut first, mut last, mut is_lost) = (0, 0, 0, 0);
-    // SAFETY: the metadata has a track with this id. (The method of the Rust bindings panics if the track has no
-    // times.)
-    let is_found = unsafe {
-        gst_analytics::ffi::gst_analytics_tracking_mtd_get_info(
-            &handle,
-            &mut id,
-            &mut first,
-            &mut last,
-            &mut is_lost,
-        )
-    };
-    (is_found != 0).then_some(id)
 }

@@ -125,6 +125,8 @@ impl Serialize for Object {
             #[serde(skip_serializing_if = "Option::is_none")]
             id: Option<u64>,
             #[serde(skip_serializing_if = "Option::is_none")]
+            predicted: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             roi_type: Option<&'a str>,
             detection: DetectionText<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +169,7 @@ impl Serialize for Object {
             region_id: self.region_id,
             parent_id: self.parent_id,
             id: self.track_id,
+            predicted: self.is_predicted.then_some(true),
             roi_type: label,
             detection: DetectionText {
                 bounding_box: self.bounds.map(|[x_min, y_min, x_max, y_max]| BoxText {

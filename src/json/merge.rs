@@ -50,6 +50,7 @@ impl Merger {
             region.parent_id = region.parent_id.or(found.parent_id);
         }
         region.track_id = region.track_id.or(found.track_id);
+        region.is_predicted |= found.is_predicted;
         region.confidence = region.confidence.or(found.confidence);
         if region.rotation.is_none() && found.rotation.is_some() {
             (region.rect, region.rotation) = (found.rect, found.rotation);

@@ -37,6 +37,7 @@
 //! | `region_id` | integer | the id of the region of interest or of the analytics object; with DeepStream, the index in `objects` |
 //! | `parent_id` | integer | the `region_id` of the object that contains this object as a part, if there is one |
 //! | `id` | integer | the id of the track, if the object is tracked |
+//! | `predicted` | boolean | true if the object was not detected on this frame, but predicted by its track; else the field is left out |
 //! | `roi_type` | string | the label, if there is one |
 //! | `detection` | object | `bounding_box{x_min, y_min, x_max, y_max}` (0 to 1; for an oriented box, its bounds), `confidence`, `label_id` and `label`; unknown fields are left out |
 //! | `rotation` | number | for an oriented box: the angle in radians, clockwise, from 0 to 2 pi, as in `GstAnalyticsODMtd` |

@@ -24,6 +24,8 @@ pub(crate) struct Object {
     pub region_id: i64,
     pub parent_id: Option<i64>,
     pub track_id: Option<u64>,
+    /// True if the object was not detected on this frame, but predicted.
+    pub is_predicted: bool,
     pub label: Option<Label>,
     pub label_id: Option<i32>,
     pub confidence: Option<Number>,

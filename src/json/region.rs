@@ -26,6 +26,7 @@ fn object(region: &AttachedRegion<'_>, frame: [u32; 2]) -> Object {
         region_id: region.id.into(),
         parent_id: Some(region.parent_id.into()).filter(|&parent| parent >= 0),
         track_id: region.track_id.and_then(|id| u64::try_from(id).ok()).filter(|&id| id > 0),
+        is_predicted: region.is_predicted,
         label: object::label(Some(region.label)).or_else(detection_label),
         label_id: region.class,
         confidence: region.confidence.map(Number::F64),

@@ -41,7 +41,7 @@ pub use names::parse_names;
 pub(crate) use oriented_pixels::oriented_pixels;
 pub use region::{FrameId, FrameRegions, Region};
 pub use region::{RegionDetail, RegionMask};
-pub use roi::roi_type;
+pub use roi::{add as add_region, roi_type};
 
 /// The kinds of metadata to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

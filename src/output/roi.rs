@@ -166,7 +166,7 @@ pub fn roi_type(meta: &gst::MetaRef<'_, VideoRegionOfInterestMeta>) -> glib::ffi
 }
 
 /// Adds a region of interest. The method `add` of the Rust bindings would copy the label and look it up each time.
-fn add(
+pub fn add(
     buffer: &mut gst::BufferRef,
     label: glib::Quark,
     [x, y, w, h]: [u32; 4],

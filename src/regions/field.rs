@@ -69,6 +69,15 @@ impl<'a> Structure<'a> {
         }
     }
 
+    pub fn boolean(&self, name: &FieldName) -> Option<bool> {
+        let value = self.value(name)?;
+        if value.g_type != glib::gobject_ffi::G_TYPE_BOOLEAN {
+            return None;
+        }
+        // SAFETY: the value has this type.
+        Some(unsafe { glib::gobject_ffi::g_value_get_boolean(value) } != glib::ffi::GFALSE)
+    }
+
     pub fn string(&self, name: &FieldName) -> Option<&'a CStr> {
         let value = self.value(name)?;
         if value.g_type != glib::gobject_ffi::G_TYPE_STRING {

@@ -42,7 +42,7 @@ pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
 #[cfg(feature = "v1_24")]
-pub use objects::{AttachedObject, objects};
+pub use objects::{AttachedObject, AttachedTrack, for_each_object, objects, track};
 
 /// A region of interest of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,8 @@ pub struct AttachedRegion<'a> {
     pub detection_label: Option<&'a CStr>,
     /// The id of the track: `id` in DL Streamer's structure `object_id`.
     pub track_id: Option<i32>,
+    /// True if the region was not detected on this frame, but predicted: `predicted` in the structure `object_id`.
+    pub is_predicted: bool,
     /// The score: `confidence` in the structure `detection`.
     pub confidence: Option<f64>,
     /// The left, upper, right and lower edge, normalized to the frame (0 to 1): `x_min`, `y_min`, `x_max` and
@@ -172,6 +174,7 @@ impl<'a> AttachedRegion<'a> {
             class: None,
             detection_label: None,
             track_id: None,
+            is_predicted: false,
             confidence: None,
             edges: None,
             oriented: None,
@@ -201,6 +204,7 @@ impl<'a> AttachedRegion<'a> {
                 b"object_id" if !has_track => {
                     has_track = true;
                     region.track_id = structure.int(field!("id"));
+                    region.is_predicted = structure.boolean(field!("predicted")) == Some(true);
                 }
                 _ if OTHERS.contains(&structure.name()) => {}
                 _ => region.class_count += usize::from(is_class(&structure)),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the objects of GStreamer's analytics library on a video buffer.
 
+use gst::glib::ffi::GQuark;
 use gst::glib::translate::IntoGlib;
-use gst_analytics::{AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta};
+use gst_analytics::{
+    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes,
+};
 
 use crate::bindings::strings;
 
@@ -14,22 +17,74 @@ pub struct AttachedObject {
     pub id: u32,
     /// The name of the class. `None` if it is missing or not UTF-8.
     pub label: Option<&'static str>,
+    /// The name of the class; 0 if it is missing.
+    pub label_quark: GQuark,
     /// Left, top, width and height in pixels of the frame.
     pub rectangle: [i64; 4],
+    /// The score.
+    pub confidence: f32,
+    /// The track that is related to the object.
+    pub track: Option<AttachedTrack>,
 }
+
+/// The track of an object (`GstAnalyticsTrackingMtd`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttachedTrack {
+    /// The number of the track.
+    pub id: u64,
+    /// True if the object was not detected on this frame: its place is predicted.
+    pub is_lost: bool,
+}
+
+/// The types of relation between an object and its track, which differ from element to element.
+const ANY: RelTypes = RelTypes::IS_PART_OF.union(RelTypes::CONTAIN).union(RelTypes::RELATE_TO);
 
 /// Returns the objects of `buffer`, in the order in which they were attached. The rectangle of an oriented object is its
 /// rectangle before the rotation.
 pub fn objects(buffer: &gst::BufferRef) -> Vec<AttachedObject> {
     let mut objects = Vec::new();
+    for_each_object(buffer, |object| objects.push(object));
+    objects
+}
+
+/// Calls `read` with each of the [`objects`], without an allocation.
+pub fn for_each_object(buffer: &gst::BufferRef, mut read: impl FnMut(AttachedObject)) {
     for meta in buffer.iter_meta::<AnalyticsRelationMeta>() {
+        // Without tracks, no relations are searched.
+        let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
         for object in meta.iter::<AnalyticsODMtd>() {
             let Ok(location) = object.location() else { continue };
-            let label = object.obj_type().and_then(|label| strings::of_quark(label.into_glib()));
+            let label_quark = object.obj_type().map_or(0, IntoGlib::into_glib);
+            let label = strings::of_quark(label_quark).and_then(|label| label.to_str().ok());
             let rectangle = [location.x, location.y, location.w, location.h].map(i64::from);
-            let label = label.and_then(|label| label.to_str().ok());
-            objects.push(AttachedObject { id: object.id(), label, rectangle });
+            let confidence = object.confidence_level();
+            let id = object.id();
+            let track = if has_tracks { track(&meta, id) } else { None };
+            read(AttachedObject { id, label, label_quark, rectangle, confidence, track });
         }
     }
-    objects
+}
+
+/// Returns the track that is related to the object with this id.
+pub fn track(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, object: u32) -> Option<AttachedTrack> {
+    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?;
+    let handle = gst_analytics::ffi::GstAnalyticsTrackingMtd {
+        id: track.id(),
+        // SAFETY: the function that gets this pointer only reads.
+        meta: unsafe { meta.as_mut_ptr() },
+    };
+    let (mut id, mut first, mut last, mut is_lost) = (0, 0, 0, 0);
+    // SAFETY: the metadata has a track with this id. (The method of the Rust bindings panics if the track has no
+    // times.)
+    let is_found = unsafe {
+        gst_analytics::ffi::gst_analytics_tracking_mtd_get_info(
+            &handle,
+            &mut id,
+            &mut first,
+            &mut last,
+            &mut is_lost,
+        )
+    };
+    (is_found != 0).then_some(AttachedTrack { id, is_lost: is_lost != 0 })
 }

@@ -19,6 +19,7 @@ use super::mask::Between;
 use super::region::{self, StyledRegion};
 use super::shapes::{Pen, draw_disc, draw_line, draw_mask, draw_polygon};
 use super::surface::{Rect, Surface, SurfaceFormat};
+use super::tails::Tails;
 use super::{ColorBy, LabelMode};
 use gstnmsfilter::elements::{filter_templates, lock};
 use gstnmsfilter::frame::{FrameError, components};
@@ -36,6 +37,8 @@ struct Settings {
     color_by: ColorBy,
     /// Line width in pixels. If it is 0, the width is proportional to the frame's height.
     line_width: u32,
+    /// The length of tails in frames.
+    tail_length: u32,
 }
 
 /// The instance data of the element.
@@ -63,6 +66,13 @@ pub struct RoiOverlay {
         blurb = "Width of the lines in pixels (0: proportional to the frame's height)",
         mutable_playing
     )]
+    #[property(
+        name = "tail-length", get, set, type = u32, member = tail_length,
+        maximum = 1000, default = Settings::default().tail_length,
+        nick = "Tail length",
+        blurb = "Number of frames over which the way of a tracked region is drawn (0: none)",
+        mutable_playing
+    )]
     settings: Mutex<Settings>,
     /// The format, or `None` before caps.
     format: Mutex<Option<SurfaceFormat>>,
@@ -82,6 +92,7 @@ struct FrameData {
     placement: LabelPlacement,
     /// Positions of columns in a mask.
     columns: Vec<Between>,
+    tails: Tails,
 }
 
 /// The warnings that were already posted since the element started.
@@ -138,6 +149,7 @@ impl BaseTransformImpl for RoiOverlay {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         *lock(&self.warned) = Warned::default();
+        *lock(&self.frame) = FrameData::default();
         self.parent_start()
     }
 
@@ -152,6 +164,8 @@ impl BaseTransformImpl for RoiOverlay {
         let bounds = format.bounds();
         let mut frame = lock(&self.frame);
         frame.read(buffer, settings.color_by, bounds);
+        let FrameData { regions, tails, .. } = &mut *frame;
+        tails.add(regions, settings.tail_length);
         if !frame.regions.is_empty() {
             match Surface::new(buffer, &format, &mut lock(&self.opacities)) {
                 Ok(mut surface) => {
@@ -237,7 +251,7 @@ impl FrameData {
         });
     }
 
-    /// Draws masks, boxes, keypoints and labels, in this order.
+    /// Draws masks, tails, boxes, keypoints and labels, in this order.
     fn draw(&mut self, surface: &mut Surface<'_>, settings: Settings, bounds: Rect) {
         let line = match settings.line_width {
             0 => (bounds.y2 / 540).max(1),
@@ -246,6 +260,11 @@ impl FrameData {
         for region in &self.regions {
             if let Some(mask) = &region.mask {
                 draw_mask(surface, mask, region.color, MASK_ALPHA, &mut self.columns);
+            }
+        }
+        for region in &self.regions {
+            for pen in pens(region.color, f64::from(line) / 2.0) {
+                self.tails.lines(region.track).for_each(|ends| draw_line(surface, ends, pen));
             }
         }
         for region in &self.regions {

@@ -10,7 +10,8 @@
 //! oriented box, it is drawn instead of the rectangle. Masks are translucent. Keypoints are drawn
 //! if their visibility is at least 0.5, and if they are people in COCO's format or faces, with the
 //! lines of a skeleton. A label is drawn in full if there is enough space near its region.
-//! Otherwise only the confidence is drawn, or nothing if the space is too small for it, too.
+//! Otherwise only the confidence and the id of the track are drawn, or nothing if the space is too small for them, too.
+//! With `tail-length`, a line shows where the middle of a tracked region's lower edge was on the latest frames.
 //!
 //! Frames can have any format of 8 bits per sample that GStreamer knows, except tiled formats and
 //! palettes. For frames in other formats or in a GPU's memory, put `videoconvert` (or an element
@@ -37,6 +38,7 @@ mod mask;
 mod region;
 mod shapes;
 mod surface;
+mod tails;
 
 use gst::glib;
 use gst::prelude::*;

@@ -37,6 +37,8 @@ pub(super) struct StyledRegion {
     pub label: glib::ffi::GQuark,
     /// Text that is drawn instead of the label, if the font lacks some of its characters.
     pub replacement: Option<Range<usize>>,
+    /// The id of its track.
+    pub track: Option<i32>,
 }
 
 impl StyledRegion {
@@ -62,13 +64,17 @@ impl StyledRegion {
         let full = texts.len();
         let is_replaced = push_label(texts, label, class);
         let replacement = is_replaced.then_some(full..texts.len());
-        let mut short = texts.len()..texts.len();
+        let track = meta.param("object_id").and_then(|track| track.get::<i32>("id").ok());
+        let end = texts.len();
+        if let Some(track) = track {
+            write!(texts, " #{track}").expect("it is a string");
+        }
         if let Some(confidence) = confidence {
             texts.push(' ');
-            short.start = texts.len();
             push_confidence(texts, confidence);
-            short.end = texts.len();
         }
+        // Without the space.
+        let short = texts.len().min(end + 1)..texts.len();
         push_classes(texts, &meta);
         Self {
             caption: Caption { region: rect(&meta), full: full..texts.len(), short },
@@ -80,6 +86,7 @@ impl StyledRegion {
             mask: meta.param("mask").and_then(Mask::new),
             label,
             replacement,
+            track,
         }
     }
 }

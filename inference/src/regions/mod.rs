@@ -51,6 +51,8 @@ pub struct RegionSettings {
     pub roi_margin: f64,
     /// The greatest number of regions of interest of a frame; 0 for no limit. The first ones are chosen.
     pub roi_limit: u32,
+    /// True if the model also runs on regions of interest that a tracker has predicted.
+    pub roi_predicted: bool,
 }
 
 impl Default for RegionSettings {
@@ -64,6 +66,7 @@ impl Default for RegionSettings {
             roi_labels: None,
             roi_margin: 0.0,
             roi_limit: 0,
+            roi_predicted: false,
         }
     }
 }

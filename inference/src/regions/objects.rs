@@ -25,6 +25,7 @@ pub(super) fn add(
     let mut has_regions = false;
     let wanted = regions::iter(buffer)
         .inspect(|_| has_regions = true)
+        .filter(|region| settings.roi_predicted || !region.is_predicted)
         .filter(|region| region.label.to_str().is_ok_and(|label| settings.has_label(label)))
         .filter_map(|region| {
             let pixels = with_margin(region.rectangle.map(i64::from), settings.roi_margin, frame)?;
@@ -35,6 +36,9 @@ pub(super) fn add(
     if !has_regions {
         let wanted = regions::objects(buffer)
             .into_iter()
+            .filter(|object| {
+                settings.roi_predicted || object.track.is_none_or(|track| !track.is_lost)
+            })
             .filter(|object| object.label.is_some_and(|label| settings.has_label(label)))
             .filter_map(|object| {
                 let pixels = with_margin(object.rectangle, settings.roi_margin, frame)?;

@@ -263,6 +263,13 @@ pub struct OrtInference {
         blurb = "The most regions of interest of a frame to run on, the first ones, with regions=rois (0: no limit)",
         mutable_playing
     )]
+    #[property(
+        name = "roi-predicted", get, set, type = bool, member = roi_predicted,
+        default = Settings::default().roi_predicted,
+        nick = "Predicted regions of interest",
+        blurb = "Whether to run also on regions of interest that objecttracker has predicted, with regions=rois",
+        mutable_playing
+    )]
     pub(super) settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     pub(super) state: Mutex<Option<State>>,

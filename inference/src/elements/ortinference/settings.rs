@@ -53,6 +53,7 @@ pub(super) struct Settings {
     pub roi_labels: Option<String>,
     pub roi_margin: f64,
     pub roi_limit: u32,
+    pub roi_predicted: bool,
     pub inference_interval: u32,
     pub max_rate: f64,
 }
@@ -93,6 +94,7 @@ impl Default for Settings {
             roi_labels: regions.roi_labels,
             roi_margin: regions.roi_margin,
             roi_limit: regions.roi_limit,
+            roi_predicted: regions.roi_predicted,
             inference_interval: 0,
             max_rate: 0.0,
         }
@@ -111,6 +113,7 @@ impl Settings {
             roi_labels: self.roi_labels.clone().filter(|labels| !labels.is_empty()),
             roi_margin: self.roi_margin,
             roi_limit: self.roi_limit,
+            roi_predicted: self.roi_predicted,
         }
     }
 

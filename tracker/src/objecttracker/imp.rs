@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `BaseTransform` subclass: properties, events, and the state of each stream.
+#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
+
+use std::sync::{LazyLock, Mutex};
+
+use gst::glib;
+use gst::prelude::*;
+use gst::subclass::prelude::*;
+use gst_base::prelude::*;
+use gst_base::subclass::prelude::*;
+use gstnmsfilter::elements::{
+    any_video, filter_templates, frame_size, lock, not_started, property,
+};
+#[cfg(feature = "v1_28")]
+use gstnmsfilter::input::analytics_batch;
+use gstnmsfilter::input::inference_mark;
+
+use super::settings::{Algorithm, Settings};
+use crate::algorithm::Parameters;
+use crate::metadata::{self, Identity, Object};
+use crate::stream::{MAX_OBJECTS, NoIds, Stream};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "objecttracker",
+        gst::DebugColorFlags::empty(),
+        Some("Identities of objects"),
+    )
+});
+
+/// The duration of frames whose caps have no rate, in nanoseconds.
+const USUAL_DURATION: u64 = 1_000_000_000 / 30;
+
+/// The number of buffers after which the state of a stream without frames is dropped, when another stream begins.
+const OLD: u64 = 10_000;
+
+/// The instance data of the element.
+#[derive(Default, glib::Properties)]
+#[properties(wrapper_type = super::ObjectTracker)]
+pub struct ObjectTracker {
+    #[property(
+        name = "algorithm", get, set, type = Algorithm, member = algorithm,
+        builder(Algorithm::default())
+            .nick("Algorithm")
+            .blurb("Rule by which objects of successive frames are matched")
+            .mutable_ready()
+    )]
+    #[property(
+        name = "classes", get, set, type = Option<String>, member = classes,
+        nick = "Classes",
+        blurb = "Labels of the objects to track, separated by commas (unset or empty: all)",
+        mutable_playing
+    )]
+    #[property(
+        name = "class-agnostic", get, set, type = bool, member = class_agnostic,
+        nick = "Class agnostic",
+        blurb = "Whether a track can continue with an object of another class",
+        mutable_ready
+    )]
+    #[property(
+        name = "predict", get, set, type = bool, member = predict,
+        default = Settings::default().predict,
+        nick = "Predict",
+        blurb = "Whether frames without inference get the predicted boxes of the tracks, marked as predicted",
+        mutable_playing
+    )]
+    #[property(
+        name = "max-age", get = |this: &Self| lock(&this.settings).parameters.max_age,
+        set = |this: &Self, value| lock(&this.settings).parameters.max_age = value, type = f64,
+        minimum = -1.0, maximum = 3600.0, default = Parameters::default().max_age,
+        nick = "Maximum age",
+        blurb = "Seconds for which a track without an object is kept (negative: 1, and one frame with algorithm=sort)",
+        mutable_ready
+    )]
+    #[property(
+        name = "track-threshold", get = |this: &Self| lock(&this.settings).parameters.track_threshold,
+        set = |this: &Self, value| lock(&this.settings).parameters.track_threshold = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().track_threshold,
+        nick = "Track threshold",
+        blurb = "Score from which objects are matched first; others can only continue a track (algorithm=bytetrack)",
+        mutable_ready
+    )]
+    #[property(
+        name = "new-track-threshold", get = |this: &Self| lock(&this.settings).parameters.new_track_threshold,
+        set = |this: &Self, value| lock(&this.settings).parameters.new_track_threshold = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().new_track_threshold,
+        nick = "Threshold of new tracks",
+        blurb = "Score from which an object begins a track, if it is at least track-threshold (algorithm=bytetrack)",
+        mutable_ready
+    )]
+    #[property(
+        name = "match-threshold", get = |this: &Self| lock(&this.settings).parameters.match_threshold,
+        set = |this: &Self, value| lock(&this.settings).parameters.match_threshold = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().match_threshold,
+        nick = "Match threshold",
+        blurb = "Greatest distance (1 - IoU) between a track and its object (algorithm=bytetrack)",
+        mutable_ready
+    )]
+    #[property(
+        name = "second-match-threshold", get = |this: &Self| lock(&this.settings).parameters.second_match_threshold,
+        set = |this: &Self, value| lock(&this.settings).parameters.second_match_threshold = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().second_match_threshold,
+        nick = "Second match threshold",
+        blurb = "Greatest distance (1 - IoU) between a track and an object below track-threshold (algorithm=bytetrack)",
+        mutable_ready
+    )]
+    #[property(
+        name = "min-hits", get = |this: &Self| lock(&this.settings).parameters.min_hits,
+        set = |this: &Self, value| lock(&this.settings).parameters.min_hits = value, type = u32,
+        minimum = 1, maximum = 1000, default = Parameters::default().min_hits,
+        nick = "Minimum hits",
+        blurb = "Number of objects from which a track has an id (algorithm=sort, ocsort)",
+        mutable_ready
+    )]
+    #[property(
+        name = "iou-threshold", get = |this: &Self| lock(&this.settings).parameters.iou_threshold,
+        set = |this: &Self, value| lock(&this.settings).parameters.iou_threshold = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().iou_threshold,
+        nick = "IoU threshold",
+        blurb = "Least IoU of a track and its object (algorithm=sort, ocsort)",
+        mutable_ready
+    )]
+    #[property(
+        name = "delta-t", get = |this: &Self| lock(&this.settings).parameters.delta_t,
+        set = |this: &Self, value| lock(&this.settings).parameters.delta_t = value, type = u32,
+        minimum = 1, maximum = 1000, default = Parameters::default().delta_t,
+        nick = "Delta t",
+        blurb = "Number of frames with inference over which the direction is computed (algorithm=ocsort)",
+        mutable_ready
+    )]
+    #[property(
+        name = "inertia", get = |this: &Self| lock(&this.settings).parameters.inertia,
+        set = |this: &Self, value| lock(&this.settings).parameters.inertia = value, type = f32,
+        minimum = 0.0, maximum = 1.0, default = Parameters::default().inertia,
+        nick = "Inertia",
+        blurb = "Weight of the direction in a match (algorithm=ocsort)",
+        mutable_ready
+    )]
+    settings: Mutex<Settings>,
+    /// `None` before start and after stop.
+    state: Mutex<Option<State>>,
+}
+
+/// The data that exists from start to stop.
+#[derive(Default)]
+struct State {
+    parameters: Parameters,
+    is_agnostic: bool,
+    /// The caps of frames; `None` for batches, whose frames have caps of their own, and before caps.
+    caps: Option<FrameCaps>,
+    streams: Vec<StreamState>,
+    /// The number of buffers so far.
+    buffers: u64,
+    objects: Vec<Object>,
+    identities: Vec<Option<Identity>>,
+    has_warned: bool,
+}
+
+/// A stream of a batch, or the only one.
+struct StreamState {
+    number: u32,
+    stream: Stream,
+    /// The number of the buffer that had its latest frame.
+    used: u64,
+}
+
+/// What caps say about frames.
+#[derive(Clone, Copy, Debug)]
+struct FrameCaps {
+    size: [u32; 2],
+    /// The duration in nanoseconds.
+    duration: u64,
+}
+
+impl FrameCaps {
+    fn new(caps: &gst::CapsRef) -> Result<Self, String> {
+        let rate = caps.structure(0).and_then(|caps| caps.get::<gst::Fraction>("framerate").ok());
+        let seconds = rate.filter(|rate| rate.numer() > 0 && rate.denom() > 0);
+        let duration = seconds.map_or(USUAL_DURATION, |rate| {
+            (rate.denom() as u64 * 1_000_000_000 / rate.numer() as u64).max(1)
+        });
+        Ok(Self { size: frame_size(caps)?, duration })
+    }
+}
+
+impl State {
+    /// Tracks the objects of a frame, or adds predicted ones. Returns false if there were too many.
+    fn process(
+        &mut self,
+        frame: &mut gst::BufferRef,
+        number: u32,
+        caps: FrameCaps,
+        settings: &Settings,
+    ) -> Result<bool, NoIds> {
+        let Self { streams, buffers, objects, identities, parameters, is_agnostic, .. } = self;
+        let index = streams.iter().position(|it| it.number == number).unwrap_or_else(|| {
+            streams.retain(|it| *buffers - it.used <= OLD);
+            streams.push(StreamState { number, stream: Stream::default(), used: 0 });
+            streams.len() - 1
+        });
+        streams[index].used = *buffers;
+        let stream = &mut streams[index].stream;
+        let FrameCaps { size, duration } = caps;
+        let pts = frame.pts().map(gst::ClockTime::nseconds);
+        let now = stream.advance(size, pts, duration, parameters);
+        metadata::read(frame, size, objects);
+        objects.retain(|object| settings.has_class(object.label));
+        if objects.is_empty() && inference_mark::is_inferred(frame) == Some(false) {
+            if settings.predict {
+                stream.predict(now, duration, parameters, |object, rectangle, identity| {
+                    metadata::add_predicted(frame, size, object, rectangle, identity);
+                });
+            }
+            return Ok(true);
+        }
+        let rule = (&*parameters, *is_agnostic);
+        let is_complete = stream.update(now, duration, objects, rule, identities)?;
+        metadata::write(frame, objects, identities);
+        Ok(is_complete)
+    }
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for ObjectTracker {
+    const NAME: &'static str = "GstObjectTracker";
+    const ALLOW_NAME_CONFLICT: bool = true;
+    type Type = super::ObjectTracker;
+    type ParentType = gst_base::BaseTransform;
+}
+
+impl ObjectImpl for ObjectTracker {
+    fn properties() -> &'static [glib::ParamSpec] {
+        Self::derived_properties()
+    }
+
+    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        self.derived_property(id, spec)
+    }
+
+    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
+            self.derived_set_property(id, value, spec);
+        }
+    }
+}
+
+impl GstObjectImpl for ObjectTracker {}
+
+impl ElementImpl for ObjectTracker {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Object tracker",
+                "Filter/Analyzer/Video",
+                "Gives regions of interest and analytics objects identities (ByteTrack, OC-SORT, SORT), and frames \
+                 without inference the predicted boxes of the tracks",
+                "The nmsfilter authors",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = any_video();
+            #[cfg(feature = "v1_28")]
+            let caps = {
+                let mut caps = caps;
+                caps.merge(analytics_batch::any_batch());
+                caps
+            };
+            filter_templates(&caps)
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseTransformImpl for ObjectTracker {
+    const MODE: gst_base::subclass::BaseTransformMode =
+        gst_base::subclass::BaseTransformMode::AlwaysInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let settings = lock(&self.settings).clone();
+        *lock(&self.state) = Some(State {
+            parameters: settings.parameters(),
+            is_agnostic: settings.class_agnostic,
+            ..State::default()
+        });
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.state) = None;
+        Ok(())
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        self.begin_anew();
+        #[cfg(feature = "v1_28")]
+        let is_batch = analytics_batch::is_batch(incaps);
+        #[cfg(not(feature = "v1_28"))]
+        let is_batch = false;
+        let caps = match is_batch {
+            true => None,
+            false => {
+                Some(FrameCaps::new(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?)
+            }
+        };
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.caps = caps;
+        }
+        Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        match event.view() {
+            gst::EventView::StreamStart(_)
+            | gst::EventView::FlushStop(_)
+            | gst::EventView::Eos(_) => self.begin_anew(),
+            // Some sources repeat the same segment.
+            gst::EventView::Segment(segment) if *segment.segment() != self.obj().segment() => {
+                self.begin_anew();
+            }
+            _ => {}
+        }
+        self.parent_sink_event(event)
+    }
+
+    /// Forwards the query, because the element does not access pixels.
+    fn propose_allocation(
+        &self,
+        _decide_query: Option<&gst::query::Allocation>,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        if self.obj().src_pad().peer_query(query) {
+            Ok(())
+        } else {
+            Err(gst::loggable_error!(CAT, "downstream proposes no allocation"))
+        }
+    }
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        if gstnmsfilter::deepstream::is_on(buffer) {
+            return self.fail(
+                "the buffer is a batch of DeepStream, whose objects this element does not read; use nvtracker, \
+                 DeepStream's tracker, in its place",
+            );
+        }
+        let settings = lock(&self.settings).clone();
+        let mut state = lock(&self.state);
+        let Some(state_now) = state.as_mut() else {
+            drop(state);
+            return Err(not_started(self.obj().upcast_ref()));
+        };
+        state_now.buffers += 1;
+        let result = process(buffer, state_now, &settings);
+        let is_first =
+            matches!(result, Ok(false)) && !std::mem::replace(&mut state_now.has_warned, true);
+        // No lock may be held while a message is posted.
+        drop(state);
+        if is_first {
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Failed,
+                ("too many objects: at most {MAX_OBJECTS} of a class and frame have a track, and tracks begin anew where \
+                     too many are kept; set a higher score-threshold, or a smaller max-age")
+            );
+        }
+        match result {
+            Ok(_) => Ok(gst::FlowSuccess::Ok),
+            Err(error) => self.fail(&error.to_string()),
+        }
+    }
+}
+
+/// Processes the frame, or each frame of a batch.
+fn process(
+    buffer: &mut gst::BufferRef,
+    state: &mut State,
+    settings: &Settings,
+) -> Result<bool, NoIds> {
+    #[cfg(feature = "v1_28")]
+    if state.caps.is_none() {
+        let mut is_complete = true;
+        analytics_batch::try_for_each_frame(buffer, |mut frame| {
+            let Some(Ok(caps)) = frame.caps.map(FrameCaps::new) else { return Ok(()) };
+            let stream = frame.stream;
+            is_complete &= state.process(frame.make_mut(), stream, caps, settings)?;
+            Ok(())
+        })?;
+        return Ok(is_complete);
+    }
+    #[cfg(feature = "v1_28")]
+    let stream = {
+        // A frame of one of several streams, of DL Streamer's gvastreammux.
+        let batch = buffer.meta::<gst_analytics::AnalyticsBatchMeta>();
+        batch.and_then(|batch| Some(batch.streams().first()?.index())).unwrap_or(0)
+    };
+    #[cfg(not(feature = "v1_28"))]
+    let stream = 0;
+    match state.caps {
+        Some(caps) => state.process(buffer, stream, caps, settings),
+        None => Ok(true),
+    }
+}
+
+impl ObjectTracker {
+    /// Forgets the tracks of all streams.
+    fn begin_anew(&self) {
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.streams.clear();
+        }
+    }
+
+    fn fail(&self, text: &str) -> Result<gst::FlowSuccess, gst::FlowError> {
+        gst::element_imp_error!(self, gst::StreamError::Format, ("{text}"));
+        Err(gst::FlowError::Error)
+    }
+}
