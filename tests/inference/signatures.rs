@@ -4,6 +4,8 @@
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
+use nmsfilter_core::geometry::Letterbox;
+use nmsfilter_core::signature::{Normalization, Pattern};
 
 use crate::element::{self, file, has_onnx_runtime};
 use crate::support::onnx::{Element, Node, OnnxModel, Tensor, scaled_boxes};
@@ -330,4 +332,363 @@ fn a_dynamic_input_has_the_usual_size() {
         ("scores", Element::F32, "N", &[2], scores()),
     ];
     assert_found(&model(("images", Element::F32, "?,3,h,w"), &outputs), "torchvision", 1);
+}
+
+/// The value of each column of a row with one class, and the others.
+fn one_hot(classes: usize, class: usize, value: f32, other: f32) -> Vec<f32> {
+    (0..classes).map(|column| if column == class { value } else { other }).collect()
+}
+
+fn logit(probability: f32) -> f32 {
+    (probability / (1.0 - probability)).ln()
+}
+
+/// A row of each object for the tensor with this id: corners are in pixels of the model's input, and `columns` the length
+/// of the last dimension.
+fn row(id: &str, corners: [f32; 4], size: [f32; 2], of: (usize, f32), columns: usize) -> Vec<f32> {
+    let (class, score) = of;
+    let [x1, y1, x2, y2] = corners;
+    let center = |[w, h]: [f32; 2]| {
+        vec![(x1 + x2) / 2.0 / w, (y1 + y2) / 2.0 / h, (x2 - x1) / w, (y2 - y1) / h]
+    };
+    let [w, h] = size;
+    let (number, corners) = (class as f32, corners.to_vec());
+    match id {
+        "boxes" | "torchvision-boxes" | "det_boxes" => corners,
+        "boxes-normalized" | "zoo-ssd-boxes" => vec![x1 / w, y1 / h, x2 / w, y2 / h],
+        "ssd-mobilenet-v1-variant-1-out-boxes" => vec![y1 / h, x1 / w, y2 / h, x2 / w],
+        "yolov3-boxes" => vec![y1, x1, y2, x2],
+        "rf-detr-boxes" | "detr-softmax-boxes" | "detr-boxes" => center(size),
+        "scores" if columns == 80 => one_hot(80, class, score, 0.0),
+        "rf-detr-logits" | "detr-logits" => one_hot(columns, class, logit(score), -9.0),
+        "detr-softmax-logits" => {
+            let mut row = one_hot(92, class, score.ln(), -20.0);
+            row[91] = (1.0 - score).ln();
+            row
+        }
+        "mmdetection-boxes" => [corners, vec![score]].concat(),
+        "paddle-nms-rows" => [vec![number, score], corners].concat(),
+        "yolonas-flat-rows" => [vec![0.0], corners, vec![score, number]].concat(),
+        "yolov7-end2end-rows" => [vec![0.0], corners, vec![number, score]].concat(),
+        "efficientdet-rows" => vec![0.0, y1, x1, y2, x2, score, number + 1.0],
+        "yolo-v5-out" => [center([1.0; 2]), vec![1.0], one_hot(80, class, score, 0.0)].concat(),
+        "labels" | "mmdetection-labels" | "det_classes" => vec![number],
+        id if id.ends_with("-labels") || id.ends_with("-classes") => vec![number + 1.0],
+        id if id.ends_with("scores") => vec![score],
+        id => panic!("{id}"),
+    }
+}
+
+/// The values of a tensor with this id and these dimensions, for objects with these corners in pixels of the model's
+/// input. `score_of` is what a model outputs for a probability where `Pattern::logits` says that there are two forms.
+fn values(
+    id: &str,
+    dims: &[usize],
+    corners: &[[f32; 4]],
+    size: [f32; 2],
+    score_of: impl Fn(f32) -> f32,
+) -> Vec<f32> {
+    let elements = dims.iter().product();
+    let objects = || corners.iter().copied().zip(OBJECTS.map(|(_, class, score)| (class, score)));
+    let center = |[x1, y1, x2, y2]: [f32; 4]| [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1];
+    let mut values = vec![0.0; elements];
+    match id {
+        "num_dets" | "paddle-nms-count" | "generic-variant-1-out-count" => values.fill(2.0),
+        "" | "yolov3-indices" => {}
+        "yolov3-scores" => {
+            for (index, (_, (class, score))) in objects().enumerate() {
+                values[class * dims[2] + index] = score;
+            }
+        }
+        "blazeface-regressors" => {
+            for (index, (corners, _)) in objects().enumerate() {
+                let [x, y, width, height] = center(corners);
+                // The two anchors of a cell are in the middle of it.
+                let middle = [index as f32 * 8.0 + 4.0, 4.0];
+                // The points are in the middle of the object.
+                let [x, y] = [x - middle[0], y - middle[1]];
+                let row = [vec![x, y, width, height], [x, y].repeat(6)].concat();
+                values[index * 32..][..16].copy_from_slice(&row);
+            }
+        }
+        "blazeface-classificators" => {
+            values.fill(-9.0);
+            objects().enumerate().for_each(|(at, (_, (_, score)))| values[at * 2] = logit(score));
+        }
+        id if id.starts_with("centernet-") => {
+            let [channels, rows, columns] = [dims[1], dims[2], dims[3]];
+            let is_of_scores = channels == 80;
+            values.fill(if is_of_scores { score_of(0.001) } else { 0.0 });
+            for (corners, (class, score)) in objects() {
+                let [x, y, width, height] = center(corners).map(|it| it / 4.0);
+                let cell = |channel: usize| (channel * rows + y as usize) * columns + x as usize;
+                let pair = if id.ends_with("sizes") { [width, height] } else { [x % 1.0, y % 1.0] };
+                match is_of_scores {
+                    true => values[cell(class)] = score_of(score),
+                    false => (0..2).for_each(|channel| values[cell(channel)] = pair[channel]),
+                }
+            }
+        }
+        id if id.starts_with("yolov4-raw-") => {
+            let row = [vec![0.0; 4], vec![score_of(0.001); 81]].concat();
+            values = row.iter().copied().cycle().take(elements).collect();
+            for (corners, (class, score)) in objects().filter(|_| id.ends_with("-16")) {
+                let [x, y, width, height] = center(corners);
+                let cell = (y / 16.0) as usize * dims[2] + (x / 16.0) as usize;
+                let position = |at: f32| logit(((at / 16.0).fract() + 0.05) / 1.1);
+                let numbers = [position(x), position(y), (width / 36.0).ln(), (height / 75.0).ln()];
+                let row = &mut values[cell * 3 * 85..][..85];
+                row[..4].copy_from_slice(&numbers);
+                row[4] = score_of(0.999_99);
+                row[5 + class] = score_of(score);
+            }
+        }
+        id => {
+            let columns = dims.last().copied().unwrap_or(1);
+            let rows = objects().flat_map(|(corners, of)| row(id, corners, size, of, columns));
+            let rows: Vec<f32> = rows.collect();
+            values[..rows.len()].copy_from_slice(&rows);
+        }
+    }
+    values
+}
+
+/// A word's length in a model whose picture has this size.
+fn length(dim: &str, [width, height]: [i64; 2]) -> i64 {
+    match dim.trim_start_matches('>').trim_end_matches('?') {
+        "B" | "OB" => 1,
+        "N" | "Q" | "M" | "L" | "" => 2,
+        "A" => 5,
+        "C" => 80,
+        "S" | "H" => height,
+        "W" => width,
+        "HH" => height / 4,
+        "HW" => width / 4,
+        "8+16+32" => [8, 16, 32].map(|it| (height / it) * (width / it)).iter().sum(),
+        "1" if dim.starts_with('>') => 91,
+        number => number.parse().unwrap(),
+    }
+}
+
+/// A model with each signature, as it is. A `*` in the text is another name.
+#[test]
+fn every_signature_is_read_as_it_is() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for signature in nmsfilter_core::signature::all() {
+        let picture = signature.inputs.iter().find(|it| it.numbers().is_none()).unwrap();
+        let fixed: Vec<i64> =
+            picture.form.split([' ', ',']).filter_map(|it| it.parse().ok()).collect();
+        let size = match (signature.facts.size, fixed.iter().find(|&&side| side > 3)) {
+            (Some(size), _) => size.map(i64::from),
+            (None, Some(&side)) => [side; 2],
+            (None, None) => [128; 2],
+        };
+        let [width, height] = size.map(|side| side as f32);
+        let scale = (width / FRAME[0]).min(height / FRAME[1]);
+        let (scales, top) = match signature.facts.letterbox {
+            Letterbox::None => ([width / FRAME[0], height / FRAME[1]], 0.0),
+            Letterbox::TopLeft => ([scale; 2], 0.0),
+            _ => ([scale; 2], (height - FRAME[1] * scale) / 2.0),
+        };
+        let place = |[x1, y1, x2, y2]: [f32; 4]| {
+            let ([x, y], top) = (scales, top);
+            [x1 * x, y1 * y + top, x2 * x, y2 * y + top]
+        };
+        let corners = OBJECTS.map(|(corners, ..)| place(corners));
+        let has_logits = signature.outputs.iter().any(|it| it.logits.is_some());
+        for score_of in
+            [logit as fn(f32) -> f32, |score| score].into_iter().take(1 + usize::from(has_logits))
+        {
+            let mut parts = OnnxModel::new();
+            let element = |types: &str| match types {
+                "float" => Element::F32,
+                "byte" => Element::U8,
+                _ => Element::I64,
+            };
+            let form = |form: &str| {
+                let [name, types, dims] = form.split(' ').collect::<Vec<_>>().try_into().unwrap();
+                let lengths: Vec<i64> =
+                    dims.split(',').map(|dim: &str| length(dim, size)).collect();
+                let stated: Vec<String> = dims
+                    .split(',')
+                    .zip(&lengths)
+                    .map(
+                        |(dim, length)| {
+                            if dim == "?" { dim.to_owned() } else { length.to_string() }
+                        },
+                    )
+                    .collect();
+                (name.replace('*', "any name"), element(types), lengths, stated.join(","))
+            };
+            for input in &signature.inputs {
+                let (name, element, _, stated) = form(input.form);
+                parts = parts.input(&name, element, stated.as_str());
+            }
+            let mut nothing = Vec::new();
+            for (index, input) in signature.inputs.iter().enumerate() {
+                let [number, sum] = ["number", "sum"].map(|word| format!("{word} {index}"));
+                parts = parts
+                    .node(Node::new("Cast", &[&form(input.form).0], &[&number]).int("to", 1))
+                    .node(Node::new("ReduceSum", &[&number], &[&sum]).int("keepdims", 0));
+                nothing.push(sum);
+            }
+            let sums: Vec<&str> = nothing.iter().map(|it| &**it).collect();
+            parts = parts
+                .node(Node::new("Sum", &sums, &["sum"]))
+                .initializer("zero", &Tensor::f32(&[], &[0.0]))
+                .node(Node::new("Mul", &["sum", "zero"], &["nothing"]));
+            for output in &signature.outputs {
+                let (name, element, lengths, stated) = form(output.form);
+                let dims: Vec<usize> = lengths.iter().map(|&it| it as usize).collect();
+                let values = values(output.meaning, &dims, &corners, [width, height], score_of);
+                // The model computes the dimensions, so that ONNX Runtime knows only what is stated.
+                let [stored, added, dims, zeros, shape, shaped] =
+                    ["stored", "added", "dims", "zeros", "shape", "shaped"]
+                        .map(|word| format!("{word} {name}"));
+                parts = parts
+                    .initializer(&stored, &Tensor::f32(&lengths, &values))
+                    .node(Node::new("Add", &[&stored, "nothing"], &[&added]))
+                    .initializer(&dims, &Tensor::i64(&[lengths.len() as i64], &lengths))
+                    .node(Node::new("Cast", &["nothing"], &[&zeros]).int("to", 7))
+                    .node(Node::new("Add", &[&dims, &zeros], &[&shape]))
+                    .node(Node::new("Reshape", &[&added, &shape], &[&shaped]))
+                    .node(Node::new("Cast", &[&shaped], &[&name]).int("to", element as i64))
+                    .output(&name, element, stated.as_str());
+            }
+            let properties = if signature.facts.pixels_vary { "range=0,1" } else { "" };
+            let (found, taken) = run(&parts, properties, "");
+            assert_eq!(taken.as_deref(), Some(signature.name), "{found:?}");
+            let found = found.unwrap_or_else(|error| panic!("{}: {error}", signature.name));
+            let has = |part: &str| signature.outputs.iter().any(|it| it.meaning.starts_with(part));
+            let first = ["torchvision", "zoo-ssd", "ssd-mobilenet", "efficientdet"]
+                .iter()
+                .any(|it| has(it));
+            let mut expected = expected(usize::from(first));
+            if has("blazeface") {
+                expected.iter_mut().for_each(|(class, ..)| "face".clone_into(class));
+            }
+            let is_near = |(found, expected): (&Found, &Found)| {
+                let edges = found.1.iter().zip(expected.1).all(|(a, b)| a.abs_diff(b) <= 1);
+                found.0 == expected.0 && edges && found.2.abs_diff(expected.2) <= 1
+            };
+            let are_near = found.len() == 2 && found.iter().zip(&expected).all(is_near);
+            assert!(are_near, "{}: {found:?}, expected {expected:?}", signature.name);
+        }
+    }
+}
+
+/// The rows of the table in docs/usage.md. `NMSFILTER_WRITE_DOCS=1 cargo test -p nmsfilter-tests --test inference
+/// the_documents_have` writes them.
+#[test]
+fn the_documents_have_the_table_of_signatures() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/usage.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mark = "| signature | models | exporter |";
+    let begin = document.find(mark).expect("the table");
+    let end = begin + document[begin..].find("\n\n").expect("an empty line after the table") + 1;
+    let mut table = String::from(
+        "| signature | models | exporter | inputs | outputs | frame and pixels | left to set |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for signature in nmsfilter_core::signature::all() {
+        let forms = |patterns: &[Pattern]| {
+            let form = |it: &Pattern| {
+                format!("`{}`{}", it.form, if it.is_optional { " (not always)" } else { "" })
+            };
+            patterns.iter().map(form).collect::<Vec<_>>().join(", ")
+        };
+        let facts = signature.facts;
+        let mut pixels = vec![facts.letterbox.name().replace("none", "stretched")];
+        pixels.extend(facts.size.map(|[width, height]| format!("{width}x{height} if dynamic")));
+        pixels.extend(facts.is_bgr.then(|| "BGR".to_owned()));
+        if let Some(Normalization { range, mean, std }) = facts.normalization {
+            let text =
+                |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+            pixels.push(format!("range {}", text(&range)));
+            pixels.extend((mean != [0.0; 3]).then(|| format!("mean {}", text(&mean))));
+            pixels.extend((std != [1.0; 3]).then(|| format!("std {}", text(&std))));
+        }
+        pixels.extend(signature.is_suppressed.then(|| "`method=none`".to_owned()));
+        let left = match (facts.pixels_vary, signature.left) {
+            (true, "") => "pixels as in the configuration",
+            (_, left) => left,
+        };
+        table += &format!(
+            "| `{}` | {} | {} | {} | {} | {} | {left} |\n",
+            signature.name,
+            signature.models,
+            signature.source,
+            forms(&signature.inputs),
+            forms(&signature.outputs),
+            pixels.join(", "),
+        );
+    }
+    if std::env::var_os("NMSFILTER_WRITE_DOCS").is_some() {
+        std::fs::write(path, document[..begin].to_owned() + &table + &document[end..]).unwrap();
+        return;
+    }
+    assert_eq!(document[begin..end], table, "write the table again with NMSFILTER_WRITE_DOCS=1");
+}
+
+/// RT-DETR's authors' models need no suppression, even where objects are in the same place, unless the user sets one.
+#[test]
+fn detections_that_need_no_suppression_have_none() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let boxes = [([0.1, 0.1, 0.5, 0.5], 3, 0.9), ([0.1, 0.1, 0.5, 0.5], 3, 0.8)];
+    let sizes = ("orig_target_sizes", Element::I64, "1,2");
+    let model = scaled_boxes("1,3,64,64", sizes, &boxes);
+    for (properties, count) in [("", 2), ("method=greedy", 1), ("iou-threshold=0.5", 1)] {
+        let (found, signature) = run(&model, "", properties);
+        assert_eq!(found.map(|found| found.len()), Ok(count), "{properties}");
+        assert_eq!(signature.as_deref(), Some("rt-detr"));
+    }
+}
+
+/// Somebody has made a constant of RT-DETR's second input: if it is the size of the model's input, boxes are in its pixels.
+#[test]
+fn sizes_can_be_constants_of_the_file() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let model = |size: [i64; 2]| {
+        let outputs: [Output<'_>; 3] = [
+            ("labels", Element::I64, "1,2", &[1, 2], classes(0)),
+            ("boxes", Element::F32, "1,2,4", &[1, 2, 4], corners(true, 1.0).concat()),
+            ("scores", Element::F32, "1,2", &[1, 2], scores()),
+        ];
+        model(IMAGES, &outputs).initializer("orig_target_sizes", &Tensor::i64(&[1, 2], &size))
+    };
+    assert_found(&model([64, 64]), "rt-detr", 0);
+    assert_unknown(&model([640, 64]), "");
+}
+
+/// Models of MMDetection differ in the numbers of pixels.
+#[test]
+fn a_warning_says_that_pixels_are_not_known() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let rows: Vec<f32> = corners(true, 1.0)
+        .into_iter()
+        .zip(scores())
+        .flat_map(|(corners, score)| [&corners[..], &[score]].concat())
+        .collect();
+    let outputs: [Output<'_>; 2] = [
+        ("dets", Element::F32, "1,2,5", &[1, 2, 5], rows),
+        ("labels", Element::I64, "1,2", &[1, 2], classes(0)),
+    ];
+    let file = file(&model(("input", Element::F32, "1,3,64,64"), &outputs));
+    let pipeline = parse(&format!(
+        "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=160,height=80 ! {} ! nmsfilter ! fakesink",
+        element::inference(&file, "provider=cpu")
+    ));
+    let warnings = pipeline::run(&pipeline).warnings.concat();
+    assert!(
+        warnings.contains("signature mmdeploy") && warnings.contains("range, mean"),
+        "{warnings}"
+    );
 }

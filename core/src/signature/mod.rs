@@ -38,15 +38,15 @@ pub struct Signature {
 /// The pattern of an input or output.
 #[derive(Debug)]
 pub struct Pattern {
-    /// The name; `*` for any.
-    pub name: &'static str,
+    /// Name, type and dimensions, as `signatures.txt` has them.
+    pub form: &'static str,
+    name: &'static str,
     types: &'static [ElementType],
-    /// The dimensions, as `signatures.txt` has them.
-    pub dims: &'static str,
+    dims: &'static str,
     /// True if some models do not have it.
     pub is_optional: bool,
     /// The id of an output's tensor, or the word for a constant input's numbers; empty for none.
-    meaning: &'static str,
+    pub meaning: &'static str,
     /// For an output of scores: the id if the numbers from this column on are logits.
     pub logits: Option<(&'static str, usize)>,
 }
@@ -340,7 +340,6 @@ mod tests {
     /// A model that two signatures fit has none. No two have equal names of inputs and outputs, and types.
     #[test]
     fn no_two_signatures_are_equal() {
-        let text = |it: &Pattern| format!("{} {:?} {}", it.name, it.types, it.dims);
         let mut forms: Vec<Vec<String>> = all()
             .iter()
             .map(|it| it.inputs.iter().chain(&it.outputs).map(text).collect())

@@ -89,7 +89,7 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
         [id, "or", logits, "from", column] => (id, Some((logits, column.parse().ok()?))),
         _ => return None,
     };
-    Some(Pattern { name, types, dims, is_optional, meaning, logits })
+    Some(Pattern { form, name, types, dims, is_optional, meaning, logits })
 }
 
 #[cfg(test)]
