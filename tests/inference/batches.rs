@@ -460,7 +460,8 @@ fn a_batch_whose_pictures_influence_each_other_is_an_error() {
     ];
     let model = model_of(own, "n");
     for places in [2, 3, 7, 21] {
-        let properties = format!("batch-size={places} batch-timeout=0 model-instance-id=own{places}");
+        let properties =
+            format!("batch-size={places} batch-timeout=0 model-instance-id=own{places}");
         let pipeline = Stream::new(0, 5).pipeline(&model, &properties, &alone());
         assert_eq!(pipeline::run(&pipeline).error, None, "{places}");
     }

@@ -692,3 +692,39 @@ fn a_warning_says_that_pixels_are_not_known() {
         "{warnings}"
     );
 }
+
+/// Rows of a batch are those of the picture that their first number names.
+#[test]
+fn rows_of_a_batch_name_their_picture() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let row = |image: f32, object: usize| {
+        let (_, class, score) = OBJECTS[object];
+        [&[image], &corners(false, 1.0)[object][..], &[class as f32, score]].concat()
+    };
+    // A row of -1 belongs to none.
+    let rows = [row(1.0, 0), row(0.0, 0), row(-1.0, 1), row(0.0, 1), row(1.0, 1)].concat();
+    for (images, is_batch) in [("N,3,64,64", true), ("1,3,64,64", false)] {
+        let model = OnnxModel::new()
+            .input("images", Element::F32, images)
+            .initializer("stored", &Tensor::f32(&[5, 7], &rows))
+            .node(Node::new("ReduceSum", &["images"], &["sum"]).int("keepdims", 0))
+            .initializer("zero", &Tensor::f32(&[], &[0.0]))
+            .node(Node::new("Mul", &["sum", "zero"], &["nothing"]))
+            .node(Node::new("Add", &["stored", "nothing"], &["added"]))
+            .node(Node::new("Cast", &["nothing"], &["zeros"]).int("to", 7))
+            .initializer("dims", &Tensor::i64(&[2], &[5, 7]))
+            .node(Node::new("Add", &["dims", "zeros"], &["shape"]))
+            .node(Node::new("Reshape", &["added", "shape"], &["output"]))
+            .output("output", Element::F32, "?,7");
+        let (found, signature) = run(&model, "batch-size=2 model-instance-id=rows", "");
+        if is_batch {
+            assert_eq!((found, signature.as_deref()), (Ok(expected(0)), Some("yolov7-end2end")));
+        } else {
+            // The model is for one picture, so that each row is of picture 0.
+            let error = found.expect_err("the batch is 1");
+            assert!(error.contains("batch-size") && error.contains("output"), "{error}");
+        }
+    }
+}

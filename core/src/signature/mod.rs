@@ -47,6 +47,8 @@ pub struct Pattern {
     pub is_optional: bool,
     /// The id of an output's tensor, or the word for a constant input's numbers; empty for none.
     pub meaning: &'static str,
+    /// True if the first number of an output's rows is the number of their picture in the batch.
+    pub has_images: bool,
     /// For an output of scores: the id if the numbers from this column on are logits.
     pub logits: Option<(&'static str, usize)>,
 }
@@ -340,9 +342,9 @@ mod tests {
     /// A model that two signatures fit has none. No two have equal names of inputs and outputs, and types.
     #[test]
     fn no_two_signatures_are_equal() {
-        let mut forms: Vec<Vec<String>> = all()
+        let mut forms: Vec<Vec<&str>> = all()
             .iter()
-            .map(|it| it.inputs.iter().chain(&it.outputs).map(text).collect())
+            .map(|it| it.inputs.iter().chain(&it.outputs).map(|it| it.form).collect())
             .collect();
         let count = forms.len();
         forms.sort_unstable();

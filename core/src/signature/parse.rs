@@ -84,12 +84,13 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
         "byte" => &[U8],
         _ => return None,
     };
-    let (meaning, logits) = match *meaning.split(' ').collect::<Vec<_>>() {
-        [meaning] => (meaning, None),
-        [id, "or", logits, "from", column] => (id, Some((logits, column.parse().ok()?))),
+    let (meaning, logits, has_images) = match *meaning.split(' ').collect::<Vec<_>>() {
+        [meaning] => (meaning, None, false),
+        [id, "of", "images"] => (id, None, true),
+        [id, "or", logits, "from", column] => (id, Some((logits, column.parse().ok()?)), false),
         _ => return None,
     };
-    Some(Pattern { form, name, types, dims, is_optional, meaning, logits })
+    Some(Pattern { form, name, types, dims, is_optional, meaning, has_images, logits })
 }
 
 #[cfg(test)]

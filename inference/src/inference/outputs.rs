@@ -16,6 +16,7 @@ use ort::value::DynTensor;
 use super::error::InferenceError;
 use super::model::{ModelError, OutputSpec};
 use super::provider::GpuStream;
+use super::trial;
 use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{DeviceBuffer, OwnedEvent};
@@ -40,6 +41,8 @@ pub struct AttachedOutput {
     /// The index of the dimension whose length depends on the picture, the number of rows. The tensors then have the rows
     /// of a run, and after them rows of zeros, which are boxes without a size and with a score of 0.
     pub rows: Option<usize>,
+    /// True if a run has the rows of all pictures after each other, of which the first number is the number of the picture.
+    pub has_images: bool,
 }
 
 /// Makes the outputs with a varying number of rows have at least `rows` rows, all the same number. Returns whether
@@ -111,6 +114,10 @@ impl AttachedOutput {
     /// # Errors
     /// If a second dimension varies, or the dimension of the batch.
     pub fn rows_of(&mut self, shape: &[usize], batch: usize) -> Result<(usize, bool), ModelError> {
+        if self.has_images {
+            // All rows can be those of one picture.
+            return Ok((shape.iter().product::<usize>() / self.shape[2], false));
+        }
         let is_other = |&axis: &usize| shape[axis] != self.shape[axis] && self.rows != Some(axis);
         let is_of_batch = |axis: usize| axis == 0 && batch > 1;
         let mut others = (0..self.shape.len()).filter(is_other);
@@ -138,6 +145,24 @@ impl AttachedOutput {
             return to.copy_from_slice(from);
         };
         let row = self.row_bytes(axis);
+        if self.has_images {
+            to.fill(0);
+            let mut pictures: Vec<_> = to
+                .chunks_exact_mut(self.shape[1] * row)
+                .map(|of| of.chunks_exact_mut(row))
+                .collect();
+            let numbers = trial::numbers(self, from);
+            for (from, numbers) in from.chunks_exact(row).zip(numbers.chunks_exact(self.shape[2])) {
+                // A number of -1 marks a row without a detection.
+                let picture = pictures.get_mut(numbers[0] as usize).filter(|_| numbers[0] >= 0.0);
+                if let Some(to) = picture.and_then(Iterator::next) {
+                    to.copy_from_slice(from);
+                    // Each picture has a batch of its own from here on.
+                    to[..self.element_size()].fill(0);
+                }
+            }
+            return;
+        }
         for index in 0..self.shape[..axis].iter().product() {
             let to = &mut to[index * self.shape[axis] * row..][..self.shape[axis] * row];
             let (used, rest) = to.split_at_mut(rows * row);

@@ -186,6 +186,10 @@ impl ModelSession {
         };
         let (mut session, provider_device) = opened.map_err(for_batch)?;
         let mut model = Model::new(&session, path, options.batch, &options.overrides)?;
+        if file.changed.is_some() {
+            // The number of a picture may be a constant of the file.
+            model.outputs.iter_mut().for_each(|output| output.has_images = false);
+        }
         if let Some(labels) = &options.labels {
             model.labels.clone_from(labels);
         }
@@ -230,7 +234,8 @@ impl ModelSession {
         if model.input.batch > 1 {
             trial.check_batch(&outputs)?;
         }
-        let sample = has_graph.then(|| trial.sample(&outputs, |place| (place, trial::NOISE))).transpose()?;
+        let sample =
+            has_graph.then(|| trial.sample(&outputs, |place| (place, trial::NOISE))).transpose()?;
         let mut buffers = vec![IoBuffers { input, on_gpu: None }];
         if let Some(gpu) = &gpu {
             buffers.push(IoBuffers { input: new_input()?, on_gpu: None });

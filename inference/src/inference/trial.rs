@@ -74,10 +74,12 @@ impl Trial<'_> {
         let has_picture = |run: u32, place: usize| places[place] >> run & 1 == 1;
         let mut samples = Vec::new();
         for run in 0..runs {
-            samples.push(self.sample(outputs, |place| match (has_picture(run, place), run % 2) {
-                (true, _) => (0, QUIET),
-                (false, 0) => (1 + place, QUIET),
-                (false, _) => (1 + place, LOUD),
+            samples.push(self.sample(outputs, |place| {
+                match (has_picture(run, place), run % 2) {
+                    (true, _) => (0, QUIET),
+                    (false, 0) => (1 + place, QUIET),
+                    (false, _) => (1 + place, LOUD),
+                }
             })?);
         }
         for (index, attached) in outputs.iter().enumerate() {
@@ -135,7 +137,13 @@ impl Trial<'_> {
         }
         let outputs = self.run(&input, |values| {
             let output_numbers = |attached: &AttachedOutput| {
-                numbers(attached, bytes(attached, &values[&*attached.output.name]))
+                let bytes = bytes(attached, &values[&*attached.output.name]);
+                if !attached.has_images {
+                    return numbers(attached, bytes);
+                }
+                let mut of_pictures = vec![0; attached.bytes()];
+                attached.write(bytes, &mut of_pictures, 0);
+                numbers(attached, &of_pictures)
             };
             outputs.iter().map(output_numbers).collect()
         })?;
@@ -183,6 +191,10 @@ fn attach(
     dims: &[i64],
 ) -> Result<AttachedOutput, InferenceError> {
     let shape = lengths(dims);
+    if let (true, true, &[.., rows, columns]) = (batch > 1, output.has_images, &shape[..]) {
+        let (output, shape) = (output.clone(), vec![batch, rows, columns]);
+        return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
+    }
     if batch > 1 && shape.first() != Some(&batch) {
         let (name, dims) = (output.name.clone(), model::dims_text(dims));
         return Err(ModelError::OutputBatch { name, batch, dims }.into());
@@ -192,7 +204,7 @@ fn attach(
     if empty.next().is_some() {
         return Err(output.varies().into());
     }
-    Ok(AttachedOutput { output: output.clone(), shape, rows })
+    Ok(AttachedOutput { output: output.clone(), shape, rows, has_images: false })
 }
 
 /// Returns the dimensions of a value as lengths.
@@ -231,7 +243,7 @@ pub(super) fn bytes<'v>(attached: &AttachedOutput, value: &'v DynValue) -> &'v [
 }
 
 /// Returns the numbers of an output.
-fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
+pub fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
     let element = attached.output.element;
     let number = |bytes: &[u8]| match (element, bytes) {
         (ElementType::F16, &[a, b]) => half::f16::from_ne_bytes([a, b]).to_f32(),

@@ -325,9 +325,11 @@ impl Model {
             metadata.size = metadata.size.or(facts.size);
             letterbox = Some(facts.letterbox);
             for output in &mut outputs {
-                if let Some(id) = signature.id(&output.name) {
-                    id.clone_into(&mut output.id);
-                    output.logits = signature.output(&output.name).and_then(|it| it.logits);
+                if let Some(pattern) =
+                    signature.output(&output.name).filter(|it| !it.meaning.is_empty())
+                {
+                    pattern.meaning.clone_into(&mut output.id);
+                    (output.logits, output.has_images) = (pattern.logits, pattern.has_images);
                 }
             }
         }

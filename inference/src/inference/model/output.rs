@@ -30,6 +30,8 @@ pub struct OutputSpec {
     pub dims: Vec<i64>,
     /// The id if numbers from this column on are not all from 0 to 1, so that they are logits.
     pub logits: Option<(&'static str, usize)>,
+    /// True if the first number of a row is the number of its picture in the batch.
+    pub has_images: bool,
 }
 
 impl OutputSpec {
@@ -85,6 +87,7 @@ pub fn describe(
             element,
             dims: dims.to_vec(),
             logits: None,
+            has_images: false,
         });
     }
     if outputs.is_empty() {
