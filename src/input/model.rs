@@ -16,6 +16,7 @@
 //! | `labels` | array of strings | the names of the classes, starting with class 0; at most [`MAX_CLASSES`] |
 //! | `task` | string | the task that the model was trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
+//! | `suppressed` | boolean | whether the detections need no suppression |
 //! | `keypoint-layout` | string | the meaning of the keypoints of every class: `coco-17`, `face-5`, or `points` for any other ([`KeypointLayout`]) |
 //! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
 //!
