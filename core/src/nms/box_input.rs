@@ -3,6 +3,8 @@
 //!
 //! In: tensors of boxes, scores, groups and a column. Out: the tensors with checked types and shapes.
 
+use arrayvec::ArrayVec;
+
 use super::NmsError;
 use crate::decoder::layout::{ColumnKind, MAX_COLUMN_COMPONENTS};
 use crate::engine::Method;
@@ -21,6 +23,11 @@ pub(super) struct BoxInput<'t, 'a> {
 }
 
 impl<'t, 'a> BoxInput<'t, 'a> {
+    /// Boxes, scores and groups.
+    pub fn tensors(&self) -> ArrayVec<TensorView<'a>, 3> {
+        [Some(self.boxes), Some(self.scores), self.groups].into_iter().flatten().cloned().collect()
+    }
+
     pub fn new(
         boxes: &'t TensorView<'a>,
         scores: &'t TensorView<'a>,

@@ -23,10 +23,8 @@ use super::NmsError;
 use super::box_input::BoxInput;
 use super::host_boxes::{HostBoxes, Ranked};
 use super::merged_boxes::Merger;
-use crate::decoder::MAX_CLASSES;
-use crate::decoder::layout::{
-    BoxFormat, BoxRule, Column, ColumnKind, Field, Group, Layout, Reference, ScoreRule,
-};
+use crate::decoder::layout::{BoxFormat, Column, ColumnKind, Field, Layout};
+use crate::decoder::{MAX_CLASSES, PlainLayout};
 use crate::device::ForeignStream;
 use crate::engine::{
     self, Backend, Boxes, ClassThresholds, Cpu, DeviceOutcome, Engine, EngineError, ImagePlace,
@@ -174,8 +172,7 @@ impl BoxNms {
     ) -> Result<&[u32], NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
         self.set_params(&input)?;
-        let tensors = [Some(boxes), Some(scores), groups].into_iter().flatten();
-        if tensors.into_iter().any(TensorView::is_on_device)
+        if input.tensors().iter().any(TensorView::is_on_device)
             && self.run_on_device(&input, |engine, job| engine.run(job))?.is_some()
         {
             return Ok(&self.kept);
@@ -234,12 +231,7 @@ impl BoxNms {
         run: impl for<'e> FnOnce(&'e mut dyn Engine, Job<'_>) -> Result<Outcome<'e>, EngineError>,
     ) -> Result<Option<usize>, NmsError> {
         lay_out(&mut self.layout, input, input.count);
-        let tensors: ArrayVec<TensorView<'_>, 3> =
-            [Some(input.boxes), Some(input.scores), input.groups]
-                .into_iter()
-                .flatten()
-                .cloned()
-                .collect();
+        let tensors = input.tensors();
         let job = Job::new(&tensors, &self.layout, &self.params, &[PLACE]);
         let outcome = run(&mut *self.engine.0, job)?;
         let image = outcome.group(0);
@@ -271,8 +263,7 @@ impl BoxNms {
         let input = BoxInput::new(boxes, scores, groups)?;
         self.set_params(&input)?;
         lay_out(&mut self.layout, &input, input.count);
-        let tensors: ArrayVec<TensorView<'_>, 3> =
-            [Some(boxes), Some(scores), groups].into_iter().flatten().cloned().collect();
+        let tensors = input.tensors();
         Ok(self
             .engine
             .0
@@ -362,29 +353,17 @@ fn field(tensor: usize, stride: usize) -> Field {
 }
 
 fn layout() -> Layout {
-    Layout {
+    Layout::from(PlainLayout {
         decoder: "boxes",
         images: 1,
+        anchors: 0,
         classes: 1,
-        groups: ArrayVec::from_iter([Group {
-            anchors: 0,
-            boxes: field(BOXES, 4),
-            sizes: None,
-            angle: None,
-            scores: field(SCORES, 1),
-            objectness: None,
-            class: None,
-            reference: Reference::None,
-            columns: Vec::new(),
-        }]),
-        score: ScoreRule::of_classes(1),
-        boxes: BoxRule::decoded(BoxFormat::Corners),
-        count: None,
-        columns: Vec::new(),
-        prototypes: None,
-        priors: None,
+        boxes: field(BOXES, 4),
+        box_format: BoxFormat::Corners,
+        scores: field(SCORES, 1),
+        objectness: None,
         normalized: false,
-    }
+    })
 }
 
 /// Sets the layout for `count` boxes.

@@ -10,6 +10,7 @@
 //! instruction set and for AVX2. The engine chooses between the two at run time.
 
 mod block;
+mod buckets;
 mod by_class;
 mod candidate;
 mod conflict;

@@ -172,25 +172,15 @@ impl Results {
         // SAFETY: the detections are inside the buffer, and any bits are a valid value. The GPU
         // writes to them only between `clear` and the end of `wait`, and both borrow `self`
         // mutably.
-        unsafe {
-            let first = self.buffer.as_ptr().add(detections_offset(self.size.groups)).cast();
-            std::slice::from_raw_parts(first, count)
-        }
+        unsafe { self.slice(detections_offset(self.size.groups), count) }
     }
 
     /// The rows of columns of all detections.
     pub fn columns(&self) -> &[f32] {
-        let count =
-            self.size.groups as usize * self.size.capacity as usize * self.column_components();
+        let ResultSize { capacity, groups, .. } = self.size;
+        let count = groups as usize * capacity as usize * self.column_components();
         // SAFETY: see `detections`; `results_bytes` is a multiple of 16.
-        unsafe {
-            let first = self
-                .buffer
-                .as_ptr()
-                .add(results_bytes(self.size.capacity, self.size.groups))
-                .cast();
-            std::slice::from_raw_parts(first, count)
-        }
+        unsafe { self.slice(results_bytes(capacity, groups), count) }
     }
 
     /// A group's survivors and their rows of columns, for reordering. Call it after `wait`.
@@ -216,12 +206,16 @@ impl Results {
     pub fn masks(&self) -> &[u8] {
         let count = self.size.groups as usize * mask_bytes(self.size.mask_words);
         // SAFETY: see `detections`.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.buffer.as_ptr().add(self.size.masks_offset()).cast(),
-                count,
-            )
-        }
+        unsafe { self.slice(self.size.masks_offset(), count) }
+    }
+
+    /// Numbers in the buffer.
+    ///
+    /// # Safety
+    /// `count` numbers from byte `offset` on are in the buffer and aligned, and any bytes are valid numbers.
+    unsafe fn slice<T>(&self, offset: usize, count: usize) -> &[T] {
+        // SAFETY: the caller guarantees it.
+        unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().add(offset).cast(), count) }
     }
 
     /// The index of the first byte of a group's masks.

@@ -6,6 +6,7 @@
 
 use super::super::super::merging::{WeightedMean, union};
 use super::super::super::{Method, Params};
+use super::super::buckets::Buckets;
 use super::super::conflict::{Conflict, Entry};
 use super::box_grid::BoxGrid;
 use super::{Merged, Part};
@@ -16,10 +17,8 @@ use crate::geometry::overlap::Measured;
 pub(super) struct Claims {
     /// For each candidate, its keeper.
     keepers: Vec<u32>,
-    /// For each keeper, the index in `members` after its last member.
-    ends: Vec<u32>,
     /// The members of each claim without the keeper, in descending rank.
-    members: Vec<u32>,
+    members: Buckets,
     pending: Vec<u32>,
     released: Vec<u32>,
 }
@@ -34,7 +33,7 @@ impl Claims {
         params: &Params,
     ) {
         let is_transitive = params.method == Method::MergeTransitive;
-        let Self { keepers, ends, members, .. } = self;
+        let Self { keepers, members, .. } = self;
         grid.clear(part.entries, params.pixel_offset);
         keepers.clear();
         for (candidate, entry) in (0..).zip(part.entries) {
@@ -45,33 +44,15 @@ impl Claims {
                 grid.push(candidate, entry);
             }
         }
-        // Sorts by counting. The order within a claim remains.
-        ends.clear();
-        ends.resize(keepers.len(), 0);
-        let is_member = |&(candidate, &keeper): &(u32, &u32)| candidate != keeper;
-        let claimed = || (0..).zip(&*keepers).filter(is_member);
-        claimed().for_each(|(_, &keeper)| ends[keeper as usize] += 1);
-        let mut first = 0;
-        for end in ends.iter_mut() {
-            (*end, first) = (first, first + *end);
-        }
-        members.clear();
-        members.resize(first as usize, 0);
-        for (candidate, &keeper) in claimed() {
-            let end = &mut ends[keeper as usize];
-            members[*end as usize] = candidate;
-            *end += 1;
-        }
+        let is_member = |&(keeper, candidate): &(usize, u32)| keeper != candidate as usize;
+        let all = keepers.iter().map(|&keeper| keeper as usize).zip(0..);
+        members.fill(keepers.len(), all.filter(is_member));
     }
 
     /// The keepers, each with the other members of its claim.
     fn all(&self) -> impl Iterator<Item = (u32, &[u32])> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let is_keeper = |&(candidate, _): &(u32, _)| self.keepers[candidate as usize] == candidate;
-        (0..)
-            .zip(starts.zip(&self.ends))
-            .filter(is_keeper)
-            .map(|(keeper, (start, &end))| (keeper, &self.members[start as usize..end as usize]))
+        (0..).zip(self.members.iter()).filter(is_keeper)
     }
 
     /// Adds survivors with the weighted mean of each claim.
