@@ -136,6 +136,16 @@ pub enum Reference {
     Table(usize),
 }
 
+impl Reference {
+    /// The field of [`Reference::Priors`].
+    pub fn priors(&self) -> Option<&Field> {
+        match self {
+            Self::Priors(field) => Some(field),
+            Self::None | Self::Grid(_) | Self::Table(_) => None,
+        }
+    }
+}
+
 /// A grid of cells, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {

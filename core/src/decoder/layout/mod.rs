@@ -205,10 +205,6 @@ impl Layout {
     fn fields_of<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = NamedField<'a>> {
         let field =
             |name, field, components| NamedField::new(name, field, components, group.anchors);
-        let priors = match &group.reference {
-            Reference::Priors(priors) => Some(field("priors", priors, 4)),
-            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
-        };
         let columns = group.columns.iter().zip(&self.columns);
         [
             Some(field("boxes", &group.boxes, group.box_components(&self.boxes))),
@@ -217,7 +213,7 @@ impl Layout {
             group.angle.as_ref().map(|angle| field("angle", angle, 1)),
             group.objectness.as_ref().map(|objectness| field("objectness", objectness, 1)),
             group.class.as_ref().map(|class| field("class", class, 1)),
-            priors,
+            group.reference.priors().map(|priors| field("priors", priors, 4)),
         ]
         .into_iter()
         .flatten()

@@ -12,7 +12,7 @@ use super::decode::{Best, CandidateDecoder, Found, ImageRules, Scan};
 use super::dispatch::{Work, dispatch};
 use super::host_tensors::{ImageTensors, Numbers};
 use super::score::Score;
-use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, Reference, ScoreRule};
+use crate::decoder::layout::{Activation, Combination, Field, Group, Layout, ScoreRule};
 use crate::functions::{exp, logit_threshold, sigmoid};
 use crate::tensor::Elements;
 
@@ -76,10 +76,7 @@ impl Work for (&mut CandidateDecoder, &Layout, &ImageRules<'_>, &ImageTensors<'_
                     objectness: of(&group.objectness),
                     class: of(&group.class),
                     angle: of(&group.angle),
-                    priors: match &group.reference {
-                        Reference::Priors(priors) => Some(tensors.numbers(priors)),
-                        Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
-                    },
+                    priors: group.reference.priors().map(|priors| tensors.numbers(priors)),
                     lowest,
                 };
                 let found = &mut decoder.found;

@@ -13,7 +13,7 @@ mod points;
 use super::Detection;
 use super::formula::{self, Prior};
 use crate::decoder::Layout;
-use crate::decoder::layout::{Column, ColumnKind, Reference};
+use crate::decoder::layout::{Column, ColumnKind};
 use crate::geometry::OrientedBox;
 
 use points::PointColumn;
@@ -42,15 +42,8 @@ impl Details {
         let mut first = 0;
         for column in &layout.columns {
             let end = first + column.components;
-            match column.kind {
-                ColumnKind::Points(rule) if details.points.is_none() => {
-                    details.points = Some(PointColumn { numbers: first..end, rule });
-                }
-                ColumnKind::Points(_)
-                | ColumnKind::MaskCoefficients
-                | ColumnKind::Numbers
-                | ColumnKind::Density
-                | ColumnKind::Embedding => {}
+            if let (ColumnKind::Points(rule), None) = (column.kind, &details.points) {
+                details.points = Some(PointColumn { numbers: first..end, rule });
             }
             first = end;
         }
@@ -66,16 +59,12 @@ impl Details {
             details.oriented = Some([first, first + components]);
             first += components + 1;
         }
-        let of_tensor = |reference: &Reference| match reference {
-            Reference::Priors(field) => Some(*field),
-            Reference::None | Reference::Grid(_) | Reference::Table(_) => None,
-        };
         if details.needs_prior()
-            && layout.groups.iter().all(|group| of_tensor(&group.reference).is_some())
+            && layout.groups.iter().all(|group| group.reference.priors().is_some())
         {
             layout.columns.push(Column::of_numbers("prior", 4));
             for group in &mut layout.groups {
-                group.columns.extend(of_tensor(&group.reference));
+                group.columns.extend(group.reference.priors());
             }
             details.prior = Some(first);
         }
