@@ -50,8 +50,21 @@ impl Work for (&mut CandidateDecoder, &Layout, &ImageRules<'_>, &ImageTensors<'_
     #[inline(always)]
     fn run(self) {
         let (decoder, layout, rules, tensors) = self;
-        decoder.classes = layout.classes;
-        decoder.is_oriented = layout.is_oriented();
+        decoder.decode_groups(layout, rules, tensors);
+    }
+}
+
+impl CandidateDecoder {
+    /// A function with references as arguments, which the compiler knows to have no memory in common.
+    #[inline(always)]
+    fn decode_groups(
+        &mut self,
+        layout: &Layout,
+        rules: &ImageRules<'_>,
+        tensors: &ImageTensors<'_, '_>,
+    ) {
+        self.classes = layout.classes;
+        self.is_oriented = layout.is_oriented();
         let params = rules.params;
         // Without anchors no element is read, because `validate` then does not check offsets and
         // strides.
@@ -79,7 +92,7 @@ impl Work for (&mut CandidateDecoder, &Layout, &ImageRules<'_>, &ImageTensors<'_
                     priors: group.reference.priors().map(|priors| tensors.numbers(priors)),
                     lowest,
                 };
-                let found = &mut decoder.found;
+                let found = &mut self.found;
                 match group.scores.elements {
                     _ if group.is_multi() || layout.score.peaks => {
                         group.decode_one_by_one(anchors, found)
