@@ -31,10 +31,11 @@ compile
 ninja -C "$build" -t deps | grep '/core/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/inference/src/lib.rs$'
+ninja -C "$build" -t deps | grep '/tracker/src/lib.rs$'
 ninja -C "$build" -t deps | grep '/demo/src/lib.rs$'
 meson test -C "$build" --print-errorlogs
 meson install -C "$build" --quiet
-for element in detectionjson nmsfilter ortinference crowdtestsrc roioverlay tensorreplay; do
+for element in detectionjson nmsfilter objecttracker ortinference crowdtestsrc roioverlay tensorreplay; do
     GST_PLUGIN_PATH=$own${plugins#"$gstreamer"} GST_REGISTRY=$folder/registry.bin \
         gst-inspect-1.0 "$element" >/dev/null
 done
@@ -70,7 +71,7 @@ echo "installed: $(ls "$staged$plugins"/*)"
 meson setup "$build" --reconfigure -Ddemo=false
 compile
 DESTDIR=$fewer meson install -C "$build" --quiet
-[ "$(ls "$fewer$plugins")" = $'libgstnmsfilter.so\nlibgstonnxruntime.so' ]
+[ "$(ls "$fewer$plugins")" = $'libgstnmsfilter.so\nlibgstobjecttracker.so\nlibgstonnxruntime.so' ]
 echo "installed without the option demo: $(ls "$fewer$plugins"/*)"
 
 [ -z "$root" ] || tests/packages/in_clean_root.sh "$root" "$fewer" '

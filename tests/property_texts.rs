@@ -8,8 +8,15 @@ use gst::glib;
 use gst::prelude::*;
 use nmsfilter_core::engine::{Method, Overlap, Params, cuda};
 
-const ELEMENTS: [&str; 6] =
-    ["nmsfilter", "detectionjson", "ortinference", "crowdtestsrc", "tensorreplay", "roioverlay"];
+const ELEMENTS: [&str; 7] = [
+    "nmsfilter",
+    "detectionjson",
+    "ortinference",
+    "objecttracker",
+    "crowdtestsrc",
+    "tensorreplay",
+    "roioverlay",
+];
 
 /// Each property of an element's own class, with its name as in `nmsfilter.decoder`.
 fn properties() -> Vec<(String, glib::ParamSpec)> {
@@ -18,6 +25,7 @@ fn properties() -> Vec<(String, glib::ParamSpec)> {
         gst::init().unwrap();
         gstnmsfilter::plugin_register_static().unwrap();
         gstnmsfilterdemo::plugin_register_static().unwrap();
+        gstobjecttracker::plugin_register_static().unwrap();
         gstonnxruntime::plugin_register_static().unwrap();
     });
     let mut all = Vec::new();

@@ -160,7 +160,7 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src core c c-gst kernels demo tests benches fuzz examples inference pipelines python || true)
+        build.rs src core c c-gst kernels demo tests benches fuzz examples inference pipelines python tracker || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
@@ -171,7 +171,7 @@ lints() {
 }
 
 # What is published; --workspace would add benchmarks, fuzzer and tests.
-plugins=(--package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime)
+plugins=(--package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime)
 
 on_host() {
     step "cargo fmt" cargo fmt --all --check || true
@@ -436,7 +436,7 @@ if [ -n "$all" ]; then
     in_root trixie 26 --test input --test nmsfilter
     crates
     in_root forky 28 --package nmsfilter-gst-c --package smart-camera --test smart_camera --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
-        --test plugin
+        --test plugin --test tracker
 fi
 
 announce Summary

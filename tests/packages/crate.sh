@@ -11,7 +11,7 @@ source pipelines/setup.sh
 packages=$folder/packages sources=$folder/sources
 mkdir -p "$target"
 rm -rf "$sources" "$packages/package"
-cargo package --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
+cargo package --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
 # The files in the archives are dated 2006. With --touch they get today's date, so that cargo builds
@@ -66,7 +66,7 @@ as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" "${data[@]}" \
         test ! -e '$PWD'
         test \"\$(cargo run --quiet --package survivors)\" = 'survivors: [0, 2]'
         echo 'the program prints the survivors'
-        cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --features '$feature'
+        cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime --features '$feature'
         /check/picture.sh
         # The next build in this folder is of the tree, and cargo could take what was compiled here for it.
-        cargo clean --quiet --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime"
+        cargo clean --quiet --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime"

@@ -116,10 +116,12 @@ impl Stream {
     ) -> Result<bool, NoIds> {
         identities.clear();
         identities.resize(objects.len(), None);
+        let step =
+            self.updated.and_then(|updated| now.checked_sub(updated)).filter(|&step| step > 0);
+        // A step is no longer than the one before, so that an interruption ends tracks.
+        self.step = self.step.or(step);
         let limit = self.age_limit(duration, parameters);
-        if let Some(updated) = self.updated.filter(|&updated| updated < now) {
-            self.step = Some(now - updated);
-        }
+        self.step = step.or(self.step);
         self.updated = Some(now);
         let name = |object: &Object| match is_agnostic {
             true => (0, None),

@@ -320,9 +320,18 @@ impl BaseTransformImpl for ObjectTracker {
             gst::EventView::StreamStart(_)
             | gst::EventView::FlushStop(_)
             | gst::EventView::Eos(_) => self.begin_anew(),
-            // Some sources repeat the same segment.
-            gst::EventView::Segment(segment) if *segment.segment() != self.obj().segment() => {
-                self.begin_anew();
+            gst::EventView::Segment(event) => {
+                // Some sources repeat a segment. The base class has the position of the latest buffer in it.
+                let current = self.obj().segment();
+                let new = event.segment().downcast_ref::<gst::ClockTime>();
+                let is_repeated = new.is_some_and(|new| {
+                    let mut current = current.downcast_ref::<gst::ClockTime>().cloned();
+                    current.iter_mut().for_each(|it| it.set_position(new.position()));
+                    current.as_ref() == Some(new)
+                });
+                if !is_repeated {
+                    self.begin_anew();
+                }
             }
             _ => {}
         }

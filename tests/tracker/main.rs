@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The element `objecttracker`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+#[cfg(feature = "v1_28")]
+mod batches;
+mod camera;
+mod foreign;
+mod memory;
+mod pipelines;
+mod prediction;
+mod restarts;
+mod sequences;
