@@ -193,14 +193,12 @@ pub fn add_predicted(
         add_track(&mut meta, object, identity, true).ok()?;
         Some(object as i32)
     });
-    #[cfg(not(feature = "v1_24"))]
-    let object = None::<i32>;
     if seen.region.is_none() {
         return;
     }
-    let id = object.unwrap_or_else(|| {
-        regions::iter(buffer).map(|region| region.id.saturating_add(1)).max().unwrap_or(0)
-    });
+    let id = regions::iter(buffer).map(|region| region.id.saturating_add(1)).max().unwrap_or(0);
+    #[cfg(feature = "v1_24")]
+    let id = object.unwrap_or(id);
     let [frame_width, frame_height] = frame.map(f64::from);
     let detection = gst::Structure::builder("detection")
         .field_if_some("label_id", seen.class)
