@@ -19,16 +19,20 @@ from ._core import (
     decoders,
     nms,
     nms_rotated,
+    slices,
+    suppress,
 )
 from ._decode import BatchDecoder, decode
+from ._detections import ImageDetections
 from ._errors import InputError, MisreadWarning
-from ._suppress import MergedBoxes, suppress
+from ._suppress import MergedBoxes
 
 __all__ = [
     "Array",
     "BatchDecoder",
     "Decoder",
     "Detections",
+    "ImageDetections",
     "InputError",
     "MergedBoxes",
     "MisreadWarning",
@@ -39,5 +43,6 @@ __all__ = [
     "decoders",
     "nms",
     "nms_rotated",
+    "slices",
     "suppress",
 ]

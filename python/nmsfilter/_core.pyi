@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The types of the extension module. Its documentation has the rest; tests/test_types.py compares the signatures.
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, overload
+
+from numpy import float32, int32, int64
+from numpy.typing import NDArray
+from typing_extensions import Unpack
+
+from ._detections import Floats, ImageDetections, Integers
+from ._suppress import MergedBoxes
 
 __version__: str
 
@@ -24,151 +31,190 @@ Method: TypeAlias = Literal[
     "adaptive",
     "feature",
 ]
-Outputs: TypeAlias = Any | Sequence[Any] | Mapping[str, Any]
+Arrays: TypeAlias = list[ArrayT] | tuple[ArrayT, ...] | Mapping[str, ArrayT]
+NumpyDetections: TypeAlias = "Detections[NDArray[float32], NDArray[int32]]"
 Quantization: TypeAlias = tuple[float, int]
+# Left, upper, right and lower edge of each.
+Regions: TypeAlias = Sequence[tuple[int, int, int, int]]
 # A number of pixels for width and height, or both; None for no limit.
 Sides: TypeAlias = float | tuple[float, float] | None
 
-# InputError if a score is NaN or a side is longer than 10^9, as in the other three; torchvision takes both.
-def nms(
-    boxes: ArrayT,
-    scores: Any,
-    iou_threshold: float,
-    *,
-    method: Literal["greedy", "map-reduce"] | None = None,
-    overlap: Overlap | None = None,
-    max_detections: int = 0,
-    stream: Stream | None = None,
-) -> ArrayT: ...
-def batched_nms(
-    boxes: ArrayT,
-    scores: Any,
-    idxs: Any,
-    iou_threshold: float,
-    *,
-    method: Literal["greedy", "map-reduce"] | None = None,
-    overlap: Overlap | None = None,
-    max_detections: int = 0,
-    stream: Stream | None = None,
-) -> ArrayT: ...
-def nms_rotated(
-    boxes: ArrayT,
-    scores: Any,
-    iou_threshold: float,
-    *,
-    method: Literal["greedy", "map-reduce"] | None = None,
-    overlap: Overlap | None = None,
-    max_detections: int = 0,
-    stream: Stream | None = None,
-) -> ArrayT: ...
-def batched_nms_rotated(
-    boxes: ArrayT,
-    scores: Any,
-    idxs: Any,
-    iou_threshold: float,
-    *,
-    method: Literal["greedy", "map-reduce"] | None = None,
-    overlap: Overlap | None = None,
-    max_detections: int = 0,
-    stream: Stream | None = None,
-) -> ArrayT: ...
+class BoxSettings(TypedDict, total=False):
+    method: Literal["greedy", "map-reduce"] | None
+    overlap: Overlap | None
+    max_detections: int
+    stream: Stream | None
+
+# InputError if a score is NaN or a side is longer than 10^9; torchvision takes both.
+class Nms(Protocol):
+    @overload
+    def __call__(
+        self, boxes: NDArray[Any], scores: Any, iou_threshold: float, **settings: Unpack[BoxSettings]
+    ) -> NDArray[int64]: ...
+    @overload
+    def __call__(
+        self, boxes: ArrayT, scores: Any, iou_threshold: float, **settings: Unpack[BoxSettings]
+    ) -> ArrayT: ...
+
+class BatchedNms(Protocol):
+    @overload
+    def __call__(
+        self, boxes: NDArray[Any], scores: Any, idxs: Any, iou_threshold: float, **settings: Unpack[BoxSettings]
+    ) -> NDArray[int64]: ...
+    @overload
+    def __call__(
+        self, boxes: ArrayT, scores: Any, idxs: Any, iou_threshold: float, **settings: Unpack[BoxSettings]
+    ) -> ArrayT: ...
+
+nms: Nms
+batched_nms: BatchedNms
+nms_rotated: Nms
+batched_nms_rotated: BatchedNms
+
+class SuppressSettings(TypedDict, total=False):
+    method: Method | None
+    overlap: Overlap | None
+    iou_threshold: float
+    score_threshold: float | None
+    threshold_inclusive: bool
+    sigma: float
+    class_agnostic: bool
+    lose_released: bool
+    max_detections: int
+    densities: Any | None
+    embeddings: Any | None
+    embedding_distance: float
+    embedding_iou_threshold: float
+
+@overload
 def suppress(
-    boxes: ArrayT,
-    scores: Any,
-    classes: Any | None = None,
-    *,
-    method: Method | None = None,
-    overlap: Overlap | None = None,
-    iou_threshold: float = 0.5,
-    score_threshold: float | None = None,
-    threshold_inclusive: bool = False,
-    sigma: float = 0.5,
-    class_agnostic: bool = False,
-    lose_released: bool = False,
-    max_detections: int = 0,
-    densities: Any | None = None,
-    embeddings: Any | None = None,
-    embedding_distance: float = 1.0,
-    embedding_iou_threshold: float = 0.9,
-) -> tuple[ArrayT, ArrayT, ArrayT | None, ArrayT, ArrayT, ArrayT]: ...
+    boxes: NDArray[Any], scores: Any, classes: None = None, **settings: Unpack[SuppressSettings]
+) -> MergedBoxes[NDArray[float32], NDArray[int64], None]: ...
+@overload
+def suppress(
+    boxes: NDArray[Any], scores: Any, classes: object, **settings: Unpack[SuppressSettings]
+) -> MergedBoxes[NDArray[float32], NDArray[int64], NDArray[int64]]: ...
+@overload
+def suppress(
+    boxes: ArrayT, scores: Any, classes: None = None, **settings: Unpack[SuppressSettings]
+) -> MergedBoxes[ArrayT, ArrayT, None]: ...
+@overload
+def suppress(
+    boxes: ArrayT, scores: Any, classes: object, **settings: Unpack[SuppressSettings]
+) -> MergedBoxes[ArrayT, ArrayT, ArrayT]: ...
+def slices(
+    frame_size: tuple[int, int], size: tuple[int, int], overlap: float = 0.2
+) -> list[tuple[int, int, int, int]]: ...
 def decoders() -> list[str]: ...
 
+class Settings(TypedDict, total=False):
+    layout: str | None
+    score_threshold: float | Sequence[float] | None
+    iou_threshold: float
+    threshold_inclusive: bool
+    pixel_offset: float
+    model_size: tuple[float, float] | None
+    visible: tuple[float, float, float, float] | None
+    frame_size: tuple[int, int] | None
+    letterbox: Literal["none", "center", "top-left"] | None
+    max_detections: int
+    max_candidates: int
+    min_size: Sides
+    max_size: Sides
+    class_iou_thresholds: dict[int, float] | None
+    class_max_detections: dict[int, int] | None
+    class_sizes: dict[int, tuple[Sides, Sides]] | None
+    method: Method | None
+    overlap: Overlap | None
+    class_agnostic: bool
+    multi_label: bool
+    masks: bool
+    mask_size: Literal["prototypes", "frame"] | None
+    box_format: Literal["corners", "center", "square", "distances"] | None
+    coordinates: Literal["auto", "pixels", "normalized"] | None
+    num_classes: int
+    score_activation: Literal["none", "sigmoid", "softmax"] | None
+    keypoint_shape: tuple[int, int] | None
+    quantization: Quantization | Mapping[str, Quantization] | None
+    sigma: float
+    lose_released: bool
+    region_edges: Literal["keep", "drop", "lower"] | None
+    edge_margin: float
+    edge_score: float
+    embedding_distance: float
+    embedding_iou_threshold: float
+    background: Literal["none", "first", "last"] | None
+    channels: Literal["auto", "first", "last"] | None
+    labels: Sequence[str] | None
+
 class Decoder:
-    def __new__(
-        cls,
-        decoder: str | None = None,
-        *,
-        layout: str | None = None,
-        score_threshold: float | Sequence[float] | None = None,
-        iou_threshold: float = 0.45,
-        threshold_inclusive: bool = False,
-        pixel_offset: float = 0.0,
-        model_size: tuple[float, float] | None = None,
-        visible: tuple[float, float, float, float] | None = None,
-        frame_size: tuple[int, int] | None = None,
-        letterbox: Literal["none", "center", "top-left"] | None = None,
-        max_detections: int = 1000,
-        max_candidates: int = 0,
-        min_size: Sides = None,
-        max_size: Sides = None,
-        class_iou_thresholds: dict[int, float] | None = None,
-        class_max_detections: dict[int, int] | None = None,
-        class_sizes: dict[int, tuple[Sides, Sides]] | None = None,
-        method: Method | None = None,
-        overlap: Overlap | None = None,
-        class_agnostic: bool = False,
-        multi_label: bool = False,
-        masks: bool = True,
-        mask_size: Literal["prototypes", "frame"] | None = None,
-        box_format: Literal["corners", "center", "square", "distances"] | None = None,
-        coordinates: Literal["auto", "pixels", "normalized"] | None = None,
-        num_classes: int = 0,
-        score_activation: Literal["none", "sigmoid", "softmax"] | None = None,
-        keypoint_shape: tuple[int, int] | None = None,
-        quantization: Quantization | Mapping[str, Quantization] | None = None,
-        sigma: float = 0.5,
-        lose_released: bool = False,
-        region_edges: Literal["keep", "drop", "lower"] | None = None,
-        edge_margin: float = 5.0,
-        edge_score: float = 0.6,
-        embedding_distance: float = 1.0,
-        embedding_iou_threshold: float = 0.9,
-        background: Literal["none", "first", "last"] | None = None,
-        channels: Literal["auto", "first", "last"] | None = None,
-    ) -> Decoder: ...
+    def __new__(cls, decoder: str | None = None, **settings: Unpack[Settings]) -> Decoder: ...
+    @overload
     def __call__(
         self,
-        outputs: Outputs,
+        outputs: NDArray[Any] | Arrays[NDArray[Any]],
         *,
+        regions: Regions | None = None,
         stream: Stream | None = None,
         results: Literal["device", "host"] | None = None,
-    ) -> Detections: ...
+    ) -> NumpyDetections: ...
+    # NumPy's arrays if those passed in are on a GPU, else the library's.
+    @overload
+    def __call__(
+        self,
+        outputs: object,
+        *,
+        regions: Regions | None = None,
+        stream: Stream | None = None,
+        results: Literal["host"],
+    ) -> Detections[Any, Any]: ...
+    @overload
+    def __call__(
+        self,
+        outputs: Arrays[ArrayT],
+        *,
+        regions: Regions | None = None,
+        stream: Stream | None = None,
+        results: Literal["device"] | None = None,
+    ) -> Detections[ArrayT, ArrayT]: ...
+    @overload
+    def __call__(
+        self,
+        outputs: ArrayT,
+        *,
+        regions: Regions | None = None,
+        stream: Stream | None = None,
+        results: Literal["device"] | None = None,
+    ) -> Detections[ArrayT, ArrayT]: ...
     def finish(self) -> None: ...
 
-class Detections:
+class Detections(Generic[Floats, Integers]):
     @property
-    def boxes(self) -> Any: ...
+    def boxes(self) -> Floats: ...
     @property
-    def scores(self) -> Any: ...
+    def scores(self) -> Floats: ...
     @property
-    def classes(self) -> Any: ...
+    def classes(self) -> Integers: ...
     @property
-    def anchors(self) -> Any: ...
+    def anchors(self) -> Integers: ...
     @property
-    def counts(self) -> Any: ...
+    def counts(self) -> Integers: ...
     @property
-    def keypoints(self) -> Any | None: ...
+    def keypoints(self) -> Floats | None: ...
     @property
-    def oriented_boxes(self) -> Any | None: ...
+    def oriented_boxes(self) -> Floats | None: ...
     @property
-    def mask_areas(self) -> Any | None: ...
+    def mask_areas(self) -> Integers | None: ...
     @property
-    def columns(self) -> Any | None: ...
+    def columns(self) -> Floats | None: ...
     @property
     def bytes_uploaded(self) -> int | None: ...
     @property
-    def engine(self) -> str: ...
+    def engine(self) -> Literal["cpu", "cuda"]: ...
     def mask(self, image: int, detection: int) -> Any | None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[ImageDetections[Floats, Integers]]: ...
+    def __getitem__(self, image: int) -> ImageDetections[Floats, Integers]: ...
 
 class Array:
     @property

@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ._core import Decoder, Detections
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from ._core import Arrays, ArrayT, NumpyDetections, Regions, Settings, Stream
 
 _MAX_DECODERS = 16
 _of_thread = threading.local()
@@ -21,14 +27,63 @@ def _hashable(value: Any) -> Any:
     return value
 
 
+@overload
+def decode(
+    outputs: NDArray[Any] | Arrays[NDArray[Any]],
+    decoder: str | None = None,
+    *,
+    regions: Regions | None = None,
+    stream: Stream | None = None,
+    results: Literal["device", "host"] | None = None,
+    **settings: Unpack[Settings],
+) -> NumpyDetections: ...
+
+
+@overload
+def decode(
+    outputs: object,
+    decoder: str | None = None,
+    *,
+    regions: Regions | None = None,
+    stream: Stream | None = None,
+    results: Literal["host"],
+    **settings: Unpack[Settings],
+) -> Detections[Any, Any]: ...
+
+
+@overload
+def decode(
+    outputs: Arrays[ArrayT],
+    decoder: str | None = None,
+    *,
+    regions: Regions | None = None,
+    stream: Stream | None = None,
+    results: Literal["device"] | None = None,
+    **settings: Unpack[Settings],
+) -> Detections[ArrayT, ArrayT]: ...
+
+
+@overload
+def decode(
+    outputs: ArrayT,
+    decoder: str | None = None,
+    *,
+    regions: Regions | None = None,
+    stream: Stream | None = None,
+    results: Literal["device"] | None = None,
+    **settings: Unpack[Settings],
+) -> Detections[ArrayT, ArrayT]: ...
+
+
 def decode(
     outputs: Any,
     decoder: str | None = None,
     *,
+    regions: Any = None,
     stream: Any = None,
-    results: str | None = None,
+    results: Any = None,
     **settings: Any,
-) -> Detections:
+) -> Any:
     """Decodes the outputs of a model for a batch of images and suppresses duplicates.
 
     The settings are those of Decoder. The decoders of the last 16 combinations of settings are kept for each thread.
@@ -41,13 +96,13 @@ def decode(
         known = decoders.get(key)
     except TypeError:
         # A value that is no name and no number: the constructor's error names it, or it is used once.
-        return Decoder(decoder, **settings)(outputs, stream=stream, results=results)
+        return Decoder(decoder, **settings)(outputs, regions=regions, stream=stream, results=results)
     if known is None:
         known = Decoder(decoder, **settings)
         if len(decoders) >= _MAX_DECODERS:
             del decoders[next(iter(decoders))]
         decoders[key] = known
-    return known(outputs, stream=stream, results=results)
+    return known(outputs, regions=regions, stream=stream, results=results)
 
 
 class BatchDecoder:
@@ -60,7 +115,7 @@ class BatchDecoder:
     Decoder.
     """
 
-    def __init__(self, columns: Sequence[str], decoder: str | None = None, **settings: Any) -> None:
+    def __init__(self, columns: Sequence[str], decoder: str | None = None, **settings: Unpack[Settings]) -> None:
         if isinstance(columns, str):
             columns = [columns]
         self._columns = list(columns)

@@ -12,7 +12,7 @@ use nmsfilter_core::cuda::DeviceBuffer;
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::device;
 use crate::dlpack::{self, Managed, ManagedVersioned, Owner, Tensor};
@@ -253,10 +253,23 @@ impl Array {
         Ok(interface)
     }
 
+    /// The first `count` rows of an image in this array of images.
+    pub fn rows(&self, image: usize, count: usize) -> Self {
+        let mut elements = self.elements.clone();
+        let stride = elements.strides.remove(0) as usize;
+        elements.shape.remove(0);
+        elements.shape[0] = count as i64;
+        elements.offset += image * stride * elements.dtype.size();
+        Self { elements }
+    }
+
     fn is_on_host(&self) -> bool {
         matches!(*self.elements.memory, Memory::Host(_))
     }
 }
+
+/// The bytes, the element type and the shape of an array that is pickled.
+type Packed<'py> = (Bound<'py, PyBytes>, &'static str, Vec<i64>);
 
 #[pymethods]
 impl Array {
@@ -303,6 +316,28 @@ impl Array {
         let interface = self.interface(py)?;
         interface.set_item("stream", self.elements.stream)?;
         Ok(interface)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Packed<'py>)> {
+        let Elements { dtype, shape, memory, offset, .. } = &slf.get().elements;
+        let Memory::Host(words) = &**memory else {
+            let text = "the array is in device memory; copy it to the host to pickle it";
+            return Err(PyTypeError::new_err(text));
+        };
+        // In host memory, elements are without gaps.
+        let len = shape.iter().product::<i64>() as usize * dtype.size();
+        let bytes = PyBytes::new(slf.py(), &bytemuck::cast_slice(words)[*offset..][..len]);
+        Ok((slf.get_type().getattr("_restored")?, (bytes, dtype.name(), shape.clone())))
+    }
+
+    #[staticmethod]
+    fn _restored(bytes: &[u8], dtype: &str, shape: Vec<i64>) -> PyResult<Self> {
+        let dtype = Dtype::ALL.into_iter().find(|known| known.name() == dtype);
+        let dtype = dtype.ok_or_else(|| PyTypeError::new_err("an unknown element type"))?;
+        let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        let (memory, strides) = (Arc::new(Memory::Host(words)), contiguous(&shape));
+        Ok(Self { elements: Elements { memory, offset: 0, dtype, shape, strides, stream: 0 } })
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {

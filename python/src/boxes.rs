@@ -11,6 +11,7 @@ use nmsfilter_core::cuda::{Device, Stream};
 use nmsfilter_core::nms::{Backend, BoxNms, Interface, KeptBoxes};
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::array::{Elements, Memory};
 use crate::device::{allocate, foreign};
@@ -327,7 +328,7 @@ macro_rules! function {
         $(#[$doc])*
         #[pyfunction]
         #[pyo3(signature = (
-            boxes, scores, $($groups,)? iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None
+            boxes, scores, $($groups,)? iou_threshold, *, method=None, overlap=None, max_detections=0, stream=None, **others
         ))]
         #[allow(clippy::too_many_arguments, reason = "those of Python")]
         pub fn $name<'py>(
@@ -340,7 +341,9 @@ macro_rules! function {
             overlap: Option<&str>,
             #[pyo3(from_py_with = options::max_detections)] max_detections: usize,
             stream: Option<&Bound<'py, PyAny>>,
+            others: Option<&Bound<'py, PyDict>>,
         ) -> PyResult<Bound<'py, PyAny>> {
+            options::refuse(stringify!($name), others)?;
             let groups = None$(.or(Some($groups)))?;
             let numbers = $numbers;
             let call =

@@ -3,18 +3,19 @@
 //!
 //! In: arrays with the outputs of a model for a batch of images. Out: [`Detections`].
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nmsfilter_core::cuda::Device;
+use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::nms::{
-    ClassThresholds, Interface, KeypointShape, Nms, Notice, Params, SizeLimits,
+    ClassThresholds, Interface, KeypointShape, MaskSize, Nms, Notice, Params, SizeLimits,
 };
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyMapping, PySequence, PyTuple};
 
-use crate::detections::{Detections, host_kind};
+use crate::detections::{Detections, Images, host_kind};
 use crate::device::foreign;
 use crate::error::{Error, Result, warn_misread};
 use crate::input::{Input, Kind, Place, type_name};
@@ -88,11 +89,47 @@ use crate::stream::from_argument;
 ///   are then softmax. After "first", the next score is that of class 0, or of class 1 if num_classes counts the background.
 /// - keypoint_shape: the number of keypoints, and 2 or 3 numbers of each.
 /// - quantization: (scale, zero point) of quantized outputs, or a dictionary of these by the names of outputs.
+/// - labels: the names of classes, in their order, for the results of single images.
+///
+/// Arguments that other libraries have (conf, iou) are errors that name these.
 #[pyclass(frozen, module = "nmsfilter")]
 pub struct Decoder {
     settings: Settings,
+    images: Images,
+    engines: Engines,
+}
+
+/// The engines of a process and of those that it forks. If another thread is in a call when a process forks, the child has
+/// a lock that nobody releases, and engines in the middle of their work: it makes others.
+struct Engines {
+    process: u32,
     /// One for the CPU and one for each GPU.
-    engines: Mutex<Vec<Engine>>,
+    of_process: Mutex<Vec<Engine>>,
+    of_child: OnceLock<Box<Self>>,
+}
+
+impl Engines {
+    fn new(engines: Vec<Engine>) -> Self {
+        let process = std::process::id();
+        Self { process, of_process: Mutex::new(engines), of_child: OnceLock::new() }
+    }
+
+    fn of_this_process(&self) -> &Mutex<Vec<Engine>> {
+        let (process, mut engines) = (std::process::id(), self);
+        while engines.process != process {
+            engines = engines.of_child.get_or_init(|| Box::new(Self::new(Vec::new())));
+        }
+        &engines.of_process
+    }
+}
+
+impl Drop for Engines {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            let engines = self.of_process.get_mut().unwrap_or_else(|error| error.into_inner());
+            std::mem::forget(std::mem::take(engines));
+        }
+    }
 }
 
 /// The engine on the CPU, or on one GPU.
@@ -137,7 +174,8 @@ impl Decoder {
         box_format=None, coordinates=None, num_classes=0, score_activation=None,
         keypoint_shape=None, quantization=None, sigma=0.5, lose_released=false,
         region_edges=None, edge_margin=5.0, edge_score=0.6,
-        embedding_distance=1.0, embedding_iou_threshold=0.9, background=None, channels=None
+        embedding_distance=1.0, embedding_iou_threshold=0.9, background=None, channels=None,
+        labels=None, **others
     ))]
     #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
     fn new(
@@ -183,7 +221,10 @@ impl Decoder {
         #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
         background: Option<&str>,
         channels: Option<&str>,
+        #[pyo3(from_py_with = options::labels)] labels: Option<Vec<String>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        options::refuse("Decoder", others)?;
         if decoder.is_some() && layout.is_some() {
             return Err(Error::Input(
                 "layout: the text of a layout is a decoder of its own; pass decoder or layout"
@@ -233,10 +274,12 @@ impl Decoder {
             background: background.map(options::background).transpose()?,
             keypoints: keypoint_shape,
             quantization: quantization.unwrap_or_default(),
+            labels,
         };
         // Invalid names, layouts and numbers are errors here, not at the first call.
         let cpu = Engine::new(&settings, None)?;
-        Ok(Self { settings, engines: Mutex::new(vec![cpu]) })
+        let images = settings.images()?;
+        Ok(Self { settings, images, engines: Engines::new(vec![cpu]) })
     }
 
     /// Decodes outputs: an array, a list of arrays, or a dictionary from the names of the model's outputs to arrays, whose
@@ -244,15 +287,21 @@ impl Decoder {
     ///
     /// On a GPU, the call does not wait: the results are in device memory, in the order of the current stream (or of
     /// `stream`). results="host" waits, and returns arrays in host memory, with keypoints, oriented boxes and masks.
-    #[pyo3(signature = (outputs, *, stream=None, results=None))]
+    ///
+    /// regions: the (left, upper, right, lower) edge of parts of a frame of frame_size, such as slices(). The images are these
+    /// parts of a frame, then those of the next frame, and so on. Their detections are compared with each other, and the results
+    /// have one image for each frame: all coordinates are in pixels of the frame. Row r of part i is anchor i * rows + r. Masks need
+    /// mask_size="frame".
+    #[pyo3(signature = (outputs, *, regions=None, stream=None, results=None))]
     fn __call__<'py>(
         &self,
         py: Python<'py>,
         outputs: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = options::regions)] regions: Option<Vec<[u32; 4]>>,
         stream: Option<&Bound<'py, PyAny>>,
         results: Option<&str>,
     ) -> PyResult<Detections> {
-        Ok(self.decode(py, outputs, stream, results)?)
+        Ok(self.decode(py, outputs, regions, stream, results)?)
     }
 
     /// Says that the last call had the last image: issues the warnings for which there were too few images until then.
@@ -283,6 +332,7 @@ impl Decoder {
         &self,
         py: Python<'py>,
         outputs: &Bound<'py, PyAny>,
+        regions: Option<Vec<[u32; 4]>>,
         stream: Option<&Bound<'py, PyAny>>,
         results: Option<&str>,
     ) -> Result<Detections> {
@@ -334,15 +384,36 @@ impl Decoder {
                 Some(Device::holding(first.address())?.ordinal())
             }
         };
+        let (regions, images) = match regions {
+            None => (Vec::new(), self.images.clone()),
+            Some(regions) => {
+                let mapping = self.images.mapping.as_ref();
+                let frame = mapping.and_then(|mapping| Mapping::identity(mapping.frame()).ok());
+                let (mapping, letterbox) = (frame, Letterbox::None);
+                (
+                    self.settings.regions(&regions)?,
+                    Images { mapping, letterbox, ..self.images.clone() },
+                )
+            }
+        };
         let mut engines = self.lock(py);
         let engine = self.engine(&mut engines, ordinal)?;
         let (nms, room) = (&mut engine.nms, self.settings.params.max_detections);
+        let mask_size = self.settings.params.mask_size;
+        nms.regions.clone_from(&regions);
         let found = if let Some(ordinal) = ordinal.filter(|_| is_enqueued) {
-            enqueue(py, nms, &sources, &first.kind, &Device::open(ordinal)?, room, stream)?
+            let device = Device::open(ordinal)?;
+            enqueue(py, nms, &sources, &first.kind, &device, room, stream, images)?
         } else {
             let outcome = py.detach(|| nms.run_detailed(&views(&sources)))?;
             let kind = if is_on_device { &host_kind(py) } else { &first.kind };
-            Detections::on_host(py, kind, &outcome, room)?
+            if outcome.has_masks() && !regions.is_empty() && mask_size == MaskSize::Prototypes {
+                return Err(Error::Input(
+                    "mask_size: expected \"frame\" for masks of regions, got \"prototypes\"; or set masks=False"
+                        .to_owned(),
+                ));
+            }
+            Detections::on_host(py, kind, &outcome, room, &regions, images)?
         };
         let texts = engine.new_warnings();
         // The function that shows a warning can call this decoder.
@@ -369,7 +440,10 @@ impl Decoder {
     }
 
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Vec<Engine>> {
-        self.engines.lock_py_attached(py).unwrap_or_else(|error| error.into_inner())
+        self.engines
+            .of_this_process()
+            .lock_py_attached(py)
+            .unwrap_or_else(|error| error.into_inner())
     }
 
     /// Issues the last warnings of the engine with this number. If filters turn them into exceptions, each call raises
@@ -390,6 +464,7 @@ impl Decoder {
 /// Decodes in the order of `stream`, with room for `room` detections of each image; 0 for as many as the engine has memory
 /// for. The results are in memory of the library of the arrays that were passed in: the engine writes
 /// the results of one image there, and the results of several images are copied.
+#[expect(clippy::too_many_arguments, reason = "of one caller")]
 fn enqueue<'py>(
     py: Python<'py>,
     nms: &mut Nms,
@@ -398,6 +473,7 @@ fn enqueue<'py>(
     device: &Arc<Device>,
     room: usize,
     stream: usize,
+    images: Images,
 ) -> Result<Detections> {
     let (library, mut provided) = (kind.table(), None);
     let outcome = py.detach(|| {
@@ -428,7 +504,7 @@ fn enqueue<'py>(
             memory
         }
     };
-    Detections::on_device(py, kind, &rows, memory, stream)
+    Detections::on_device(py, kind, &rows, memory, stream, images)
 }
 
 fn views<'s>(sources: &'s [(&'s str, Source<'_>)]) -> Vec<TensorView<'s>> {

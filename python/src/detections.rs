@@ -5,20 +5,24 @@
 
 use std::sync::Arc;
 
+use nmsfilter_core::geometry::{Corners, Letterbox, Mapping, OrientedBox};
 use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PySlice};
 
-use crate::array::{Elements, Memory};
+use crate::array::{Array, Elements, Memory};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
-use crate::input::Kind;
+use crate::input::{Input, Kind};
 use crate::options;
 use crate::rows::Rows;
+use crate::source::convert;
 
 /// The detections of a batch of B images: arrays with room for M detections of each image, the best first, filled up with
-/// zeros. The detections of image i are the first counts[i].
-#[pyclass(frozen, module = "nmsfilter")]
+/// zeros. The detections of image i are the first counts[i]. len(found) is B, and found[i] has those of image i alone, in
+/// pixels of the frame if the decoder has a frame_size: ImageDetections. Results can be pickled.
+#[pyclass(frozen, generic, module = "nmsfilter")]
 pub struct Detections {
     /// [B, M, 4] float32: x1, y1, x2, y2.
     #[pyo3(get)]
@@ -56,6 +60,18 @@ pub struct Detections {
     #[pyo3(get)]
     engine: &'static str,
     masks: Vec<Vec<Option<Bits>>>,
+    images: Images,
+}
+
+/// What single images have beside the padded arrays.
+#[derive(Clone, Default)]
+pub struct Images {
+    /// From the pixels of boxes to those of the frame.
+    pub mapping: Option<Mapping>,
+    /// That of the mapping.
+    pub letterbox: Letterbox,
+    /// The names of classes.
+    pub labels: Option<Arc<[String]>>,
 }
 
 /// The bits of a mask in rows of whole bytes.
@@ -96,6 +112,105 @@ impl Detections {
         Ok(Some(pixels))
     }
 
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.counts.bind(py).len()
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("nmsfilter._detections")?.call_method1("images", (slf,))
+    }
+
+    /// The detections of an image. Waits for the GPU.
+    fn __getitem__<'py>(&self, py: Python<'py>, image: isize) -> PyResult<Bound<'py, PyAny>> {
+        let counts = integers(self.counts.bind(py))?;
+        let index = if image < 0 { image + counts.len() as isize } else { image };
+        let (index, count) = usize::try_from(index)
+            .ok()
+            .and_then(|index| Some((index, *counts.get(index)? as usize)))
+            .ok_or_else(|| {
+                PyIndexError::new_err(format!("there is no image {image} of {}", counts.len()))
+            })?;
+        let fields = PyDict::new(py);
+        for (name, array) in self.arrays() {
+            let rows = array.map(|array| rows(array.bind(py), index, count)).transpose()?;
+            let rows = match (rows, &self.images.mapping) {
+                (Some(rows), Some(mapping)) => Some(in_frame(name, rows, mapping)?),
+                (rows, _) => rows,
+            };
+            fields.set_item(name, rows)?;
+        }
+        if let Some(labels) = &self.images.labels {
+            let classes = integers(&rows(self.classes.bind(py), index, count)?)?;
+            let label = |&class: &i32| {
+                let known = labels.get(class as usize).cloned();
+                known.unwrap_or_else(|| format!("class-{class}"))
+            };
+            fields.set_item("labels", classes.iter().map(label).collect::<Vec<_>>())?;
+        }
+        if self.mask_areas.is_some() {
+            let masks = (0..count).map(|detection| self.mask(py, index, detection));
+            fields.set_item("masks", masks.collect::<PyResult<Vec<_>>>()?)?;
+        }
+        let class = py.import("nmsfilter._detections")?.getattr("ImageDetections")?;
+        class.call((), Some(&fields))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyDict>,))> {
+        let (py, found) = (slf.py(), slf.get());
+        let state = PyDict::new(py);
+        for (name, array) in found.arrays() {
+            state.set_item(name, array)?;
+        }
+        state.set_item("counts", &found.counts)?;
+        state.set_item("bytes_uploaded", found.bytes_uploaded)?;
+        state.set_item("engine", found.engine)?;
+        let bits = |bits: &Option<Bits>| {
+            bits.as_ref().map(|it| (it.width, it.height, PyBytes::new(py, &it.bytes)))
+        };
+        let masks = found.masks.iter().map(|masks| masks.iter().map(bits).collect::<Vec<_>>());
+        state.set_item("masks", masks.collect::<Vec<_>>())?;
+        state.set_item("labels", found.images.labels.as_deref())?;
+        let mapping = found.images.mapping.as_ref();
+        state.set_item("mapping", mapping.map(|it| (it.frame(), it.model_size())))?;
+        state.set_item("letterbox", found.images.letterbox.name())?;
+        Ok((slf.get_type().getattr("_restored")?, (state,)))
+    }
+
+    #[staticmethod]
+    fn _restored(state: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let item = |name: &str| PyAnyMethods::get_item(state.as_any(), name);
+        let array = |name: &str| item(name).map(Bound::unbind);
+        let optional = |name: &str| -> PyResult<Option<Py<PyAny>>> { Ok(item(name)?.extract()?) };
+        let masks: Vec<Vec<Option<(usize, usize, Vec<u8>)>>> = item("masks")?.extract()?;
+        let bits = |bits: Option<(usize, usize, Vec<u8>)>| {
+            bits.map(|(width, height, bytes)| Bits { width, height, bytes })
+        };
+        let letterbox = options::letterbox(Some(&item("letterbox")?.extract::<String>()?))?;
+        let mapping: Option<([u32; 2], [u32; 2])> = item("mapping")?.extract()?;
+        let mapping = mapping.and_then(|(frame, model)| Mapping::new(frame, model, letterbox).ok());
+        let labels: Option<Vec<String>> = item("labels")?.extract()?;
+        Ok(Self {
+            boxes: array("boxes")?,
+            scores: array("scores")?,
+            classes: array("classes")?,
+            anchors: array("anchors")?,
+            counts: array("counts")?,
+            keypoints: optional("keypoints")?,
+            oriented_boxes: optional("oriented_boxes")?,
+            mask_areas: optional("mask_areas")?,
+            columns: optional("columns")?,
+            bytes_uploaded: item("bytes_uploaded")?.extract()?,
+            engine: if item("engine")?.extract::<String>()? == "cuda" { "cuda" } else { "cpu" },
+            masks: masks
+                .into_iter()
+                .map(|of_image| of_image.into_iter().map(bits).collect())
+                .collect(),
+            images: Images { mapping, letterbox, labels: labels.map(Into::into) },
+        })
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let shape = self.scores.bind(py).getattr("shape")?.str()?.to_string();
         Ok(format!(
@@ -103,6 +218,71 @@ impl Detections {
             self.engine
         ))
     }
+}
+
+/// The first `count` rows of an image in a padded array.
+fn rows<'py>(array: &Bound<'py, PyAny>, image: usize, count: usize) -> PyResult<Bound<'py, PyAny>> {
+    match array.cast::<Array>() {
+        Ok(own) => Ok(Bound::new(array.py(), own.get().rows(image, count))?.into_any()),
+        Err(_) => array.get_item((image, PySlice::new(array.py(), 0, count as isize, 1))),
+    }
+}
+
+/// The elements of an array of int32, in host memory or not.
+fn integers(array: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    let input = Input::new(array, "found", None)?;
+    if input.is_on_device() {
+        return array.call_method0("tolist")?.extract();
+    }
+    Ok(elements(&input)?)
+}
+
+/// The elements of an array in host memory.
+fn elements<T: bytemuck::Pod>(input: &Input<'_>) -> Result<Vec<T>> {
+    let copy = convert(input, |element: T| element)?;
+    Ok(bytemuck::cast_slice(copy.as_slice()).to_vec())
+}
+
+/// The rows of the array with this name, in pixels of the frame.
+fn in_frame<'py>(
+    name: &str,
+    rows: Bound<'py, PyAny>,
+    mapping: &Mapping,
+) -> Result<Bound<'py, PyAny>> {
+    let (width, map): (usize, fn(&mut [f32], &Mapping)) = match name {
+        "boxes" => (4, |numbers, mapping| {
+            let &mut [x1, y1, x2, y2] = numbers else { unreachable!("of 4 numbers") };
+            let corners = mapping.frame_box(Corners { x1, y1, x2, y2 });
+            let ([x1, y1], [x2, y2]) = match corners {
+                Some(Corners { x1, y1, x2, y2 }) => ([x1, y1], [x2, y2]),
+                // Another part of the model's input is visible.
+                None => (mapping.frame_point([x1, y1]), mapping.frame_point([x2, y2])),
+            };
+            numbers.copy_from_slice(&[x1, y1, x2, y2]);
+        }),
+        "keypoints" => (3, |numbers, mapping| {
+            let point = mapping.frame_point([numbers[0], numbers[1]]);
+            numbers[..2].copy_from_slice(&point);
+        }),
+        "oriented_boxes" => (5, |numbers, mapping| {
+            let &mut [x, y, width, height, angle] = numbers else { unreachable!("of 5 numbers") };
+            let of = OrientedBox { center: [x, y], size: [width, height], angle };
+            let OrientedBox { center: [x, y], size: [width, height], angle } =
+                mapping.frame_oriented_box(&of);
+            numbers.copy_from_slice(&[x, y, width, height, angle]);
+        }),
+        _ => return Ok(rows),
+    };
+    let input = Input::new(&rows, name, None)?;
+    if input.is_on_device() {
+        return Err(Error::Input(format!(
+            "results in device memory: {name} in pixels of the frame need the host; pass results=\"host\""
+        )));
+    }
+    let mut numbers: Vec<f32> = elements(&input)?;
+    numbers.chunks_exact_mut(width).for_each(|row| map(row, mapping));
+    let (kind, shape) = (&input.kind, &input.shape[..]);
+    kind.host(rows.py(), Dtype::F32, shape, |to: &mut [f32]| to.copy_from_slice(&numbers))
 }
 
 /// Arrays in host memory: NumPy's if it has been imported.
@@ -168,15 +348,35 @@ impl<'py> Padded<'_, 'py> {
 }
 
 impl Detections {
+    /// The arrays with a row for each detection, by name.
+    fn arrays(&self) -> [(&'static str, Option<&Py<PyAny>>); 8] {
+        [
+            ("boxes", Some(&self.boxes)),
+            ("scores", Some(&self.scores)),
+            ("classes", Some(&self.classes)),
+            ("anchors", Some(&self.anchors)),
+            ("keypoints", self.keypoints.as_ref()),
+            ("oriented_boxes", self.oriented_boxes.as_ref()),
+            ("mask_areas", self.mask_areas.as_ref()),
+            ("columns", self.columns.as_ref()),
+        ]
+    }
+
     /// Returns the detections of an outcome on the host, with room for `room` of each image (0: as many as there are).
+    /// Keypoints and oriented boxes of regions become those of the frame, as boxes are.
     pub fn on_host<'py>(
         py: Python<'py>,
         kind: &Kind<'py>,
         detailed: &DetailedOutcome<'_>,
         room: usize,
+        regions: &[Mapping],
+        images: Images,
     ) -> Result<Self> {
+        let region = |survivor: &Survivor| {
+            regions.get(detailed.outcome.image_of(&survivor.found) % regions.len().max(1))
+        };
         let outcome = &detailed.outcome;
-        let images = outcome.groups().len();
+        let count = outcome.groups().len();
         let room = match room {
             0 => outcome.groups().map(|image| image.survivors.len()).max().unwrap_or(0),
             room => room,
@@ -189,7 +389,7 @@ impl Detections {
         let scores = padded.floats(&[], |to, survivor| to[0] = survivor.found.score)?;
         let classes = padded.integers(&[], |to, survivor| to[0] = survivor.found.class as i32)?;
         let anchors = padded.integers(&[], |to, survivor| to[0] = survivor.found.anchor as i32)?;
-        let counts = kind.host(py, Dtype::I32, &[images], |to: &mut [i32]| {
+        let counts = kind.host(py, Dtype::I32, &[count], |to: &mut [i32]| {
             for (to, image) in to.iter_mut().zip(outcome.groups()) {
                 *to = image.survivors.len() as i32;
             }
@@ -197,8 +397,11 @@ impl Detections {
         let keypoints = detailed.points().map(|count| {
             padded.floats(&[count, 3], |to, survivor| {
                 let points = detailed.detail(survivor.image, survivor.index).points();
+                let region = region(&survivor);
                 for (to, point) in to.chunks_exact_mut(3).zip(points.iter()) {
-                    to.copy_from_slice(&[point.x, point.y, point.visibility]);
+                    let at = [point.x, point.y];
+                    let [x, y] = region.map_or(at, |region| region.frame_point(at));
+                    to.copy_from_slice(&[x, y, point.visibility]);
                 }
             })
         });
@@ -206,6 +409,9 @@ impl Detections {
             padded.floats(&[5], |to, survivor| {
                 let oriented = detailed.detail(survivor.image, survivor.index).oriented_box();
                 let oriented = oriented.expect("the boxes of the layout are oriented");
+                let region = region(&survivor);
+                let oriented =
+                    region.map_or(oriented, |region| region.frame_oriented_box(&oriented));
                 let ([x, y], [width, height]) = (oriented.center, oriented.size);
                 to.copy_from_slice(&[x, y, width, height, oriented.angle]);
             })
@@ -256,6 +462,7 @@ impl Detections {
             bytes_uploaded: Some(outcome.device().bytes_uploaded),
             engine: outcome.engine(),
             masks,
+            images,
         })
     }
 
@@ -266,6 +473,7 @@ impl Detections {
         rows: &Rows,
         memory: Memory,
         stream: usize,
+        images: Images,
     ) -> Result<Self> {
         const WORD: usize = 4;
         let memory = Arc::new(memory);
@@ -277,19 +485,19 @@ impl Detections {
             strides,
             stream,
         };
-        let (images, room, row) = (rows.images as i64, rows.room as i64, rows.row() as i64);
+        let (count, room, row) = (rows.images as i64, rows.room as i64, rows.row() as i64);
         let numbers = Rows::DETECTION as i64;
         let number = |index: usize, dtype: Dtype| {
             let offset = Rows::DETECTIONS + index;
-            kind.array(py, view(offset, dtype, vec![images, room], vec![row, numbers]))
+            kind.array(py, view(offset, dtype, vec![count, room], vec![row, numbers]))
         };
-        let (shape, strides) = (vec![images, room, 4], vec![row, numbers, 1]);
+        let (shape, strides) = (vec![count, room, 4], vec![row, numbers, 1]);
         let boxes = view(Rows::DETECTIONS, Dtype::F32, shape, strides);
         let survivors = std::mem::offset_of!(DeviceCounts, survivors) / WORD;
-        let counts = view(survivors, Dtype::I32, vec![images], vec![row]);
+        let counts = view(survivors, Dtype::I32, vec![count], vec![row]);
         let components = rows.components as i64;
         let columns = (components > 0).then(|| {
-            let (shape, strides) = (vec![images, room, components], vec![row, components, 1]);
+            let (shape, strides) = (vec![count, room, components], vec![row, components, 1]);
             kind.array(py, view(rows.columns(), Dtype::F32, shape, strides))
         });
         Ok(Self {
@@ -305,6 +513,7 @@ impl Detections {
             bytes_uploaded: None,
             engine: "cuda",
             masks: Vec::new(),
+            images,
         })
     }
 }

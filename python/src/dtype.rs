@@ -26,7 +26,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    const ALL: [Self; 13] = [
+    pub const ALL: [Self; 13] = [
         Self::F16,
         Self::F32,
         Self::F64,

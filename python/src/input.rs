@@ -10,8 +10,9 @@ use std::ffi::{CStr, c_void};
 
 use arrayvec::ArrayVec;
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -118,7 +119,10 @@ impl<'py> Input<'py> {
             return Self::of_parts(object, name, parts, Kind::Numpy, None);
         }
         if let Some(table) = ExchangeApi::of(object)? {
-            let (tensor, owner) = table.tensor(object)?;
+            let resolved = resolved(object, name)?;
+            let object = resolved.as_ref().unwrap_or(object);
+            let (tensor, owner) =
+                table.tensor(object).map_err(|error| without_elements(object, name, &error))?;
             let owner = owner.map(Keep::Tensor);
             let parts = Parts::of_dlpack(&tensor, name)?;
             return Self::of_parts(object, name, parts, Kind::Exchange(table), owner);
@@ -129,6 +133,8 @@ impl<'py> Input<'py> {
             return Self::of_parts(object, name, parts, kind, Some(Keep::Object(interface)));
         }
         if object.hasattr("__dlpack__")? {
+            let resolved = resolved(object, name)?;
+            let object = resolved.as_ref().unwrap_or(object);
             let (capsule, parts) = from_dlpack(object, name, stream)?;
             let kind = Kind::of_namespace(object);
             return Self::of_parts(object, name, parts, kind, Some(Keep::Object(capsule)));
@@ -195,9 +201,8 @@ impl<'py> Input<'py> {
             return Err(Error::Input(text));
         };
         if len > 0 && data.is_null() {
-            return Err(Error::Input(format!(
-                "{name}: expected the address of its elements, got 0"
-            )));
+            let error = PyValueError::new_err("the address of its elements is 0");
+            return Err(without_elements(object, name, &error));
         }
         Ok(Self { kind, place, dtype, shape, strides, data, object: object.clone(), owner })
     }
@@ -335,6 +340,47 @@ fn optional<'py>(object: &Bound<'py, PyAny>, name: &str) -> Result<Option<Bound<
     Ok(object.getattr_opt(name)?)
 }
 
+/// A tensor with the values of one of PyTorch's that has the negative bit: its memory has the opposite numbers. `None` for
+/// others.
+fn resolved<'py>(object: &Bound<'py, PyAny>, name: &str) -> Result<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let is_negative = match object.call_method0(intern!(py, "is_neg")) {
+        Ok(answer) => answer.is_truthy(),
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => Ok(false),
+        Err(error) => Err(error),
+    };
+    match is_negative {
+        Ok(true) => Ok(Some(object.call_method0("resolve_neg")?)),
+        Ok(false) => Ok(None),
+        Err(error) => Err(without_elements(object, name, &error)),
+    }
+}
+
+/// The error of an array whose library gives no memory.
+fn without_elements(object: &Bound<'_, PyAny>, name: &str, error: &PyErr) -> Error {
+    let is =
+        |attribute: &str| object.getattr(attribute).is_ok_and(|it| it.is_truthy().unwrap_or(false));
+    let layout = object.getattr("layout").map(|layout| layout.to_string());
+    let (got, instead) = if is("is_meta") {
+        ("a tensor of the device meta".to_owned(), "pass one of another device".to_owned())
+    } else if is("is_quantized") {
+        ("a quantized tensor".to_owned(), format!("pass {name}.dequantize()"))
+    } else if is("is_nested") {
+        ("a nested tensor".to_owned(), format!("pass each of {name}.unbind()"))
+    } else if let Some(layout) = layout.ok().filter(|layout| layout != "torch.strided") {
+        (format!("a tensor of the layout {layout}"), format!("pass {name}.to_dense()"))
+    } else {
+        let text = error.value(object.py()).to_string();
+        (
+            format!("{} ({})", type_name(object), text.lines().next().unwrap_or_default()),
+            "call this outside of torch.vmap, torch.func and other transforms, whose tensors have none; \
+             import nmsfilter.torch for torch.export and torch.compile"
+                .to_owned(),
+        )
+    };
+    Error::Input(format!("{name}: expected an array with elements in memory, got {got}; {instead}"))
+}
+
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     object
         .get_type()
@@ -447,7 +493,8 @@ fn from_dlpack<'py>(
     stream: Option<usize>,
 ) -> Result<(Bound<'py, PyAny>, Parts)> {
     let py = object.py();
-    let (kind, _): (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
+    let device = object.call_method0("__dlpack_device__").and_then(|device| device.extract());
+    let (kind, _): (i32, i32) = device.map_err(|error| without_elements(object, name, &error))?;
     let arguments = PyDict::new(py);
     if matches!(kind, dlpack::CUDA | dlpack::CUDA_MANAGED) {
         let stream = match stream {
@@ -463,9 +510,10 @@ fn from_dlpack<'py>(
     };
     let capsule = match call(&versioned) {
         // Libraries from before DLPack 1.0.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => call(&arguments)?,
-        result => result?,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => call(&arguments),
+        result => result,
     };
+    let capsule = capsule.map_err(|error| without_elements(object, name, &error))?;
     let pointer = |name: &CStr| -> Option<*const c_void> {
         // SAFETY: `capsule` is an object, and the name is a string.
         unsafe {

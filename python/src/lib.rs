@@ -32,6 +32,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<decoder::Decoder>()?;
     module.add_class::<detections::Detections>()?;
     module.add_function(wrap_pyfunction!(decoder::decoders, module)?)?;
+    module.add_function(wrap_pyfunction!(options::slices, module)?)?;
     module.add_function(wrap_pyfunction!(hold::hold, module)?)?;
     module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
     module.add_function(wrap_pyfunction!(hold::gather, module)?)?;

@@ -6,6 +6,7 @@
 
 use nmsfilter_core::nms::{Backend, BoxNms, MergedBoxes};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
@@ -44,13 +45,27 @@ fn input<'py>(
     Ok(input)
 }
 
-/// Merges or suppresses boxes; nmsfilter.suppress has the documentation. Returns boxes, scores, classes, keepers, merged and
-/// merged_ends.
+/// Suppresses, merges or rescores boxes in host memory, on the CPU.
+///
+/// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; classes: None, or [N] whole numbers: boxes of different classes are
+/// independent, unless class_agnostic is set. Boxes without area remain unchanged.
+///
+/// method: "greedy", "map-reduce" or "none", which keep boxes and scores; "merge" (SAHI's GREEDYNMM), "merge-transitive"
+/// (SAHI's NMM, but boxes join by score instead of index), "weighted-fusion" (Weighted Boxes Fusion) or "weighted-average"
+/// (MediaPipe; ensemble_boxes' non-maximum weighted weights by score times IoU instead of score), which merge boxes; "soft-linear" or "soft-gaussian" (Soft-NMS), "matrix-linear" or "matrix-gaussian" (Matrix NMS), which lower scores;
+/// "adaptive" (Adaptive-NMS) with densities [N], or "feature" (FeatureNMS) with embeddings [N, E], which keep more boxes than
+/// "greedy".
+/// overlap: "iou", "smaller" (SAHI's IOS), "representative" or "diou". iou_threshold: the overlap above which boxes
+/// conflict, 0 to 1; threshold_inclusive: an overlap equal to it is a conflict, too. score_threshold: boxes below it are left
+/// out, before and after scores are lowered. sigma: the width of Gaussian functions, above 0. lose_released: "merge" and
+/// "merge-transitive" lose boxes that do not overlap the grown box, as SAHI does. max_detections: the greatest number of
+/// boxes; 0 for all. densities: the threshold of a box is at least the density of the better box. Boxes whose embeddings are
+/// more than embedding_distance apart do not conflict, unless their overlap exceeds embedding_iou_threshold.
 #[pyfunction]
 #[pyo3(signature = (
     boxes, scores, classes=None, *, method=None, overlap=None, iou_threshold=0.5, score_threshold=None,
     threshold_inclusive=false, sigma=0.5, class_agnostic=false, lose_released=false, max_detections=0,
-    densities=None, embeddings=None, embedding_distance=1.0, embedding_iou_threshold=0.9
+    densities=None, embeddings=None, embedding_distance=1.0, embedding_iou_threshold=0.9, **others
 ))]
 #[expect(clippy::too_many_arguments, reason = "the arguments in Python")]
 pub fn suppress<'py>(
@@ -71,7 +86,9 @@ pub fn suppress<'py>(
     embeddings: Option<&Bound<'py, PyAny>>,
     #[pyo3(from_py_with = options::embedding_distance)] embedding_distance: f32,
     #[pyo3(from_py_with = options::embedding_iou_threshold)] embedding_iou_threshold: f32,
-) -> PyResult<[Option<Bound<'py, PyAny>>; 6]> {
+    others: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    options::refuse("suppress", others)?;
     let method = options::any_method(method)?;
     let overlap = options::overlap(overlap)?;
     let boxes = input(boxes, BOXES, &[None, Some(4)])?;
@@ -116,7 +133,8 @@ pub fn suppress<'py>(
         nms.merge(&of_boxes.view(BOXES), &of_scores.view(SCORES), classes.as_ref(), column.as_ref())
     });
     let found = found.map_err(Error::from)?;
-    Ok(arrays(py, &boxes, classes.is_some(), found)?)
+    let fields = PyTuple::new(py, arrays(py, &boxes, classes.is_some(), found)?)?;
+    py.import("nmsfilter._suppress")?.getattr("MergedBoxes")?.call1(fields)
 }
 
 /// The result as arrays of the library of `boxes`; the classes are `None` if none were passed.

@@ -3,7 +3,7 @@
 //!
 //! In: objects of Python, or names. Out: values of the core, or an error with the argument's name.
 
-use nmsfilter_core::geometry::Letterbox;
+use nmsfilter_core::geometry::{FrameRegion, Letterbox, MAX_OVERLAP, MAX_TILES, tiles};
 use nmsfilter_core::nms::{
     Activation, Background, BoxFormat, Channels, ClassRule, ClassThresholds, Coordinates,
     KeypointShape, MAX_CLASSES, MaskSize, Method, Overlap, RegionEdges, SizeLimits,
@@ -105,6 +105,84 @@ pub fn score_threshold(value: &Bound<'_, PyAny>) -> PyResult<Option<ClassThresho
 pub fn model_size(value: &Bound<'_, PyAny>) -> PyResult<Option<[f32; 2]>> {
     let expected = "model_size: expected (width, height) of the model's input in pixels";
     value.extract().map_err(|_| other_type(expected, value).into())
+}
+
+/// The parts of a frame, as (left, upper, right, lower) edge in pixels, row by row: those of SAHI's get_slice_bboxes, for
+/// Decoder's regions. Parts overlap by a fraction of their size (width, height), from 0 to 0.9; the last ones of a row and of a
+/// column end at the frame's edge. A size larger than the frame is limited to it.
+#[pyfunction]
+#[pyo3(signature = (frame_size, size, overlap=0.2))]
+pub fn slices(
+    frame_size: &Bound<'_, PyAny>,
+    size: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = overlap_of_slices)] overlap: f64,
+) -> PyResult<Vec<(u32, u32, u32, u32)>> {
+    let sides = |name: &str, value: &Bound<'_, PyAny>| -> Result<[u32; 2]> {
+        let expected = format!("{name}: expected (width, height) in whole pixels, each at least 1");
+        let sides: [u32; 2] = value.extract().map_err(|_| other_type(&expected, value))?;
+        if sides == sides.map(|side: u32| side.clamp(1, i32::MAX as u32)) {
+            return Ok(sides);
+        }
+        Err(Error::Input(format!("{expected}, got {}", text(value))))
+    };
+    let (frame, size) = (sides("frame_size", frame_size)?, sides("size", size)?);
+    let tiles = tiles(frame, size, overlap).ok_or_else(|| {
+        Error::Input(format!(
+            "size: expected at most {MAX_TILES} slices, got {size:?}, which gives more"
+        ))
+    })?;
+    let edges = |FrameRegion { left, top, width, height }| (left, top, left + width, top + height);
+    Ok(tiles.into_iter().map(edges).collect())
+}
+
+fn overlap_of_slices(value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let overlap = number("overlap", value)?;
+    if (0.0..=MAX_OVERLAP).contains(&overlap) {
+        return Ok(overlap);
+    }
+    let text = format!("overlap: expected a fraction from 0 to {MAX_OVERLAP}, got {overlap}");
+    Err(Error::Input(text).into())
+}
+
+/// The names of classes.
+pub fn labels(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
+    let expected = "labels: expected a list of the names of classes";
+    value.extract().map_err(|_| other_type(expected, value).into())
+}
+
+/// Left, upper, right and lower edge of each.
+pub fn regions(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<[u32; 4]>>> {
+    let expected = "regions: expected (left, upper, right, lower) in whole pixels of the frame for at least one region";
+    match value.extract::<Option<Vec<[u32; 4]>>>() {
+        Ok(Some(regions)) if regions.is_empty() => {
+            Err(Error::Input(format!("{expected}, got none")).into())
+        }
+        Ok(regions) => Ok(regions),
+        Err(_) => Err(other_type(expected, value).into()),
+    }
+}
+
+/// The names that arguments have in other libraries, and those here.
+const FOREIGN: [(&str, &[&str]); 5] = [
+    ("score_threshold", &["conf", "conf_thres", "conf_threshold", "confidence", "score_thr"]),
+    ("iou_threshold", &["iou", "iou_thres", "iou_thr", "nms_threshold", "nms_thr", "threshold"]),
+    ("max_detections", &["max_det", "max_num", "max_output_boxes", "topk"]),
+    ("class_agnostic", &["agnostic", "agnostic_nms"]),
+    ("model_size", &["imgsz", "image_size", "input_size"]),
+];
+
+/// Arguments that a function lacks are an error, which has the name that the argument has here.
+pub fn refuse(function: &str, others: Option<&Bound<'_, PyDict>>) -> Result<()> {
+    let Some((name, _)) = others.and_then(|others| others.iter().next()) else { return Ok(()) };
+    let name = name.to_string();
+    let known = FOREIGN.iter().find(|(_, names)| names.contains(&&*name.to_lowercase()));
+    let here = known.map(|(here, _)| match *here {
+        "iou_threshold" | "max_detections" => format!("; it is called {here} here"),
+        _ if function == "Decoder" => format!("; it is called {here} here"),
+        _ => format!("; {here} is an argument of Decoder"),
+    });
+    let here = here.unwrap_or_default();
+    Err(Error::Type(format!("{function}() got an unexpected keyword argument '{name}'{here}")))
 }
 
 /// Left, upper, right and lower edge.

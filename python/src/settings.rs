@@ -4,7 +4,7 @@
 //! In: the values that [`options`](crate::options) has read. Out: a [`Nms`] with these settings, and the arguments that
 //! make an equal `Decoder`. The core checks the values.
 
-use nmsfilter_core::geometry::{Letterbox, Mapping, MappingError};
+use nmsfilter_core::geometry::{FrameRegion, Letterbox, Mapping, MappingError};
 use nmsfilter_core::nms::{
     Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates,
     ImagePlace, KeypointShape, Nms, Params, ScalarKind, SizeLimits, check_model_size,
@@ -14,6 +14,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::detections::Images;
 use crate::error::{Error, Result};
 use crate::options::{Quantizations, channels_name, coordinates_name};
 
@@ -31,6 +32,7 @@ pub struct Settings {
     pub background: Option<Background>,
     pub keypoints: Option<KeypointShape>,
     pub quantization: Quantizations,
+    pub labels: Option<Vec<String>>,
 }
 
 /// The size of the model's input, and the position of frames in it.
@@ -137,6 +139,37 @@ impl Settings {
         Ok(nms)
     }
 
+    /// What single images of results have.
+    ///
+    /// # Errors
+    /// As for [`nms`](Self::nms).
+    pub fn images(&self) -> Result<Images> {
+        let PlaceSettings { frame_size, letterbox, .. } = self.place;
+        let mapping = frame_size.map(|frame| self.place.mapping(frame)).transpose()?;
+        Ok(Images { mapping, letterbox, labels: self.labels.clone().map(Into::into) })
+    }
+
+    /// The mappings of regions of the frame (left, upper, right, lower edge).
+    ///
+    /// # Errors
+    /// If a region is not inside the frame, or the frame's size is unknown.
+    pub fn regions(&self, regions: &[[u32; 4]]) -> Result<Vec<Mapping>> {
+        let Some(frame) = self.place.frame_size else {
+            let text = "regions: expected the size of the frame; set frame_size of the Decoder";
+            return Err(Error::Input(text.to_owned()));
+        };
+        let model = self.place.mapping(frame)?.model_size();
+        let has_model = self.place.model_size.is_some();
+        let mapping = |&[left, top, right, bottom]: &[u32; 4]| {
+            let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
+            let region = FrameRegion { left, top, width, height };
+            let model = if has_model { model } else { region.size() };
+            Mapping::of_region(frame, region, model, self.place.letterbox)
+                .map_err(|error| Error::Input(format!("regions: {error}")))
+        };
+        regions.iter().map(mapping).collect()
+    }
+
     /// The arguments of the constructor that make an equal decoder.
     pub fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Self { decoder, layout, params, place, .. } = self;
@@ -181,6 +214,7 @@ impl Settings {
         let keypoints = self.keypoints.map(|shape| (shape.count, shape.components));
         set("keypoint_shape", keypoints.into_bound_py_any(py)?)?;
         set("quantization", self.quantization_argument(py)?)?;
+        set("labels", self.labels.clone().into_bound_py_any(py)?)?;
         Ok(arguments)
     }
 

@@ -151,7 +151,8 @@ impl<'a> Source<'a> {
     }
 }
 
-fn convert<T: bytemuck::Pod, U: bytemuck::Pod>(
+/// The elements of an array in host memory, each converted by `to`.
+pub fn convert<T: bytemuck::Pod, U: bytemuck::Pod>(
     input: &Input<'_>,
     mut to: impl FnMut(T) -> U,
 ) -> Result<HostBytes<'static>> {

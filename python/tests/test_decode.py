@@ -218,6 +218,8 @@ class Misread(unittest.TestCase):
             self.assertIn("an angle of 30 radians, so angles are probably degrees", str(issued[0].message))
         boxes[0, 4] = 6.3
         self.assertEqual(self.issued(lambda: nmsfilter.nms_rotated(boxes, scores, 0.5)), [])
+        upright = numpy.array([[0, 0, 40, 40], [50, 50, 90, 90]], numpy.float32)
+        self.assertEqual(self.issued(lambda: nmsfilter.nms(upright, scores, 0.5)), [])
 
     def test_decode_warns_where_it_is_called(self):
         issued = self.issued(lambda: nmsfilter.decode(self.ROWS, "yolov8", score_threshold=0.31))
@@ -318,10 +320,10 @@ class Arguments(unittest.TestCase):
                 "frame_size": (1280, 720), "letterbox": "center", "sigma": 0.25, "lose_released": True,
                 "region_edges": "lower", "edge_margin": 15.0, "edge_score": 0.25,
                 "embedding_distance": 0.5, "embedding_iou_threshold": 0.75, "background": "last",
-                "channels": "last",
+                "channels": "last", "labels": ["cat", "dog"],
             },
         ]
-        names = set(inspect.signature(nmsfilter.Decoder).parameters)
+        names = set(inspect.signature(nmsfilter.Decoder).parameters) - {"others"}
         self.assertEqual(names - {"decoder"}, set(chosen[1]), "an argument is not tested")
         for arguments in chosen:
             decoder = nmsfilter.Decoder(**arguments)

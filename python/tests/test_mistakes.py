@@ -4,8 +4,12 @@
 import unittest
 
 import numpy
+from arrays import needs_torch, torch
 
 import nmsfilter
+
+if torch is not None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 def floats(*shape):
@@ -172,8 +176,8 @@ class Mistakes(unittest.TestCase):
         error = nmsfilter.InputError
         message = "boxes: expected a shape that fits memory, got [1099511627776, 1099511627776]"
         self.expect(error, message, nmsfilter.nms, Claimed((2**40, 2**40), 16), floats(8), 0.5)
-        message = "boxes: expected the address of its elements, got 0"
-        self.expect(error, message, nmsfilter.nms, Claimed((8, 4), 0), floats(8), 0.5)
+        with self.assertRaisesRegex(error, "boxes: expected an array with elements in memory, got .*Claimed .*is 0"):
+            nmsfilter.nms(Claimed((8, 4), 0), floats(8), 0.5)
         with self.assertRaisesRegex(MemoryError, "exceeds memory"):
             nmsfilter.decode(numpy.broadcast_to(numpy.float64(0), (2**40, 84, 8400)), "yolov8")
 
@@ -224,6 +228,54 @@ class Mistakes(unittest.TestCase):
             ("class_iou_thresholds[0]: expected a number, got str", {"class_iou_thresholds": {0: "0.5"}}),
         ):
             self.expect(TypeError, message, decoder, **settings)
+
+    def test_20_names_of_other_libraries(self):
+        start = "{}() got an unexpected keyword argument '{}'"
+        boxes, scores = floats(8, 4), floats(8)
+        for name, here in (("conf", "score_threshold"), ("iou", "iou_threshold"), ("max_det", "max_detections")):
+            message = start.format("Decoder", name) + f"; it is called {here} here"
+            self.expect(TypeError, message, nmsfilter.Decoder, **{name: 0.5})
+            self.expect(TypeError, message, nmsfilter.decode, floats(1, 84, 8), "yolov8", **{name: 0.5})
+        self.expect(TypeError, start.format("Decoder", "colour"), nmsfilter.Decoder, colour=1)
+        message = start.format("batched_nms", "iou") + "; it is called iou_threshold here"
+        self.expect(TypeError, message, nmsfilter.batched_nms, boxes, scores, scores, 0.5, iou=0.5)
+        message = start.format("suppress", "iou") + "; it is called iou_threshold here"
+        self.expect(TypeError, message, nmsfilter.suppress, boxes, scores, iou=0.5)
+        with self.assertRaisesRegex(TypeError, "iou_threshold"):
+            nmsfilter.nms(boxes, scores, iou=0.5)
+
+    def test_21_sides_that_are_infinite(self):
+        infinity = numpy.inf
+        for numbers in ([0, 0, infinity, 5], [infinity, 0, infinity, 5], [-infinity, 0, 5, 5], [0, 0, 2e9, 5]):
+            boxes = numpy.array([[0, 0, 5, 5], numbers], numpy.float32)
+            message = f"expected boxes with sides of at most 10^9, got {boxes[1].tolist()} as box 1".replace("e+09", "000000000")
+            for function in (nmsfilter.nms, nmsfilter.suppress):
+                arguments = (0.5,) if function is nmsfilter.nms else ()
+                self.expect(nmsfilter.InputError, message, function, boxes, floats(2), *arguments)
+        boxes = numpy.array([[5, 5, infinity, 5, 0]], numpy.float32)
+        message = "expected boxes with sides of at most 10^9, got [5.0, 5.0, inf, 5.0, 0.0] as box 0"
+        self.expect(nmsfilter.InputError, message, nmsfilter.nms_rotated, boxes, floats(1), 0.5)
+
+    @needs_torch
+    def test_22_tensors_without_elements(self):
+        boxes, scores = torch.ones(2, 4), torch.ones(2)
+        given = "boxes: expected an array with elements in memory, got "
+        for wrong, got in (
+            (boxes.to("meta"), "a tensor of the device meta; pass one of another device"),
+            (boxes.to_sparse(), "a tensor of the layout torch.sparse_coo; pass boxes.to_dense()"),
+            (boxes.to_sparse_csr(), "a tensor of the layout torch.sparse_csr; pass boxes.to_dense()"),
+            (torch.quantize_per_tensor(boxes, 0.1, 0, torch.quint8), "a quantized tensor; pass boxes.dequantize()"),
+            (torch.nested.nested_tensor([boxes]), "a nested tensor; pass each of boxes.unbind()"),
+        ):
+            self.expect(nmsfilter.InputError, given + got, nmsfilter.nms, wrong, scores, 0.5)
+        with self.assertRaisesRegex(nmsfilter.InputError, "outputs.*got a tensor of the device meta"):
+            nmsfilter.decode(torch.ones(1, 84, 8, device="meta"))
+        with FakeTensorMode():
+            fake = torch.ones(2, 4)
+        with self.assertRaisesRegex(nmsfilter.InputError, r"FakeTensor \(the address of its elements is 0\); call this"):
+            nmsfilter.nms(fake, scores, 0.5)
+        with self.assertRaisesRegex(nmsfilter.InputError, "call this outside of torch.vmap"):
+            torch.vmap(lambda boxes: nmsfilter.nms(boxes, scores, 0.5))(boxes[None])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ mod letterbox;
 mod mapping;
 pub mod oriented;
 pub mod overlap;
+mod tiles;
 
 pub use bounds::Bounds;
 pub use frame_map::FrameMap;
@@ -21,6 +22,7 @@ pub use letterbox::{Fit, FitRule, Letterbox, Rounding};
 pub use mapping::{Mapping, MappingError};
 pub use oriented::OrientedBox;
 pub use overlap::Overlap;
+pub use tiles::{MAX_OVERLAP, MAX_TILES, tiles};
 
 /// An axis-aligned box by its edges, in pixels of the model's input, or of the frame to which it was mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

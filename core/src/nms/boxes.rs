@@ -183,7 +183,7 @@ impl BoxNms {
     /// What the angles of the last run's oriented boxes contradict: more than two turns are probably degrees. Boxes in device
     /// memory are not looked at.
     pub fn notice(&self) -> Option<Notice> {
-        self.layout.is_oriented().then(|| Notice::of_angles(&self.host.numbers)).flatten()
+        self.host.is_oriented.then(|| Notice::of_angles(&self.host.numbers)).flatten()
     }
 
     /// Like [`run`](Self::run) on a GPU, in the order of `stream`: work that was submitted to it before needs no other wait.
@@ -277,6 +277,7 @@ impl BoxNms {
         check_overlap(input.is_oriented, self.overlap)?;
         check_method(input.is_oriented, self.method)?;
         input.check_column(self.method)?;
+        self.host.numbers.clear();
         self.params.iou_threshold = floor(self.iou_threshold);
         (self.params.method, self.params.overlap) = (self.method, self.overlap);
         self.params.max_detections = self.max_detections;

@@ -35,6 +35,8 @@ impl Ranked {
 /// The boxes of a call in host memory, those that engines take apart from the others.
 #[derive(Debug, Default)]
 pub(super) struct HostBoxes {
+    /// Whether the boxes are oriented.
+    pub is_oriented: bool,
     /// Boxes as engines take them: corners, or center, size and angle.
     pub numbers: Vec<f32>,
     pub scores: Vec<f32>,
@@ -61,6 +63,7 @@ impl HostBoxes {
 
         self.rows.clear();
         column.iter().for_each(|column| column.append_to(&mut self.rows));
+        self.is_oriented = input.is_oriented;
         self.numbers.clear();
         self.scores.clear();
         self.classes.clear();
@@ -171,12 +174,11 @@ enum Kind {
 
 fn kind_of_upright(corners: &[f32]) -> Kind {
     let [width, height] = [corners[2] - corners[0], corners[3] - corners[1]];
-    kind_of_sides(width, height, corners.iter().all(|corner| corner.is_finite()))
+    kind_of_sides(width, height, corners)
 }
 
 fn kind_of_oriented(numbers: &[f32]) -> Kind {
-    let is_finite = numbers.iter().all(|number| number.is_finite());
-    match kind_of_sides(numbers[2], numbers[3], is_finite) {
+    match kind_of_sides(numbers[2], numbers[3], numbers) {
         Kind::Regular if numbers[4].abs() > MAX_ANGLE => {
             Kind::Unsupported("angles in radians of at most 10^4 in magnitude")
         }
@@ -195,8 +197,11 @@ fn kind_of_bounds(Corners { x1, y1, x2, y2 }: Corners) -> Kind {
     if is_finite && x2 > x1 && y2 > y1 { Kind::Regular } else { Kind::NeverOverlaps }
 }
 
-fn kind_of_sides(width: f32, height: f32, is_finite: bool) -> Kind {
-    if !is_finite || width <= 0.0 || height <= 0.0 {
+fn kind_of_sides(width: f32, height: f32, numbers: &[f32]) -> Kind {
+    // Overlaps with infinite numbers are not defined; the side of a box with two of them is NaN.
+    if numbers.iter().any(|number| number.is_infinite()) {
+        Kind::Unsupported("boxes with sides of at most 10^9")
+    } else if numbers.iter().any(|number| number.is_nan()) || width <= 0.0 || height <= 0.0 {
         Kind::NeverOverlaps
     } else if width <= MAX_BOX_SIDE && height <= MAX_BOX_SIDE {
         Kind::Regular

@@ -44,6 +44,7 @@ mod merged_boxes;
 
 use crate::device::ForeignStream;
 use crate::engine::detail::Details;
+use crate::geometry::Mapping;
 use crate::reading::{self, BoxReading, Classifiers, Facts, Output, Reading, Refusal, Settings};
 use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
@@ -86,6 +87,11 @@ pub struct Nms {
     /// The position of the frame in the model's input, for masks in its pixels ([`MaskSize::Frame`]) and for
     /// [`Params::region_edges`]; with a frame, [`Params::sizes`] are in pixels of the frame.
     pub frame: Option<FrameMap>,
+    /// Regions of a frame, such as tiles. If there are any, the images of a run are these regions of a frame, then those of
+    /// the next frame, and so on; boxes are in pixels of the frame, and are compared with those of all regions of their frame.
+    /// [`visible`](Self::visible), [`frame`](Self::frame) and [`model_size`](Self::model_size) should be those of a whole
+    /// frame.
+    pub regions: Vec<Mapping>,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
     /// times the size of the prototypes, as in YOLO models.
@@ -212,6 +218,7 @@ impl Nms {
             params: Params::default(),
             visible: Bounds::ANY,
             frame: None,
+            regions: Vec::new(),
             model_size: [1.0; 2],
         })
     }
@@ -414,7 +421,7 @@ impl Nms {
             has_class_thresholds: !self.params.thresholds.per_class.is_empty(),
             classes: None,
         };
-        let in_frame = self.visible != Bounds::ANY;
+        let in_frame = self.visible != Bounds::ANY || !self.regions.is_empty();
         let facts = Facts { tensors, family: None, in_frame, engine: None };
         let has = |reading: &Reading, are: &dyn Fn(&Params) -> bool| {
             reading.boxes().is_some_and(|boxes| are(boxes.params()))
@@ -445,7 +452,20 @@ impl Nms {
         let layout = prepared(&mut self.reading).layout(false);
         let images = 0..layout.images.min(MAX_IMAGES + 1) as u32;
         self.places.clear();
-        self.places.extend(images.map(|group| ImagePlace { group, ..place }));
+        let count = self.regions.len() as u32;
+        if count == 0 {
+            self.places.extend(images.map(|group| ImagePlace { group, ..place }));
+        } else if layout.images.is_multiple_of(self.regions.len()) {
+            let in_region = |image| {
+                ImagePlace::in_region(&self.regions[(image % count) as usize], image / count)
+            };
+            self.places.extend(images.map(in_region));
+        } else {
+            return Err(NmsError::BoxInput {
+                expected: format!("an image for each of {count} regions"),
+                got: format!("{} images", layout.images),
+            });
+        }
         Ok(())
     }
 }

@@ -6,12 +6,11 @@
 
 mod list;
 mod objects;
-mod tiles;
 mod watch;
 
 use list::Listed;
 pub use list::MAX_LISTED;
-pub use tiles::{MAX_OVERLAP, MAX_TILES, tiles};
+pub use nmsfilter_core::geometry::{MAX_OVERLAP, MAX_TILES, tiles};
 pub use watch::NeverRan;
 use watch::RegionWatch;
 
@@ -156,7 +155,7 @@ impl RegionSettings {
                     0 => model[axis],
                     side => side,
                 });
-                let tiles = tiles::tiles(frame, size, self.tile_overlap);
+                let tiles = tiles(frame, size, self.tile_overlap);
                 let mut tiles = tiles.ok_or(RegionError::Tiles { size })?;
                 if self.full_frame && tiles.len() > 1 {
                     tiles.push(FrameRegion::whole(frame));

@@ -5,7 +5,7 @@
 //! them: tiles are `size - floor(size x overlap)` pixels apart, and the last tile of a row or column is shifted back to
 //! the frame's edge.
 
-use nmsfilter_core::geometry::FrameRegion;
+use super::FrameRegion;
 
 /// The greatest overlap of two tiles, as a fraction of a tile's side.
 pub const MAX_OVERLAP: f64 = 0.9;
