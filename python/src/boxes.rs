@@ -358,8 +358,8 @@ function! {
     ///
     /// boxes: [N, 4] of x1, y1, x2, y2; scores: [N]; both float32 or float16, in host memory also float64 and bfloat16, which
     /// are converted to float32. iou_threshold: 0 to 1. Returns int64 indices in an array of the library of boxes. Boxes
-    /// without area are kept. Of equal scores, the first comes first. Unlike torchvision's, it raises InputError if a score is
-    /// NaN or a side is longer than 10^9.
+    /// without area are kept (Decoder drops them). Of equal scores, the first comes first. Unlike torchvision's, it raises
+    /// InputError if a score is NaN, or a side is infinite or longer than 10^9.
     ///
     /// method: "greedy" (the default), or "map-reduce", by which boxes that are suppressed suppress others, too. overlap:
     /// "iou" (the default), "smaller", "representative" or "diou" (in host memory). max_detections: the greatest number of
@@ -378,7 +378,7 @@ function! {
 function! {
     /// `nms` of oriented boxes: [N, 5] of center x, center y, width, height and angle, in radians from the x axis toward the
     /// y axis (clockwise on the screen, where y is down), as in Ultralytics and MMCV. overlap: "iou" (the
-    /// default) or "prob-iou". Angles of boxes in host memory that are probably degrees give a MisreadWarning.
+    /// default), "smaller", "representative" or "prob-iou". Angles of boxes in host memory that are probably degrees give a MisreadWarning.
     nms_rotated(), 5
 }
 

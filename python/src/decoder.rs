@@ -41,6 +41,8 @@ use crate::stream::from_argument;
 ///   is no limit.
 /// - max_candidates: the greatest number of candidates of an image that are compared; 0 is no limit.
 ///
+/// Boxes without area, and those whose sides are not finite or longer than 10^9, are dropped.
+///
 /// Suppression:
 /// - iou_threshold: the overlap above which a box is suppressed, 0 to 1.
 /// - threshold_inclusive: an overlap equal to the threshold suppresses, too.

@@ -9,7 +9,7 @@ use nmsfilter_core::geometry::{Corners, Letterbox, Mapping, OrientedBox};
 use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, Outcome};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PySlice};
+use pyo3::types::{PyDict, PySlice};
 
 use crate::array::{Array, Elements, Memory};
 use crate::dtype::Dtype;
@@ -75,6 +75,8 @@ pub struct Images {
 }
 
 /// The bits of a mask in rows of whole bytes.
+#[derive(FromPyObject, IntoPyObjectRef)]
+#[pyo3(from_item_all)]
 struct Bits {
     width: usize,
     height: usize,
@@ -166,11 +168,7 @@ impl Detections {
         state.set_item("counts", &found.counts)?;
         state.set_item("bytes_uploaded", found.bytes_uploaded)?;
         state.set_item("engine", found.engine)?;
-        let bits = |bits: &Option<Bits>| {
-            bits.as_ref().map(|it| (it.width, it.height, PyBytes::new(py, &it.bytes)))
-        };
-        let masks = found.masks.iter().map(|masks| masks.iter().map(bits).collect::<Vec<_>>());
-        state.set_item("masks", masks.collect::<Vec<_>>())?;
+        state.set_item("masks", &found.masks)?;
         state.set_item("labels", found.images.labels.as_deref())?;
         let mapping = found.images.mapping.as_ref();
         state.set_item("mapping", mapping.map(|it| (it.frame(), it.model_size())))?;
@@ -183,10 +181,6 @@ impl Detections {
         let item = |name: &str| PyAnyMethods::get_item(state.as_any(), name);
         let array = |name: &str| item(name).map(Bound::unbind);
         let optional = |name: &str| -> PyResult<Option<Py<PyAny>>> { Ok(item(name)?.extract()?) };
-        let masks: Vec<Vec<Option<(usize, usize, Vec<u8>)>>> = item("masks")?.extract()?;
-        let bits = |bits: Option<(usize, usize, Vec<u8>)>| {
-            bits.map(|(width, height, bytes)| Bits { width, height, bytes })
-        };
         let letterbox = options::letterbox(Some(&item("letterbox")?.extract::<String>()?))?;
         let mapping: Option<([u32; 2], [u32; 2])> = item("mapping")?.extract()?;
         let mapping = mapping.and_then(|(frame, model)| Mapping::new(frame, model, letterbox).ok());
@@ -203,10 +197,7 @@ impl Detections {
             columns: optional("columns")?,
             bytes_uploaded: item("bytes_uploaded")?.extract()?,
             engine: if item("engine")?.extract::<String>()? == "cuda" { "cuda" } else { "cpu" },
-            masks: masks
-                .into_iter()
-                .map(|of_image| of_image.into_iter().map(bits).collect())
-                .collect(),
+            masks: item("masks")?.extract()?,
             images: Images { mapping, letterbox, labels: labels.map(Into::into) },
         })
     }

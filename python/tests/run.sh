@@ -32,5 +32,6 @@ export GST_REGISTRY=$folder/registry.bin
 cd "$folder"
 "$folder/venv/bin/python" -m nmsfilter
 "$python" "$tests/../../tests/documents.py" "$folder" --python "$folder/venv/bin/python"
+"$tests/types.sh" "$folder/venv/bin/python"
 [ -z "${NMSFILTER_EMULATED_CUDA-}" ] || export LD_LIBRARY_PATH=$NMSFILTER_EMULATED_CUDA
 "$folder/venv/bin/python" -W error::ResourceWarning -m unittest discover --start-directory "$tests"
