@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::deepstream::NVMM;
 
 pub mod detectionjson;
+mod list;
 pub mod nmsfilter;
 #[cfg(feature = "v1_26")]
 pub mod nmstensordec;

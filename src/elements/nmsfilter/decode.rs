@@ -8,15 +8,15 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::CAT;
 use super::NmsFilter;
 use super::clock::SECOND;
-use super::debug_category::CAT;
 use super::error::FrameError;
 use super::model::Model;
 use super::notices::Notices;
 use super::reading::{ModelReading, ModelTensors};
-use super::region_rules::RegionRules;
 use super::settings::SettingsError;
+use super::settings::nvinfer_config::RegionRules;
 use super::stats::FrameCounts;
 use crate::input::source::{ImageFrame, Images};
 use crate::output::{FrameId, FrameRegions, MaskPixels, Region};

@@ -2,10 +2,9 @@
 //! Errors of one frame. In: the errors of input, decoder, engine, settings and output. Out: the
 //! element message with its domain and code.
 
-use super::class_rules::ClassRuleError;
-use super::layout_file::LayoutFileError;
-use super::quantization::QuantizationError;
-use super::settings::SettingsError;
+use super::settings::class_rules::ClassRuleError;
+use super::settings::quantization::QuantizationError;
+use super::settings::{LayoutFileError, SettingsError};
 use crate::input::InputError;
 use crate::output::sink::OutputError;
 use nmsfilter_core::decoder::ChoiceError;

@@ -8,20 +8,20 @@ use gst::glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
-use super::debug_category::CAT;
+use super::CAT;
 use super::enums::{
     Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
     NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
-use super::frame_counter::FrameCounter;
-use super::scalars;
 use super::session::Session;
-use super::settings::Settings;
+use super::settings::{Settings, property_name};
+use super::stats::Stats;
 use crate::elements::{any_video, filter_templates, lock, property};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::model::MAX_MODEL_SIDE;
 use nmsfilter_core::decoder::MAX_CLASSES;
+use nmsfilter_core::engine::{Params, Scalar, ScalarKind};
 
 /// The instance data of the element.
 #[derive(Default, glib::Properties)]
@@ -323,7 +323,7 @@ pub struct NmsFilter {
     pub(super) settings: Mutex<Settings>,
     /// `None` before start, after stop, and while `transform_ip` processes a frame.
     pub(super) session: Mutex<Option<Session>>,
-    pub(super) counter: Mutex<FrameCounter>,
+    pub(super) stats: Mutex<Stats>,
 }
 
 #[glib::object_subclass]
@@ -359,22 +359,22 @@ impl ObjectImpl for NmsFilter {
                 .read_only()
                 .build();
             let derived = NmsFilter::derived_properties().iter().cloned();
-            derived.chain(scalars::properties()).chain([stats]).collect()
+            derived.chain(scalar_properties()).chain([stats]).collect()
         });
         &PROPERTIES
     }
 
     fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
         if spec.name() == "stats" {
-            return lock(&self.counter).structure().to_value();
+            return lock(&self.stats).structure().to_value();
         }
-        let scalar = scalars::get(&lock(&self.settings).scalars, spec.name());
+        let scalar = scalar_value(&lock(&self.settings).scalars, spec.name());
         scalar.unwrap_or_else(|| self.derived_property(id, spec))
     }
 
     fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
         if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
-            let is_scalar = scalars::set(&mut lock(&self.settings).scalars, spec.name(), value);
+            let is_scalar = set_scalar(&mut lock(&self.settings).scalars, spec.name(), value);
             if !is_scalar {
                 self.derived_set_property(id, value, spec);
             }
@@ -412,4 +412,63 @@ impl ElementImpl for NmsFilter {
         });
         &TEMPLATES
     }
+}
+
+/// The properties, with the element's defaults.
+fn scalar_properties() -> impl Iterator<Item = glib::ParamSpec> {
+    let defaults = Settings::default().scalars;
+    Params::SCALARS.iter().map(move |scalar| scalar_property(scalar, &defaults))
+}
+
+fn scalar_property(scalar: &Scalar, defaults: &Params) -> glib::ParamSpec {
+    let name = &property_name(scalar);
+    match scalar.kind {
+        ScalarKind::Flag(flag) => glib::ParamSpecBoolean::builder(name)
+            .default_value((flag.get)(defaults))
+            .nick(scalar.title)
+            .blurb(scalar.text)
+            .mutable_playing()
+            .build(),
+        ScalarKind::Count(count) => glib::ParamSpecUInt::builder(name)
+            .default_value((count.get)(defaults) as u32)
+            .nick(scalar.title)
+            .blurb(scalar.text)
+            .mutable_playing()
+            .build(),
+        ScalarKind::Number { minimum, maximum, field } => glib::ParamSpecFloat::builder(name)
+            .minimum(minimum)
+            .maximum(maximum)
+            .default_value((field.get)(defaults))
+            .nick(scalar.title)
+            .blurb(scalar.text)
+            .mutable_playing()
+            .build(),
+    }
+}
+
+fn find(property: &str) -> Option<&'static Scalar> {
+    Params::SCALARS.iter().find(|scalar| property_name(scalar) == property)
+}
+
+/// The value of a property, or `None` if the property is not in the table.
+fn scalar_value(params: &Params, property: &str) -> Option<glib::Value> {
+    Some(match find(property)?.kind {
+        ScalarKind::Flag(flag) => (flag.get)(params).to_value(),
+        ScalarKind::Count(count) => ((count.get)(params) as u32).to_value(),
+        ScalarKind::Number { field, .. } => (field.get)(params).to_value(),
+    })
+}
+
+/// Sets a property to a value of its type. Returns false if the property is not in the table.
+fn set_scalar(params: &mut Params, property: &str, value: &glib::Value) -> bool {
+    const TYPE: &str = "GObject passes values of the property's type";
+    let Some(scalar) = find(property) else { return false };
+    match scalar.kind {
+        ScalarKind::Flag(flag) => (flag.set)(params, value.get().expect(TYPE)),
+        ScalarKind::Count(count) => {
+            (count.set)(params, value.get::<u32>().expect(TYPE) as usize);
+        }
+        ScalarKind::Number { field, .. } => (field.set)(params, value.get().expect(TYPE)),
+    }
+    true
 }

@@ -10,37 +10,34 @@
 //! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.
 
-mod class_rules;
 mod clock;
-mod debug_category;
 mod decode;
 pub mod enums;
 mod error;
-mod frame_counter;
 mod imp;
-mod layout_file;
-mod list;
-mod messages;
 mod model;
 mod notices;
-mod nvinfer_config;
-mod quantization;
 mod reading;
-mod region_rules;
-mod scalars;
 mod session;
 mod setting_notices;
 mod settings;
 mod stats;
-#[cfg(feature = "v1_28")]
-mod tensor_caps;
-mod tensor_model;
 mod transform;
+
+use std::sync::LazyLock;
 
 use gst::glib;
 use gst::prelude::*;
 #[cfg(feature = "v1_26")]
 use gst_base::subclass::prelude::*;
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "nmsfilter",
+        gst::DebugColorFlags::empty(),
+        Some("Tensor decoding and non-maximum suppression"),
+    )
+});
 
 glib::wrapper! {
     /// The element `nmsfilter`.

@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use gst::prelude::*;
 
+use super::CAT;
 use super::NmsFilter;
 use super::clock::SECOND;
-use super::debug_category::CAT;
 use super::error::FrameError;
 use super::notices::Notices;
-use super::nvinfer_config::NvinferConfig;
-use super::reading::{ModelReading, ModelTensors};
+use super::reading::{ModelReading, ModelTensors, TensorModel};
 use super::setting_notices;
 use super::settings::Settings;
-use super::tensor_model::TensorModel;
+use super::settings::nvinfer_config::NvinferConfig;
 use crate::elements::property;
 use crate::input::InputError;
 use crate::input::model::ModelInput;

@@ -5,10 +5,11 @@
 //! each kind.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
+use super::CAT;
 use super::NmsFilter;
-use super::debug_category::CAT;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::setting_notices::SettingNotice;
 use super::settings::Settings;
@@ -17,7 +18,6 @@ use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere, OutsideObject};
 use crate::input::selection::{Selection, Sets};
-use crate::output::Region;
 use nmsfilter_core::names::Interface;
 use nmsfilter_core::reading::{Notice, NoticeKind};
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
@@ -54,6 +54,19 @@ pub(super) struct Notices {
 }
 
 impl Notices {
+    /// Posts a warning, unless there was one of this kind.
+    fn post(
+        &mut self,
+        element: &NmsFilter,
+        kind: Kind,
+        code: impl gst::MessageErrorDomain,
+        text: fmt::Arguments<'_>,
+    ) {
+        if self.posted.insert(kind) {
+            gst::element_warning!(element, code, ("{text}"));
+        }
+    }
+
     /// Warns of unusual facts about a batch of DeepStream.
     pub fn batch(&mut self, element: &NmsFilter, batch: &Batch<'_>, settings: &Settings) {
         self.unknown_version(element, batch);
@@ -74,24 +87,12 @@ impl Notices {
     /// Posts what a reading has to tell.
     pub fn of_reading(&mut self, element: &NmsFilter, notices: Vec<Notice>) {
         for notice in notices {
-            if !self.posted.insert(Kind::Reading(notice.kind())) {
-                continue;
-            }
-            let text = notice.text(Interface::Element);
+            let (kind, text) = (Kind::Reading(notice.kind()), notice.text(Interface::Element));
+            let text = format_args!("{text}");
             if notice.is_of_settings() {
-                gst::element_warning!(
-                    element,
-                    gst::LibraryError::Settings,
-                    ("{text}"),
-                    ["{notice:?}"]
-                );
+                self.post(element, kind, gst::LibraryError::Settings, text);
             } else {
-                gst::element_warning!(
-                    element,
-                    gst::StreamError::Format,
-                    ("{text}"),
-                    ["{notice:?}"]
-                );
+                self.post(element, kind, gst::StreamError::Format, text);
             }
         }
     }
@@ -103,52 +104,36 @@ impl Notices {
         notices: impl Iterator<Item = SettingNotice>,
     ) {
         for notice in notices {
-            if self.posted.insert(Kind::Setting(discriminant(&notice))) {
-                gst::element_warning!(
-                    element,
-                    gst::LibraryError::Settings,
-                    ("{notice}"),
-                    ["{notice:?}"]
-                );
-            }
+            let kind = Kind::Setting(discriminant(&notice));
+            self.post(element, kind, gst::LibraryError::Settings, format_args!("{notice}"));
         }
     }
 
     /// Warns if tensors of the buffer are not read.
     pub fn unread_tensors(&mut self, element: &NmsFilter, (read, unread): (usize, usize)) {
-        if unread == 0 || !self.posted.insert(Kind::UnreadTensors) {
+        if unread == 0 {
             return;
         }
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            (
-                "the buffer carries {} tensors, of which {read} are read: at most {MAX_TENSORS}, each \
+        self.post(element, Kind::UnreadTensors, gst::StreamError::Format, format_args!("the buffer carries {} tensors, of which {read} are read: at most {MAX_TENSORS}, each \
                  of at most {MAX_DIMENSIONS} dimensions; attach the detector's tensors alone, or first",
-                read + unread
-            )
-        );
+                read + unread));
     }
 
-    /// Warns if the buffer already has `best`, which is about to be attached. Once the warning is
+    /// Warns if the buffer already has the best region, which is about to be attached. Once the warning is
     /// posted, this is not checked any more.
-    pub fn repeated_region(
-        &mut self,
-        element: &NmsFilter,
-        best: &Region,
-        is_attached: impl FnOnce() -> bool,
-    ) {
+    pub fn repeated_region(&mut self, element: &NmsFilter, is_attached: impl FnOnce() -> bool) {
         if self.posted.contains(&Kind::RepeatedRegion) || !is_attached() {
             return;
         }
-        self.posted.insert(Kind::RepeatedRegion);
-        gst::element_warning!(
+        self.post(
             element,
+            Kind::RepeatedRegion,
             gst::StreamError::Format,
-            ("the buffer already carries the best region that is about to be attached, so all \
+            format_args!(
+                "the buffer already carries the best region that is about to be attached, so all \
                  regions may be attached twice; if an nmsfilter upstream has read the same \
-                 tensors, set keep-tensors=false on that one"),
-            ["{best:?}"]
+                 tensors, set keep-tensors=false on that one"
+            ),
         );
     }
 
@@ -158,11 +143,11 @@ impl Notices {
         if self.posted.contains(&Kind::RepeatedClasses) || !is_attached() {
             return;
         }
-        self.posted.insert(Kind::RepeatedClasses);
-        gst::element_warning!(
+        self.post(
             element,
+            Kind::RepeatedClasses,
             gst::StreamError::Format,
-            ("an object already has the class that is about to be attached, with the same score, so all classes may be \
+            format_args!("an object already has the class that is about to be attached, with the same score, so all classes may be \
                  attached twice; if an nmsfilter upstream has read the same tensors, remove one of the two, or set \
                  keep-tensors=false on that one: an nmsfilter reads all outputs of a classifier")
         );
@@ -174,25 +159,21 @@ impl Notices {
         let is_first = *selection == Selection::First;
         let is_as_expected =
             if is_first { sets.len() < 2 } else { sets.is_empty() || sets.has(selection) };
-        if is_as_expected || !self.posted.insert(Kind::OtherSets) {
+        if is_as_expected {
             return;
         }
         if !is_first {
-            self.missing_set = Some(format!(
-                " of the inference element {selection}, so nothing is detected; there are those of {sets}: \
-                 set tensors-from to one of these numbers or names"
-            ));
+            self.missing_set.get_or_insert_with(|| {
+                format!(
+                    " of the inference element {selection}, so nothing is detected; there are those of {sets}: \
+                     set tensors-from to one of these numbers or names"
+                )
+            });
             return;
         }
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            (
-                "the frames carry tensors of {} inference elements: {sets}; those of 0 are decoded: set \
+        self.post(element, Kind::OtherSets, gst::StreamError::Format, format_args!("the frames carry tensors of {} inference elements: {sets}; those of 0 are decoded: set \
                  tensors-from to the number or the name of the one to decode",
-                sets.len()
-            )
-        );
+                sets.len()));
     }
 
     /// The warning that no buffer of a period had tensors to decode; `None` if a warning about
@@ -225,21 +206,14 @@ impl Notices {
             }
             return;
         }
-        if !self.posted.insert(Kind::OtherInference) {
-            return;
-        }
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            ("the frames carry tensors of more than one inference element, {read} and {other}; those \
-                 of {read} are decoded: set unique-id to the one to decode")
-        );
+        self.post(element, Kind::OtherInference, gst::StreamError::Format, format_args!("the frames carry tensors of more than one inference element, {read} and {other}; those \
+                 of {read} are decoded: set unique-id to the one to decode"));
     }
 
     /// Warns if there are only tensors that are not selected or cannot be read.
     fn tensors_elsewhere(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(elsewhere) = batch.found.elsewhere else { return };
-        if !self.posted.insert(Kind::TensorsElsewhere) {
+        if self.posted.contains(&Kind::TensorsElsewhere) {
             return;
         }
         let text = match elsewhere {
@@ -260,133 +234,115 @@ impl Notices {
                 batch.version()
             ),
         };
-        gst::element_warning!(element, gst::StreamError::Format, ("{text}"));
+        let text = format_args!("{text}");
+        self.post(element, Kind::TensorsElsewhere, gst::StreamError::Format, text);
     }
 
     /// Warns if the tensors of an object are not decoded, because the part of the frame that they are of is not known.
     fn object_outside(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(OutsideObject { rect, frame }) = batch.found.outside else { return };
-        if !self.posted.insert(Kind::ObjectOutside) {
-            return;
-        }
         let [left, top, width, height] = rect;
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            (
-                "an object or region at {left},{top} of {width}x{height} pixels is not inside its frame of {}x{}, or has less \
+        self.post(element, Kind::ObjectOutside, gst::StreamError::Format, format_args!("an object or region at {left},{top} of {width}x{height} pixels is not inside its frame of {}x{}, or has less \
                  than 2x2 pixels there; its tensors are not decoded, because the picture that nvinfer cut out is not \
                  known: place nmsfilter directly downstream of nvinfer, before elements that move objects",
                 frame[0],
-                frame[1]
-            )
-        );
+                frame[1]));
     }
 
     /// Warns if the structures of DeepStream are recognized by their sizes only.
     fn unknown_version(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some((assumption, layout)) = batch.assumption() else { return };
-        if !self.posted.insert(Kind::UnknownVersion) {
-            return;
-        }
         let (version, versions) = (batch.version(), layout.versions());
+        let (kind, code) = (Kind::UnknownVersion, gst::LibraryError::Settings);
         match assumption {
-            Assumption::UnknownVersion => gst::element_warning!(
+            Assumption::UnknownVersion => self.post(
                 element,
-                gst::LibraryError::Settings,
-                (
+                kind,
+                code,
+                format_args!(
                     "this plugin does not know DeepStream {version}; its structures have the sizes of {versions} and are \
-                  read as such: compare the boxes with the picture; if they are right, set deepstream-version={}, \
-                  otherwise use a newer plugin",
+                     read as such: compare the boxes with the picture; if they are right, set deepstream-version={}, \
+                     otherwise use a newer plugin",
                     layout.last
-                )
+                ),
             ),
-            Assumption::NoVersion => gst::element_warning!(
+            Assumption::NoVersion => self.post(
                 element,
-                gst::LibraryError::Settings,
-                ("DeepStream's libraries do not have nvds_version; the structures have the sizes of {versions} and \
-                  are read as such: set deepstream-version to the version that is installed")
+                kind,
+                code,
+                format_args!(
+                    "DeepStream's libraries do not have nvds_version; the structures have the sizes of {versions} and \
+                     are read as such: set deepstream-version to the version that is installed"
+                ),
             ),
         }
     }
 
     /// Warns if nothing contains the size of the model's input.
     fn unknown_model_size(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
-        if !batch.has_no_model_size() || !self.posted.insert(Kind::UnknownModelSize) {
+        if !batch.has_no_model_size() {
             return;
         }
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            ("the tensors do not contain the size of the model's input, because nvinfer up to DeepStream 7.1 does not \
+        self.post(element, Kind::UnknownModelSize, gst::StreamError::Format, format_args!("the tensors do not contain the size of the model's input, because nvinfer up to DeepStream 7.1 does not \
               copy it with a buffer: set model-width, model-height and letterbox, or place nmsfilter before the \
-              element that copies buffers"),
-            ["DeepStream {}", batch.version()]
-        );
+              element that copies buffers"));
     }
 
     /// Warns if nvinfer attaches objects beside those that are about to be attached.
     fn objects_of_nvinfer(&mut self, element: &NmsFilter, settings: &Settings) {
         let is_double = settings.nvinfer.as_ref().is_some_and(|config| config.attaches_objects)
             && settings.attach.contains(Attach::NVDS);
-        if !is_double || !self.posted.insert(Kind::ObjectsOfNvinfer) {
+        if !is_double {
             return;
         }
-        gst::element_warning!(
-            element,
-            gst::LibraryError::Settings,
-            ("with this network-type nvinfer attaches objects of its own beside those of nmsfilter; set \
-                 network-type=100 in its configuration")
-        );
+        self.post(element, Kind::ObjectsOfNvinfer, gst::LibraryError::Settings, format_args!("with this network-type nvinfer attaches objects of its own beside those of nmsfilter; set \
+                 network-type=100 in its configuration"));
     }
 
     /// Warns if `letterbox=auto` does not know the letterbox, because the tensors do not contain all of it.
     fn unknown_letterbox(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some(problem) = batch.letterbox_problem() else { return };
-        if !self.posted.insert(Kind::UnknownLetterbox) {
-            return;
-        }
-        gst::element_warning!(
+        self.post(
             element,
+            Kind::UnknownLetterbox,
             gst::LibraryError::Settings,
-            ("{problem}"),
-            ["DeepStream {}", batch.version()]
+            format_args!("{problem}"),
         );
     }
 
     /// Warns if a batch of several frames has frames whose only known size is in the caps, which describe one source.
     fn size_of_caps(&mut self, element: &NmsFilter, batch: &Batch<'_>) {
         let Some([width, height]) = batch.found.size_of_caps else { return };
-        if batch.found.all_frames < 2 || !self.posted.insert(Kind::SizeOfCaps) {
+        if batch.found.all_frames < 2 {
             return;
         }
-        gst::element_warning!(
-            element,
-            gst::StreamError::Format,
-            ("the frames of the batch have no sizes of their own, and that of the caps, {width}x{height}, is \
+        self.post(element, Kind::SizeOfCaps, gst::StreamError::Format, format_args!("the frames of the batch have no sizes of their own, and that of the caps, {width}x{height}, is \
                  used for all; if sources have other sizes, keep the frames in NVMM memory up to nmsfilter, or \
-                 set width and height of nvstreammux"),
-            ["DeepStream {}", batch.version()]
-        );
+                 set width and height of nvstreammux"));
     }
 
     /// Reports that `max-detections` is reached: as a warning if it has its default value,
     /// otherwise in the log.
     pub fn max_detections(&mut self, element: &NmsFilter, limit: usize, survivors: usize) {
-        let reached = limit > 0 && survivors >= limit;
-        if !reached || !self.posted.insert(Kind::MaxDetections(limit)) {
+        if limit == 0 || survivors < limit {
             return;
         }
+        let kind = Kind::MaxDetections(limit);
         if limit != Settings::default().scalars.max_detections {
-            gst::info!(CAT, obj = element, "max-detections={limit} is reached");
+            if self.posted.insert(kind) {
+                gst::info!(CAT, obj = element, "max-detections={limit} is reached");
+            }
             return;
         }
-        gst::element_warning!(
+        self.post(
             element,
+            kind,
             gst::StreamError::Decode,
-            ("a frame has {limit} detections or more, and only the best {limit} are attached, \
+            format_args!(
+                "a frame has {limit} detections or more, and only the best {limit} are attached, \
                  which is the default of max-detections; set max-detections to a larger number, \
-                 or to 0 for all")
+                 or to 0 for all"
+            ),
         );
     }
 }

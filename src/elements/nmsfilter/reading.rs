@@ -4,17 +4,24 @@
 //! In: the tensors of a run, settings, the tensors' model description, labels and the size of the frames. Out: the
 //! core's [`Reading`] and what the element adds to it, or an error with the properties to set.
 
-use super::class_rules::ClassRules;
 use super::error::FrameError;
-use super::quantization::QuantizationRules;
-use super::region_rules::RegionRules;
 use super::settings::Settings;
-use crate::input::model::ModelInput;
+use super::settings::class_rules::ClassRules;
+use super::settings::nvinfer_config::RegionRules;
+use super::settings::quantization::QuantizationRules;
+use crate::input::InputError;
+use crate::input::model::{ModelInfo, ModelInput};
+#[cfg(feature = "v1_28")]
+use crate::input::tensor_caps::{self, CapsTensor};
 use crate::output::Labels;
 use nmsfilter_core::decoder::Decoder;
 use nmsfilter_core::decoder::model_family::ModelFamily;
+#[cfg(feature = "v1_28")]
+use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
 use nmsfilter_core::engine::{Engine, Params};
 use nmsfilter_core::geometry::Mapping;
+#[cfg(feature = "v1_28")]
+use nmsfilter_core::reading::Refusal;
 use nmsfilter_core::reading::{self, Facts, Reading};
 use nmsfilter_core::tensor::TensorView;
 
@@ -153,5 +160,103 @@ impl ModelReading {
         let quantized = self.quantization.applied(tensors.tensors);
         let settings = tensors.settings(settings, labels, self.wanted);
         Ok(self.reading.adapt(&tensors.facts(&quantized, None), &settings)?)
+    }
+}
+
+/// The model of the latest tensors.
+#[derive(Default)]
+pub(super) struct TensorModel {
+    /// The caps that were read. The reference keeps them from being changed or freed, so equal addresses mean
+    /// equal caps.
+    caps: Option<gst::Caps>,
+    info: ModelInfo,
+}
+
+impl TensorModel {
+    /// Takes the caps of a frame's tensors. Returns whether they differ from those before. Does not
+    /// allocate if they do not.
+    ///
+    /// # Errors
+    /// If they describe no model. The previous model stays.
+    pub fn update(&mut self, caps: Option<&gst::Caps>) -> Result<bool, InputError> {
+        let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());
+        let known = self.caps.as_ref();
+        if address(known) == address(caps) {
+            return Ok(false);
+        }
+        let is_new = known != caps;
+        if is_new {
+            self.info =
+                caps.map(|caps| ModelInfo::from_caps(caps)).transpose()?.unwrap_or_default();
+        }
+        // A reference, not a copy.
+        self.caps = caps.cloned();
+        Ok(is_new)
+    }
+
+    /// Returns true if these caps of a frame's tensors describe the model.
+    #[cfg(feature = "v1_28")]
+    pub fn is_described_by(&self, caps: Option<&gst::Caps>) -> bool {
+        let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());
+        address(self.caps.as_ref()) == address(caps) || self.caps.as_ref() == caps
+    }
+
+    /// The model description of the latest tensors.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+}
+
+/// Checks that a decoder reads the tensors of each group in the caps (GStreamer 1.28) of frames of this size. The first
+/// frame would have this error, too. Caps do not have all that decoders need (labels, the size of the model's input), and
+/// dimensions can be unknown. Missing fields are accepted.
+///
+/// # Errors
+/// If it does not read their shapes or element types.
+#[cfg(feature = "v1_28")]
+pub(super) fn check_caps(
+    caps: &gst::CapsRef,
+    settings: &Settings,
+    frame: [u32; 2],
+) -> Result<(), FrameError> {
+    // With tensors of several elements, only the first frame shows which ones are decoded.
+    if settings.tensors_from.is_some() {
+        return Ok(());
+    }
+    let settings = reading::Settings {
+        decoder: settings.wanted_decoder()?,
+        options: settings.decoder_options(0, false, Default::default(), Some(frame)),
+        classifiers: settings.decoder.classifiers(),
+        has_class_thresholds: false,
+        classes: None,
+    };
+    for tensors in tensor_caps::groups(caps) {
+        let is_known = tensors.iter().any(|tensor| decoder::is_known(&tensor.id));
+        let views: Vec<TensorView<'_>> = tensors.iter().map(CapsTensor::view).collect();
+        let facts = Facts { tensors: &views, family: None, in_frame: true, engine: None };
+        let params = |_: Option<&_>| Ok::<_, Refusal>(Params::default());
+        match reading::read(&facts, &settings, params) {
+            Err(Refusal::Choice(error)) if is_known && contradicts(&error) => {
+                return Err(error.into());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if the error is about facts that caps contain.
+#[cfg(feature = "v1_28")]
+fn contradicts(error: &ChoiceError) -> bool {
+    match error {
+        ChoiceError::NoFit { .. } | ChoiceError::Incomplete { .. } => true,
+        ChoiceError::Layout(error) => matches!(
+            error,
+            LayoutError::Shape { .. }
+                | LayoutError::ElementType { .. }
+                | LayoutError::Anchors { .. }
+                | LayoutError::Lengths { .. }
+        ),
+        _ => false,
     }
 }

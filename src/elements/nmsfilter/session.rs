@@ -15,14 +15,14 @@ use gst::glib;
 #[cfg(feature = "v1_28")]
 use gst_analytics::AnalyticsBatchMeta;
 
+use super::CAT;
 use super::NmsFilter;
 use super::clock::Clock;
-use super::debug_category::CAT;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
 use super::model::Model;
-use super::nvinfer_config::NvinferConfig;
 use super::settings::Settings;
+use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::FrameCounts;
 #[cfg(feature = "v1_28")]
 use crate::elements::frame_size;
@@ -378,9 +378,7 @@ impl Session {
         let FrameDecoder { regions, notices, .. } = decoder;
         let mut sink = Sink { target, colors, sources };
         if let Some((frame, best)) = regions.first() {
-            notices.repeated_region(element, best.region, || {
-                sink.is_attached(buffer, frame, best, models)
-            });
+            notices.repeated_region(element, || sink.is_attached(buffer, frame, best, models));
         }
         if let Some((frame, images)) = regions.frames().next()
             && !images.classified.is_empty()

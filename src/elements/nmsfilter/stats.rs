@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts and times since the element started. In: the counts of each buffer. Out: the structure of
-//! `stats`.
+//! Counts and times since the element started.
+//!
+//! In: the counts of each buffer. Out: the structure for the property and message `stats`, and whether the first second of
+//! the stream, or all of a shorter stream, had no tensors.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use gst::glib;
 use hdrhistogram::Histogram;
 
+use super::clock::SECOND;
 use nmsfilter_core::engine::{DeviceWork, Outcome};
 
 /// The most labels in the structure; a model can have 65536.
@@ -29,6 +32,20 @@ pub(super) struct Stats {
     device: DeviceWork,
     /// Nanoseconds per buffer with tensors.
     time: Histogram<u64>,
+    /// True if a message with the current counts has been posted.
+    posted: bool,
+    tensors: TensorWatch,
+}
+
+/// Detects that the first second of the stream, or all of a shorter stream, has no tensors.
+#[derive(Default)]
+enum TensorWatch {
+    #[default]
+    NotStarted,
+    /// No frame since the first one had tensors. The time is that of the first, or of the first of the segment.
+    Missing(Option<Duration>),
+    /// A frame had tensors, or the warning has been posted.
+    Done,
 }
 
 impl Default for Stats {
@@ -52,11 +69,56 @@ impl Stats {
             rejected: 0,
             device: DeviceWork::default(),
             time: Histogram::new_with_bounds(1, MINUTE, 2).expect("the bounds are valid"),
+            posted: false,
+            tensors: TensorWatch::default(),
         }
     }
 
-    /// Counts frames without tensors.
-    pub fn count_without_tensors(&mut self, frames: usize) {
+    /// The counts, unless no frame was counted or they have not changed since the last call.
+    pub fn take_unposted(&mut self) -> Option<gst::Structure> {
+        let is_due = !self.posted && self.frames > 0;
+        self.posted |= is_due;
+        is_due.then(|| self.structure())
+    }
+
+    /// Notes that a buffer had tensors, which were not decoded.
+    pub fn set_has_tensors(&mut self) {
+        self.tensors = TensorWatch::Done;
+    }
+
+    /// Returns true once, at the end of a stream that is shorter than a second and had no tensors.
+    pub fn take_without_tensors(&mut self) -> bool {
+        let is_missing = matches!(self.tensors, TensorWatch::Missing(_));
+        if is_missing {
+            self.tensors = TensorWatch::Done;
+        }
+        is_missing
+    }
+
+    /// The first second begins again, because of a seek.
+    pub fn restart_clock(&mut self) {
+        if let TensorWatch::Missing(since) = &mut self.tensors {
+            *since = None;
+        }
+    }
+
+    /// Counts the frames of a buffer without tensors. Returns true once, if the first second of the stream had
+    /// no tensors. Without a time, they had no region to run the model on, which is no sign of missing tensors.
+    pub fn count_without_tensors(&mut self, frames: usize, now: Option<Duration>) -> bool {
+        self.add_without_tensors(frames);
+        let Some(now) = now else { return false };
+        let since = match self.tensors {
+            TensorWatch::Missing(Some(since)) => since,
+            TensorWatch::NotStarted | TensorWatch::Missing(None) => now,
+            TensorWatch::Done => return false,
+        };
+        let is_over = now - since >= SECOND;
+        self.tensors = if is_over { TensorWatch::Done } else { TensorWatch::Missing(Some(since)) };
+        is_over
+    }
+
+    fn add_without_tensors(&mut self, frames: usize) {
+        self.posted = false;
         self.frames += frames as u64;
         self.frames_without_tensors += frames as u64;
     }
@@ -64,7 +126,8 @@ impl Stats {
     /// Counts the frames of a buffer with tensors that took `time` in the element. The time counts
     /// if a frame was decoded.
     pub fn count(&mut self, outcome: &FrameCounts, time: Duration) {
-        self.count_without_tensors(outcome.frames_without_tensors);
+        self.set_has_tensors();
+        self.add_without_tensors(outcome.frames_without_tensors);
         self.frames += outcome.frames_lost as u64;
         self.frames_lost += outcome.frames_lost as u64;
         if outcome.frames == 0 {
@@ -93,11 +156,6 @@ impl Stats {
         labels.sort_by_key(|&(label, count)| (Reverse(count), label));
         labels.truncate(MAX_LABELS);
         labels
-    }
-
-    /// Returns true if any frame has been counted.
-    pub fn is_empty(&self) -> bool {
-        self.frames == 0
     }
 
     /// Mean duration of a launch in nanoseconds, by the GPU's clock.

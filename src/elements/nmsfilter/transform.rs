@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 use gst::subclass::prelude::*;
@@ -13,15 +13,14 @@ use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
-use super::debug_category::CAT;
-use super::frame_counter::FrameCounter;
+use super::CAT;
 use super::imp::NmsFilter;
-use super::nvinfer_config::NvinferConfig;
+#[cfg(feature = "v1_28")]
+use super::reading::check_caps;
 use super::session::Session;
 use super::settings::SettingsError;
-use super::stats::FrameCounts;
-#[cfg(feature = "v1_28")]
-use super::tensor_caps;
+use super::settings::nvinfer_config::NvinferConfig;
+use super::stats::{FrameCounts, Stats};
 use crate::elements::{frame_size, is_nvmm, lock, not_started, property};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
@@ -78,7 +77,7 @@ impl BaseTransformImpl for NmsFilter {
         })?;
         gst::debug!(CAT, imp = self, "on {}, {} labels", selection.description, labels.count());
         let engine = selection.engine;
-        *lock(&self.counter) = FrameCounter::new(engine.name());
+        *lock(&self.stats) = Stats::new(engine.name());
         for warning in nvinfer.iter().flat_map(|config| config.warnings(&properties)) {
             gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{warning}"));
         }
@@ -175,7 +174,7 @@ impl BaseTransformImpl for NmsFilter {
         let result = session.process(&self.obj(), buffer).copied();
         let (failure, now) = (session.decoder.take_failure(), session.clock.now());
         if result.is_ok() {
-            lock(&self.counter).count_labels(session.labels());
+            lock(&self.stats).count_labels(session.labels());
         }
         let context = result.as_ref().err().map(|_| session.to_string());
         if let Some(description) = session.take_description() {
@@ -192,7 +191,7 @@ impl BaseTransformImpl for NmsFilter {
             }) => {
                 // A batch whose streams all have no frame has nothing to count.
                 if frames > 0 {
-                    self.count_without_tensors(frames, buffer, now);
+                    self.count_without_tensors(frames, has_no_regions(buffer), now);
                 }
             }
             Ok(counts) => {
@@ -205,10 +204,10 @@ impl BaseTransformImpl for NmsFilter {
                     counts.survivors,
                     counts.rejected,
                 );
-                lock(&self.counter).count(&counts, start.elapsed());
+                lock(&self.stats).count(&counts, start.elapsed());
             }
             Err(error) => {
-                lock(&self.counter).set_has_tensors();
+                lock(&self.stats).set_has_tensors();
                 let properties = property::non_default(self.obj().upcast_ref());
                 let context = format!("{}; {properties}", context.unwrap_or_default());
                 self.post_error_message(error.message(&context));
@@ -219,12 +218,90 @@ impl BaseTransformImpl for NmsFilter {
     }
 }
 
+/// Messages beside errors. No lock is held while one is posted.
+impl NmsFilter {
+    /// Posts a warning with the reason why the GPU is not used any more.
+    fn warn_of_cpu_fallback(&self, why: &dyn std::fmt::Display) {
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Failed,
+            ("{why}; decoding continues on the CPU"),
+            ["set backend=cpu to avoid this warning"]
+        );
+    }
+
+    /// Counts the frames of a buffer without tensors. A warning is posted once if the first second of the
+    /// stream has none, unless the frames had no region to run a model on.
+    fn count_without_tensors(&self, frames: usize, has_no_regions: bool, now: Duration) {
+        gst::trace!(CAT, imp = self, "no tensors on this buffer");
+        let now = (!has_no_regions).then_some(now);
+        let frames = if has_no_regions { 1 } else { frames };
+        if lock(&self.stats).count_without_tensors(frames, now) {
+            self.warn_of_missing_tensors("first second");
+        }
+    }
+
+    /// The times for which notices wait begin again: with another segment, or after a flush.
+    fn restart_clock(&self, segment: Option<&gst::Segment>) {
+        if let Some(session) = &mut *lock(&self.session) {
+            session.restart_clock(segment);
+        }
+        lock(&self.stats).restart_clock();
+    }
+
+    fn warn_of_missing_tensors(&self, period: &str) {
+        let session = lock(&self.session);
+        let text = session.as_ref().and_then(|session| session.decoder.notices.no_tensors(period));
+        drop(session);
+        if let Some(text) = text {
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
+        }
+    }
+
+    /// Posts the warnings that are due at the end of the stream, and the counts.
+    fn end_stream(&self) {
+        let without_tensors = lock(&self.stats).take_without_tensors();
+        if without_tensors {
+            self.warn_of_missing_tensors("stream");
+        }
+        let session = lock(&self.session).take();
+        if let Some(mut session) = session {
+            session.end_stream(&self.obj());
+            *lock(&self.session) = Some(session);
+        }
+        self.post_stats();
+    }
+
+    /// Posts the counts, unless they have not changed since they were last posted.
+    fn post_stats(&self) {
+        let Some(structure) = lock(&self.stats).take_unposted() else {
+            return;
+        };
+        let element = self.obj();
+        gst::info!(CAT, obj = element, "{structure}");
+        let message = gst::message::Element::builder(structure).src(&*element).build();
+        // Fails if the element is not in a pipeline and therefore has no bus.
+        let _ = element.post_message(message);
+    }
+}
+
+/// Whether there was no region to run a model on.
+fn has_no_regions(buffer: &gst::BufferRef) -> bool {
+    #[cfg(feature = "v1_20")]
+    return crate::input::inference_mark::has_no_regions(buffer);
+    #[cfg(not(feature = "v1_20"))]
+    return {
+        buffer;
+        false
+    };
+}
+
 #[cfg(feature = "v1_28")]
 impl NmsFilter {
     /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
     fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {
         let settings = lock(&self.settings).clone();
-        tensor_caps::check(caps, &settings, frame).map_err(|error| {
+        check_caps(caps, &settings, frame).map_err(|error| {
             let text = format!("the tensors in the caps cannot be decoded: {error}");
             self.post_error_message(gst::error_msg!(
                 gst::CoreError::Negotiation,

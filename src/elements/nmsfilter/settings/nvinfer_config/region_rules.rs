@@ -5,14 +5,14 @@
 //! nvinfer applies the limits after suppression, so boxes outside of them still suppress others. The properties
 //! `min-size`, `max-size` and `class-sizes` exclude boxes before suppression.
 
-use super::nvinfer_config::NvinferConfig;
-use super::settings::Settings;
+use super::NvinferConfig;
+use crate::elements::nmsfilter::settings::Settings;
 use crate::output::Region;
 use nmsfilter_core::engine::ClassRule;
 
 /// The limits by class.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct RegionRules {
+pub(in crate::elements::nmsfilter) struct RegionRules {
     all: RegionLimits,
     /// Classes beyond the end have the limits for all classes.
     classes: Vec<RegionLimits>,

@@ -6,15 +6,15 @@
 //! the rules of each class. A label stands for all classes that have it. A name that consists of digits is always the number of a class, even if a label has this name.
 //! A property's value for the class applies, else the configuration's group of the class, else the value for all classes.
 
-use super::list::entries;
-use super::settings::Settings;
+use super::Settings;
+use crate::elements::list::entries;
 use crate::output::Labels;
 use nmsfilter_core::decoder::{Choice, MAX_CLASSES, Scores};
 use nmsfilter_core::engine::{ClassRule, ClassThresholds, SizeLimits};
 
 /// An invalid list of classes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum ClassRuleError {
+pub(in crate::elements::nmsfilter) enum ClassRuleError {
     #[error(
         "{property}: there is no class {name:?}; expected a number below {MAX_CLASSES}, or a label that \
          regions have ({labels} labels loaded)"
@@ -70,7 +70,7 @@ const SIZES: List<SizeLimits> = List {
 
 /// The values that properties list by class.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ClassRules {
+pub(in crate::elements::nmsfilter) struct ClassRules {
     pub thresholds: ClassThresholds,
     /// The other rules, by class.
     pub rules: Vec<ClassRule>,

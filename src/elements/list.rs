@@ -5,7 +5,7 @@
 //! backslash.
 
 /// Returns the entries of a list, without white space around them and without empty ones.
-pub(super) fn entries(list: Option<&str>) -> impl Iterator<Item = String> {
+pub fn entries(list: Option<&str>) -> impl Iterator<Item = String> {
     let mut entries = vec![String::new()];
     let mut characters = list.unwrap_or_default().chars().peekable();
     while let Some(character) = characters.next() {

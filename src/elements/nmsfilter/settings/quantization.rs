@@ -6,17 +6,17 @@
 
 use arrayvec::ArrayVec;
 
-use super::list::entries;
+use crate::elements::list::entries;
 use crate::input::MAX_TENSORS;
 use nmsfilter_core::tensor::{ElementType, Quantization, TensorView};
 
 /// The quantization of tensors by id.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct QuantizationRules(Vec<(String, Quantization)>);
+pub(in crate::elements::nmsfilter) struct QuantizationRules(Vec<(String, Quantization)>);
 
 /// An invalid value of the property.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum QuantizationError {
+pub(in crate::elements::nmsfilter) enum QuantizationError {
     #[error(
         "quantization: cannot read {entry:?}; expected ID:SCALE:ZERO-POINT, as in output0:0.00390625:-128"
     )]

@@ -5,27 +5,32 @@
 //! model's input and the letterbox, and parameters of the engine.
 
 use std::collections::BTreeSet;
+pub(super) mod class_rules;
+pub(super) mod nvinfer_config;
+pub(super) mod quantization;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::class_rules::ClassRules;
 use super::enums::{
     Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
     NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
 };
-use super::layout_file::{self, LayoutFileError};
-use super::nvinfer_config::NvinferConfig;
-use super::scalars;
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
+use crate::file::{self, FileError, TextError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
-use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
-use nmsfilter_core::engine::{self, Params, SizeLimits};
+use class_rules::ClassRules;
+use nmsfilter_core::decoder::description::MAX_LENGTH;
+use nmsfilter_core::decoder::{self, DescriptionError, MAX_KEYPOINTS};
+use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
+use nvinfer_config::NvinferConfig;
 
 /// The values of the properties; the defaults are in the [`Default`] implementation only.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Settings {
+pub(in crate::elements::nmsfilter) struct Settings {
     pub decoder: Decoder,
     pub box_format: BoxFormat,
     pub coordinates: Coordinates,
@@ -117,7 +122,7 @@ impl Default for Settings {
 
 /// Values of properties that cannot be used together.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum SettingsError {
+pub(in crate::elements::nmsfilter) enum SettingsError {
     #[error("{property}: expected a number, got NaN")]
     NotANumber { property: String },
     #[error(
@@ -176,6 +181,49 @@ impl From<MappingError> for SettingsError {
     }
 }
 
+/// The reason why a layout file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::elements::nmsfilter) enum LayoutFileError {
+    #[error("decoder=layout needs a description of the tensors; set layout-file to its path")]
+    NotSet,
+    #[error("the layout file {path:?} {cause}")]
+    File { path: PathBuf, cause: FileError },
+    #[error("the layout file {path:?} {cause}")]
+    Text { path: PathBuf, cause: TextError },
+    #[error("the layout file {path:?}, {cause}")]
+    Description { path: PathBuf, cause: DescriptionError },
+}
+
+/// The decoder that the file at `path` describes.
+///
+/// # Errors
+/// If no path is set, the file cannot be read, or it is not in the format.
+fn load_layout(path: Option<&str>) -> Result<&'static dyn decoder::Decoder, LayoutFileError> {
+    let path = path.filter(|path| !path.is_empty()).ok_or(LayoutFileError::NotSet)?;
+    let path = Path::new(path);
+    let of_path = || path.to_owned();
+    let bytes = file::read(path, MAX_LENGTH as u64)
+        .map_err(|cause| LayoutFileError::File { path: of_path(), cause })?;
+    let text =
+        file::text(&bytes).map_err(|cause| LayoutFileError::Text { path: of_path(), cause })?;
+    decoder::from_text(text)
+        .map_err(|cause| LayoutFileError::Description { path: of_path(), cause })
+}
+
+/// The property of a parameter in the core's table.
+pub(in crate::elements::nmsfilter) fn property_name(scalar: &Scalar) -> String {
+    scalar.name.replace('_', "-")
+}
+
+/// The property whose number is NaN, if there is one.
+fn not_a_number(params: &Params) -> Option<String> {
+    let is_nan = |scalar: &&Scalar| match scalar.kind {
+        ScalarKind::Number { field, .. } => (field.get)(params).is_nan(),
+        ScalarKind::Flag(_) | ScalarKind::Count(_) => false,
+    };
+    Params::SCALARS.iter().find(is_nan).map(property_name)
+}
+
 /// The origin of a value, for the log.
 const FROM_PROPERTIES: &str = "from the properties";
 const FROM_TENSORS: &str = "from the tensors";
@@ -193,7 +241,7 @@ impl Settings {
         let sizes = [("min-size", self.min_size), ("max-size", self.max_size)];
         let size = sizes.iter().find(|(_, number)| number.is_nan());
         let size = size.map(|&(property, _)| property.to_owned());
-        if let Some(property) = scalars::not_a_number(&self.scalars).or(size) {
+        if let Some(property) = not_a_number(&self.scalars).or(size) {
             return Err(SettingsError::NotANumber { property });
         }
         let (min, max) = (self.min_size, self.max_size);
@@ -285,7 +333,7 @@ impl Settings {
     /// If the decoder is described by a file that cannot be used.
     pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
         match self.decoder {
-            Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
+            Decoder::Layout => load_layout(self.layout_file.as_deref()).map(Some),
             named => Ok(named.decoder()),
         }
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::enums::{Decoder, Method, NmsFilterLetterbox};
-use super::super::settings::Settings;
+use super::super::super::enums::{Decoder, Method, NmsFilterLetterbox};
+use super::super::Settings;
 use super::*;
 
 fn parse(text: &str) -> NvinferConfig {

@@ -10,17 +10,19 @@ mod apply;
 mod attributes;
 mod keys;
 mod known_keys;
+mod region_rules;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::settings::Settings;
+use super::Settings;
 use crate::file::{self, FileError, TextError};
 use attributes::Attributes;
-pub(super) use keys::KeyError;
+pub(in crate::elements::nmsfilter) use keys::KeyError;
 use keys::Keys;
 use nmsfilter_core::decoder::MAX_CLASSES;
+pub(in crate::elements::nmsfilter) use region_rules::RegionRules;
 
 /// The greatest size of a file.
 const MAX_LENGTH: u64 = 1 << 20;
@@ -36,7 +38,7 @@ const END_TO_END: [&str; 2] = ["NvDsInferParseYolo", "NvDsInferParseYoloCuda"];
 
 /// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NvinferConfigError {
+pub(in crate::elements::nmsfilter) enum NvinferConfigError {
     #[error("nvinfer-config: the file {path:?} {cause}")]
     File { path: PathBuf, cause: FileError },
     #[error("nvinfer-config: the file {path:?} {cause}")]
@@ -47,7 +49,7 @@ pub(super) enum NvinferConfigError {
 
 /// The settings in a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct NvinferConfig {
+pub(in crate::elements::nmsfilter) struct NvinferConfig {
     /// The values for classes without a group, and for keys that a class's group does not have.
     pub all: Attributes,
     /// The values of each class's group.
