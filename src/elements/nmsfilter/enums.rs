@@ -12,12 +12,12 @@ use nmsfilter_core::decoder::layout::{self, Activation};
 use nmsfilter_core::reading::Classifiers;
 use nmsfilter_core::{decoder, engine, geometry};
 
-/// Declares the enumeration of a property with the values of an enumeration of the core:
-/// `Value = number, "nick", "description"`.
+/// Declares the enumeration of a property: `Value = number, "nick", "description"`. Its values can be those of an
+/// enumeration of the core (`for`), or those and one that leaves the choice open (`for Option of`, `auto`).
 macro_rules! property_enum {
     (
         $(#[$doc:meta])*
-        $name:ident as $type_name:literal for $core:path {
+        $name:ident as $type_name:literal {
             $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
         }
     ) => {
@@ -27,6 +27,46 @@ macro_rules! property_enum {
         #[enum_type(name = $type_name, allow_name_conflict)]
         pub enum $name {
             $($(#[$value_doc])* #[enum_value(name = $blurb, nick = $nick)] $value = $number,)+
+        }
+    };
+    (
+        $(#[$doc:meta])*
+        $name:ident as $type_name:literal for Option of $core:path {
+            auto = $auto:literal, $auto_blurb:literal;
+            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
+        }
+    ) => {
+        property_enum! {
+            $(#[$doc])*
+            $name as $type_name {
+                /// The choice is open.
+                #[default]
+                Auto = $auto, "auto", $auto_blurb;
+                $($(#[$value_doc])* $value = $number, $nick, $blurb;)+
+            }
+        }
+
+        impl $name {
+            /// The value of the core; `None` for `auto`.
+            pub fn chosen(self) -> Option<$core> {
+                match self {
+                    Self::Auto => None,
+                    $(Self::$value => Some(<$core>::$value),)+
+                }
+            }
+        }
+    };
+    (
+        $(#[$doc:meta])*
+        $name:ident as $type_name:literal for $core:path {
+            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
+        }
+    ) => {
+        property_enum! {
+            $(#[$doc])*
+            $name as $type_name {
+                $($(#[$value_doc])* $value = $number, $nick, $blurb;)+
+            }
         }
 
         impl From<$name> for $core {
@@ -177,35 +217,17 @@ property_enum! {
     }
 }
 
-/// How the frame was fitted into the model's input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterLetterbox", allow_name_conflict)]
-pub enum NmsFilterLetterbox {
-    /// Stretched to fill it.
-    #[enum_value(name = "None: stretched to fill the model's input", nick = "none")]
-    None = 0,
-    /// Scaled without distortion, borders on both sides.
-    #[enum_value(name = "Center: undistorted, borders on both sides", nick = "center")]
-    Center = 1,
-    /// Scaled without distortion, borders right or below.
-    #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
-    TopLeft = 2,
-    /// The letterbox in the tensors' model description, else stretched.
-    #[default]
-    #[enum_value(name = "By the tensors' model description, else none", nick = "auto")]
-    Auto = 3,
-}
-
-impl NmsFilterLetterbox {
-    /// The value of the core; `None` for `auto`.
-    pub fn letterbox(self) -> Option<geometry::Letterbox> {
-        match self {
-            Self::None => Some(geometry::Letterbox::None),
-            Self::Center => Some(geometry::Letterbox::Center),
-            Self::TopLeft => Some(geometry::Letterbox::TopLeft),
-            Self::Auto => None,
-        }
+property_enum! {
+    /// How the frame was fitted into the model's input.
+    NmsFilterLetterbox as "GstNmsFilterLetterbox" for Option of geometry::Letterbox {
+        auto = 3,
+            "By the tensors' model description, else none";
+        /// Stretched to fill it.
+        None = 0, "none", "None: stretched to fill the model's input";
+        /// Scaled without distortion, borders on both sides.
+        Center = 1, "center", "Center: undistorted, borders on both sides";
+        /// Scaled without distortion, borders right or below.
+        TopLeft = 2, "top-left", "Top left: undistorted, border right or below";
     }
 }
 
@@ -233,330 +255,161 @@ impl From<Attach> for Kinds {
     }
 }
 
-/// Which decoder reads the tensors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterDecoder", allow_name_conflict)]
-pub enum Decoder {
-    /// By tensor id, else by shape.
-    #[default]
-    #[enum_value(name = "By tensor id, else by shape", nick = "auto")]
-    Auto = 0,
-    /// The paper's windows.
-    #[enum_value(name = "Windows: [N,4] of x, y, side, score", nick = "windows")]
-    Windows = 1,
-    /// Boxes and scores in two tensors, or with labels in a third.
-    #[enum_value(name = "Boxes [N,4] and scores [N] or [N,C], or labels", nick = "boxes")]
-    Boxes = 2,
-    /// YOLOv5.
-    #[enum_value(name = "YOLOv5: [1,N,5+C]", nick = "yolov5")]
-    Yolov5 = 3,
-    /// YOLOv8.
-    #[enum_value(name = "YOLOv8: [1,4+C,N] or [1,N,4+C]", nick = "yolov8")]
-    Yolov8 = 4,
-    /// UltraFace.
-    #[enum_value(name = "UltraFace: scores [1,N,2], boxes [1,N,4]", nick = "ultraface")]
-    UltraFace = 5,
-    /// YOLOX, decoded.
-    #[enum_value(name = "YOLOX: [1,N,5+C] with decoded boxes", nick = "yolox")]
-    Yolox = 6,
-    /// YOLOv10, YOLO26.
-    #[enum_value(name = "End to end: [1,N,6] of x1, y1, x2, y2, score, class", nick = "end2end")]
-    End2end = 7,
-    /// RT-DETR, RF-DETR, D-FINE, DEIM.
-    #[enum_value(name = "DETR: boxes [1,Q,4] and logits [1,Q,C], or [1,Q,4+C]", nick = "detr")]
-    Detr = 8,
-    /// YOLOX, not decoded.
-    #[enum_value(name = "YOLOX: [1,N,5+C] before the boxes are decoded", nick = "yolox-raw")]
-    YoloxRaw = 9,
-    /// YOLOv5, not decoded.
-    #[enum_value(
-        name = "YOLOv5: [1,N,5+C] or [1,3,H,W,5+C] before the boxes are decoded",
-        nick = "yolov5-raw"
-    )]
-    Yolov5Raw = 10,
-    /// SSD, not decoded.
-    #[enum_value(name = "SSD: offsets [1,N,4], logits [1,N,1+C], priors", nick = "ssd")]
-    Ssd = 11,
-    /// RetinaFace.
-    #[enum_value(name = "RetinaFace: offsets [1,N,4], scores [1,N,2]", nick = "retinaface")]
-    RetinaFace = 12,
-    /// UltraFace, not decoded.
-    #[enum_value(
-        name = "UltraFace: offsets [1,N,4], scores [1,N,2], before the boxes are decoded",
-        nick = "ultraface-raw"
-    )]
-    UltraFaceRaw = 28,
-    /// YuNet.
-    #[enum_value(name = "YuNet: scores, objectness and boxes for each stride", nick = "yunet")]
-    YuNet = 13,
-    /// SCRFD.
-    #[enum_value(name = "SCRFD: scores and distances for each stride", nick = "scrfd")]
-    Scrfd = 14,
-    /// NanoDet.
-    #[enum_value(
-        name = "NanoDet: scores and 4 x 8 bins for each stride, or [1,N,C+32]",
-        nick = "nanodet"
-    )]
-    NanoDet = 15,
-    /// PicoDet.
-    #[enum_value(name = "PicoDet: scores and 4 x 8 bins for each stride", nick = "picodet")]
-    PicoDet = 16,
-    /// Heads of YOLOv8 and YOLO26, cut for NPUs.
-    #[enum_value(
-        name = "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for each stride",
-        nick = "yolov8-heads"
-    )]
-    Yolov8Heads = 27,
-    /// Heads with mask coefficients.
-    #[enum_value(
-        name = "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for each stride, prototypes [1,M,H,W]",
-        nick = "yolov8-heads-seg"
-    )]
-    Yolov8HeadsSeg = 30,
-    /// Heads with keypoints.
-    #[enum_value(
-        name = "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for each stride, or [1,K,3,N]",
-        nick = "yolov8-heads-pose"
-    )]
-    Yolov8HeadsPose = 31,
-    /// SSD, decoded and suppressed.
-    #[enum_value(
-        name = "SSD with its postprocessing: boxes, classes, scores, count",
-        nick = "ssd-postprocess"
-    )]
-    SsdPostprocess = 17,
-    /// TensorRT's EfficientNMS.
-    #[enum_value(
-        name = "TensorRT's EfficientNMS and BatchedNMS: count, boxes, scores, classes",
-        nick = "efficientnms"
-    )]
-    EfficientNms = 18,
-    /// Masks, with scores by class.
-    #[enum_value(
-        name = "YOLOv8 with masks: [1,4+C+M,N], prototypes [1,M,H,W]",
-        nick = "yolov8-seg"
-    )]
-    Yolov8Seg = 20,
-    /// Keypoints, with scores by class.
-    #[enum_value(name = "YOLOv8 with keypoints: [1,4+C+3K,N]", nick = "yolov8-pose")]
-    Yolov8Pose = 21,
-    /// Oriented boxes, with scores by class.
-    #[enum_value(name = "YOLOv8 with oriented boxes: [1,4+C+1,N]", nick = "yolov8-obb")]
-    Yolov8Obb = 22,
-    /// Masks, with objectness.
-    #[enum_value(
-        name = "YOLOv5 with masks: [1,N,5+C+M], prototypes [1,M,H,W]",
-        nick = "yolov5-seg"
-    )]
-    Yolov5Seg = 23,
-    /// Masks, end to end.
-    #[enum_value(
-        name = "End to end with masks: [1,N,6+M], prototypes [1,M,H,W]",
-        nick = "end2end-seg"
-    )]
-    End2endSeg = 24,
-    /// Keypoints, end to end.
-    #[enum_value(name = "End to end with keypoints: [1,N,6+3K]", nick = "end2end-pose")]
-    End2endPose = 25,
-    /// Oriented boxes, end to end.
-    #[enum_value(
-        name = "End to end with oriented boxes: [1,N,7] of cx, cy, w, h, score, class, angle",
-        nick = "end2end-obb"
-    )]
-    End2endObb = 26,
-    /// RT-DETR of Ultralytics since 8.4.
-    #[enum_value(
-        name = "RT-DETR end to end: [1,N,6] of normalized cx, cy, w, h, score, class",
-        nick = "detr-end2end"
-    )]
-    DetrEnd2end = 32,
-    /// YOLOv7 and YOLOv6 with ONNX Runtime's suppression.
-    #[enum_value(
-        name = "YOLOv7 end to end: [N,7] of image, x1, y1, x2, y2, class, score",
-        nick = "yolov7-end2end"
-    )]
-    Yolov7End2end = 33,
-    /// YOLO-NAS, suppressed.
-    #[enum_value(
-        name = "YOLO-NAS with suppression: [N,7] of image, x1, y1, x2, y2, score, class",
-        nick = "yolonas-flat"
-    )]
-    YoloNasFlat = 34,
-    /// OpenVINO and Caffe.
-    #[enum_value(
-        name = "OpenVINO's DetectionOutput: [1,1,N,7] of image, class, score, x1, y1, x2, y2",
-        nick = "detection-output"
-    )]
-    DetectionOutput = 35,
-    /// EfficientDet, suppressed.
-    #[enum_value(
-        name = "EfficientDet with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class",
-        nick = "efficientdet"
-    )]
-    EfficientDet = 36,
-    /// PaddleDetection, suppressed.
-    #[enum_value(
-        name = "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and the number of rows",
-        nick = "paddle-nms"
-    )]
-    PaddleNms = 37,
-    /// MMDetection.
-    #[enum_value(
-        name = "MMDetection by MMDeploy: [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]",
-        nick = "mmdetection"
-    )]
-    MmDetection = 38,
-    /// torchvision.
-    #[enum_value(
-        name = "torchvision: boxes [N,4], labels [N] from 1, scores [N]",
-        nick = "torchvision"
-    )]
-    TorchVision = 39,
-    /// YOLOv3, decoded.
-    #[enum_value(
-        name = "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]",
-        nick = "yolov3"
-    )]
-    Yolov3 = 40,
-    /// YOLOv4, not decoded.
-    #[enum_value(
-        name = "YOLOv4: [1,H,W,3,5+C] for 3 strides before the boxes are decoded",
-        nick = "yolov4-raw"
-    )]
-    Yolov4Raw = 43,
-    /// YOLOv3, not decoded.
-    #[enum_value(name = "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits", nick = "yolov3-raw")]
-    Yolov3Raw = 44,
-    /// FCOS, not decoded.
-    #[enum_value(
-        name = "FCOS: logits, distances in pixels and centerness for 5 strides",
-        nick = "fcos"
-    )]
-    Fcos = 41,
-    /// CenterNet.
-    #[enum_value(
-        name = "CenterNet: heat maps [1,C,H,W], sizes and positions [1,2,H,W]; on the CPU",
-        nick = "centernet"
-    )]
-    CenterNet = 45,
-    /// BlazeFace.
-    #[enum_value(
-        name = "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]",
-        nick = "blazeface"
-    )]
-    BlazeFace = 42,
-    /// One score for each class of the image.
-    #[enum_value(
-        name = "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes",
-        nick = "classifier"
-    )]
-    Classifier = 29,
-    /// The decoder that `layout-file` describes.
-    #[enum_value(name = "By the text file that layout-file names", nick = "layout")]
-    Layout = 19,
-}
-
-/// The function that turns the tensors' scores into probabilities.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterScoreActivation", allow_name_conflict)]
-pub enum ScoreActivation {
-    /// The decoder's function.
-    #[default]
-    #[enum_value(name = "By the decoder", nick = "auto")]
-    Auto = 0,
-    /// None.
-    #[enum_value(name = "None: the scores are final", nick = "none")]
-    None = 1,
-    /// The logistic function.
-    #[enum_value(name = "Sigmoid: each score is a logit", nick = "sigmoid")]
-    Sigmoid = 2,
-    /// Softmax.
-    #[enum_value(name = "Softmax: the scores of an anchor are logits", nick = "softmax")]
-    Softmax = 3,
-}
-
-impl ScoreActivation {
-    /// The value of the core; `None` for `auto`.
-    pub fn activation(self) -> Option<Activation> {
-        match self {
-            Self::Auto => None,
-            Self::None => Some(Activation::None),
-            Self::Sigmoid => Some(Activation::Sigmoid),
-            Self::Softmax => Some(Activation::Softmax),
-        }
+property_enum! {
+    /// Which decoder reads the tensors.
+    Decoder as "GstNmsFilterDecoder" {
+        /// By tensor id, else by shape.
+        #[default]
+        Auto = 0, "auto", "By tensor id, else by shape";
+        /// The paper's windows.
+        Windows = 1, "windows", "Windows: [N,4] of x, y, side, score";
+        /// Boxes and scores in two tensors, or with labels in a third.
+        Boxes = 2, "boxes", "Boxes [N,4] and scores [N] or [N,C], or labels";
+        /// YOLOv5.
+        Yolov5 = 3, "yolov5", "YOLOv5: [1,N,5+C]";
+        /// YOLOv8.
+        Yolov8 = 4, "yolov8", "YOLOv8: [1,4+C,N] or [1,N,4+C]";
+        /// UltraFace.
+        UltraFace = 5, "ultraface", "UltraFace: scores [1,N,2], boxes [1,N,4]";
+        /// YOLOX, decoded.
+        Yolox = 6, "yolox", "YOLOX: [1,N,5+C] with decoded boxes";
+        /// YOLOv10, YOLO26.
+        End2end = 7, "end2end", "End to end: [1,N,6] of x1, y1, x2, y2, score, class";
+        /// RT-DETR, RF-DETR, D-FINE, DEIM.
+        Detr = 8, "detr", "DETR: boxes [1,Q,4] and logits [1,Q,C], or [1,Q,4+C]";
+        /// YOLOX, not decoded.
+        YoloxRaw = 9, "yolox-raw", "YOLOX: [1,N,5+C] before the boxes are decoded";
+        /// YOLOv5, not decoded.
+        Yolov5Raw = 10, "yolov5-raw", "YOLOv5: [1,N,5+C] or [1,3,H,W,5+C] before the boxes are decoded";
+        /// SSD, not decoded.
+        Ssd = 11, "ssd", "SSD: offsets [1,N,4], logits [1,N,1+C], priors";
+        /// RetinaFace.
+        RetinaFace = 12, "retinaface", "RetinaFace: offsets [1,N,4], scores [1,N,2]";
+        /// UltraFace, not decoded.
+        UltraFaceRaw = 28, "ultraface-raw",
+            "UltraFace: offsets [1,N,4], scores [1,N,2], before the boxes are decoded";
+        /// YuNet.
+        YuNet = 13, "yunet", "YuNet: scores, objectness and boxes for each stride";
+        /// SCRFD.
+        Scrfd = 14, "scrfd", "SCRFD: scores and distances for each stride";
+        /// NanoDet.
+        NanoDet = 15, "nanodet", "NanoDet: scores and 4 x 8 bins for each stride, or [1,N,C+32]";
+        /// PicoDet.
+        PicoDet = 16, "picodet", "PicoDet: scores and 4 x 8 bins for each stride";
+        /// Heads of YOLOv8 and YOLO26, cut for NPUs.
+        Yolov8Heads = 27, "yolov8-heads",
+            "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for each stride";
+        /// Heads with mask coefficients.
+        Yolov8HeadsSeg = 30, "yolov8-heads-seg",
+            "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for each stride, prototypes [1,M,H,W]";
+        /// Heads with keypoints.
+        Yolov8HeadsPose = 31, "yolov8-heads-pose",
+            "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for each stride, or [1,K,3,N]";
+        /// SSD, decoded and suppressed.
+        SsdPostprocess = 17, "ssd-postprocess", "SSD with its postprocessing: boxes, classes, scores, count";
+        /// TensorRT's EfficientNMS.
+        EfficientNms = 18, "efficientnms",
+            "TensorRT's EfficientNMS and BatchedNMS: count, boxes, scores, classes";
+        /// Masks, with scores by class.
+        Yolov8Seg = 20, "yolov8-seg", "YOLOv8 with masks: [1,4+C+M,N], prototypes [1,M,H,W]";
+        /// Keypoints, with scores by class.
+        Yolov8Pose = 21, "yolov8-pose", "YOLOv8 with keypoints: [1,4+C+3K,N]";
+        /// Oriented boxes, with scores by class.
+        Yolov8Obb = 22, "yolov8-obb", "YOLOv8 with oriented boxes: [1,4+C+1,N]";
+        /// Masks, with objectness.
+        Yolov5Seg = 23, "yolov5-seg", "YOLOv5 with masks: [1,N,5+C+M], prototypes [1,M,H,W]";
+        /// Masks, end to end.
+        End2endSeg = 24, "end2end-seg", "End to end with masks: [1,N,6+M], prototypes [1,M,H,W]";
+        /// Keypoints, end to end.
+        End2endPose = 25, "end2end-pose", "End to end with keypoints: [1,N,6+3K]";
+        /// Oriented boxes, end to end.
+        End2endObb = 26, "end2end-obb",
+            "End to end with oriented boxes: [1,N,7] of cx, cy, w, h, score, class, angle";
+        /// RT-DETR of Ultralytics since 8.4.
+        DetrEnd2end = 32, "detr-end2end",
+            "RT-DETR end to end: [1,N,6] of normalized cx, cy, w, h, score, class";
+        /// YOLOv7 and YOLOv6 with ONNX Runtime's suppression.
+        Yolov7End2end = 33, "yolov7-end2end",
+            "YOLOv7 end to end: [N,7] of image, x1, y1, x2, y2, class, score";
+        /// YOLO-NAS, suppressed.
+        YoloNasFlat = 34, "yolonas-flat",
+            "YOLO-NAS with suppression: [N,7] of image, x1, y1, x2, y2, score, class";
+        /// OpenVINO and Caffe.
+        DetectionOutput = 35, "detection-output",
+            "OpenVINO's DetectionOutput: [1,1,N,7] of image, class, score, x1, y1, x2, y2";
+        /// EfficientDet, suppressed.
+        EfficientDet = 36, "efficientdet",
+            "EfficientDet with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class";
+        /// PaddleDetection, suppressed.
+        PaddleNms = 37, "paddle-nms",
+            "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and the number of rows";
+        /// MMDetection.
+        MmDetection = 38, "mmdetection",
+            "MMDetection by MMDeploy: [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]";
+        /// torchvision.
+        TorchVision = 39, "torchvision", "torchvision: boxes [N,4], labels [N] from 1, scores [N]";
+        /// YOLOv3, decoded.
+        Yolov3 = 40, "yolov3",
+            "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]";
+        /// YOLOv4, not decoded.
+        Yolov4Raw = 43, "yolov4-raw", "YOLOv4: [1,H,W,3,5+C] for 3 strides before the boxes are decoded";
+        /// YOLOv3, not decoded.
+        Yolov3Raw = 44, "yolov3-raw", "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits";
+        /// FCOS, not decoded.
+        Fcos = 41, "fcos", "FCOS: logits, distances in pixels and centerness for 5 strides";
+        /// CenterNet.
+        CenterNet = 45, "centernet",
+            "CenterNet: heat maps [1,C,H,W], sizes and positions [1,2,H,W]; on the CPU";
+        /// BlazeFace.
+        BlazeFace = 42, "blazeface", "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]";
+        /// One score for each class of the image.
+        Classifier = 29, "classifier",
+            "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes";
+        /// The decoder that `layout-file` describes.
+        Layout = 19, "layout", "By the text file that layout-file names";
     }
 }
 
-/// Which of an anchor's scores is the background's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterBackground", allow_name_conflict)]
-pub enum Background {
-    /// The decoder's.
-    #[default]
-    #[enum_value(
-        name = "By the decoder; with detr the last, and softmax, if there is one score more than classes or labels",
-        nick = "auto"
-    )]
-    Auto = 0,
-    /// None.
-    #[enum_value(name = "None: each score is that of a class", nick = "none")]
-    None = 1,
-    /// The first.
-    #[enum_value(name = "The first score", nick = "first")]
-    First = 2,
-    /// The last.
-    #[enum_value(name = "The last score", nick = "last")]
-    Last = 3,
-}
-
-impl Background {
-    /// The value of the core; `None` for `auto`.
-    pub fn background(self) -> Option<layout::Background> {
-        match self {
-            Self::Auto => None,
-            Self::None => Some(layout::Background::None),
-            Self::First => Some(layout::Background::First),
-            Self::Last => Some(layout::Background::Last),
-        }
+property_enum! {
+    /// The function that turns the tensors' scores into probabilities.
+    ScoreActivation as "GstNmsFilterScoreActivation" for Option of Activation {
+        auto = 0,
+            "By the decoder";
+        /// None.
+        None = 1, "none", "None: the scores are final";
+        /// The logistic function.
+        Sigmoid = 2, "sigmoid", "Sigmoid: each score is a logit";
+        /// Softmax.
+        Softmax = 3, "softmax", "Softmax: the scores of an anchor are logits";
     }
 }
 
-/// The meaning of keypoints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstNmsFilterKeypointLayout", allow_name_conflict)]
-pub enum PointLayout {
-    /// By the model's description, else by the class.
-    #[default]
-    #[enum_value(
-        name = "By the model description, else by the label: coco-17 for 17 points of a person or of the only class, if it \
-                has no label; face-5 for 5 points of face detectors",
-        nick = "auto"
-    )]
-    Auto = 0,
-    /// The 17 points of a person in COCO.
-    #[enum_value(name = "17 points of a person, as in COCO", nick = "coco-17")]
-    Coco17 = 1,
-    /// Five points of a face.
-    #[enum_value(name = "Eyes, nose, corners of the mouth", nick = "face-5")]
-    Face5 = 2,
-    /// Any other points.
-    #[enum_value(name = "Any points, without lines", nick = "points")]
-    Points = 3,
+property_enum! {
+    /// Which of an anchor's scores is the background's.
+    Background as "GstNmsFilterBackground" for Option of layout::Background {
+        auto = 0,
+            "By the decoder; with detr the last, and softmax, if there is one score more than classes or labels";
+        /// None.
+        None = 1, "none", "None: each score is that of a class";
+        /// The first.
+        First = 2, "first", "The first score";
+        /// The last.
+        Last = 3, "last", "The last score";
+    }
 }
 
-impl PointLayout {
-    /// The layout; `None` for `auto`.
-    pub fn layout(self) -> Option<KeypointLayout> {
-        match self {
-            Self::Auto => None,
-            Self::Coco17 => Some(KeypointLayout::Coco17),
-            Self::Face5 => Some(KeypointLayout::Face5),
-            Self::Points => Some(KeypointLayout::Points),
-        }
+property_enum! {
+    /// The meaning of keypoints.
+    PointLayout as "GstNmsFilterKeypointLayout" for Option of KeypointLayout {
+        auto = 0,
+            "By the model description, else by the label: coco-17 for 17 points of a person or of the only class, if it \
+                has no label; face-5 for 5 points of face detectors";
+        /// The 17 points of a person in COCO.
+        Coco17 = 1, "coco-17", "17 points of a person, as in COCO";
+        /// Five points of a face.
+        Face5 = 2, "face-5", "Eyes, nose, corners of the mouth";
+        /// Any other points.
+        Points = 3, "points", "Any points, without lines";
     }
 }
 
@@ -592,7 +445,7 @@ mod tests {
             NmsFilterLetterbox::TopLeft,
             NmsFilterLetterbox::Auto,
         ] {
-            assert_eq!(nick(value), value.letterbox().map_or("auto", geometry::Letterbox::name));
+            assert_eq!(nick(value), value.chosen().map_or("auto", geometry::Letterbox::name));
         }
         assert_eq!(class.values().len(), geometry::Letterbox::ALL.len() + 1);
     }
@@ -607,7 +460,7 @@ mod tests {
             ScoreActivation::Softmax,
         ] {
             let nick = class.value(value.into_glib()).unwrap().nick();
-            assert_eq!(nick, value.activation().map_or("auto", Activation::name));
+            assert_eq!(nick, value.chosen().map_or("auto", Activation::name));
         }
     }
 
@@ -616,7 +469,7 @@ mod tests {
         let class = glib::EnumClass::new::<Background>();
         for value in [Background::Auto, Background::None, Background::First, Background::Last] {
             let nick = class.value(value.into_glib()).unwrap().nick();
-            assert_eq!(nick, value.background().map_or("auto", layout::Background::name));
+            assert_eq!(nick, value.chosen().map_or("auto", layout::Background::name));
         }
     }
 
@@ -630,7 +483,7 @@ mod tests {
             [PointLayout::Auto, PointLayout::Coco17, PointLayout::Face5, PointLayout::Points]
         {
             let nick = class.value(value.into_glib()).unwrap().nick();
-            assert_eq!(nick, value.layout().map_or("auto", KeypointLayout::name));
+            assert_eq!(nick, value.chosen().map_or("auto", KeypointLayout::name));
         }
     }
 

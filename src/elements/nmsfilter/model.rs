@@ -404,7 +404,7 @@ impl Model {
         );
         notices.of_settings(element, of_settings);
         let of_model = self.description.info().keypoint_layout;
-        let keypoints = self.settings.keypoint_layout.layout().or(of_model);
+        let keypoints = self.settings.keypoint_layout.chosen().or(of_model);
         self.labels.set_choice(detector.choice(), keypoints);
     }
 }

@@ -159,7 +159,7 @@ fn of_letterbox(
     model: ModelInput,
     mapping: &Mapping,
 ) -> Option<SettingNotice> {
-    let (set, known) = (settings.letterbox.letterbox()?, model.known_letterbox()?);
+    let (set, known) = (settings.letterbox.chosen()?, model.known_letterbox()?);
     let is_same = |known: Letterbox| {
         Mapping::new(mapping.frame(), mapping.model_size(), model.fit_rule(known))
             .is_ok_and(|as_known| as_known == *mapping)

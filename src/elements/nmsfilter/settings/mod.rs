@@ -362,8 +362,8 @@ impl Settings {
             model_size: size
                 .filter(|size| !size.contains(&0))
                 .map(|size| size.map(|side| side as f32)),
-            score_activation: self.score_activation.activation(),
-            background: self.background.background(),
+            score_activation: self.score_activation.chosen(),
+            background: self.background.chosen(),
             keypoints: self.keypoints().ok().flatten().or_else(|| {
                 model.keypoints.map(|[count, components]| decoder::KeypointShape {
                     count: count as usize,
@@ -387,7 +387,7 @@ impl Settings {
     /// How the frame was fitted into the model's input, with the origin of this fact: the property, else the
     /// tensors, else none.
     pub fn letterbox(&self, model: ModelInput) -> (geometry::Letterbox, &'static str) {
-        match (self.letterbox.letterbox(), model.letterbox) {
+        match (self.letterbox.chosen(), model.letterbox) {
             (Some(letterbox), _) => (letterbox, FROM_PROPERTIES),
             (None, Some(letterbox)) => (letterbox, FROM_TENSORS),
             (None, None) => (geometry::Letterbox::None, "by default"),

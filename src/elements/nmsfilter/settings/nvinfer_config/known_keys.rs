@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of nvinfer's keys and groups.
 //!
-//! In: the groups and keys of a configuration. Out: a warning for each one that nvinfer ignores, with the name that was
-//! probably meant. The names are from DeepStream 9.1, which includes all earlier names.
+//! In: the groups and keys of a configuration. Out: a warning for each key that is a misspelling of one that is read, or in
+//! another group, with the name that was probably meant. nvinfer itself reports keys that it does not have.
 
 use super::PROPERTIES;
 use super::keys::Keys;
@@ -11,103 +11,30 @@ use super::keys::Keys;
 const ALL_CLASSES: &str = "class-attrs-all";
 const CLASS_PREFIX: &str = "class-attrs-";
 
-/// The keys of the group `[property]`.
-const PROPERTY_KEYS: [&str; 81] = [
-    "auto-inc-mem",
-    "batch-size",
-    "classifier-async-mode",
-    "classifier-threshold",
-    "classifier-type",
+/// The keys of the group `[property]` that are read.
+const PROPERTY_KEYS: [&str; 12] = [
     "cluster-mode",
     "crop-objects-to-roi-boundary",
-    "custom-lib-path",
-    "custom-network-config",
-    "disable-output-host-copy",
-    "dump-input-tensor",
-    "dump-output-tensor",
-    "dynamic-properties",
     "enable-dbscan",
-    "enable-dla",
-    "engine-create-func-name",
     "filter-out-class-ids",
-    "force-implicit-batch-dim",
     "gie-unique-id",
-    "gpu-id",
-    "infer-dims",
-    "input-dims",
-    "input-object-max-height",
-    "input-object-max-width",
-    "input-object-min-height",
-    "input-object-min-width",
-    "input-tensor-from-meta",
-    "int8-calib-file",
-    "interval",
-    "ip-tensor-file",
     "is-classifier",
     "labelfile-path",
-    "layer-device-precision",
     "maintain-aspect-ratio",
-    "max-gpu-mem-per",
-    "mean-file",
-    "model-color-format",
-    "model-engine-file",
-    "model-file",
-    "net-scale-factor",
-    "network-input-order",
-    "network-mode",
     "network-type",
     "num-detected-classes",
-    "offsets",
-    "onnx-file",
-    "op-tensor-files",
-    "operate-on-class-ids",
-    "operate-on-gie-id",
-    "output-blob-names",
-    "output-instance-mask",
-    "output-io-formats",
-    "output-tensor-meta",
-    "overwrite-input-tensor",
-    "overwrite-output-tensor",
     "parse-bbox-func-name",
-    "parse-bbox-instance-mask-func-name",
-    "parse-classifier-func-name",
-    "parse-func",
-    "parse-segmentation-func-name",
-    "process-mode",
-    "proto-file",
-    "raw-output-file-write",
-    "scaling-compute-hw",
-    "scaling-filter",
-    "secondary-reinfer-interval",
-    "segmentation-output-order",
-    "segmentation-threshold",
-    "stabilize-buffer-count",
-    "strongly-typed",
     "symmetric-padding",
-    "tensor-meta-pool-size",
-    "tlt-encoded-model",
-    "tlt-model-key",
-    "uff-file",
-    "uff-input-blob-name",
-    "uff-input-dims",
-    "uff-input-order",
-    "use-dla-core",
-    "warmup-engine",
-    "workspace-size",
 ];
 
-/// The keys of the groups of classes.
-const CLASS_KEYS: [&str; 17] = [
+/// The keys of the groups of classes that are read.
+const CLASS_KEYS: [&str; 13] = [
     "bg-color",
     "border-color",
-    "dbscan-min-score",
     "detected-max-h",
     "detected-max-w",
     "detected-min-h",
     "detected-min-w",
-    "eps",
-    "group-threshold",
-    "minBoxes",
     "nms-iou-threshold",
     "post-cluster-threshold",
     "pre-cluster-threshold",
@@ -117,13 +44,16 @@ const CLASS_KEYS: [&str; 17] = [
     "topk",
 ];
 
-/// Returns warnings for the keys that nvinfer ignores.
+/// Keys with at most so many edits are misspelled. nvinfer's own keys that are not read differ by more.
+const MAX_EDITS: usize = 2;
+
+/// Returns warnings for misspelled and misplaced keys.
 pub(super) fn unknown(keys: &Keys) -> Vec<String> {
     let mut warnings = Vec::new();
     for group in &keys.groups() {
         let is_of_classes = group.starts_with(CLASS_PREFIX);
         if !is_of_classes && group != PROPERTIES {
-            if let Some(meant) = nearest(group, &[PROPERTIES, ALL_CLASSES]) {
+            if let Some(meant) = nearest(group, &[PROPERTIES, ALL_CLASSES], usize::MAX) {
                 let meant = if meant == PROPERTIES {
                     "[property]"
                 } else {
@@ -144,9 +74,10 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
         for key in keys.of(group).iter().filter(|key| !own.contains(&key.as_str())) {
             let advice = if others.contains(&key.as_str()) {
                 format!("it is a key of [{group_of_others}]")
+            } else if let Some(meant) = nearest(key, own, MAX_EDITS) {
+                format!("expected {meant}")
             } else {
-                nearest(key, own)
-                    .map_or("remove it".to_owned(), |meant| format!("expected {meant}"))
+                continue;
             };
             let line = keys.line(group, Some(key));
             warnings.push(format!(
@@ -157,11 +88,12 @@ pub(super) fn unknown(keys: &Keys) -> Vec<String> {
     warnings
 }
 
-/// Returns the name that was probably meant: the one with the fewest edits, if they are at most a third of its letters.
-fn nearest<'n>(text: &str, names: &[&'n str]) -> Option<&'n str> {
+/// Returns the name that was probably meant: the one with the fewest edits, if they are at most `most` and a third of its
+/// letters.
+fn nearest<'n>(text: &str, names: &[&'n str], most: usize) -> Option<&'n str> {
     let distances = names.iter().map(|name| (distance(text, name), *name));
     let (edits, name) = distances.min_by_key(|&(edits, _)| edits)?;
-    (edits <= name.len().div_ceil(3)).then_some(name)
+    (edits <= most.min(name.len().div_ceil(3))).then_some(name)
 }
 
 /// The number of characters to insert, remove or replace (Levenshtein), ignoring case, `-` and `_`.
@@ -212,7 +144,10 @@ mod tests {
         assert!(of_key("clustermode").ends_with("; expected cluster-mode"));
         assert!(of_key("Network-Type").ends_with("; expected network-type"));
         assert!(of_key("topk").ends_with("; it is a key of [class-attrs-all]"));
-        assert!(of_key("my-own-setting").ends_with("; remove it"));
+        // nvinfer's own keys that are not read, and keys of no one, which nvinfer itself reports.
+        for key in ["network-mode", "enable-dla", "classifier-threshold", "my-own-setting"] {
+            assert_eq!(of_key(key), "", "{key}");
+        }
         let class = of("[property]\n[class-attrs-3]\ncluster-mode=2\n").concat();
         assert!(class.ends_with("; it is a key of [property]"), "{class}");
     }
