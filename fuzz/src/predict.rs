@@ -8,15 +8,13 @@
 use std::collections::BTreeMap;
 
 use gstnmsfilter::deepstream::layout::StructureLayout;
+use gstnmsfilter::elements::nmsfilter::enums::{self, NmsFilterLetterbox};
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
-use nmsfilter_core::decoder::layout::Background;
-use nmsfilter_core::decoder::{
-    self, BoxFormat, Channels, Choice, Coordinates, MAX_CLASSES, Options, Scores, classifier,
-};
+use nmsfilter_core::decoder::{self, Choice, MAX_CLASSES, Options, Scores, classifier};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Method, Overlap, Params, Reference,
-    RegionEdges, Scalar, ScalarKind, SizeLimits,
+    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Params, Reference, Scalar, ScalarKind,
+    SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::reading::{self, BoxReading, Classifiers, Facts, Refusal};
@@ -221,14 +219,14 @@ impl Plan {
     fn new(settings: &Snapshot, known: &Known, tensors: &[TensorView<'_>]) -> Result<Self, String> {
         check(settings)?;
         let options = Options {
-            box_format: box_format(settings),
-            coordinates: coordinates(settings),
-            channels: channels(settings),
+            box_format: settings.get::<enums::BoxFormat>("box-format").into(),
+            coordinates: settings.get::<enums::Coordinates>("coordinates").into(),
+            channels: settings.get::<enums::Channels>("channels").into(),
             num_classes: settings.get::<u32>("num-classes") as usize,
             labels: known.labels.len(),
             batch: false,
             model_size: model_size(settings, known.frame),
-            background: background(settings),
+            background: settings.get::<enums::Background>("background").chosen(),
             ..Options::default()
         };
         let decoder = decoder::by_name(&settings.nick("decoder"));
@@ -246,7 +244,10 @@ impl Plan {
         let frame = known.frame.ok_or_else(|| "NoCaps".to_owned());
         let model = ["model-width", "model-height"].map(|name| settings.get(name));
         let mapping = frame.and_then(|frame| {
-            Mapping::new(frame, model, letterbox(settings)).map_err(|error| kind(&error))
+            // The tensors have no model description.
+            let letterbox = settings.get::<NmsFilterLetterbox>("letterbox").chosen();
+            Mapping::new(frame, model, letterbox.unwrap_or(Letterbox::None))
+                .map_err(|error| kind(&error))
         });
         let params = |choice: Option<&Choice>| {
             let choice = choice.expect("classifiers are not read");
@@ -328,95 +329,6 @@ fn cannot_attach(settings: &Snapshot) -> bool {
     settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
 }
 
-/// Converts the nick of a property to the core's enumeration value.
-macro_rules! value_of {
-    ($settings:expr, $name:literal, { $($nick:literal => $value:expr,)+ }) => {
-        match $settings.nick($name).as_str() {
-            $($nick => $value,)+
-            other => panic!("{} has the value {other}, which is not predicted; add it", $name),
-        }
-    };
-}
-
-fn box_format(settings: &Snapshot) -> BoxFormat {
-    value_of!(settings, "box-format", {
-        "corners" => BoxFormat::Corners,
-        "center" => BoxFormat::Center,
-        "square" => BoxFormat::Square,
-    })
-}
-
-fn background(settings: &Snapshot) -> Option<Background> {
-    value_of!(settings, "background", {
-        "auto" => None,
-        "none" => Some(Background::None),
-        "first" => Some(Background::First),
-        "last" => Some(Background::Last),
-    })
-}
-
-fn coordinates(settings: &Snapshot) -> Coordinates {
-    value_of!(settings, "coordinates", {
-        "auto" => Coordinates::Auto,
-        "pixels" => Coordinates::Pixels,
-        "normalized" => Coordinates::Normalized,
-    })
-}
-
-fn channels(settings: &Snapshot) -> Channels {
-    value_of!(settings, "channels", {
-        "auto" => Channels::Auto,
-        "first" => Channels::First,
-        "last" => Channels::Last,
-    })
-}
-
-fn letterbox(settings: &Snapshot) -> Letterbox {
-    value_of!(settings, "letterbox", {
-        // The tensors have no model description.
-        "auto" => Letterbox::None,
-        "none" => Letterbox::None,
-        "center" => Letterbox::Center,
-        "top-left" => Letterbox::TopLeft,
-    })
-}
-
-fn method(settings: &Snapshot) -> Method {
-    value_of!(settings, "method", {
-        "greedy" => Method::Greedy,
-        "map-reduce" => Method::MapReduce,
-        "none" => Method::None,
-        "merge" => Method::Merge,
-        "merge-transitive" => Method::MergeTransitive,
-        "weighted-fusion" => Method::WeightedFusion,
-        "weighted-average" => Method::WeightedAverage,
-        "soft-linear" => Method::SoftLinear,
-        "soft-gaussian" => Method::SoftGaussian,
-        "matrix-linear" => Method::MatrixLinear,
-        "matrix-gaussian" => Method::MatrixGaussian,
-        "adaptive" => Method::Adaptive,
-        "feature" => Method::Feature,
-    })
-}
-
-fn overlap(settings: &Snapshot) -> Overlap {
-    value_of!(settings, "overlap", {
-        "iou" => Overlap::Iou,
-        "representative" => Overlap::Representative,
-        "smaller" => Overlap::Smaller,
-        "diou" => Overlap::Diou,
-        "prob-iou" => Overlap::ProbIou,
-    })
-}
-
-fn region_edges(settings: &Snapshot) -> RegionEdges {
-    value_of!(settings, "region-edges", {
-        "keep" => RegionEdges::Keep,
-        "drop" => RegionEdges::Drop,
-        "lower" => RegionEdges::Lower,
-    })
-}
-
 /// Returns the parameters. Lengths are in pixels of the frame.
 fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     let mut params = Params::default();
@@ -432,10 +344,10 @@ fn params(settings: &Snapshot, thresholds: ClassThresholds) -> Params {
     }
     let max = settings.get::<f32>("max-size");
     Params {
-        method: method(settings),
-        overlap: overlap(settings),
+        method: settings.get::<enums::Method>("method").into(),
+        overlap: settings.get::<enums::Overlap>("overlap").into(),
         pixel_offset: settings.get::<u32>("pixel-offset") as f32,
-        region_edges: region_edges(settings),
+        region_edges: settings.get::<enums::RegionEdges>("region-edges").into(),
         thresholds,
         sizes: SizeLimits {
             min: [settings.get("min-size"); 2],
