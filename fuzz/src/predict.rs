@@ -13,8 +13,8 @@ use gstnmsfilter::input::Tensors;
 use gstnmsfilter::output::{HAS_ANALYTICS, Region};
 use nmsfilter_core::decoder::{self, Choice, MAX_CLASSES, Options, Scores, classifier};
 use nmsfilter_core::engine::{
-    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Params, Reference, Scalar, ScalarKind,
-    SizeLimits,
+    ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Params, Reference, Scalar,
+    ScalarKind, SizeLimits,
 };
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::reading::{self, BoxReading, Classifiers, Facts, Refusal};
