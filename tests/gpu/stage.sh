@@ -23,8 +23,9 @@ mkdir -p "$folder/programs" "$folder/data"
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/gpu
 plugins=(--package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo)
 cargo build --locked --release --lib "${plugins[@]}" --package nmsbench --bins
+# Time on a GPU machine is scarce, so the tests' own code is optimized, too.
 cargo test --locked --no-run --package nmsfilter-core --package nmsfilter-tests \
-    --message-format json |
+    --config 'profile.dev.package.nmsfilter-tests.opt-level=2' --message-format json |
     python3 -c '
 import json, sys
 for line in sys.stdin:
