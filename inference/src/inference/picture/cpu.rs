@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Resampling on the CPU: the arithmetic of `kernels/resample.cu`, row by row.
 //!
-//! In: the samples of a frame. Out: the model's input tensor. Each row of the picture is made in three steps, whose
-//! loops the compiler vectorizes in part. First, two rows of samples are blended into one row of 16-bit numbers,
-//! without rounding. Then this row is interpolated at the positions of the columns. Finally, each resulting color
-//! is looked up in the table.
+//! In: the samples of a frame. Out: the model's input tensor. Each row of the picture is made in four steps. First,
+//! two pixels beside each other are read from two rows, for each column. Their samples are interpolated, without
+//! rounding in between, and converted to colors: the compiler vectorizes these loops. Finally, each color is looked up
+//! in the table.
 
 use super::frame_format::CHANNELS;
 use super::positions::POSITION_BITS;
@@ -17,7 +17,8 @@ use crate::inference::model::{InputLayout, InputSpec};
 /// Memory for rows, which is used again for every frame.
 #[derive(Default)]
 pub struct Rows {
-    blended: Vec<u16>,
+    /// For each column, 8 bytes of the rows above and below: the pixel at its position, and the next one.
+    pixels: [Vec<u64>; 2],
     samples: [Vec<u8>; CHANNELS],
     values: [Vec<u8>; CHANNELS],
 }
@@ -27,7 +28,36 @@ pub struct Rows {
 /// # Panics
 /// If `tensor` has another size.
 pub fn resample(
-    (resampler, scaling): (&Resampler, &Scaling),
+    frame: (&Resampler, &Scaling),
+    planes: &[Plane<'_>],
+    to: (&InputSpec, &Table),
+    rows: &mut Rows,
+    tensor: &mut [u8],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, which is the only feature that the function requires.
+        unsafe { resample_with_avx2(frame, planes, to, rows, tensor) };
+        return;
+    }
+    resample_portable(frame, planes, to, rows, tensor);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn resample_with_avx2(
+    frame: (&Resampler, &Scaling),
+    planes: &[Plane<'_>],
+    to: (&InputSpec, &Table),
+    rows: &mut Rows,
+    tensor: &mut [u8],
+) {
+    resample_portable(frame, planes, to, rows, tensor);
+}
+
+#[inline(always)]
+fn resample_portable(
+    frame: (&Resampler, &Scaling),
     planes: &[Plane<'_>],
     (input, table): (&InputSpec, &Table),
     rows: &mut Rows,
@@ -35,27 +65,16 @@ pub fn resample(
 ) {
     match table {
         Table::F32(table) => {
-            elements(
-                (resampler, scaling),
-                planes,
-                (input, table),
-                rows,
-                bytemuck::cast_slice_mut(tensor),
-            );
+            elements(frame, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
         }
         Table::F16(table) => {
-            elements(
-                (resampler, scaling),
-                planes,
-                (input, table),
-                rows,
-                bytemuck::cast_slice_mut(tensor),
-            );
+            elements(frame, planes, (input, table), rows, bytemuck::cast_slice_mut(tensor));
         }
-        Table::U8(table) => elements((resampler, scaling), planes, (input, table), rows, tensor),
+        Table::U8(table) => elements(frame, planes, (input, table), rows, tensor),
     }
 }
 
+#[inline(always)]
 fn elements<T: Copy>(
     (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
@@ -100,41 +119,17 @@ fn elements<T: Copy>(
     }
 }
 
-/// Blends two rows into one: `count` samples, `stride` bytes apart. The results are multiplied by 256; the weights
-/// are `fy` for `below` and `256 - fy` for `above`.
-fn blend(blended: &mut Vec<u16>, above: &[u8], below: &[u8], fy: u16, stride: usize, count: usize) {
-    // The sum is at most 255 x 256, which fits in 16 bits.
-    let sum = |above: u8, below: u8| u16::from(above) * (256 - fy) + u16::from(below) * fy;
-    blended.clear();
-    match stride {
-        // These strides occur in the formats of decoders and cameras. Their loops are vectorized.
-        1 => blended.extend(above[..count].iter().zip(&below[..count]).map(|(&a, &b)| sum(a, b))),
-        2 => pixels::<2>(blended, above, below, count, sum),
-        3 => pixels::<3>(blended, above, below, count, sum),
-        4 => pixels::<4>(blended, above, below, count, sum),
-        _ => {
-            let pairs = above.iter().step_by(stride).zip(below.iter().step_by(stride));
-            blended.extend(pairs.take(count).map(|(&a, &b)| sum(a, b)));
-        }
+/// Returns up to 8 bytes of `row` from `start` on, and zeros after its end.
+#[inline(always)]
+fn eight_bytes(row: &[u8], start: usize) -> u64 {
+    match row[start..].first_chunk() {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => row[start..].iter().rev().fold(0, |bytes, &byte| bytes << 8 | u64::from(byte)),
     }
 }
 
-/// Implements [`blend`] for samples that are `N` bytes apart.
-fn pixels<const N: usize>(
-    blended: &mut Vec<u16>,
-    above: &[u8],
-    below: &[u8],
-    count: usize,
-    sum: impl Fn(u8, u8) -> u16,
-) {
-    let pairs = above.as_chunks::<N>().0.iter().zip(below.as_chunks::<N>().0);
-    blended.extend(pairs.take(count).map(|(a, b)| sum(a[0], b[0])));
-    // After the last sample, the row may have less than a whole pixel left.
-    let rest = blended.len()..count;
-    blended.extend(rest.map(|at| sum(above[at * N], below[at * N])));
-}
-
 /// Computes row `y` of the scaled region: the values of the model's channels at `columns`.
+#[inline(always)]
 fn row(
     (resampler, scaling): (&Resampler, &Scaling),
     planes: &[Plane<'_>],
@@ -144,41 +139,58 @@ fn row(
     channels: usize,
 ) {
     const ONE: u32 = 1 << POSITION_BITS;
+    let Rows { pixels, samples, values } = rows;
     let components = &resampler.format.components;
     for (k, (component, plane)) in components.iter().zip(planes).enumerate() {
-        let positions = &scaling.positions[k];
+        let (positions, size) = (&scaling.positions[k], component.pixel_stride);
+        // A byte of the first pixel, and how many pixels are before it.
+        let (before, byte) = (plane.offset / size, plane.offset % size);
         let at = positions.rows[y];
-        let (above, fy) = ((at / ONE) as usize, at % ONE);
-        // Only the samples of the region are blended.
-        let first = positions.columns.first().map_or(0, |at| (at / ONE) as usize);
-        let last = positions.columns.last().map_or(0, |at| at.div_ceil(ONE) as usize);
-        let start = above * plane.stride + first * component.pixel_stride;
-        let above = &plane.data[plane.offset + start..];
-        let below = if fy == 0 { above } else { &above[plane.stride..] };
-        blend(&mut rows.blended, above, below, fy as u16, component.pixel_stride, last + 1 - first);
-
-        let blended = &rows.blended[..];
-        let interpolate = |&at: &u32| {
-            let (index, fx) = ((at / ONE) as usize - first, at % ONE);
-            let next = index + usize::from(fx != 0);
-            let [left, right] = [blended[index], blended[next]].map(u32::from);
-            let half = 1 << (2 * POSITION_BITS - 1);
-            ((left * (ONE - fx) + right * fx + half) >> (2 * POSITION_BITS)) as u8
+        let is_read = k > 0 && {
+            let (other, plane_before) = (&components[k - 1], &planes[k - 1]);
+            (other.plane, other.pixel_stride, other.shift)
+                == (component.plane, size, component.shift)
+                && plane_before.offset / size == before
         };
-        rows.samples[k].clear();
-        rows.samples[k].extend(positions.columns.iter().map(interpolate));
+        if !is_read {
+            let above = &plane.data[(at / ONE) as usize * plane.stride + before * size..];
+            let below = if at % ONE == 0 { above } else { &above[plane.stride..] };
+            for (pixels, row) in pixels.iter_mut().zip([above, below]) {
+                pixels.resize(columns.len(), 0);
+                for (pixel, &at) in pixels.iter_mut().zip(&positions.columns) {
+                    *pixel = eight_bytes(row, (at / ONE) as usize * size);
+                }
+            }
+        }
+        // The samples of two pixels, in the halves of 32 bits. No format has more than 4 bytes per pixel.
+        let (left, right) = (8 * byte as u32, 8 * (byte + size) as u32);
+        let pair = |pixels: u64| {
+            ((pixels >> left) & 0xff) as u32 | (((pixels >> right) & 0xff) as u32) << 16
+        };
+        let fy = at % ONE;
+        samples[k].resize(columns.len(), 0);
+        let [above, below] = &*pixels;
+        let sources = positions.columns.iter().zip(above).zip(below);
+        for (sample, ((&at, &above), &below)) in samples[k].iter_mut().zip(sources) {
+            // Each half is at most 255 x 256.
+            let blended = pair(above) * (ONE - fy) + pair(below) * fy;
+            let fx = at % ONE;
+            let half = 1 << (2 * POSITION_BITS - 1);
+            let sum = (blended & 0xffff) * (ONE - fx) + (blended >> 16) * fx + half;
+            *sample = (sum >> (2 * POSITION_BITS)) as u8;
+        }
     }
-    let Rows { samples, values, .. } = rows;
     for (channel, values) in values.iter_mut().enumerate().take(channels) {
         let color = resampler.format.color.channel(channel);
         let values = values[columns.clone()].iter_mut();
-        match components.len() {
-            1 => values.zip(&samples[0]).for_each(|(value, &a)| *value = color.value([a, 0, 0])),
-            _ => {
-                let samples = samples[0].iter().zip(&samples[1]).zip(&samples[2]);
-                for (value, ((&a, &b), &c)) in values.zip(samples) {
-                    *value = color.value([a, b, c]);
-                }
+        let [first, second, third] = &*samples;
+        if components.len() == 1 {
+            for (value, &a) in values.zip(first) {
+                *value = color.value([a, 0, 0]);
+            }
+        } else {
+            for (value, ((&a, &b), &c)) in values.zip(first.iter().zip(second).zip(third)) {
+                *value = color.value([a, b, c]);
             }
         }
     }

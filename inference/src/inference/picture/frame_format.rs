@@ -103,6 +103,7 @@ pub struct ChannelWeights {
 
 impl ChannelWeights {
     /// Returns the value of the channel for these samples.
+    #[inline(always)]
     pub fn value(self, samples: [u8; CHANNELS]) -> u8 {
         let product = |k: usize| i32::from(self.weights[k]) * i32::from(i16::from(samples[k]));
         let sum = product(0) + product(1) + product(2) + self.bias;
