@@ -6,7 +6,7 @@ use std::ptr::null;
 
 use nmsfilter_core::cuda::ForeignStream;
 use nmsfilter_core::nms::{
-    self, BoxNms, Interface, check_embedding, check_iou_threshold, check_sigma,
+    self, BoxNms, check_embedding, check_iou_threshold, check_sigma,
 };
 
 use crate::border::{self, c_text, sized_struct};
@@ -16,6 +16,7 @@ use crate::options::flag;
 use crate::params::{Method, Overlap, method, overlap, sigma};
 use crate::status::{self, Errors, Handle, Status, create, run, thread_error};
 use crate::tensor::{Tensor, Tensors};
+use crate::words::in_c;
 
 /// Suppresses duplicates among boxes.
 pub struct Boxes {
@@ -185,7 +186,7 @@ pub unsafe extern "C" fn nmsfilter_boxes_run(
             let indices = boxes.nms.run(&views[0], &views[1], views.get(2))?;
             (*kept, *count) = (indices.as_ptr(), indices.len());
             let notice = boxes.nms.notice();
-            boxes.warning = notice.map(|notice| c_text(&notice.text(Interface::C).to_string()));
+            boxes.warning = notice.map(|notice| c_text(&in_c(&notice)));
             Ok(())
         })
     }

@@ -6,7 +6,7 @@ use std::ptr::null;
 use std::sync::LazyLock;
 
 use nmsfilter_core::cuda::ForeignStream;
-use nmsfilter_core::nms::{self, Interface, Nms};
+use nmsfilter_core::nms::{self, Nms};
 
 use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;
@@ -16,6 +16,7 @@ use crate::params::Params;
 use crate::result::{Image, Result, Results};
 use crate::status::{self, Errors, Handle, Status, create, thread_error};
 use crate::tensor::{Tensor, Tensors};
+use crate::words::in_c;
 
 /// The processor that decodes and suppresses.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ impl Filter {
     /// Adds the texts of the warnings that a run has added.
     fn add_warnings(&mut self) {
         let new = &self.nms.warnings()[self.warnings.len()..];
-        let texts = new.iter().map(|warning| c_text(&warning.text(Interface::C).to_string()));
+        let texts = new.iter().map(|warning| c_text(&in_c(warning)));
         self.warnings.extend(texts);
     }
 }

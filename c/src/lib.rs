@@ -16,6 +16,7 @@ mod result;
 mod status;
 mod tensor;
 mod version;
+mod words;
 
 pub use boxes::{
     Boxes, BoxesParams, MergedBoxes, nmsfilter_boxes_enqueue, nmsfilter_boxes_error_text,

@@ -4,9 +4,10 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-use nmsfilter_core::nms::{DescriptionError, EngineError, Interface, NmsError};
+use nmsfilter_core::nms::{DescriptionError, EngineError, NmsError};
 
 use crate::border::{self, Failure};
+use crate::words::in_c;
 
 /// The result of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl From<NmsError> for Failure {
             NmsError::Engine(_) => Status::Decoder,
             _ => Status::InvalidArgument,
         };
-        Self::new(status, error.text(Interface::C))
+        Self::new(status, in_c(&error))
     }
 }
 

@@ -21,8 +21,7 @@
 //! tensors that are misread.
 //! `device` is the CUDA driver, `geometry` has boxes, overlaps, and the mapping of boxes to a frame, `functions` the
 //! mathematical functions whose results have equal bits everywhere. `signature` recognizes models by their inputs and
-//! outputs. `names` has the names of settings in each
-//! interface.
+//! outputs. `wording` replaces the names of settings in texts.
 #![warn(missing_docs)]
 
 pub mod decoder;
@@ -31,11 +30,11 @@ pub mod engine;
 pub mod functions;
 pub mod geometry;
 mod named;
-pub mod names;
 pub mod nms;
 pub mod reading;
 pub mod signature;
 pub mod tensor;
+pub mod wording;
 
 /// Parts of the CUDA driver for producers of tensors in device memory: a GPU and its primary context,
 /// memory, streams, events and kernels; and the events that a reader of device memory waits for.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use nmsfilter_core::cuda::{Device, Stream};
-use nmsfilter_core::nms::{Backend, BoxNms, Interface, KeptBoxes};
+use nmsfilter_core::nms::{Backend, BoxNms, KeptBoxes};
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -21,6 +21,7 @@ use crate::input::{Input, Kind, Place};
 use crate::options;
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
+use crate::words::in_python;
 
 /// With fewer boxes on the CPU, other threads of Python wait, since detaching takes longer than the work.
 const DETACH_FROM: usize = 500;
@@ -107,7 +108,7 @@ impl<'py> Call<'_, 'py> {
         let notice = engine.notice();
         put_back(device.as_deref(), engine);
         if let Some(notice) = notice {
-            warn_misread(py, &notice.text(Interface::Python).to_string())?;
+            warn_misread(py, &in_python(&notice))?;
         }
         kept
     }

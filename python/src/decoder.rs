@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::nms::{
-    ClassThresholds, Interface, KeypointShape, MaskSize, Nms, Notice, Params, SizeLimits,
+    ClassThresholds, KeypointShape, MaskSize, Nms, Notice, Params, SizeLimits,
 };
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
@@ -24,6 +24,7 @@ use crate::rows::Rows;
 use crate::settings::{PlaceSettings, Settings};
 use crate::source::{Order, Source};
 use crate::stream::from_argument;
+use crate::words::in_python;
 
 /// Decodes the outputs of a model for a batch of images and suppresses duplicates: decoder(outputs). A decoder keeps its
 /// plan for outputs of equal shapes, and its memory. Calls from several threads take turns. Arguments that are out of
@@ -151,7 +152,7 @@ impl Engine {
     /// The texts of the warnings that have not been issued.
     fn new_warnings(&mut self) -> Vec<String> {
         let warnings = self.nms.warnings();
-        let text = |warning: &Notice| warning.text(Interface::Python).to_string();
+        let text = |warning: &Notice| in_python(warning);
         let texts = warnings[self.warned..].iter().map(text).collect();
         self.warned = warnings.len();
         texts

@@ -5,11 +5,13 @@
 //! and other Python code expects the former.
 
 use nmsfilter_core::cuda::{DeviceError, DriverError};
-use nmsfilter_core::nms::{EngineError, Interface, NmsError, ParamError, Parameter};
+use nmsfilter_core::nms::{NmsError, ParamError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+
+use crate::words;
 
 /// The reason why a call has no result.
 #[derive(Debug)]
@@ -36,25 +38,9 @@ impl From<PyErr> for Error {
 
 impl From<NmsError> for Error {
     fn from(error: NmsError) -> Self {
-        match error {
-            NmsError::Param(error) => error.into(),
-            NmsError::Engine(EngineError::Overlap { overlap, boxes, instead }) => {
-                Self::Input(format!(
-                    "overlap: {overlap:?} is not defined for {boxes} boxes; choose {instead:?}"
-                ))
-            }
-            NmsError::Engine(EngineError::NeedsHost { what, instead }) => Self::Input(format!(
-                "results in device memory: {what}; {instead}, or pass results=\"host\""
-            )),
-            NmsError::Engine(EngineError::Unsupported { engine, what, value, .. }) => {
-                Self::Input(format!(
-                    "the engine {engine} does not support the {what} {value}; pass the arrays in host memory"
-                ))
-            }
-            NmsError::Engine(ref engine) if engine.is_device_error() => {
-                Self::Device(error.to_string())
-            }
-            error => Self::Input(error.text(Interface::Python)),
+        match &error {
+            NmsError::Engine(engine) if engine.is_device_error() => Self::Device(error.to_string()),
+            _ => Self::Input(words::of_error(&error)),
         }
     }
 }
@@ -70,27 +56,7 @@ pub fn warn_misread(py: Python<'_>, text: &str) -> Result<()> {
 
 impl From<ParamError> for Error {
     fn from(error: ParamError) -> Self {
-        let name = match (error.parameter, error.class) {
-            (Parameter::ScoreThreshold, _) => "score_threshold",
-            (Parameter::IouThreshold, None) => "iou_threshold",
-            (Parameter::IouThreshold, Some(_)) => "class_iou_thresholds",
-            (Parameter::PixelOffset, _) => "pixel_offset",
-            (Parameter::Sigma, _) => "sigma",
-            (Parameter::EdgeMargin, _) => "edge_margin",
-            (Parameter::EdgeScore, _) => "edge_score",
-            (Parameter::EmbeddingDistance, _) => "embedding_distance",
-            (Parameter::EmbeddingIouThreshold, _) => "embedding_iou_threshold",
-            (Parameter::MinSize, None) => "min_size",
-            (Parameter::MaxSize, None) => "max_size",
-            (Parameter::MinSize | Parameter::MaxSize, Some(_)) => "class_sizes",
-            (Parameter::Visible, _) => "visible",
-            (Parameter::FrameSize, _) => "frame_size",
-            (Parameter::ModelSize, _) => "model_size",
-            // Errors about the other parameters cannot occur, since no argument sets them.
-            _ => return Self::Input(error.to_string()),
-        };
-        let class = error.class.map(|class| format!("[{class}]")).unwrap_or_default();
-        Self::Input(format!("{name}{class}: expected {}, got {}", error.expected, error.got))
+        Self::Input(words::of_param(&error))
     }
 }
 

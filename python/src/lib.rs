@@ -22,6 +22,7 @@ mod self_test;
 mod settings;
 mod source;
 mod stream;
+mod words;
 
 use pyo3::prelude::*;
 

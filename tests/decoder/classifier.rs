@@ -183,18 +183,18 @@ fn the_outputs_are_the_rows_or_the_tensors_with_an_id() {
         (vec![view("boxes", &[1, 21, 4])], "decoder classifier expects [C], [1,C] or [1,C,1,1]"),
         (vec![view(LOGITS, &[4, 21])], "export the model with a batch size of 1"),
         (vec![view(LOGITS, &[1, 0])], "decoder classifier expects"),
-        (vec![view(LOGITS, &[1])], "set score-activation to sigmoid or none"),
+        (vec![view(LOGITS, &[1])], "set `options.score_activation` to sigmoid or none"),
     ] {
         let error = chosen(&tensors).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
     let eight_bits = [0u8; 4];
     let error = chosen(&[TensorView::from_slice(LOGITS, &[4], &eight_bits)]).unwrap_err();
-    assert!(error.contains("set the property quantization"), "{error}");
+    assert!(error.contains("set `TensorView::quantization`"), "{error}");
     let options = Options { num_classes: 3, ..Options::default() };
     let error =
         Classifier::choose(&[view(LOGITS, &[1, 4])], &options, false).unwrap_err().to_string();
-    assert!(error.contains("it has 4 classes, but num-classes is 3"), "{error}");
+    assert!(error.contains("it has 4 classes, but `options.num_classes` is 3"), "{error}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod masks2026;
 mod models2026;
 mod points;
 mod prototypes;
+mod refusals;
 mod score_activation;
 mod tensor_ids;
 mod yolo_tasks;

@@ -100,7 +100,7 @@ fn the_size_of_the_models_input_decides() {
             let options = with_size(model.size, options);
             if model.has_cube() {
                 let error = model.layout(options).err().unwrap().to_string();
-                assert!(error.ends_with("; set channels to first or last"), "{error}");
+                assert!(error.ends_with("; set `options.channels` to first or last"), "{error}");
             }
             for channels in [Channels::Auto, model.channels()] {
                 if channels == Channels::Auto && model.has_cube() {
@@ -128,7 +128,7 @@ fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
             Err(ChoiceError::Layout(error)) if is_ambiguous => {
                 let text = error.to_string();
                 let advice =
-                    "; set channels to first or last, or model-width and model-height to the";
+                    "; set `options.channels` to first or last, or `model_size` to the";
                 assert!(text.contains(advice), "{text}");
                 let channels = model.channels();
                 model.check(&model.layout(Options { channels, ..known }).unwrap());
@@ -144,7 +144,7 @@ fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
                 }
                 Err(ChoiceError::Layout(error @ LayoutError::Prototypes { .. })) => {
                     let text = error.to_string();
-                    let advice = "; set num-classes, channels to first or last, or model-width and";
+                    let advice = "; set `options.num_classes`, `options.channels` to first or last, or `model_size`";
                     assert!(text.contains(advice), "{text}");
                     assert!(model.size.iter().any(|&side| side <= 4 * CHANNELS), "{model:?}");
                     refused += 1;
@@ -164,7 +164,7 @@ fn both_readings_are_in_the_error() {
     assert_eq!(
         error,
         "tensor output1 (f32 1x32x160x24): decoder yolov8-seg can read it as 32 prototypes of 24x160 or 24 prototypes of \
-         160x32; set num-classes, channels to first or last, or model-width and model-height to the model's input"
+         160x32; set `options.num_classes`, `options.channels` to first or last, or `model_size` to the model's input"
     );
 }
 
@@ -174,5 +174,5 @@ fn a_wrong_number_of_classes_is_named() {
         Model { size: [640, 640], classes: 3, is_transposed: false, is_channels_last: false };
     let options = Options { num_classes: 80, ..Options::default() };
     let error = model.layout(options).err().unwrap().to_string();
-    assert!(error.contains("yolov8-seg it has 3 classes, but num-classes is 80"), "{error}");
+    assert!(error.contains("yolov8-seg it has 3 classes, but `options.num_classes` is 80"), "{error}");
 }

@@ -99,12 +99,12 @@ fn several_divisions_of_an_anchors_numbers_are_an_error_that_names_what_decides(
             ),
         ] {
             let error = of(numbers, Options::default()).unwrap_err();
-            let advice = "; set num-classes or keypoint-shape";
+            let advice = "; set `options.num_classes` or `options.keypoints`";
             assert!(error.contains(examples) && error.ends_with(advice), "{error}");
         }
         for (numbers, options) in [(29, classes(1)), (29, labels(1)), (77, classes(1))] {
             let error = of(numbers, options).unwrap_err();
-            assert!(error.ends_with("; set keypoint-shape"), "{error}");
+            assert!(error.ends_with("; set `options.keypoints`"), "{error}");
         }
         for (numbers, options, expected) in [
             (56, Options::default(), [1, 17, 3]),
@@ -124,7 +124,7 @@ fn several_divisions_of_an_anchors_numbers_are_an_error_that_names_what_decides(
     }
     let of = |numbers, options| division("end2end-pose", &[1, 300, numbers], options);
     let error = of(30, Options::default()).unwrap_err();
-    assert!(error.ends_with("12 keypoints of 2 numbers; set keypoint-shape"), "{error}");
+    assert!(error.ends_with("12 keypoints of 2 numbers; set `options.keypoints`"), "{error}");
     assert_eq!(of(30, keypoints(12, 2)), Ok([1, 12, 2]));
     assert_eq!(of(57, Options::default()), Ok([1, 17, 3]));
     assert_eq!(of(40, Options::default()), Ok([1, 17, 2]));

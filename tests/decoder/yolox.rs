@@ -45,7 +45,7 @@ fn yolox_is_chosen_only_by_its_id_or_name() {
     }
     let error = choose("out", &[1, 3549, 85], None).err().unwrap().to_string();
     assert!(error.contains("yolox with 80 classes"), "{error}");
-    assert!(error.contains("yolox are for decoded boxes"), "{error}");
+    assert!(error.contains("yolox read decoded boxes"), "{error}");
 }
 
 #[test]

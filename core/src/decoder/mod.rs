@@ -24,8 +24,9 @@ use std::borrow::Cow;
 
 pub use choose::ONNX_PREFIX;
 pub use choose::is_known;
-pub use choose::{Advice, Choice, ChoiceError, choose};
-pub use choose::{Reason, contradicting_id, may_be_end_to_end, unread_level};
+pub use choose::{Choice, ChoiceError, Offers, Reason, choose};
+pub(crate) use choose::{FEW_ROWS, few_rows, has_many_queries};
+pub use choose::{contradicting_id, may_be_end_to_end, unread_level};
 pub use description::DescriptionError;
 pub use families::texts;
 pub use families::{decoders, from_text};

@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::{Decoder, ModelTask, by_name, classifier, decoders};
+use crate::wording::Setting;
 
 /// A model family other than plain detectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,12 @@ impl ModelFamily {
 impl fmt::Display for ModelFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "they are of {}: ", self.name)?;
-        let decoders: Vec<&str> = decoders_for(self.task).collect();
-        if decoders.is_empty() {
-            return write!(f, "set decoder={}", classifier::NAME);
+        let set: Vec<String> =
+            decoders_for(self.task).map(|name| Setting::Decoder.to(name).to_string()).collect();
+        match set.is_empty() {
+            true => write!(f, "set {}", Setting::Decoder.to(classifier::NAME)),
+            false => write!(f, "set {}", set.join(" or ")),
         }
-        write!(f, "set decoder={}", decoders.join(" or "))
     }
 }
 
@@ -93,13 +95,13 @@ mod tests {
         let text = |task, end2end| text(task, end2end).unwrap();
         assert_eq!(
             text("segment", false),
-            "they are of a segmentation model (task segment): set decoder=yolov8-seg or yolov5-seg"
+            "they are of a segmentation model (task segment): set `decoder = yolov8-seg` or `decoder = yolov5-seg`"
         );
         assert_eq!(
             text("pose", true),
-            "they are of a pose model (task pose): set decoder=end2end-pose"
+            "they are of a pose model (task pose): set `decoder = end2end-pose`"
         );
-        assert!(text("classify", false).ends_with("set decoder=classifier"));
+        assert!(text("classify", false).ends_with("set `decoder = classifier`"));
     }
 
     #[test]

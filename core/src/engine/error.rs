@@ -4,9 +4,10 @@
 use super::MAX_IMAGES;
 use crate::decoder::MAX_CLASSES;
 use crate::device::{DeviceError, DriverError};
-use crate::names::{Interface, Name};
 use crate::tensor::TensorError;
+use crate::wording::Setting::{self, MultiLabel};
 
+crate::texts! {
 /// The reason why an engine returns no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -97,7 +98,11 @@ pub enum EngineError {
     },
     /// With [`Params::multi_label`](super::Params::multi_label), there are more pairs of anchor and class than a 32-bit index
     /// can address.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "{anchors} anchors of {classes} classes are more pairs than the {} that {MultiLabel} supports; set {MultiLabel} \
+         to false",
+        u32::MAX
+    )]
     Pairs {
         /// The number of anchors.
         anchors: usize,
@@ -163,7 +168,11 @@ pub enum EngineError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A tensor is in the memory of a GPU that is not the engine's GPU.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor} is on GPU {is}, and the engine is on GPU {expected}; set {}, or leave its default, to follow the \
+         tensors",
+        Setting::Device.to(is)
+    )]
     OtherDevice {
         /// The tensor, as displayed.
         tensor: String,
@@ -182,7 +191,7 @@ pub enum EngineError {
     },
     /// A tensor's memory is on the engine's GPU, but the engine's context cannot access it.
     #[error(
-        "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the element's \
+        "tensor {tensor}: its memory at {address:#x} is on GPU {ordinal}, where the engine's \
          context cannot access it; allocate it in the GPU's primary context \
          (cuDevicePrimaryCtxRetain), or attach the tensor in host memory"
     )]
@@ -196,9 +205,8 @@ pub enum EngineError {
     },
     /// A producer's work on a tensor's memory is pending, and its stream and its context are unknown.
     #[error(
-        "tensor {tensor}: work on its memory is pending \
-         (GST_CUDA_MEMORY_TRANSFER_NEED_SYNC), but neither its stream nor its context is known; \
-         wait for that work before the buffer is pushed, or attach an event ({})",
+        "tensor {tensor}: work on its memory is pending, but neither its stream nor its context is known; wait for that \
+         work before the tensors are passed on, or attach an event ({})",
         crate::device::READY_EVENT
     )]
     UnknownProducer {
@@ -225,6 +233,7 @@ pub enum EngineError {
         seconds: u64,
     },
 }
+}
 
 impl From<DriverError> for EngineError {
     fn from(error: DriverError) -> Self {
@@ -233,37 +242,6 @@ impl From<DriverError> for EngineError {
 }
 
 impl EngineError {
-    /// The text, with the names that `interface` uses for settings.
-    pub fn text(&self, interface: Interface) -> String {
-        match self {
-            Self::Pairs { anchors, classes } => {
-                let (name, most) = (interface.name(Name::MultiLabel), u32::MAX);
-                format!(
-                    "{anchors} anchors of {classes} classes are more pairs than the {most} that {name} supports; \
-                     set {name} to false"
-                )
-            }
-            Self::OtherDevice { tensor, is, expected } => {
-                let (whose, advice) = match interface {
-                    Interface::Element => {
-                        ("the element's", format!("set cuda-device-id to {is}, or to -1"))
-                    }
-                    Interface::C => {
-                        ("the handle's", format!("make it with cuda_device {is}, or with -1"))
-                    }
-                    Interface::Rust | Interface::Python => {
-                        ("the engine's", format!("make it with the ordinal {is}, or without one"))
-                    }
-                };
-                format!(
-                    "tensor {tensor} is on GPU {is}, {whose} is GPU {expected}; {advice} to follow the tensors"
-                )
-            }
-            // Other errors do not mention settings whose names differ between interfaces.
-            error => error.to_string(),
-        }
-    }
-
     pub(super) const NEEDS_GPU: Self = Self::NeedsHost {
         what: "this engine does not use a GPU",
         instead: "choose the backend cuda",

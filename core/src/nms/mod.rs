@@ -54,8 +54,8 @@ pub use merged_boxes::MergedBoxes;
 
 pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
-    Advice, BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape,
-    LayoutError, MAX_CLASSES, Options,
+    BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape,
+    LayoutError, MAX_CLASSES, Offers, Options,
 };
 pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{
@@ -65,8 +65,8 @@ pub use crate::engine::{
     ScalarKind, SizeLimits, check_embedding, check_iou_threshold, check_model_size, check_sigma,
 };
 pub use crate::geometry::{Bounds, FrameMap, OrientedBox, Overlap};
-pub use crate::names::Interface;
 pub use crate::reading::Notice;
+pub use crate::wording::{Setting, phrase};
 
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Nms {
@@ -134,10 +134,10 @@ pub enum NmsError {
         got: String,
     },
     /// No decoder reads the tensors.
-    #[error("{}", .0.text(Interface::Rust))]
+    #[error(transparent)]
     Choice(#[from] ChoiceError),
     /// The engine cannot run.
-    #[error("{}", .0.text(Interface::Rust))]
+    #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
@@ -146,17 +146,6 @@ impl From<Refusal> for NmsError {
         match refusal {
             Refusal::Choice(error) => Self::Choice(error),
             Refusal::Engine(error) => Self::Engine(error),
-        }
-    }
-}
-
-impl NmsError {
-    /// The text with the names that `interface` has for settings of decoders and engines.
-    pub fn text(&self, interface: Interface) -> String {
-        match self {
-            Self::Choice(error) => error.text(interface),
-            Self::Engine(error) => error.text(interface),
-            error => error.to_string(),
         }
     }
 }
@@ -277,7 +266,7 @@ impl Nms {
     /// empties the list. After the last image, [`finish`](Self::finish) judges fewer.
     ///
     /// ```
-    /// # use nmsfilter_core::nms::{Backend, Interface, Nms};
+    /// # use nmsfilter_core::nms::{Backend, Nms};
     /// # use nmsfilter_core::tensor::TensorView;
     /// // Rows of x1, y1, x2, y2, score and class, as end-to-end models have them.
     /// let row = [40.0, 50.0, 340.0, 250.0, 0.9, 5.0f32];
@@ -288,10 +277,8 @@ impl Nms {
     /// nms.set_decoder(Some("yolov8"))?;
     /// nms.run(&tensors)?;
     /// let warnings: Vec<String> = nms.warnings().iter().map(ToString::to_string).collect();
-    /// assert!(warnings[0].contains("set the decoder end2end"));
+    /// assert!(warnings[0].contains("set `decoder = end2end`"));
     /// assert!(warnings[1].starts_with("a score is 5, but scores of decoder yolov8 are probabilities"));
-    /// let in_python = nms.warnings()[0].text(Interface::Python).to_string();
-    /// assert!(in_python.contains("set decoder=\"end2end\""));
     /// # Ok::<(), nmsfilter_core::nms::NmsError>(())
     /// ```
     pub fn warnings(&self) -> &[Notice] {

@@ -190,13 +190,12 @@ impl ClassReading {
 
     /// The notice that no image had a class of an output, whose tensor has this id; returned once.
     fn end_quiet(&mut self, output: usize, id: &str) -> Option<Notice> {
-        let is_one_of_several = self.quiet.len() > 1;
         let quiet = &mut self.quiet[output];
         let images = quiet.images;
         let best = quiet.best.filter(|_| !quiet.is_over)?;
         quiet.is_over = true;
         let threshold = self.limits.threshold;
-        let finding = ClassFinding::Silence { images, is_one_of_several, best, threshold };
+        let finding = ClassFinding::Silence { images, best, threshold };
         Some(notice(output, id.to_owned(), finding))
     }
 }

@@ -262,9 +262,8 @@ impl Evidence {
     /// Checks centers and sizes beside a class: other end-to-end models have corners.
     fn check_centers(&self, reading: &Interpretation) -> Option<Finding> {
         let &Self { beyond: boxes, survivors: all, .. } = self;
-        let ReadBoxes { format, normalized, class_field, .. } = reading.boxes;
         let decoder = reading.decoder.name();
-        let is_center = format == BoxFormat::Center && normalized && class_field;
+        let is_center = reading.boxes.of_six == Some(BoxFormat::Center);
         (is_center && 4 * boxes >= all).then_some(Finding::Beyond { boxes, all, decoder })
     }
 

@@ -7,7 +7,7 @@
 use super::notice::{Finding, Notice, Unread};
 use super::{Facts, Settings};
 use crate::decoder::layout::{Activation, Column, Group, Reference};
-use crate::decoder::model_family::{self, ModelFamily};
+use crate::decoder::model_family::ModelFamily;
 use crate::decoder::{self, Choice, Options, Reason, Scores};
 use crate::engine::ClassThresholds;
 use crate::tensor::TensorView;
@@ -21,17 +21,6 @@ struct Chosen<'a> {
     settings: &'a Settings<'a>,
     thresholds: &'a ClassThresholds,
 }
-
-/// More queries than any model of the DETR family has: most have 100 to 300, and models for crowded pictures have
-/// 900.
-const MANY_QUERIES: usize = 2000;
-
-/// End-to-end models have 300 rows. Other models have a row per grid cell, of which there are 1029 even for an
-/// input of 224x224.
-const FEW_ROWS: usize = 1000;
-
-/// More classes than any detection dataset has: LVIS has 1203.
-const MANY_CLASSES: usize = 4000;
 
 /// From this scale on, quantized scores are useless: thresholds and the order of candidates lose their meaning. A
 /// tensor that has nothing but probabilities has the scale 1/255. A coarse scale occurs if the tensor also contains
@@ -65,7 +54,7 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     // Whether the model selects the detections itself is not known of every model.
     let is_of = |family: &ModelFamily| {
         family.has_decoder(decoder)
-            || (layout.anchors() <= FEW_ROWS && family.has_end_to_end_decoder(decoder))
+            || (layout.anchors() <= decoder::FEW_ROWS && family.has_end_to_end_decoder(decoder))
     };
     if let Some(family) = family.filter(|family| !is_of(family)) {
         return Some(Finding::Family { decoder, family });
@@ -76,7 +65,13 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     }
     let classes = layout.classes;
     let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
-    if let Some(other) = end_to_end(choice).filter(|_| !is_confirmed) {
+    // What is advised must be possible.
+    let is_read = |other: &&'static str| {
+        let options = Options { num_classes: 0, ..options };
+        decoder::by_name(other)
+            .is_some_and(|other| decoder::choose(tensors, Some(other), options).is_ok())
+    };
+    if let Some(other) = decoder::few_rows(choice).filter(|other| !is_confirmed && is_read(other)) {
         let rows = layout.anchors();
         let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
         return Some(Finding::FewRows { decoder, tensor, rows, classes, other });
@@ -90,15 +85,6 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     Some(Finding::SixColumns { decoder, tensor, classes, other })
 }
 
-/// Returns the decoder of an end-to-end model that probably produced the output: the output has few rows, and
-/// `choice` reads some numbers of each row as scores.
-fn end_to_end(choice: &Choice) -> Option<&'static str> {
-    let other = model_family::end_to_end(choice.decoder.name())?;
-    let is_row = |group: &Group| group.boxes.component_stride == 1;
-    let layout = &choice.layout;
-    (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
-}
-
 /// Looks for score thresholds that no probability can reach.
 fn check_thresholds(chosen: Chosen<'_>) -> Option<Finding> {
     let Chosen { choice, thresholds, settings, .. } = chosen;
@@ -107,8 +93,10 @@ fn check_thresholds(chosen: Chosen<'_>) -> Option<Finding> {
     let lowest = thresholds.lowest(count);
     let decoder = choice.decoder.name();
     if lowest == f32::INFINITY && !thresholds.per_class.is_empty() {
-        let listed = settings.classes.map(str::to_owned);
-        return Some(Finding::NoClass { listed, count, decoder });
+        return Some(match settings.classes.map(str::to_owned) {
+            Some(listed) => Finding::NoListedClass { listed, count, decoder },
+            None => Finding::NoClass { count, decoder },
+        });
     }
     (lowest > 1.0 && choice.decoder.scores() == Scores::Probabilities)
         .then_some(Finding::Threshold { has_class_thresholds, lowest, decoder })
@@ -175,7 +163,7 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
 fn check_queries(chosen: Chosen<'_>) -> Option<Finding> {
     let Choice { decoder, layout, .. } = chosen.choice;
     let (decoder, queries, classes) = (decoder.name(), layout.anchors(), layout.classes);
-    if decoder != "detr" || (queries <= MANY_QUERIES && classes <= MANY_CLASSES) {
+    if !decoder::has_many_queries(chosen.choice) {
         return None;
     }
     let tensor = chosen.tensors[layout.groups[0].scores.tensor].to_string();

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use super::notice::ReadBoxes;
-use crate::decoder::{Choice, Decoder, MAX_CLASSES, Options};
+use crate::decoder::layout::Group;
+use crate::decoder::{Choice, Coordinates, Decoder, MAX_CLASSES, Options};
 use crate::engine::Params;
 
 /// The meaning of the tensors. The evidence against one counts for readings with an equal one.
@@ -34,6 +35,11 @@ impl Interpretation {
     /// are rejected.
     pub fn new(choice: &Choice, params: &Params, options: &Options, in_frame: bool) -> Self {
         let layout = &choice.layout;
+        let is_row = |Group { boxes, class, .. }: &Group| {
+            class.is_some()
+                && (boxes.offset, boxes.anchor_stride, boxes.component_stride) == (0, 6, 1)
+        };
+        let is_of_six = layout.groups.iter().all(is_row);
         let has_any_class = layout.has_class_field() && layout.classes == MAX_CLASSES;
         Self {
             decoder: choice.decoder,
@@ -44,9 +50,10 @@ impl Interpretation {
             threshold: params.thresholds.lowest(layout.classes),
             boxes: ReadBoxes {
                 normalized: layout.normalized,
+                is_unit_set: options.coordinates != Coordinates::Auto,
                 model: options.model_size,
                 in_frame,
-                format: layout.boxes.format,
+                of_six: is_of_six.then_some(layout.boxes.format),
                 class_field: layout.has_class_field(),
             },
         }

@@ -17,8 +17,8 @@ use crate::engine::{
     SizeLimits,
 };
 use crate::geometry::Bounds;
-use crate::names::{Interface, Name};
 use crate::tensor::TensorView;
+use crate::wording::Setting::{self, RegionEdges as Edges, ScoreThreshold, Sizes};
 
 /// The input of an engine in a run.
 #[derive(Clone, Copy)]
@@ -42,65 +42,52 @@ pub(super) struct Silence {
 }
 
 /// The reason why no anchor is a candidate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 enum Cause {
     /// No anchor has a box with an area, or the number of detections that the model outputs is 0.
+    #[error(
+        "none of the {anchors} anchors has a box; if there are objects in them, check {}, the zero point of quantized \
+         tensors, and the model's input",
+        Setting::Decoder
+    )]
     NoBox { anchors: usize },
     /// All boxes of allowed sizes whose scores reach their thresholds are at inner edges of regions.
+    #[error(
+        "{boxes} boxes with scores up to {} are at inner edges of regions and dropped; if they are objects, correct \
+         {Edges}, or enlarge the regions or their overlap",
+        best.score
+    )]
     Edges { boxes: usize, best: Detection },
     /// All boxes whose scores reach their thresholds are too small or too large.
+    #[error(
+        "the size limits exclude {boxes} boxes with scores up to {}; the best one has {}x{} pixels of the model's input; \
+         correct {Sizes}",
+        best.score, best.x2 - best.x1, best.y2 - best.y1
+    )]
     Size { boxes: usize, best: Detection },
     /// The best score belongs to an excluded class, and no anchor has a class that is not excluded.
+    #[error(
+        "the best score is {}, of class {}, which is excluded, and no anchor has a class that is not excluded",
+        best.score, best.class
+    )]
     Excluded { best: Detection },
     /// The best score is below the threshold of its class.
+    #[error(
+        "the best score is {} (class {}), below the threshold {threshold}; if there are objects in them, check {}, \
+         {ScoreThreshold}, the scale and zero point of quantized tensors, and the range of the model's input",
+        best.score, best.class, Setting::Decoder
+    )]
     Score { best: Detection, threshold: f32 },
 }
 
-impl Silence {
-    /// Writes the text, with the names of an interface.
-    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, names: Interface) -> fmt::Result {
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let &Self { images, decoder, cause } = self;
-        let word = names.name(Name::Decoder);
-        let noun = match (names, images) {
-            (Interface::Element, 1) => "frame",
-            (Interface::Element, _) => "frames",
-            (_, 1) => "image",
-            _ => "images",
-        };
-        write!(f, "no detection in {images} {noun}")?;
+        let noun = if images == 1 { "image" } else { "images" };
+        write!(f, "{images} {noun} with decoder {decoder}")?;
         match cause {
-            None => write!(f, "; if there are objects in them, check {word} and its thresholds"),
-            Some(Cause::NoBox { anchors }) => write!(
-                f,
-                ": none of the {anchors} anchors that decoder {decoder} reads has a box; if there are objects in \
-                 them, check {word}, the zero point of quantized tensors, and the model's input"
-            ),
-            Some(Cause::Edges { boxes, best: Detection { score, .. } }) => write!(
-                f,
-                ": {boxes} boxes with scores up to {score} are at inner edges of regions and dropped; if they are \
-                 objects, correct {}, or enlarge the regions or their overlap",
-                names.name(Name::RegionEdges)
-            ),
-            Some(Cause::Size { boxes, best: Detection { x1, y1, x2, y2, score, .. } }) => write!(
-                f,
-                ": the size limits exclude {boxes} boxes with scores up to {score}; the best one has {}x{} pixels of \
-                 the model's input; correct {}",
-                x2 - x1,
-                y2 - y1,
-                names.name(Name::Sizes)
-            ),
-            Some(Cause::Excluded { best: Detection { score, class, .. } }) => write!(
-                f,
-                ": the best score is {score}, of class {class}, which is excluded, and no anchor has a class that is \
-                 not excluded"
-            ),
-            Some(Cause::Score { best: Detection { score, class, .. }, threshold }) => write!(
-                f,
-                ": the best score of decoder {decoder} is {score} (class {class}), below the threshold {threshold}; if \
-                 there are objects in them, check {word}, {}, the scale and zero point of quantized tensors, and the \
-                 range of the model's input",
-                names.name(Name::ScoreThreshold)
-            ),
+            Some(cause) => write!(f, ": {cause}"),
+            None => write!(f, "; if there are objects in them, check {} and its thresholds", Setting::Decoder),
         }
     }
 }

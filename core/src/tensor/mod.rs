@@ -245,7 +245,8 @@ fn cast<T: Element>(bytes: &[u8]) -> &[T] {
 /// Written as `yolo-v8-out (f32 1x84x8400)`; one image as `yolo-v8-out (f32 1x84x8400), image 3 of 0 to 15`.
 impl fmt::Display for TensorView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} {})", self.id, self.element, self.shape)?;
+        // Producers choose ids, which can be long.
+        write!(f, "{:.80} ({} {})", self.id, self.element, self.shape)?;
         if let Some([index, images]) = self.image {
             write!(f, ", image {index} of 0 to {}", images.saturating_sub(1))?;
         }

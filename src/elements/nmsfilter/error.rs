@@ -5,6 +5,7 @@
 use super::settings::class_rules::ClassRuleError;
 use super::settings::quantization::QuantizationError;
 use super::settings::{LayoutFileError, SettingsError};
+use super::words;
 use crate::input::InputError;
 use crate::output::sink::OutputError;
 use nmsfilter_core::decoder::ChoiceError;
@@ -16,9 +17,9 @@ use nmsfilter_core::reading::Refusal;
 pub(super) enum FrameError {
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error(transparent)]
+    #[error("{}", words::of_choice(.0))]
     Choice(#[from] ChoiceError),
-    #[error(transparent)]
+    #[error("{}", words::phrase(.0))]
     Engine(#[from] EngineError),
     #[error(transparent)]
     Settings(#[from] SettingsError),

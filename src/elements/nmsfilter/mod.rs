@@ -23,6 +23,7 @@ mod setting_notices;
 mod settings;
 mod stats;
 mod transform;
+mod words;
 
 use std::sync::LazyLock;
 

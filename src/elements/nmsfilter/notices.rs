@@ -13,12 +13,12 @@ use super::NmsFilter;
 use super::enums::{Attach, NmsFilterLetterbox};
 use super::setting_notices::SettingNotice;
 use super::settings::Settings;
+use super::words::phrase;
 use crate::deepstream::region::REGION_LAYOUTS;
 use crate::deepstream::structures::Assumption;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::{Batch, Elsewhere, OutsideObject};
 use crate::input::selection::{Selection, Sets};
-use nmsfilter_core::names::Interface;
 use nmsfilter_core::reading::{Notice, NoticeKind};
 use nmsfilter_core::tensor::MAX_DIMENSIONS;
 
@@ -87,7 +87,7 @@ impl Notices {
     /// Posts what a reading has to tell.
     pub fn of_reading(&mut self, element: &NmsFilter, notices: Vec<Notice>) {
         for notice in notices {
-            let (kind, text) = (Kind::Reading(notice.kind()), notice.text(Interface::Element));
+            let (kind, text) = (Kind::Reading(notice.kind()), phrase(&notice));
             let text = format_args!("{text}");
             if notice.is_of_settings() {
                 self.post(element, kind, gst::LibraryError::Settings, text);

@@ -168,7 +168,7 @@ fn sums_of_scores_are_ignored_if_the_number_of_classes_is_known() {
             let error = decoder::choose(&tensors, decoder::by_name("yolov8-heads"), unknown);
             let error = error.err().unwrap().to_string();
             let numbers = if classes == 1 { "1 class;" } else { " classes;" };
-            for part in [numbers, "set num-classes to the model's number of classes"] {
+            for part in [numbers, "set `options.num_classes` to the model's number of classes"] {
                 assert!(error.contains(part), "{error}");
             }
         }

@@ -8,13 +8,13 @@ fn a_grid_of_another_model_size_is_an_error_with_both_numbers() {
     assert_eq!(
         message(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(416.0)),
         "tensor out (f32 1x8400x85): it has 8400 anchors, but decoder yolox-raw expects 3549: grids of \
-         stride 8, 16, 32 on a model input of 416x416; set model-width and model-height to the \
+         stride 8, 16, 32 on a model input of 416x416; set `model_size` to the \
          model's input"
     );
     assert_eq!(
         message(&[("out", &[1, 8400, 85])], "yolox-raw", Options::default()),
         "tensor out (f32 1x8400x85): decoder yolox-raw needs the size of the model's input; \
-         set model-width and model-height"
+         set `model_size`"
     );
     assert!(choose(&[("out", &[1, 8400, 85])], "yolox-raw", model_size(640.0)).is_ok());
     let unnamed: [(&str, &[usize]); 3] =

@@ -5,7 +5,7 @@
 
 use super::{Choice, choose, has_id};
 use crate::decoder::layout::{Group, Reference};
-use crate::decoder::{BoxFormat, Decoder, Layout, Options, decoders};
+use crate::decoder::{BoxFormat, Decoder, Layout, Options, decoders, model_family};
 use crate::tensor::TensorView;
 
 /// Returns a tensor that `choice` reads although its id belongs to another decoder, with that decoder; `None` also if
@@ -75,4 +75,42 @@ pub fn may_be_end_to_end(choice: &Choice, options: Options) -> bool {
     options.num_classes == 0
         && choice.layout.boxes.format == BoxFormat::Center
         && choice.layout.groups.iter().all(is_row)
+}
+
+/// More queries than any model of the DETR family has: most have 100 to 300, and models for crowded pictures have
+/// 900.
+const MANY_QUERIES: usize = 2000;
+
+/// More classes than any detection dataset has: LVIS has 1203.
+const MANY_CLASSES: usize = 4000;
+
+/// End-to-end models have 300 rows. Other models have a row per grid cell, of which there are 1029 even for an
+/// input of 224x224.
+pub const FEW_ROWS: usize = 1000;
+
+/// Returns true if `choice` reads more queries or classes than models of the family DETR have.
+pub fn has_many_queries(choice: &Choice) -> bool {
+    let layout = &choice.layout;
+    choice.decoder.name() == "detr"
+        && (layout.anchors() > MANY_QUERIES || layout.classes > MANY_CLASSES)
+}
+
+/// Returns the decoder of an end-to-end model that probably produced the output: the output has few rows, and
+/// `choice` reads some numbers of each row as scores.
+pub fn few_rows(choice: &Choice) -> Option<&'static str> {
+    let other = model_family::end_to_end(choice.decoder.name())?;
+    let is_row = |group: &Group| group.boxes.component_stride == 1;
+    let layout = &choice.layout;
+    (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
+}
+
+/// Returns true if the shapes are probably those of another family.
+pub(super) fn is_unlikely(choice: &Choice, options: Options) -> bool {
+    let layout = &choice.layout;
+    let is_any = layout.has_class_field();
+    has_many_queries(choice)
+        || few_rows(choice).is_some()
+        || may_be_end_to_end(choice, options)
+        || (layout.classes > MANY_CLASSES && !is_any)
+        || (layout.anchors() < layout.score.components && layout.tensors().len() == 1)
 }

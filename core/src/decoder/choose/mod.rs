@@ -38,6 +38,7 @@
 mod assign;
 mod error;
 mod misread;
+mod offer;
 mod refusal;
 
 use std::fmt;
@@ -45,10 +46,13 @@ use std::fmt;
 pub use self::assign::ONNX_PREFIX;
 pub(super) use self::assign::chosen;
 use self::assign::{Readings, assignment_by_id, assignment_by_index, assignment_by_name, layout};
-pub use self::error::{Advice, ChoiceError};
-pub use self::misread::{contradicting_id, may_be_end_to_end, unread_level};
+pub use self::error::ChoiceError;
+pub use self::misread::{
+    FEW_ROWS, contradicting_id, few_rows, has_many_queries, may_be_end_to_end, unread_level,
+};
+pub use self::offer::Offers;
 pub(super) use self::refusal::list;
-use self::refusal::{ambiguous, incomplete, no_fit, several_numbers_of_classes, several_readings};
+use self::refusal::{incomplete, no_fit, several_numbers_of_classes};
 use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
@@ -199,7 +203,11 @@ fn by_decoder(
                     None if differ_in_scores && options.known_classes().is_none() => {
                         Err(several_numbers_of_classes(tensors, decoder, &readings.fits))
                     }
-                    None => Err(several_readings(tensors, decoder, fits)),
+                    None => Err(ChoiceError::SeveralTensors {
+                        tensors: list(tensors),
+                        decoder: decoder.name(),
+                        count: fits,
+                    }),
                 };
             }
         }
@@ -244,7 +252,10 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             return Ok(choice);
         }
         0 => {}
-        count => return Err(several_readings(tensors, unambiguous[0].decoder, count)),
+        count => {
+            let (tensors, decoder) = (list(tensors), unambiguous[0].decoder.name());
+            return Err(ChoiceError::SeveralTensors { tensors, decoder, count });
+        }
     }
     if let Some(incomplete) = incomplete(tensors) {
         return Err(incomplete);
@@ -256,8 +267,29 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let lengths = errors.iter().find(|error| matches!(error, LayoutError::Lengths { .. }));
     match lengths.filter(|_| unknown.len() == 2 && !pair) {
         Some(error) => Err(error.clone().into()),
-        None if fits.is_empty() => Err(no_fit(tensors, None, errors)),
-        None => Err(ambiguous(tensors, &fits, &errors, options)),
+        None => {
+            let can_fit = |decoder: &&'static dyn Decoder| {
+                let name = decoder.name();
+                fits.iter().any(|(fit, _)| fit.decoder.name() == name)
+                    || errors.iter().any(|error| needs_setting(error) == Some(name))
+            };
+            match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
+                Some(offers) if !fits.is_empty() => {
+                    Err(ChoiceError::Ambiguous { tensors: list(tensors), offers })
+                }
+                _ => Err(no_fit(tensors, None, errors)),
+            }
+        }
+    }
+}
+
+/// The decoder that reads the tensors if a setting is made.
+fn needs_setting(error: &LayoutError) -> Option<&'static str> {
+    match error {
+        LayoutError::ModelSize { decoder, .. } | LayoutError::Keypoints { decoder, .. } => {
+            Some(*decoder)
+        }
+        _ => None,
     }
 }
 

@@ -4,17 +4,28 @@
 //! In: the tensors, their readings that fit, and the errors of the others. Out: the [`ChoiceError`].
 
 use super::Choice;
-use super::assign::MAX_FITS;
-use super::error::{Advice, ChoiceError};
-use crate::decoder::{Decoder, Form, LayoutError, Options, decoders};
+use super::error::ChoiceError;
+use crate::decoder::{Decoder, Form, LayoutError, decoders};
 use crate::tensor::TensorView;
 
+/// The greatest length of a list of tensors with the expected ones, in bytes. An error is at most six lines.
+const MAX_LIST: usize = 540;
+
 pub(in crate::decoder) fn list(tensors: &[TensorView<'_>]) -> String {
-    if tensors.is_empty() {
-        return "none".to_owned();
+    list_within(tensors, MAX_LIST / 2)
+}
+
+/// Lists the first tensors in at most `most` bytes.
+fn list_within(tensors: &[TensorView<'_>], most: usize) -> String {
+    let mut list = String::new();
+    for (index, tensor) in tensors.iter().enumerate() {
+        let tensor = tensor.to_string();
+        if index > 0 && list.len() + tensor.len() > most {
+            return format!("{list} and {} others", tensors.len() - index);
+        }
+        list = if index == 0 { tensor } else { format!("{list}, {tensor}") };
     }
-    let all: Vec<String> = tensors.iter().map(ToString::to_string).collect();
-    all.join(", ")
+    if list.is_empty() { "none".to_owned() } else { list }
 }
 
 pub(super) fn no_fit(
@@ -42,7 +53,8 @@ pub(super) fn no_fit(
         Some(decoder) => format!("decoder {}, which expects {}", decoder.name(), decoder.expects()),
         None => format!("any decoder of the {} families", decoders().len()),
     };
-    ChoiceError::NoFit { wanted, tensors: list(tensors) }
+    let most = MAX_LIST.saturating_sub(wanted.len());
+    ChoiceError::NoFit { wanted, tensors: list_within(tensors, most) }
 }
 
 /// The error for a tensor with an id of a decoder, if there is no tensor for another role of that decoder.
@@ -62,116 +74,20 @@ pub(super) fn incomplete(tensors: &[TensorView<'_>]) -> Option<ChoiceError> {
     })
 }
 
-/// The error for one decoder that fits several assignments of tensors to roles.
-pub(super) fn several_readings(
-    tensors: &[TensorView<'_>],
-    decoder: &dyn Decoder,
-    count: usize,
-) -> ChoiceError {
-    let name = decoder.name();
-    ChoiceError::Ambiguous {
-        tensors: list(tensors),
-        readings: match count {
-            ..=1 | MAX_FITS.. => format!("{name} in many ways"),
-            _ => format!("{name} in {count} ways"),
-        },
-        with_model_size: Vec::new(),
-        advice: Advice::SetId,
-    }
-}
-
 /// The error for readings that differ in the number of classes, or in which tensors have the scores.
 pub(super) fn several_numbers_of_classes(
     tensors: &[TensorView<'_>],
     decoder: &dyn Decoder,
     fits: &[(Choice, &'static dyn Form)],
 ) -> ChoiceError {
-    let mut numbers: Vec<String> =
-        fits.iter().map(|(fit, _)| fit.layout.classes.to_string()).collect();
-    retain_first(&mut numbers);
-    let classes = if numbers == ["1"] { "class" } else { "classes" };
-    ChoiceError::Ambiguous {
+    let mut numbers: Vec<usize> = fits.iter().map(|(fit, _)| fit.layout.classes).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let classes = if numbers == [1] { "class" } else { "classes" };
+    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    ChoiceError::SeveralNumbers {
         tensors: list(tensors),
-        readings: format!("{} with {} {classes}", decoder.name(), numbers.join(" or ")),
-        with_model_size: Vec::new(),
-        advice: Advice::SetNumClasses,
-    }
-}
-
-/// Removes items that are equal to an earlier one.
-fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
-    let all = items.clone();
-    let mut index = 0;
-    items.retain(|item| {
-        index += 1;
-        !all[..index - 1].contains(item)
-    });
-}
-
-/// The error for shapes that several model families have. `errors` are the errors of readings that do not fit. Readings
-/// with another number of classes than the known one are left out, unless there is no other.
-pub(super) fn ambiguous(
-    tensors: &[TensorView<'_>],
-    fits: &[(Choice, &'static dyn Form)],
-    errors: &[LayoutError],
-    options: Options,
-) -> ChoiceError {
-    let known = options.known_classes();
-    let is_allowed = |classes: Option<usize>| {
-        known.is_none_or(|known| classes.is_none_or(|classes| classes == known))
-    };
-    let classes_of = |fit: &Choice| (!fit.layout.has_class_field()).then_some(fit.layout.classes);
-    let mut allowed: Vec<&(Choice, &'static dyn Form)> =
-        fits.iter().filter(|(fit, _)| is_allowed(classes_of(fit))).collect();
-    let is_undivided = |error: &LayoutError| matches!(error, LayoutError::Keypoints { .. });
-    if allowed.is_empty() && !errors.iter().any(is_undivided) {
-        allowed = fits.iter().collect();
-    }
-    // An output as yolov8 exports it, whose number of classes is not the known one: the setting can be wrong.
-    let contradicted = fits
-        .iter()
-        .map(|(fit, _)| fit)
-        .filter(|fit| fit.decoder.name() == "yolov8" && !is_allowed(classes_of(fit)))
-        .find(|fit| fit.layout.groups[0].boxes.anchor_stride == 1);
-    let contradicted = contradicted.map(|fit| fit.layout.classes);
-    let fits = allowed;
-    let mut readings: Vec<String> = fits
-        .iter()
-        .map(|(fit, form)| match form.roles() {
-            // A decoder that names its class has no other.
-            [_] if fit.decoder.label(0).is_none() && !fit.layout.has_class_field() => {
-                format!("{} with {} classes", fit.decoder.name(), fit.layout.classes)
-            }
-            _ => fit.decoder.name().to_owned(),
-        })
-        .collect();
-    let undivided = errors.iter().filter_map(|error| match error {
-        LayoutError::Keypoints { decoder, .. } => Some((*decoder).to_owned()),
-        _ => None,
-    });
-    readings.extend(undivided);
-    retain_first(&mut readings);
-    let mut with_model_size: Vec<&'static str> = errors
-        .iter()
-        .filter_map(|error| match error {
-            LayoutError::ModelSize { decoder, classes, .. } if is_allowed(*classes) => {
-                Some(*decoder)
-            }
-            _ => None,
-        })
-        .collect();
-    retain_first(&mut with_model_size);
-    let fits_decoder = |name| fits.iter().any(|(fit, _)| fit.decoder.name() == name);
-    let advice = Advice::SetDecoder {
-        yolov8: fits_decoder("yolov8"),
-        is_known: known.is_some(),
-        contradicted: contradicted.map(|classes| (classes, [options.num_classes, options.labels])),
-        yolox: fits_decoder("yolox"),
-    };
-    ChoiceError::Ambiguous {
-        tensors: list(tensors),
-        readings: readings.join(" or "),
-        with_model_size,
-        advice,
+        decoder: decoder.name(),
+        classes: format!("{} {classes}", numbers.join(" or ")),
     }
 }

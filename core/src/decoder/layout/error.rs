@@ -3,9 +3,12 @@
 
 use super::{Background, BoxFormat};
 use crate::decoder::MAX_CLASSES;
-use crate::names::{Interface, Name};
 use crate::tensor::TensorView;
+use crate::wording::Setting::{
+    self, Batch, Channels, KeypointShape, ModelSize, NumClasses, Quantization, ScoreActivation,
+};
 
+crate::texts! {
 /// The reason why tensors do not fit a decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -21,7 +24,10 @@ pub enum LayoutError {
         expected: String,
     },
     /// The number of anchors does not match the grids of the model's input.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of stride {strides} on a \
+         model input of {model}; set {ModelSize} to the model's input"
+    )]
     Grid {
         /// The tensor, as displayed.
         tensor: String,
@@ -37,7 +43,7 @@ pub enum LayoutError {
         model: String,
     },
     /// The decoder needs the size of the model's input, which is unknown.
-    #[error("{}", self.text(Interface::Element))]
+    #[error("tensor {tensor}: decoder {decoder} needs the size of the model's input; set {ModelSize}")]
     ModelSize {
         /// A tensor, as displayed.
         tensor: String,
@@ -83,7 +89,10 @@ pub enum LayoutError {
         tensor: String,
     },
     /// The first of three dimensions is not 1, and [`Options::batch`](crate::nms::Options::batch) is not set.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: expected a batch dimension of 1, got {batch}; export the model with a batch size of 1, or use \
+         {Batch}"
+    )]
     Batch {
         /// The tensor, as displayed.
         tensor: String,
@@ -91,7 +100,11 @@ pub enum LayoutError {
         batch: usize,
     },
     /// The number of components of a box does not match `box-format`.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: {} needs [N,{}], got {numbers} numbers per box; set {} to {}",
+        Setting::BoxFormat.to(format.name()), format.components(), Setting::BoxFormat,
+        if *numbers == 3 { "square" } else { "corners or center" }
+    )]
     BoxFormat {
         /// The tensor, as displayed.
         tensor: String,
@@ -139,13 +152,19 @@ pub enum LayoutError {
         tensor: String,
     },
     /// The elements are quantized numbers, but their scale is unknown.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; set {Quantization}"
+    )]
     NotQuantized {
         /// The tensor, as displayed.
         tensor: String,
     },
     /// The number of classes differs from `num-classes`.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but {NumClasses} is {expected}; correct \
+         {NumClasses}, or set it to 0 to take what the tensor has{}",
+        if *classes == expected.saturating_add(1) { OR_BACKGROUND } else { "" }
+    )]
     NumClasses {
         /// The tensor with the scores, as displayed.
         tensor: String,
@@ -157,7 +176,10 @@ pub enum LayoutError {
         expected: usize,
     },
     /// The numbers of an anchor can be the first or the last dimension, and the setting `channels` does not decide.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: decoder {decoder} can read it with the channels (the numbers of an anchor) first or last; set \
+         {Channels} to first or last"
+    )]
     Channels {
         /// The tensor, as displayed.
         tensor: String,
@@ -165,7 +187,11 @@ pub enum LayoutError {
         decoder: &'static str,
     },
     /// The channels of the prototypes can be the first or the last dimension.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: decoder {decoder} can read it as {readings}; set {}{Channels} to first or last, or {ModelSize} \
+         to the model's input",
+        unless(*has_num_classes, ", ")
+    )]
     Prototypes {
         /// The tensor, as displayed.
         tensor: String,
@@ -177,7 +203,11 @@ pub enum LayoutError {
         has_num_classes: bool,
     },
     /// An anchor's numbers can be divided into scores and keypoints in several ways.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: decoder {decoder} can read an anchor's numbers in several ways, such as {readings}; set \
+         {}{KeypointShape}",
+        unless(*has_num_classes, " or ")
+    )]
     Keypoints {
         /// The tensor, as displayed.
         tensor: String,
@@ -189,7 +219,10 @@ pub enum LayoutError {
         has_num_classes: bool,
     },
     /// An anchor has only one score, so its softmax is always 1.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is always 1; set \
+         {ScoreActivation} to sigmoid or none"
+    )]
     SingleSoftmax {
         /// The tensor with the scores, as displayed.
         tensor: String,
@@ -209,7 +242,10 @@ pub enum LayoutError {
         length: usize,
     },
     /// One of an anchor's scores is set to be the background's, but there is only one.
-    #[error("{}", self.text(Interface::Element))]
+    #[error(
+        "tensor {tensor}: decoder {decoder} reads one score for each anchor, so the {} is not the background's; unset {}",
+        background.name(), Setting::Background
+    )]
     NoBackground {
         /// The tensor with the scores, as displayed.
         tensor: String,
@@ -227,6 +263,15 @@ pub enum LayoutError {
         classes: usize,
     },
 }
+}
+
+/// What else scores of one class too many can mean.
+const OR_BACKGROUND: &str = ", or if one score is the background's, set `options.background` to first or last";
+
+/// Names the number of classes as what decides, unless it is known.
+fn unless(is_known: bool, separator: &str) -> String {
+    if is_known { String::new() } else { format!("{NumClasses}{separator}") }
+}
 
 impl LayoutError {
     /// The error of scores of which none is left for a class beside the background's.
@@ -236,104 +281,6 @@ impl LayoutError {
         background: Background,
     ) -> Self {
         Self::NoBackground { tensor: tensor.to_string(), decoder, background }
-    }
-
-    /// The text with the names that `interface` has for settings.
-    pub fn text(&self, interface: Interface) -> String {
-        let model_size = interface.name(Name::ModelSize);
-        match self {
-            Self::Grid { tensor, decoder, found, expected, strides, model } => format!(
-                "tensor {tensor}: it has {found} anchors, but decoder {decoder} expects {expected}: grids of \
-                 stride {strides} on a model input of {model}; set {model_size} to the model's input"
-            ),
-            Self::ModelSize { tensor, decoder, .. } => format!(
-                "tensor {tensor}: decoder {decoder} needs the size of the model's input; set {model_size}"
-            ),
-            Self::Batch { tensor, batch } => {
-                let option = match interface {
-                    Interface::Rust => ", or set Options::batch",
-                    Interface::C => ", or set batch to 1",
-                    // Here the number of images follows from metadata, or is always read.
-                    Interface::Element | Interface::Python => "",
-                };
-                format!(
-                    "tensor {tensor}: expected a batch dimension of 1, got {batch}; export the model with a batch \
-                     size of 1{option}"
-                )
-            }
-            Self::BoxFormat { tensor, format, numbers } => {
-                let option = interface.name(Name::BoxFormat);
-                let is = if interface == Interface::Element { "=" } else { " " };
-                let (format, components) = (format.name(), format.components());
-                let other = if *numbers == 3 { "square" } else { "corners or center" };
-                format!(
-                    "tensor {tensor}: {option}{is}{format} needs [N,{components}], got {numbers} numbers per box; \
-                     set {option} to {other}"
-                )
-            }
-            Self::NotQuantized { tensor } => {
-                let property = if interface == Interface::Element { "the property " } else { "" };
-                let quantization = interface.name(Name::Quantization);
-                format!(
-                    "tensor {tensor}: its elements are quantized, but their scale and zero point are not known; \
-                     set {property}{quantization}"
-                )
-            }
-            Self::NumClasses { tensor, decoder, classes, expected } => {
-                let num_classes = interface.name(Name::NumClasses);
-                format!(
-                    "tensor {tensor}: read by decoder {decoder} it has {classes} classes, but {num_classes} is \
-                     {expected}; correct {num_classes}, or set it to 0 to take what the tensor has{}",
-                    match *classes == expected.saturating_add(1) {
-                        true => format!(
-                            ", or if one score is the background's, set {} to first or last",
-                            interface.name(Name::Background)
-                        ),
-                        false => String::new(),
-                    }
-                )
-            }
-            Self::Prototypes { tensor, decoder, readings, has_num_classes } => {
-                let num_classes = match has_num_classes {
-                    true => String::new(),
-                    false => format!("{}, ", interface.name(Name::NumClasses)),
-                };
-                format!(
-                    "tensor {tensor}: decoder {decoder} can read it as {readings}; set {num_classes}{} to first or \
-                     last, or {model_size} to the model's input",
-                    interface.name(Name::Channels)
-                )
-            }
-            Self::Keypoints { tensor, decoder, readings, has_num_classes } => {
-                let num_classes = match has_num_classes {
-                    true => String::new(),
-                    false => format!("{} or ", interface.name(Name::NumClasses)),
-                };
-                format!(
-                    "tensor {tensor}: decoder {decoder} can read an anchor's numbers in several ways, such as {readings}; \
-                     set {num_classes}{}",
-                    interface.name(Name::KeypointShape)
-                )
-            }
-            Self::Channels { tensor, decoder } => format!(
-                "tensor {tensor}: decoder {decoder} can read it with the channels (the numbers of an anchor) first or \
-                 last; set {} to first or last",
-                interface.name(Name::Channels)
-            ),
-            Self::SingleSoftmax { tensor, decoder } => format!(
-                "tensor {tensor}: decoder {decoder} reads one score for each anchor, and softmax of one score is \
-                 always 1; set {} to sigmoid or none",
-                interface.name(Name::ScoreActivation)
-            ),
-            Self::NoBackground { tensor, decoder, background } => format!(
-                "tensor {tensor}: decoder {decoder} reads one score for each anchor, so the {} is not the \
-                 background's; unset {}",
-                background.name(),
-                interface.name(Name::Background)
-            ),
-            // Others name no setting.
-            error => error.to_string(),
-        }
     }
 
     /// The rank of the error among the errors of several decoders: the least is the most specific. `None` if the

@@ -100,7 +100,7 @@ fn a_model_of_cubes_needs_the_order_of_channels() {
         let options = model_size(512.0);
         let error = decoder::choose(&tensors, decoder::by_name(name), options).err().unwrap();
         let error = error.to_string();
-        assert!(error.ends_with("first or last; set channels to first or last"), "{error}");
+        assert!(error.ends_with("first or last; set `options.channels` to first or last"), "{error}");
         let channels = if is_channels_last { Channels::Last } else { Channels::First };
         let found = survivors(&tensors, name, Options { channels, ..options });
         compare_boxes(&found, &candidates(&boxes, &scores, Boxes::Bins, 0));
@@ -119,7 +119,7 @@ fn a_square_tensor_needs_the_order_of_channels() {
     };
     for (id, name) in [("yolo-v8-out", None), ("a", Some("yolov8")), ("a", None)] {
         let error = of(id, &[1, 84, 84], name, Channels::Auto).unwrap_err().to_string();
-        assert!(error.ends_with("; set channels to first or last"), "{error}");
+        assert!(error.ends_with("; set `options.channels` to first or last"), "{error}");
         assert_eq!(of(id, &[1, 84, 84], name, Channels::First), Ok(1));
         assert_eq!(of(id, &[1, 84, 189], name, Channels::Last), Ok(1));
     }
