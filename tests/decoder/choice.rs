@@ -189,10 +189,11 @@ fn readings_that_contradict_the_known_number_of_classes_are_left_out() {
 #[test]
 fn a_transposed_output_is_ambiguous_by_shape() {
     // Rows of RT-DETR, MMDetection, end-to-end models, and end-to-end models with an angle.
-    for columns in [84, 5, 6, 7] {
-        let reading = format!("yolov8 with {} class", columns - 4);
+    for (columns, reading) in
+        [(84, "yolov8 with 80 classes"), (5, "yolov8 with 1 class"), (6, "end2end"), (7, "end2end-obb")]
+    {
         for options in [Options::default(), num_classes(columns - 4), labels(columns - 4)] {
-            assert_ambiguous(&[1, 300, columns], options, &[&reading]);
+            assert_ambiguous(&[1, 300, columns], options, &[reading]);
         }
     }
 }

@@ -69,7 +69,7 @@ impl Offers {
         let is_good = |(choice, offer): &(Choice, Offer)| {
             offer.has_known(options) && !is_unlikely(choice, options)
         };
-        if found.iter().filter(|it| is_good(it) && it.1.rank() < 2).count() < MOST {
+        if found.iter().filter(|it| is_good(it) && it.1.rank() == 0).count() < MOST {
             let read = |decoder| of_grid(tensors, decoder, options);
             let is_large = |it: &(Choice, Offer)| is_good(it) && it.0.layout.anchors() > FEW_ROWS;
             found.extend(of_grids.into_iter().take(MOST).filter_map(read).filter(is_large));

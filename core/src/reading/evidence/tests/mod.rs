@@ -4,7 +4,6 @@
 use super::*;
 use crate::decoder::by_name;
 use crate::engine::Masks;
-use crate::reading::Notice;
 
 const MODEL: [f32; 2] = [640.0, 480.0];
 const ANCHORS: usize = 100;
