@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every message that `docs/messages.md` quotes exists in the source, and README.md has the known versions of DeepStream.
+//! Messages that `docs/messages.md` quotes exist, the core names no setting of a host, and README.md has the known versions
+//! of DeepStream.
 
 use std::path::{Path, PathBuf};
+
+use gst::prelude::*;
 
 /// Collects every `.rs` file below `folder`.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -42,8 +45,38 @@ fn has(line: &str, message: &str) -> bool {
     })
 }
 
+/// The messages that a section of the document quotes.
+fn quoted<'a>(document: &'a str, section: &str) -> Vec<&'a str> {
+    let (_, rest) = document.split_once(section).expect("the section exists");
+    let rows = rest.split("\n## ").next().expect("there is a first part").lines();
+    let cells =
+        rows.filter(|line| line.starts_with("| `")).filter_map(|row| row.split(" | ").next());
+    // The elements follow in parentheses.
+    cells.flat_map(|cell| code_spans(cell.strip_suffix(" (a warning)").unwrap_or(cell))).collect()
+}
+
+/// A text as it is in the source, with its continued lines joined.
+fn joined(text: &str) -> String {
+    let mut parts = text.split("\\\n");
+    let first = parts.next().expect("there is a first part").to_owned();
+    parts.fold(first, |joined, part| joined + part.trim_start())
+}
+
 #[test]
-fn every_message_in_the_document_is_in_the_source() {
+fn messages_of_nmsfilter_in_the_document_are_in_its_tables() {
+    let document = include_str!("../docs/messages.md");
+    let texts: Vec<String> =
+        gstnmsfilter::elements::nmsfilter::texts().into_iter().map(joined).collect();
+    let quoted = quoted(document, "## Boxes are missing or wrong");
+    assert!(quoted.len() > 4 && texts.len() > 60, "{quoted:?}, {} texts", texts.len());
+    for message in quoted {
+        assert!(texts.iter().any(|text| has(text, message)), "{message} is in no table");
+    }
+}
+
+/// The texts of other elements have no table.
+#[test]
+fn other_messages_in_the_document_are_in_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     for folder in ["core/src", "src", "inference/src", "demo/src"] {
@@ -51,23 +84,35 @@ fn every_message_in_the_document_is_in_the_source() {
     }
     let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
     let code: Vec<String> = files.iter().flat_map(|path| lines(&read(path))).collect();
-
-    let document = std::fs::read_to_string(root.join("docs/messages.md")).unwrap();
-    let rows: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
-    assert!(rows.len() > 8, "{} rows", rows.len());
-    let mut unknown = Vec::new();
-    for row in rows {
-        let messages = row.split(" | ").next().expect("a row has a first cell");
-        // The elements follow in parentheses.
-        let messages = messages.split(" (").next().expect("there is a first part");
-        let missing = |message: &&str| !code.iter().any(|line| has(line, message));
-        unknown.extend(code_spans(messages).filter(missing));
+    let quoted = quoted(include_str!("../docs/messages.md"), "## Other messages");
+    assert!(quoted.len() > 8, "{quoted:?}");
+    for message in quoted {
+        assert!(code.iter().any(|line| has(line, message)), "{message} is not in the sources");
     }
-    assert!(
-        unknown.is_empty(),
-        "docs/messages.md explains messages that are not in the sources, in these words: {unknown:#?}; \
-         correct the document"
-    );
+}
+
+/// The words of an interface are in its own table.
+#[test]
+fn the_core_names_no_setting_of_a_host() {
+    gst::init().unwrap();
+    gstnmsfilter::plugin_register_static().unwrap();
+    let element = gst::ElementFactory::make("nmsfilter").build().unwrap();
+    let properties = element.list_properties();
+    let names = properties.iter().map(|property| property.name()).filter(|name| name.contains('-'));
+    let mut words: Vec<String> = names.map(str::to_owned).collect();
+    words.extend(["NMSFILTER_", "nvinfer", "nmsfilter_set", "GST_"].map(str::to_owned));
+    assert!(words.iter().any(|word| word == "num-classes"), "{words:?}");
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src"), &mut files);
+    for file in files {
+        for line in lines(&std::fs::read_to_string(&file).unwrap()) {
+            // What is between quotation marks is a text.
+            for text in line.split('"').skip(1).step_by(2) {
+                let found = words.iter().find(|word| text.contains(word.as_str()));
+                assert_eq!(found, None, "{}: {line}", file.display());
+            }
+        }
+    }
 }
 
 #[test]

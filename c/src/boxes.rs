@@ -5,9 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
 
 use nmsfilter_core::cuda::ForeignStream;
-use nmsfilter_core::nms::{
-    self, BoxNms, check_embedding, check_iou_threshold, check_sigma,
-};
+use nmsfilter_core::nms::{self, BoxNms, check_embedding, check_iou_threshold, check_sigma};
 
 use crate::border::{self, c_text, sized_struct};
 use crate::device_result::DeviceResult;

@@ -42,3 +42,18 @@ fn word(setting: Setting, value: Option<&str>) -> String {
         (_, Some(value)) => format!("{name} = {value}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_the_words_of_the_interface() {
+        let text = "set `decoder = end2end`, or `options.num_classes = 2`, or `options.coordinates = pixels`, or \
+                    `model_size`";
+        assert_eq!(
+            in_c(text),
+            "set the decoder end2end, or class_count = 2, or coordinates = NMSFILTER_COORDINATES_PIXELS, or model_width and model_height"
+        );
+    }
+}

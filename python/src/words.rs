@@ -79,3 +79,18 @@ fn word(setting: Setting, value: Option<&str>) -> String {
         Some(value) => format!("{name}={value:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_the_words_of_the_interface() {
+        let text = "set `decoder = end2end`, or `options.num_classes = 2`, or `options.coordinates = pixels`, or \
+                    `model_size`";
+        assert_eq!(
+            in_python(text),
+            "set decoder=\"end2end\", or num_classes=2, or coordinates=\"pixels\", or model_size"
+        );
+    }
+}

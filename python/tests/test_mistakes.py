@@ -86,11 +86,9 @@ class Mistakes(unittest.TestCase):
     def test_10_outputs_that_several_decoders_read(self):
         self.expect(
             nmsfilter.InputError,
-            "outputs (output0 (f32 1x56x8400)) can be read as yolov8 with 52 classes or detr with 8396 classes or "
-            "yolov8-pose with 1 classes or yolov8-obb with 51 classes or one of yolox-raw, yolov5-raw, nanodet (with "
-            "model_size); set decoder to the right one, and for yolov8 num_classes to the model's number of classes; "
-            "models of poses, masks and oriented boxes have rows beyond 4+C: yolov8-pose, yolov8-seg, "
-            "yolov8-obb",
+            "the tensors (output0 (f32 1x56x8400)) can be read as yolov8-pose with 1 class or yolov8 with 52 classes or "
+            "yolov8-obb with 51 classes; set decoder to the right one; if it is none of these, describe the tensors in a "
+            "layout file",
             nmsfilter.decode, floats(1, 56, 8400))
 
     def test_11_a_model_without_the_size_of_its_input(self):

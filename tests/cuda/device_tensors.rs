@@ -243,7 +243,9 @@ fn a_tensor_on_another_gpu_is_an_error_with_a_fixed_gpu_and_else_selects_its_gpu
         .run(Job::new(&attached(&copies).views(), &layout, &Params::default(), &places))
         .unwrap_err();
     assert!(matches!(error, EngineError::OtherDevice { is: 1, expected: 0, .. }), "{error}");
-    assert!(error.to_string().contains("is on GPU 1, the element's is GPU 0; set cuda-device-id"));
+    assert!(
+        error.to_string().contains("is on GPU 1, and the engine is on GPU 0; set `ordinal = 1`")
+    );
     // The error of one frame does not affect the next.
     assert_eq!(
         fixed

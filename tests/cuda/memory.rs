@@ -271,7 +271,7 @@ fn memory_that_the_engines_context_cannot_access_is_an_error() {
     emulated.set_device_pointer(address, 0);
     let error = decode(&mut cuda, &data).unwrap_err();
     let expected = format!(
-        "tensor windows (f32 2x4): its memory at {address:#x} is on GPU 0, where the element's \
+        "tensor windows (f32 2x4): its memory at {address:#x} is on GPU 0, where the engine's \
          context cannot access it"
     );
     assert!(error.to_string().starts_with(&expected), "{error}");

@@ -296,8 +296,10 @@ fn a_single_score_or_a_class_in_a_tensor_leaves_no_background() {
         let options = Options { background: Some(background), ..Options::default() };
         let error = decoder::choose(&tensors, decoder::by_name(decoder), options).err().unwrap();
         let text = error.to_string();
-        let expected =
-            format!("so the {} is not the background's; unset `options.background`", background.name());
+        let expected = format!(
+            "so the {} is not the background's; unset `options.background`",
+            background.name()
+        );
         assert!(text.contains(&expected), "{decoder}: {text}");
         // No background is what these have.
         let none = Options { background: Some(Background::None), ..options };
@@ -314,7 +316,10 @@ fn a_number_of_classes_without_the_background_names_the_setting() {
     ];
     let options = Options { num_classes: 20, ..Options::default() };
     let error = decoder::choose(&tensors, None, options).err().unwrap().to_string();
-    assert!(error.contains("if one score is the background's, set `options.background`"), "{error}");
+    assert!(
+        error.contains("if one score is the background's, set `options.background`"),
+        "{error}"
+    );
     let options = Options { background: Some(Background::First), ..options };
     assert_eq!(decoder::choose(&tensors, None, options).unwrap().layout.classes, 20);
 }

@@ -189,9 +189,12 @@ fn readings_that_contradict_the_known_number_of_classes_are_left_out() {
 #[test]
 fn a_transposed_output_is_ambiguous_by_shape() {
     // Rows of RT-DETR, MMDetection, end-to-end models, and end-to-end models with an angle.
-    for (columns, reading) in
-        [(84, "yolov8 with 80 classes"), (5, "yolov8 with 1 class"), (6, "end2end"), (7, "end2end-obb")]
-    {
+    for (columns, reading) in [
+        (84, "yolov8 with 80 classes"),
+        (5, "yolov8 with 1 class"),
+        (6, "end2end"),
+        (7, "end2end-obb"),
+    ] {
         for options in [Options::default(), num_classes(columns - 4), labels(columns - 4)] {
             assert_ambiguous(&[1, 300, columns], options, &[reading]);
         }
@@ -225,10 +228,7 @@ fn boxes_with_scores_are_never_chosen_by_shape() {
         assert!(choose(&[("a", &[1, 30, 4]), ("b", scores)], Some("boxes")).is_ok());
     }
     let text = message(&[("a", &[1, 9, 2]), ("b", &[1, 9, 4])], None);
-    assert!(
-        text.contains("can be read as ultraface or boxes with 2 classes or detr"),
-        "{text}"
-    );
+    assert!(text.contains("can be read as ultraface or boxes with 2 classes or detr"), "{text}");
 }
 
 /// The error suggests only decoders that can be right.

@@ -295,8 +295,7 @@ fn outputs_of_which_no_image_has_a_class_are_told() {
     };
     let (at_once, told) = after(9, 0.75);
     assert_eq!((at_once, told.len()), (0, 2), "{told:?}");
-    let expected =
-        "none of 9 images has a class of the tensor type: the best score is 0.375 (class 1)";
+    let expected = "tensor type: none of 9 images has a class: the best score is 0.375 (class 1)";
     assert!(told[1].starts_with(expected), "{told:?}");
     let (at_once, told) = after(12, 0.75);
     assert_eq!((at_once, told.len()), (2, 2), "{told:?}");

@@ -127,8 +127,7 @@ fn without_the_size_the_number_of_classes_decides_or_nothing_is_read() {
             Ok(layout) if !is_ambiguous => model.check(&layout),
             Err(ChoiceError::Layout(error)) if is_ambiguous => {
                 let text = error.to_string();
-                let advice =
-                    "; set `options.channels` to first or last, or `model_size` to the";
+                let advice = "; set `options.channels` to first or last, or `model_size` to the";
                 assert!(text.contains(advice), "{text}");
                 let channels = model.channels();
                 model.check(&model.layout(Options { channels, ..known }).unwrap());
@@ -174,5 +173,8 @@ fn a_wrong_number_of_classes_is_named() {
         Model { size: [640, 640], classes: 3, is_transposed: false, is_channels_last: false };
     let options = Options { num_classes: 80, ..Options::default() };
     let error = model.layout(options).err().unwrap().to_string();
-    assert!(error.contains("yolov8-seg it has 3 classes, but `options.num_classes` is 80"), "{error}");
+    assert!(
+        error.contains("yolov8-seg it has 3 classes, but `options.num_classes` is 80"),
+        "{error}"
+    );
 }

@@ -15,11 +15,7 @@ const LONGEST: usize = 6 * 120;
 
 type Shapes = Vec<Vec<usize>>;
 
-fn choose(
-    shapes: &Shapes,
-    decoder: Option<&str>,
-    options: Options,
-) -> Result<Choice, ChoiceError> {
+fn choose(shapes: &Shapes, decoder: Option<&str>, options: Options) -> Result<Choice, ChoiceError> {
     let ids: Vec<String> = (0..shapes.len()).map(|index| format!("output{index}")).collect();
     let tensors: Vec<(&str, &[usize])> =
         ids.iter().zip(shapes).map(|(id, shape)| (id.as_str(), shape.as_slice())).collect();

@@ -306,7 +306,10 @@ fn softmax_of_a_single_score_is_an_error() {
             }
             Err(decoder::ChoiceError::Layout(error @ LayoutError::SingleSoftmax { .. })) => {
                 assert!(single.contains(&name), "{error}");
-                assert!(error.to_string().contains("set `options.score_activation` to sigmoid"), "{error}");
+                assert!(
+                    error.to_string().contains("set `options.score_activation` to sigmoid"),
+                    "{error}"
+                );
             }
             Err(error) => panic!("{name}: {error}"),
         }

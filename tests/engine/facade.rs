@@ -175,9 +175,7 @@ fn misread_tensors_give_warnings_once_in_the_words_of_each_interface() {
         nms.run(&tensors).unwrap();
     }
     let texts: Vec<String> = nms.warnings().iter().map(ToString::to_string).collect();
-    let [columns, score] = &texts[..] else {
-        panic!("{:?}", nms.warnings())
-    };
+    let [columns, score] = &texts[..] else { panic!("{:?}", nms.warnings()) };
     let expected = "decoder yolov8 reads rows of six numbers in tensor output0 (f32 1x300x6) as a box and 2 classes, but \
                     six numbers are usually a box, a score and a class; set `decoder = end2end`, or `options.num_classes = 2` \
                     if the model has that many";
@@ -204,7 +202,7 @@ fn boxes_are_judged_when_there_are_enough_of_them_or_no_more_come() {
     }
     let text = nms.warnings()[0].to_string();
     let expected = "all 8 boxes are within the first pixel of the model's input of 640x640, so they are probably \
-                    normalized; set Options::coordinates to Coordinates::Normalized";
+                    normalized; set `options.coordinates = normalized`";
     assert!(text.starts_with(expected), "{text}");
 
     nms.set_decoder(Some("windows")).unwrap();
@@ -249,7 +247,7 @@ fn normalized_boxes_are_noticed_in_the_first_image() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("set `options.coordinates = normalized`"), "{found:?}");
     }
-    assert!(texts(640.0, |_| {})[0].contains("and model_size for boxes in pixels"));
+    assert!(texts(640.0, |_| {})[0].contains("and `model_size` for boxes in pixels"));
 }
 
 /// End-to-end rows with numbers of classes from 0 to 90, as COCO has them, and 80 labels.
@@ -270,7 +268,7 @@ fn a_class_without_a_label_is_noticed() {
     assert_eq!(texts(90.0, 0), [""; 0]);
     let [text] = &texts(90.0, 80)[..] else { panic!("one warning") };
     let expected = "a box has class 90, but there are 80 labels, for classes 0 to 79, so labels are probably those of \
-                    other classes; check Options::labels, and with which number the classes of decoder end2end begin";
+                    other classes; check `options.labels`, and with which number the classes of decoder end2end begin";
     assert_eq!(text, expected);
 }
 

@@ -508,7 +508,7 @@ fn metadata_that_name_another_family_than_the_output_are_an_error() {
         ["decoder classifier expects [C], [1,C] or [1,C,1,1]", "set the decoder of the detector"];
     assert_says(ended.error(), &parts);
     let ended = run_nmsfilter(&with(&[("task", "detect"), ("end2end", "False")]), "");
-    assert_says(ended.error(), &["can be read as", "set the property decoder to the right one"]);
+    assert_says(ended.error(), &["can be read as", "set decoder to the right one"]);
 }
 
 #[test]
@@ -548,7 +548,8 @@ fn an_end_to_end_model_is_decoded_without_a_property() {
 /// best score is small.
 fn assert_empty_scene(ended: &pipeline::Ended, decoder: &str) {
     let [warning] = &ended.warnings[..] else { panic!("{:?}", ended.warnings) };
-    let expected = format!("no detection in 2 frames: the best score of decoder {decoder} is 0.0");
+    let expected =
+        format!("no detection in 2 images with decoder {decoder}: the best score is 0.0");
     assert!(ended.error.is_none() && warning.starts_with(&expected), "{:?} {warning}", ended.error);
 }
 

@@ -131,11 +131,11 @@ fn assert_warns(properties: &str, tensors: &[NewTensor], texts: &[&str]) {
 /// Asserts that nothing is found in a single picture, or in streams of three and twelve seconds,
 /// and that each of them gives one warning with this text: after ten seconds, or at an earlier end.
 fn assert_silent(properties: &str, tensors: &[NewTensor], text: &str) {
-    for (frames, count) in [(1, "1 frame:"), (30, "30 frames:"), (120, "101 frames:")] {
+    for (frames, count) in [(1, "1 image"), (30, "30 images"), (120, "101 images")] {
         let posted = stream(frames, properties, tensors.to_vec());
         let [(passed, warning)] = &posted[..] else { panic!("{properties}: {posted:?}") };
         assert!(
-            warning.starts_with(&format!("no detection in {count} ")),
+            warning.starts_with(&format!("no detection in {count} with decoder ")),
             "{properties}: {warning}"
         );
         assert!(warning.contains(text), "{properties}: expected {text:?} in: {warning}");
@@ -288,7 +288,12 @@ fn different_numbers_of_labels_and_classes_give_a_warning() {
         let property = format!("label-file={}", file.display());
         let text = format!(
             "the label file has {count} labels, but decoder yolov8 reads 80 classes, so labels are probably \
-             wrong; set label-file"
+             wrong; {}",
+            match count {
+                79 =>
+                    "if one of the classes is the background, set background=first or background=last",
+                _ => "set label-file",
+            }
         );
         assert_warns(&property, &tensor, &[&text]);
     }
@@ -379,7 +384,7 @@ fn offsets_of_grid_cells_that_are_read_as_pixels_give_a_warning() {
 
 #[test]
 fn pixels_that_are_read_as_normalized_give_a_warning() {
-    let text = "anchors rejected: 2, candidates: 0; most numbers are not boxes, or are boxes outside the frame; \
+    let text = "anchors rejected: 2, candidates: 0; most numbers are not boxes, or their boxes are outside the frame; \
                 coordinates are read as normalized: set coordinates=pixels";
     let tensors = [yolov8(YOLOV8, 80, &OBJECTS)];
     assert_eq!(stream(1, "coordinates=normalized", tensors.to_vec()).len(), 1);
@@ -599,14 +604,14 @@ fn a_model_of_another_family_is_an_error_that_names_its_decoder() {
     let pose = ModelInfo::default().with_task("pose").to_caps().unwrap();
     let tensor = rows.clone().with_model(pose);
     let message = error("", vec![tensor.clone()]);
-    let tensors = "the buffer's tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
+    let tensors = "the tensors (onnx/output0 (f32 1x300x6)) cannot be decoded: ";
     assert!(message.starts_with(&format!("{tensors}{expected}")), "{message}");
     // If the decoder is set, it is used, with a warning.
     let warning = format!("decoder yolov5 reads the tensors, but {expected}");
     assert_warns("decoder=yolov5", &[tensor], &[&warning]);
     let detect = ModelInfo::default().with_task("detect").with_end2end(true).to_caps().unwrap();
     let message = error("", vec![rows.with_model(detect)]);
-    assert!(message.contains("set the property decoder to the right one"), "{message}");
+    assert!(message.contains("set decoder to the right one"), "{message}");
     // The shape would be enough if there were no metadata.
     let segment = ModelInfo::default().with_task("segment").to_caps().unwrap();
     let output = yolov8("onnx/output0", 80, &OBJECTS);

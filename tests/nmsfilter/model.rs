@@ -211,7 +211,7 @@ fn kinds(properties: &str, labels: &[&str]) -> Vec<String> {
 fn the_number_of_labels_is_the_number_of_classes() {
     assert_eq!(kinds("", &["person", "bicycle", "car"]), ["person", "bicycle", "car"]);
     let message = error("", vec![yolov8(&[])]);
-    assert!(message.contains("set the property decoder to the right one"), "{message}");
+    assert!(message.contains("set decoder to the right one"), "{message}");
     let message = error("", vec![yolov8(&["person", "bicycle"])]);
     assert!(message.contains("there are 2 labels"), "{message}");
     let two = vec![yolov8(&["person", "bicycle"])];

@@ -19,7 +19,7 @@ const REJECTED: &str = "anchors rejected: ";
 const HUGE: &str = "many times larger than the model's input";
 const NO_BACKGROUND: &str = "but in a detector's output most are background";
 /// The warning that nothing was found.
-const SILENCE: &str = "no detection in 3 frames: ";
+const SILENCE: &str = "no detection in 3 images with decoder ";
 const LABELS: &str = "so labels are probably wrong";
 
 /// A reading: properties, and the expected warnings.

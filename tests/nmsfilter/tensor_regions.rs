@@ -168,7 +168,11 @@ fn a_frame_without_a_detection_counts_once() {
         }
     });
     assert_eq!(found, []);
-    assert!(ended.warnings[0].starts_with("no detection in 1 frame: "), "{:?}", ended.warnings);
+    assert!(
+        ended.warnings[0].starts_with("no detection in 1 image with decoder "),
+        "{:?}",
+        ended.warnings
+    );
 }
 
 #[test]

@@ -261,7 +261,8 @@ fn errors_of_a_run_have_their_status() {
     assert_eq!(handle.run(&[]).unwrap_err().0, Status::Decoder);
     let numbers = vec![0.0; 56 * 20];
     let ambiguous = handle.run(&[tensor(c"output0", &[1, 56, 20], &numbers)]).unwrap_err().1;
-    let expected = "; set the decoder (nmsfilter_set_decoder) to the right one, and for yolov8 class_count to the model's";
+    let expected =
+        "; set the decoder (nmsfilter_set_decoder) to the right one; if it is none of these";
     assert!(ambiguous.contains(expected), "{ambiguous}");
 
     handle.check(handle.set_params(|params| params.overlap = Overlap::ProbIou as u32));

@@ -447,7 +447,7 @@ fn tensors_that_are_misread_are_warned_of_once() {
     let found = warnings(handle.0);
     assert!(
         found[0]
-            .ends_with("set the decoder end2end, or class_count to 2 if the model has that many"),
+            .ends_with("set the decoder end2end, or class_count = 2 if the model has that many"),
         "{found:?}"
     );
     assert!(

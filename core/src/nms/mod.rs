@@ -54,8 +54,8 @@ pub use merged_boxes::MergedBoxes;
 
 pub use crate::decoder::layout::{Activation, Background};
 pub use crate::decoder::{
-    BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape,
-    LayoutError, MAX_CLASSES, Offers, Options,
+    BoxFormat, Channels, ChoiceError, Coordinates, DescriptionError, KeypointShape, LayoutError,
+    MAX_CLASSES, Offers, Options,
 };
 pub use crate::engine::detail::{Detail, Point, Points};
 pub use crate::engine::{

@@ -10,8 +10,8 @@ use crate::decoder::BoxFormat;
 use crate::decoder::classifier::{self, ClassScore};
 use crate::decoder::model_family::ModelFamily;
 use crate::wording::Setting::{
-    self, Background, ClassThresholds, Classes, Coordinates, Exclusion, Labels, ModelSize, NumClasses, Place, Quantization,
-    ScoreActivation, ScoreThreshold,
+    self, Background, ClassThresholds, Classes, Coordinates, Exclusion, Labels, ModelSize,
+    NumClasses, Place, Quantization, ScoreActivation, ScoreThreshold,
 };
 
 /// A notice that tensors, settings or results are probably not what the user intended. Its text has the names of
@@ -308,7 +308,9 @@ impl fmt::Display for Notice {
 
 /// Names the size of the model's input, if it is known.
 fn of_input(model: Option<[f32; 2]>) -> String {
-    model.map_or_else(String::new, |[width, height]| format!(" of the model's input of {width}x{height}"))
+    model.map_or_else(String::new, |[width, height]| {
+        format!(" of the model's input of {width}x{height}")
+    })
 }
 
 /// How boxes and classes are read.
@@ -353,7 +355,10 @@ impl fmt::Display for ReadBoxes {
         let (decoder, format) = (Setting::Decoder, Setting::BoxFormat);
         if self.normalized {
             let pixels = Coordinates.to("pixels");
-            write!(f, "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}")?;
+            write!(
+                f,
+                "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}"
+            )?;
         } else {
             f.write_str("coordinates are read as pixels")?;
             if let Some([width, height]) = self.model {

@@ -87,7 +87,11 @@ impl fmt::Display for Silence {
         write!(f, "{images} {noun} with decoder {decoder}")?;
         match cause {
             Some(cause) => write!(f, ": {cause}"),
-            None => write!(f, "; if there are objects in them, check {} and its thresholds", Setting::Decoder),
+            None => write!(
+                f,
+                "; if there are objects in them, check {} and its thresholds",
+                Setting::Decoder
+            ),
         }
     }
 }

@@ -12,6 +12,7 @@ use nmsfilter_core::decoder::ChoiceError;
 use nmsfilter_core::engine::EngineError;
 use nmsfilter_core::reading::Refusal;
 
+nmsfilter_core::texts! {
 /// The reason why a frame cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
@@ -51,6 +52,7 @@ pub(super) enum FrameError {
     RegionsWithoutModelSize,
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
+}
 }
 
 impl From<Refusal> for FrameError {

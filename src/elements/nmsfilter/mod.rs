@@ -25,6 +25,9 @@ mod stats;
 mod transform;
 mod words;
 
+#[doc(hidden)]
+pub use words::texts;
+
 use std::sync::LazyLock;
 
 use gst::glib;

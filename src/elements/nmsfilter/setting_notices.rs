@@ -16,6 +16,7 @@ use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::reading::{BoxReading, ClassReading};
 use nmsfilter_core::tensor::TensorView;
 
+nmsfilter_core::texts! {
 /// A setting, and the fact that it contradicts.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum SettingNotice {
@@ -24,6 +25,14 @@ pub(super) enum SettingNotice {
          wrong; set label-file to the labels of this model, or correct decoder"
     )]
     Labels { origin: &'static str, labels: usize, decoder: &'static str, classes: usize },
+    /// One label too few, which a background among the scores explains.
+    #[error(
+        "{origin} has {labels} labels, but decoder {decoder} reads {} classes, so labels are probably wrong; if one of the \
+         classes is the background, set background=first or background=last, otherwise set label-file to the labels of \
+         this model, or correct decoder",
+        labels + 1
+    )]
+    LabelsWithoutBackground { origin: &'static str, labels: usize, decoder: &'static str },
     #[error(
         "{origin} has {labels} labels, but tensor {tensor} has scores of {classes} classes, so labels are probably \
          wrong; set label-file to the labels of this model"
@@ -68,6 +77,7 @@ pub(super) enum SettingNotice {
         "attach=0 attaches no detection to a buffer: only stats counts them; set attach, as in attach=roi"
     )]
     NothingAttached,
+}
 }
 
 /// Finds the contradictions of `settings`, with which `tensors` are read for frames with this `mapping`, besides the
@@ -149,7 +159,11 @@ fn of_labels(
         return None;
     }
     let classes = classes - first as usize;
-    Some(SettingNotice::Labels { origin, labels: count, decoder, classes })
+    let labels = count;
+    Some(match classes == labels + 1 && !layout.has_class_field() {
+        true => SettingNotice::LabelsWithoutBackground { origin, labels, decoder },
+        false => SettingNotice::Labels { origin, labels, decoder, classes },
+    })
 }
 
 /// A letterbox contradicts nothing if it is only assumed, because the tensors do not describe it completely, or if

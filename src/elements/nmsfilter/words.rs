@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element's words in the texts of the core: its properties.
 
-use nmsfilter_core::decoder::{ChoiceError, classifier};
+use super::error::FrameError;
+use super::setting_notices::SettingNotice;
+use nmsfilter_core::decoder::{ChoiceError, LayoutError, classifier};
+use nmsfilter_core::engine::EngineError;
+use nmsfilter_core::reading::Notice;
 use nmsfilter_core::wording::{self, Setting};
 
 /// The text of an error or a notice of the core, with the element's words.
@@ -18,6 +22,20 @@ pub(super) fn of_choice(error: &ChoiceError) -> String {
         }
         _ => text,
     }
+}
+
+/// The texts of errors and notices, as in the source, for the test of docs/messages.md.
+#[doc(hidden)]
+pub fn texts() -> Vec<&'static str> {
+    [
+        Notice::TEXTS,
+        ChoiceError::TEXTS,
+        LayoutError::TEXTS,
+        EngineError::TEXTS,
+        SettingNotice::TEXTS,
+        FrameError::TEXTS,
+    ]
+    .concat()
 }
 
 fn word(setting: Setting, value: Option<&str>) -> String {
@@ -48,4 +66,21 @@ fn word(setting: Setting, value: Option<&str>) -> String {
         Setting::Sizes => "min-size, max-size or class-sizes",
     };
     value.map_or_else(|| name.to_owned(), |value| format!("{name}={value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_properties() {
+        let text = "set `decoder = end2end`, or `options.num_classes = 2`, or `model_size` with `TensorView::quantization`";
+        assert_eq!(
+            phrase(text),
+            "set decoder=end2end, or num-classes=2, or model-width and model-height with the property quantization"
+        );
+        let tensors = String::from("out (f32 1x1000)");
+        let text = of_choice(&ChoiceError::NoBoxes { tensors });
+        assert!(text.ends_with("or set decoder=classifier for the classes of images"), "{text}");
+    }
 }

@@ -81,6 +81,6 @@ fn outputs_are_released_if_there_are_no_objects() {
         return;
     }
     let properties = "keep-tensors=false score-threshold=1";
-    let in_use = in_use_with_all_buffers_held(properties, 8, 6, &["no detection in 24 frames"]);
+    let in_use = in_use_with_all_buffers_held(properties, 8, 6, &["no detection in 24 images"]);
     assert_eq!(in_use, [0; 8]);
 }

@@ -87,14 +87,15 @@ impl Offers {
         good.sort_by_key(|(_, offer)| offer.rank());
         let offers: Vec<Offer> = good.into_iter().take(MOST).map(|(_, it)| it.clone()).collect();
         let contradicted = found.iter().find(|(choice, offer)| {
-            let is_exported = offer.decoder == "yolov8"
-                && choice.layout.groups[0].boxes.anchor_stride == 1;
+            let is_exported =
+                offer.decoder == "yolov8" && choice.layout.groups[0].boxes.anchor_stride == 1;
             let is_usual = offer.classes == Some(COCO) && !is_unlikely(choice, options);
             !offer.has_known(options) && !offers.contains(offer) && (is_exported || is_usual)
         });
         let contradicted = contradicted.map(|(_, offer)| offer.clone());
         let labels = (options.num_classes == 0).then_some(options.labels).filter(|&it| it > 0);
-        let is_contradicted = contradicted.is_some() || !offers.iter().any(|it| it.has_known(options));
+        let is_contradicted =
+            contradicted.is_some() || !offers.iter().any(|it| it.has_known(options));
         let labels = labels.filter(|_| is_contradicted);
         (!offers.is_empty()).then_some(Self { offers, contradicted, labels })
     }
@@ -141,8 +142,9 @@ fn offer(
         }
         choice => (choice?, None),
     };
-    let has_number =
-        decoder.label(0).is_none() && !choice.layout.has_class_field() && with != Some(With::KeypointShape);
+    let has_number = decoder.label(0).is_none()
+        && !choice.layout.has_class_field()
+        && with != Some(With::KeypointShape);
     let classes = choice.layout.classes - choice.layout.first_label() as usize;
     let offer = Offer { decoder: decoder.name(), classes: has_number.then_some(classes), with };
     Ok((choice, offer))
@@ -154,7 +156,8 @@ fn with_keypoints(
     decoder: &'static dyn Decoder,
     options: Options,
 ) -> Option<Choice> {
-    let shapes = (1..=133).flat_map(|count| [3, 2].map(|components| KeypointShape { count, components }));
+    let shapes =
+        (1..=133).flat_map(|count| [3, 2].map(|components| KeypointShape { count, components }));
     shapes.filter(|_| options.keypoints.is_none()).find_map(|shape| {
         let options = Options { keypoints: Some(shape), ..options };
         choose(tensors, Some(decoder), options).ok()

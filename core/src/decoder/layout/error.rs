@@ -266,7 +266,8 @@ pub enum LayoutError {
 }
 
 /// What else scores of one class too many can mean.
-const OR_BACKGROUND: &str = ", or if one score is the background's, set `options.background` to first or last";
+const OR_BACKGROUND: &str =
+    ", or if one score is the background's, set `options.background` to first or last";
 
 /// Names the number of classes as what decides, unless it is known.
 fn unless(is_known: bool, separator: &str) -> String {

@@ -100,7 +100,10 @@ fn a_model_of_cubes_needs_the_order_of_channels() {
         let options = model_size(512.0);
         let error = decoder::choose(&tensors, decoder::by_name(name), options).err().unwrap();
         let error = error.to_string();
-        assert!(error.ends_with("first or last; set `options.channels` to first or last"), "{error}");
+        assert!(
+            error.ends_with("first or last; set `options.channels` to first or last"),
+            "{error}"
+        );
         let channels = if is_channels_last { Channels::Last } else { Channels::First };
         let found = survivors(&tensors, name, Options { channels, ..options });
         compare_boxes(&found, &candidates(&boxes, &scores, Boxes::Bins, 0));
