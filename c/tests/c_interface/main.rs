@@ -476,7 +476,7 @@ fn the_end_of_a_few_images_is_judged() {
         // SAFETY: the handle is valid.
         handle.check(unsafe { nmsfilter_finish(handle.0) });
         let [warning] = &warnings(handle.0)[..] else { panic!("one warning") };
-        assert!(warning.contains("coordinates to NMSFILTER_COORDINATES_NORMALIZED"), "{warning}");
+        assert!(warning.contains("coordinates = NMSFILTER_COORDINATES_NORMALIZED"), "{warning}");
     }
     // SAFETY: NULL is allowed.
     assert_eq!(unsafe { nmsfilter_finish(std::ptr::null_mut()) }, Status::InvalidArgument);

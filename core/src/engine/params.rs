@@ -314,14 +314,13 @@ impl Params {
         Scalar::new(
             "edge_margin",
             "Edge margin",
-            "Distance in pixels of the frame at which a box touches an inner edge of its region, \
-             for region-edges",
+            "Distance in pixels of the frame at which a box touches an inner edge of its region",
             ScalarKind::number(MIN_EDGE_MARGIN, f32::MAX, scalar_field!(edge_margin)),
         ),
         Scalar::new(
             "edge_score",
             "Edge score",
-            "Greatest score of a box that touches an inner edge, with region-edges=lower; the \
+            "Greatest score of a box that touches an inner edge, if edges lower scores; the \
              score is not lowered below the score threshold of the class",
             ScalarKind::number(f32::MIN, f32::MAX, scalar_field!(edge_score)),
         ),
