@@ -223,7 +223,7 @@ fn a_pose_output_without_id_gives_an_error_and_no_boxes() {
     std::fs::write(&labels, "person\n").unwrap();
     let labels = format!("label-file={}", labels.display());
     for (properties, part) in [
-        ("", "yolov8-pose with 1 class or yolov8"),
+        ("", "read as yolov8-pose with 1 class or "),
         ("num-classes=1", "or read yolov8 with 52 classes (set num-classes=52 too)"),
         (labels.as_str(), "there are 1 labels"),
     ] {

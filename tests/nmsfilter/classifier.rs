@@ -269,7 +269,7 @@ fn an_output_that_is_not_read_is_told() {
     });
     assert_eq!(found[0].classes[0].0, "class-0");
     assert_eq!(ended.warnings.len(), 1);
-    let expected = "(f32 1x3) is read as scores of classes, and not color (f32 1x2)";
+    let expected = "(f32 1x3): it alone is read as scores of classes, and not color (f32 1x2)";
     assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
 }
 

@@ -202,11 +202,10 @@ fn unusual_scenes_give_no_warning() {
 #[test]
 fn streams_in_which_nothing_is_found_give_a_warning() {
     let below = [([40.0, 50.0, 140.0, 250.0], 0.125, 3)];
-    let empty = "the best score of decoder yolov8 is 0.125 (class 3), below the threshold 0.25; if there are objects in \
+    let empty = "the best score is 0.125 (class 3), below the threshold 0.25; if there are objects in \
                  them, check decoder, score-threshold";
     assert_silent("", &[yolov8(YOLOV8, 80, &below)], empty);
-    let no_box =
-        "none of the 100 anchors that decoder yolov5 reads has a box; if there are objects";
+    let no_box = "none of the 100 anchors has a box; if there are objects";
     assert_silent("", &[yolov5(YOLOV5, &[])], no_box);
     let size = "the size limits exclude 2 boxes with scores up to 0.9; the best one has 100x200 pixels of the \
                 model's input; correct min-size, max-size or class-sizes";
@@ -536,9 +535,7 @@ fn thresholds_that_no_score_reaches_give_a_warning() {
                 nothing is detected; set it to less than 1, such as 0.5";
     assert_warns("score-threshold=50", &tensors, &[text]);
     let silence = |threshold: f32| {
-        format!(
-            "the best score of decoder yolov8 is 0.9 (class 0), below the threshold {threshold}; if there are"
-        )
+        format!("the best score is 0.9 (class 0), below the threshold {threshold}; if there are")
     };
     assert_silent("score-threshold=1", &tensors, &silence(1.0));
     // The class thresholds exclude all other classes on purpose.
@@ -585,7 +582,7 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
             let [(0, warning)] = &posted[..] else { panic!("{posted:?}") };
             assert!(warning.contains(&text), "{warning}");
             let count = classes.split(' ').next().unwrap();
-            let no_box = "anchors that decoder";
+            let no_box = "anchors has a box";
             assert_silent(&format!("decoder={decoder} num-classes={count}"), &none, no_box);
             let file = labels(count.parse().unwrap());
             let properties = format!("decoder={decoder} label-file={}", file.display());
@@ -593,7 +590,7 @@ fn rows_of_six_numbers_that_are_not_confirmed_are_warned_of_at_once() {
         }
     }
     let known = [six_columns("yolo-v5-out", 300, &[])];
-    assert_silent("", &known, "none of the 300 anchors that decoder yolov5 reads has a box");
+    assert_silent("", &known, "none of the 300 anchors has a box");
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn tensors_that_fit_neither_the_old_nor_the_new_settings_give_the_error_of_the_n
         }
     });
     let ended = run(&pipeline);
-    assert!(ended.error().contains("num-classes, which is 5"), "{}", ended.error());
+    assert!(ended.error().contains("set num-classes=4 too"), "{}", ended.error());
 }
 
 #[test]
