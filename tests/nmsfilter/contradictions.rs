@@ -546,7 +546,7 @@ fn thresholds_that_no_score_reaches_give_a_warning() {
     assert_silent(
         "score-threshold=50",
         &boxes_and_scores,
-        "score of decoder boxes is 0.9 (class 0), below the threshold 50;",
+        "the best score is 0.9 (class 0), below the threshold 50;",
     );
     let windows = tensor("windows", &[1, 4], vec![40.0, 50.0, 60.0, 459.0]);
     assert_warns("score-threshold=50", &[windows], &[]);
