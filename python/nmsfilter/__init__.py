@@ -25,6 +25,7 @@ from ._core import (
 from ._decode import BatchDecoder, decode
 from ._detections import ImageDetections
 from ._errors import InputError, MisreadWarning
+from ._signature import Signature, signature
 from ._suppress import MergedBoxes
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "InputError",
     "MergedBoxes",
     "MisreadWarning",
+    "Signature",
     "__version__",
     "batched_nms",
     "batched_nms_rotated",
@@ -43,6 +45,7 @@ __all__ = [
     "decoders",
     "nms",
     "nms_rotated",
+    "signature",
     "slices",
     "suppress",
 ]

@@ -106,6 +106,9 @@ def slices(
     frame_size: tuple[int, int], size: tuple[int, int], overlap: float = 0.2
 ) -> list[tuple[int, int, int, int]]: ...
 def decoders() -> list[str]: ...
+def signatures(
+    inputs: list[tuple[str, str, list[int]]], outputs: list[tuple[str, str, list[int]]]
+) -> list[dict[str, Any]]: ...
 
 class Settings(TypedDict, total=False):
     layout: str | None

@@ -20,6 +20,7 @@ mod options;
 mod rows;
 mod self_test;
 mod settings;
+mod signature;
 mod source;
 mod stream;
 mod words;
@@ -37,6 +38,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hold::hold, module)?)?;
     module.add_function(wrap_pyfunction!(hold::release_held, module)?)?;
     module.add_function(wrap_pyfunction!(hold::gather, module)?)?;
+    module.add_function(wrap_pyfunction!(signature::signatures, module)?)?;
     module.add_function(wrap_pyfunction!(self_test::test_gpu, module)?)?;
     module.add_function(wrap_pyfunction!(merged_boxes::suppress, module)?)?;
     module.add_function(wrap_pyfunction!(boxes::nms, module)?)?;

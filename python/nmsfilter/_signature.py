@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""signature: what is known of a model from the program that exported it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._core import signatures
+from ._errors import InputError
+
+_TYPES = {
+    "tensor(float)": "f32",
+    "tensor(float16)": "f16",
+    "tensor(int8)": "i8",
+    "tensor(uint8)": "u8",
+    "tensor(int32)": "i32",
+    "tensor(int64)": "i64",
+}
+_ARRAYS = {"f32": "float32", "f16": "float16", "i32": "int32", "i64": "int64"}
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a model's inputs and outputs say about it.
+
+    - name: the signature's name, as in docs/usage.md.
+    - decoder: settings of Decoder.
+    - letterbox: how images are fitted into the model's input: "none" (stretched), "center" or "top-left".
+    - size: (width, height) of the input. None if it is dynamic and has no usual size.
+    - layout: "nchw" or "nhwc".
+    - range, mean, std: a channel's value v, 0 to 255, becomes (low + v * (high - low) / 255 - mean) / std. For bytes, the
+      range is (0, 255). None if models of the exporter differ in it.
+    - ids: the tensor id of each output that is read.
+    """
+
+    name: str
+    decoder: dict[str, Any]
+    letterbox: str
+    size: tuple[int, int] | None
+    layout: str
+    range: tuple[float, float]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    ids: dict[str, str]
+    _picture: str
+    _outputs: tuple[str, ...]
+    _constants: dict[str, tuple[str, str, int]]
+
+    def feeds(self, picture: Any) -> dict[str, Any]:
+        """The inputs of a run: the picture, with the dimensions of the model's input, and those with constant numbers."""
+        import numpy
+
+        shape = picture.shape[-3:]
+        height, width = shape[1:] if self.layout == "nchw" else shape[:2]
+        batch = picture.shape[0] if len(picture.shape) == 4 else 1
+        feeds = {self._picture: picture}
+        for name, (numbers, element, dimensions) in self._constants.items():
+            if numbers == "ones":
+                values = numpy.ones((batch, 2) if dimensions == 2 else (batch, height, width))
+            else:
+                pair = (width, height) if numbers == "width-height" else (height, width)
+                values = numpy.tile(pair, (batch, 1))
+            feeds[name] = values.astype(_ARRAYS[element])
+        return feeds
+
+    def tensors(self, outputs: Any) -> dict[str, Any]:
+        """The outputs of a run, all in the model's order, by the ids from which a decoder is chosen."""
+        return {self.ids[name]: output for name, output in zip(self._outputs, outputs, strict=True) if name in self.ids}
+
+
+def _tensors(nodes: Any) -> list[tuple[str, str, list[int]]]:
+    def length(value: Any) -> int:
+        return value if isinstance(value, int) and value >= 0 else -1
+
+    return [(node.name, _TYPES.get(node.type, "other"), [length(value) for value in node.shape]) for node in nodes]
+
+
+def signature(session: Any) -> Signature | None:
+    """The signature of a model, by the names, element types and dimensions of all its inputs and outputs.
+
+    session is an onnxruntime.InferenceSession, or has its methods get_inputs and get_outputs. None if the exporter is not
+    known. InputError if the model has the signatures of several.
+    """
+    inputs, outputs = _tensors(session.get_inputs()), _tensors(session.get_outputs())
+    found = signatures(inputs, outputs)
+    if not found:
+        return None
+    if len(found) > 1:
+        names = ", ".join(facts["name"] for facts in found)
+        raise InputError(f"the model has the signatures of several exporters: {names}; create the Decoder with a decoder")
+    facts = found[0]
+    constants = facts["constants"]
+    name, element, shape = next(tensor for tensor in inputs if tensor[0] not in constants)
+    layout = facts["layout"] or ("nhwc" if shape[-1] in (1, 3) else "nchw")
+    height, width = shape[-2:] if layout == "nchw" else shape[-3:-1]
+    size = facts["size"] if min(height, width) < 1 else (width, height)
+    pixels = ((0.0, 255.0) if element in ("u8", "i8") else (0.0, 1.0), (0.0,) * 3, (1.0,) * 3)
+    return Signature(
+        facts["name"],
+        {} if size is None else {"model_size": size},
+        facts["letterbox"],
+        size,
+        layout,
+        *(facts["normalization"] or pixels),
+        facts["ids"],
+        name,
+        tuple(output for output, *_ in outputs),
+        {other: (constants[other], dtype, len(dims)) for other, dtype, dims in inputs if other in constants},
+    )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The signatures of known exporters, from the inputs and outputs that ONNX Runtime reports."""
+
+import types
+import unittest
+
+import numpy
+
+import nmsfilter
+
+
+def node(name, type, shape):
+    return types.SimpleNamespace(name=name, type=f"tensor({type})", shape=shape)
+
+
+def session(inputs, outputs):
+    return types.SimpleNamespace(get_inputs=lambda: inputs, get_outputs=lambda: outputs)
+
+
+class Signatures(unittest.TestCase):
+    def test_sizes_are_an_input_of_rt_detr(self):
+        model = session(
+            [node("images", "float", ["N", 3, 64, 96]), node("orig_target_sizes", "int64", ["N", 2])],
+            [node("labels", "int64", ["N", 2]), node("boxes", "float", ["N", 2, 4]), node("scores", "float", ["N", 2])],
+        )
+        facts = nmsfilter.signature(model)
+        self.assertEqual((facts.name, facts.letterbox, facts.size, facts.range), ("rt-detr", "none", (96, 64), (0, 1)))
+        picture = numpy.zeros((1, 3, 64, 96), "float32")
+        feeds = facts.feeds(picture)
+        self.assertIs(feeds.pop("images"), picture)
+        sizes = feeds.pop("orig_target_sizes")
+        self.assertEqual((sizes.dtype, sizes.tolist(), feeds), ("int64", [[96, 64]], {}))
+        outputs = [
+            numpy.array([[7, 3]]),
+            numpy.array([[[10, 20, 30, 40], [50, 5, 90, 60]]], "float32"),
+            numpy.array([[0.9, 0.1]], "float32"),
+        ]
+        found = nmsfilter.Decoder(**facts.decoder)(facts.tensors(outputs))
+        self.assertEqual((found.classes.tolist(), found.boxes.tolist()), ([7], [[10, 20, 30, 40]]))
+
+    def test_transformers_have_dynamic_dimensions_and_softmax(self):
+        dims = ["batch_size", "num_channels", "height", "width"]
+        model = session(
+            [node("pixel_values", "float", dims), node("pixel_mask", "int64", ["batch_size", "height", "width"])],
+            [node("logits", "float", ["B", "Q", 92]), node("pred_boxes", "float", ["B", "Q", 4])],
+        )
+        facts = nmsfilter.signature(model)
+        self.assertEqual((facts.size, facts.layout, facts.mean), ((800, 800), "nchw", (0.485, 0.456, 0.406)))
+        feeds = facts.feeds(numpy.zeros((1, 3, 80, 60), "float32"))
+        self.assertEqual((feeds["pixel_mask"].shape, feeds["pixel_mask"].sum()), ((1, 80, 60), 80 * 60))
+        logits = numpy.full((1, 2, 92), -20, "float32")
+        logits[0, 0, 16] = logits[0, 1, 91] = 20
+        boxes = numpy.full((1, 2, 4), 0.5, "float32")
+        found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, boxes]))
+        self.assertEqual((found.classes.tolist(), found.boxes.tolist()), ([16], [[200, 200, 600, 600]]))
+
+    def test_a_model_that_is_nearly_known_is_unknown(self):
+        inputs = [node("images", "float", [1, 3, 64, 64])]
+        outputs = [node("boxes", "float", ["N", 4]), node("labels", "int64", ["N"]), node("scores", "float", ["N"])]
+        self.assertEqual(nmsfilter.signature(session(inputs, outputs)).name, "torchvision")
+        outputs[2] = node("score", "float", ["N"])
+        self.assertIsNone(nmsfilter.signature(session(inputs, outputs)))
+
+
+if __name__ == "__main__":
+    unittest.main()
