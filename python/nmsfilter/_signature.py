@@ -29,9 +29,11 @@ class Signature:
     - letterbox: how images are fitted into the model's input: "none" (stretched), "center" or "top-left".
     - size: (width, height) of the input. None if it is dynamic and has no usual size.
     - layout: "nchw" or "nhwc".
-    - range, mean, std: a channel's value v, 0 to 255, becomes (low + v * (high - low) / 255 - mean) / std. For bytes, the
-      range is (0, 255). None if models of the exporter differ in it.
-    - ids: the tensor id of each output that is read.
+    - channels: "rgb" or "bgr".
+    - range, mean, std: a channel's value v, 0 to 255, becomes (low + v * (high - low) / 255 - mean) / std; for red, green and
+      blue. For bytes, the range is (0, 255).
+    - pixels_vary: models of the exporter have other pixels, too: channels, range, mean and std are those of the model's
+      configuration.
     """
 
     name: str
@@ -42,9 +44,11 @@ class Signature:
     range: tuple[float, float]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
-    ids: dict[str, str]
+    channels: str
+    pixels_vary: bool
     _picture: str
     _outputs: tuple[str, ...]
+    _ids: dict[str, tuple[str, tuple[str, int] | None]]
     _constants: dict[str, tuple[str, str, int]]
 
     def feeds(self, picture: Any) -> dict[str, Any]:
@@ -66,7 +70,19 @@ class Signature:
 
     def tensors(self, outputs: Any) -> dict[str, Any]:
         """The outputs of a run, all in the model's order, by the ids from which a decoder is chosen."""
-        return {self.ids[name]: output for name, output in zip(self._outputs, outputs, strict=True) if name in self.ids}
+        tensors = {}
+        for name, output in zip(self._outputs, outputs, strict=True):
+            if name in self._ids:
+                tensors[self._id(name, output)] = output
+        return tensors
+
+    def _id(self, name: str, output: Any) -> str:
+        usual, of_logits = self._ids[name]
+        if of_logits is None:
+            return usual
+        other, column = of_logits
+        scores = output[..., column:]
+        return usual if ((scores >= 0) & (scores <= 1)).all() else other
 
 
 def _tensors(nodes: Any) -> list[tuple[str, str, list[int]]]:
@@ -95,16 +111,18 @@ def signature(session: Any) -> Signature | None:
     layout = facts["layout"] or ("nhwc" if shape[-1] in (1, 3) else "nchw")
     height, width = shape[-2:] if layout == "nchw" else shape[-3:-1]
     size = facts["size"] if min(height, width) < 1 else (width, height)
-    pixels = ((0.0, 255.0) if element in ("u8", "i8") else (0.0, 1.0), (0.0,) * 3, (1.0,) * 3)
+    pixels = ((0.0, 255.0) if element in ("u8", "i8") else (0.0, 1.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     return Signature(
         facts["name"],
-        {} if size is None else {"model_size": size},
+        ({"method": "none"} if facts["is_suppressed"] else {}) | ({} if size is None else {"model_size": size}),
         facts["letterbox"],
         size,
         layout,
         *(facts["normalization"] or pixels),
-        facts["ids"],
+        "bgr" if facts["is_bgr"] else "rgb",
+        facts["pixels_vary"],
         name,
         tuple(output for output, *_ in outputs),
+        facts["ids"],
         {other: (constants[other], dtype, len(dims)) for other, dtype, dims in inputs if other in constants},
     )

@@ -26,7 +26,8 @@ pub fn signatures<'py>(
         let ids = PyDict::new(py);
         for (output, ..) in &outputs {
             if let Some(id) = signature.id(output) {
-                ids.set_item(output, id)?;
+                let logits = signature.output(output).and_then(|pattern| pattern.logits);
+                ids.set_item(output, (id, logits))?;
             }
         }
         dict.set_item("ids", ids)?;
@@ -56,6 +57,9 @@ pub fn signatures<'py>(
                 constants.set_item(tensor.0, numbers)?;
             }
         }
+        dict.set_item("is_suppressed", signature.is_suppressed)?;
+        dict.set_item("is_bgr", facts.is_bgr)?;
+        dict.set_item("pixels_vary", facts.pixels_vary)?;
         dict.set_item("constants", constants)?;
         Ok(dict)
     };

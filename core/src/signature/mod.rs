@@ -221,7 +221,8 @@ impl Pattern {
     /// Returns whether a tensor of this type and these dimensions has the pattern. Adds the lengths of words.
     fn has_form(&self, element: ElementType, shape: &[i64], words: &mut Words) -> bool {
         let known = words.len();
-        let has_form = self.types.contains(&element) && has_dims(shape, self.dims, words);
+        let has_form = self.types.contains(&element)
+            && self.dims.split('|').any(|dims| has_dims(shape, dims, words));
         if !has_form {
             words.truncate(known);
         }

@@ -124,10 +124,15 @@ pub enum InferenceError {
     },
     /// The model has a node that the library does not have.
     #[error(
-        "the model {path:?} has a node {node}, which this build of ONNX Runtime does not have; install a later one, or \
-         export the model with the operators of ONNX"
+        "the model {path:?} has a node {node}, which ONNX Runtime {} ({library:?}) does not have; install a newer one, or \
+         export the model with the operators of ONNX",
+        version.as_deref().unwrap_or_default()
     )]
     UnknownNode {
+        /// The library's version, if it is known.
+        version: Option<String>,
+        /// The path of the library.
+        library: PathBuf,
         /// The path of the model.
         path: PathBuf,
         /// The type of the node.
@@ -243,7 +248,12 @@ impl InferenceError {
             let node = operator.to_owned();
             return match is_of_tensorrt {
                 true => Self::TensorRtNode { path, node },
-                false => Self::UnknownNode { path, node },
+                false => Self::UnknownNode {
+                    version: plugin_provider::version(library),
+                    library: library.path.clone(),
+                    path,
+                    node,
+                },
             };
         }
         // The parts of the messages before these words name a line of ONNX Runtime's source code, or a tensor. They are

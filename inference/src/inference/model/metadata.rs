@@ -31,6 +31,9 @@ pub struct Metadata {
     custom: HashMap<String, String>,
 }
 
+/// The last layer of Ultralytics' RT-DETR.
+const RT_DETR: &str = "RTDETRDecoder";
+
 impl Metadata {
     /// Reads the metadata of a session's model. The result is empty if ONNX Runtime cannot read the metadata.
     pub fn read(session: &Session) -> Self {
@@ -72,9 +75,16 @@ impl Metadata {
 
     /// Returns whether the model selects the detections itself: it was trained to, or exported with `nms=True`.
     pub fn end2end(&self) -> bool {
-        let is_true = |value: &str| value.trim().eq_ignore_ascii_case("true");
-        self.custom.get("end2end").is_some_and(|value| is_true(value))
-            || self.argument("nms").is_some_and(is_true)
+        self.custom.get("end2end").is_some_and(|value| is_true(value)) || self.has_nms()
+    }
+
+    /// Returns whether its detections need no suppression. A model that was trained without can have duplicates.
+    pub fn is_suppressed(&self) -> bool {
+        self.has_nms() || self.custom.get("head").is_some_and(|head| head == RT_DETR)
+    }
+
+    fn has_nms(&self) -> bool {
+        self.argument("nms").is_some_and(is_true)
     }
 
     /// The value of an argument of the export, as in `{'batch': 1, 'nms': True}`.
@@ -93,7 +103,7 @@ impl Metadata {
         let classes = self.labels.len() as i64;
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
         let is_prototypes = dims.len() == 4 && name == "output1";
-        if has("head", "RTDETRDecoder") {
+        if has("head", RT_DETR) {
             let is_rows = matches!(*dims, [_, _, 6]) && has("task", "detect");
             return is_rows.then_some("rt-detr-end2end-out-normalized");
         }
@@ -140,6 +150,10 @@ impl Metadata {
             _ => None,
         }
     }
+}
+
+fn is_true(value: &str) -> bool {
+    value.trim().eq_ignore_ascii_case("true")
 }
 
 /// Returns width and height from `[height, width]`, or from a single number for both.
@@ -242,7 +256,8 @@ mod tests {
         let names = ("names", "{0: 'a', 1: 'b'}");
         let id = |entries: &[(&str, &str)], dims: &[i64]| {
             let metadata = metadata(&[&[names, ("end2end", "False")], entries].concat());
-            (metadata.end2end(), metadata.id("output0", dims).map(ToOwned::to_owned))
+            let flags = [metadata.end2end(), metadata.is_suppressed()];
+            (flags, metadata.id("output0", dims).map(ToOwned::to_owned))
         };
         for (task, numbers, expected) in [
             ("detect", 6, "yolo-26-end2end-out"),
@@ -251,17 +266,19 @@ mod tests {
             ("obb", 7, "yolo-26-obb-end2end-out"),
         ] {
             let (task, dims) = (("task", task), [1, 300, numbers]);
-            let found = (true, Some(expected.to_owned()));
-            assert_eq!(id(&[task, ("args", &with)], &dims), found);
-            assert!(!id(&[task, ("args", &without)], &dims).0);
+            let found = Some(expected.to_owned());
+            assert_eq!(id(&[task, ("args", &with)], &dims), ([true; 2], found.clone()));
+            assert_eq!(id(&[task, ("args", &without)], &dims).0, [false; 2]);
+            let trained = [task, ("args", &without), ("end2end", "True")];
+            assert_eq!(id(&trained, &dims), ([true, false], found));
         }
         let detect = ("task", "detect");
         let without = [detect, ("args", without.as_str())];
-        assert_eq!(id(&without, &[1, 6, 8400]), (false, Some("yolo-v8-out".to_owned())));
+        assert_eq!(id(&without, &[1, 6, 8400]), ([false; 2], Some("yolo-v8-out".to_owned())));
         let rtdetr = [&without[..], &[("head", "RTDETRDecoder")]].concat();
         let expected = Some("rt-detr-end2end-out-normalized".to_owned());
-        assert_eq!(id(&rtdetr, &[1, 300, 6]), (false, expected));
-        assert_eq!(id(&rtdetr, &[1, 300, 84]), (false, None));
+        assert_eq!(id(&rtdetr, &[1, 300, 6]), ([false, true], expected));
+        assert_eq!(id(&rtdetr, &[1, 300, 84]), ([false, true], None));
     }
 
     #[test]

@@ -336,7 +336,8 @@ impl Model {
         let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata)?;
         Ok(Self {
             signatures: found.iter().map(|signature| signature.name).collect(),
-            is_suppressed: matches!(found[..], [signature] if signature.is_suppressed),
+            is_suppressed: matches!(found[..], [signature] if signature.is_suppressed)
+                || metadata.is_suppressed(),
             letterbox,
             pixels_vary,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
