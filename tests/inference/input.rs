@@ -11,7 +11,7 @@ use nmsfilter_core::geometry::{FitRule, Letterbox};
 
 use crate::element::{self, Values, file, has_onnx_runtime};
 use crate::frames::{self, Picture, converted, tensors_of};
-use crate::support::onnx::{Element, Node, OnnxModel, identity};
+use crate::support::onnx::{Element, Node, OnnxModel, Tensor, identity};
 use crate::support::pipeline;
 
 /// Asserts that two pictures are equal, and reports the first pixel that differs.
@@ -782,5 +782,56 @@ fn the_frame_itself_is_not_changed() {
         element::run_pipeline(&pipeline);
         assert_eq!(after.lock().unwrap()[0], frame.pixels.as_flattened());
         assert_eq!(pipeline.current_state(), gst::State::Null);
+    }
+}
+
+/// A model that returns the numbers that the bytes of its input stand for.
+fn dequantizes(scale: f32) -> OnnxModel {
+    OnnxModel::new()
+        .input("input", Element::U8, [1, 3, 4, 4])
+        .initializer("scale", &Tensor::f32(&[], &[scale]))
+        .node(Node::new("DequantizeLinear", &["input", "scale"], &["output"]))
+        .output("output", Element::F32, [1, 3, 4, 4])
+}
+
+/// White is 1 in training, also where the greatest byte stands for more.
+#[test]
+fn the_scale_of_a_quantized_input_says_the_bytes_of_white() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let frame = Picture::new([4, 4], |_, _| [255; 3]);
+    for (scale, properties, expected) in [
+        (1.0 / 255.0, "", 1.0),
+        (1.0 / 250.0, "", 1.0),
+        (1.0, "", 255.0),
+        (1.0 / 250.0, "range=0,255", 1.02),
+    ] {
+        let model = file(&dequantizes(scale));
+        let tensors = tensors_of(&frame, &model, properties);
+        let Values::F32(numbers) = &tensors[0].values else { panic!("the output is f32") };
+        let is_near = |number: &f32| (number - expected).abs() < 1e-5;
+        assert!(numbers.iter().all(is_near), "{scale} {properties}: {numbers:?}");
+    }
+}
+
+/// ImageNet's mean and deviation are in the scale, but each channel has another one.
+#[test]
+fn a_quantized_input_of_an_unknown_range_is_an_error() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    for (properties, part) in [
+        ("", "elements stand for 0.000 to 2.550"),
+        ("mean=0.485,0.456,0.406 std=0.229,0.224,0.225", "nearly equal"),
+    ] {
+        let model = file(&dequantizes(0.01));
+        let range = if properties.is_empty() { "" } else { "range=0,1" };
+        let pipeline = pipeline::parse(&format!(
+            "videotestsrc num-buffers=1 ! {} ! fakesink",
+            element::inference(&model, &format!("provider=cpu {range} {properties}"))
+        ));
+        let error = pipeline::run(&pipeline).error.expect("bytes are not the numbers of training");
+        assert!(error.contains(part), "{error}");
     }
 }

@@ -76,12 +76,23 @@ pub struct InputSpec {
 /// least 1.
 const MIN_CONTRAST: f64 = 0.1;
 
+/// The least difference between black and white in elements of a byte, whose fractions are lost.
+const MIN_STEPS: f64 = 32.0;
+
+/// The numbers that black and white are in training, of models whose input is quantized.
+const TRAINED: [[f64; 2]; 3] = [[0.0, 1.0], [0.0, 255.0], [-1.0, 1.0]];
+
+/// The greatest distance of a quantized input's least and greatest number from those of black and white, as a part of
+/// their difference: calibration pictures rarely have exactly these.
+const CALIBRATION: f64 = 0.1;
+
 /// The greatest distance of gray from 0, as a multiple of the difference between black and white. With ImageNet's
 /// mean and standard deviation it is less than 1.
 const MAX_OFFSET: f64 = 20.0;
 
 impl InputSpec {
-    /// Describes the input `name` of type `dtype`.
+    /// Describes the input `name` of type `dtype`. `scale` returns the scale and zero point of a quantized input, whose
+    /// elements have signs or not.
     ///
     /// # Errors
     /// If the input is not a picture, its size is unknown, or the sources contradict each other.
@@ -92,6 +103,7 @@ impl InputSpec {
         overrides: &Overrides,
         info: Option<&InfoFile>,
         metadata: &Metadata,
+        scale: impl Fn(bool) -> Option<(f64, f64)>,
     ) -> Result<Self, ModelError> {
         let ValueType::Tensor { ty, shape, dimension_symbols } = dtype else {
             return Err(ModelError::InputType { name: name.to_owned(), found: type_text(dtype) });
@@ -120,6 +132,12 @@ impl InputSpec {
             Some(range) => Some([range; 3]),
             None => info.map(|info| info.ranges(name)).transpose()?.flatten(),
         };
+        let is_set = ranges.is_some() || overrides.mean.is_some() || overrides.std.is_some();
+        let whole = match element {
+            PixelElement::U8 | PixelElement::I8 if !is_set => scale(element == PixelElement::I8)
+                .map_or(Ok(whole), |scale| quantized(name, whole, scale))?,
+            _ => whole,
+        };
         let spec = Self {
             name: name.to_owned(),
             element,
@@ -143,10 +161,11 @@ impl InputSpec {
     /// # Errors
     /// If black and white become nearly equal.
     fn check_normalization(&self) -> Result<(), ModelError> {
+        let least = if self.element.size() == 1 { MIN_STEPS } else { MIN_CONTRAST };
         for ((range, mean), std) in self.ranges.iter().zip(self.mean).zip(self.std) {
             let [black, white] = range.map(|end| (end - mean) / std);
             let (contrast, offset) = ((white - black).abs(), (black + white).abs() / 2.0);
-            if contrast < MIN_CONTRAST || offset > MAX_OFFSET * contrast {
+            if contrast < least || offset > MAX_OFFSET * contrast {
                 return Err(ModelError::Property(format!(
                     "range, mean and std: black becomes {black:.3} and white becomes {white:.3}, which are nearly \
                      equal; set range=0,255 if mean and std are for values from 0 to 255, or unset mean and std"
@@ -190,6 +209,28 @@ impl InputSpec {
             * self.channels
             * self.element.size()
     }
+}
+
+/// Returns the elements of black and white. `whole` has the least and the greatest element.
+fn quantized(
+    name: &str,
+    whole: [f64; 2],
+    (scale, zero_point): (f64, f64),
+) -> Result<[f64; 2], ModelError> {
+    let ends = whole.map(|end| (end - zero_point) * scale);
+    let is_near = |&&[black, white]: &&[f64; 2]| {
+        let tolerance = CALIBRATION * (white - black);
+        (ends[0] - black).abs() <= tolerance && (ends[1] - white).abs() <= tolerance
+    };
+    let range = TRAINED.iter().find(is_near).ok_or_else(|| {
+        ModelError::Property(format!(
+            "the model's input {name} has the scale {scale} and the zero point {zero_point}, so that its elements stand for \
+             {:.3} to {:.3}; expected about 0 to 1, 0 to 255, or -1 to 1: set range, mean and std so that pixels become the \
+             elements, number / scale + zero point",
+            ends[0], ends[1]
+        ))
+    })?;
+    Ok(range.map(|end| end / scale + zero_point))
 }
 
 /// Determines the number of pictures per run.
@@ -311,7 +352,7 @@ mod tests {
 
     fn describe(dims: &[i64], overrides: Overrides) -> Result<InputSpec, String> {
         let dtype = tensor(TensorElementType::Float32, dims);
-        InputSpec::new("images", &dtype, None, &overrides, None, &Metadata::default())
+        InputSpec::new("images", &dtype, None, &overrides, None, &Metadata::default(), |_| None)
             .map_err(|error| error.to_string())
     }
 
@@ -335,7 +376,7 @@ mod tests {
         assert_eq!(input.shape(), [480, 640, 1]);
         let dtype = tensor(TensorElementType::Float32, &[3, 480, 640]);
         let (overrides, metadata) = (Overrides::default(), Metadata::default());
-        let batch = InputSpec::new("image", &dtype, Some(2), &overrides, None, &metadata);
+        let batch = InputSpec::new("image", &dtype, Some(2), &overrides, None, &metadata, |_| None);
         let message = batch.unwrap_err().to_string();
         assert!(message.starts_with("batch-size=2, but the model's input image has"), "{message}");
     }
@@ -350,7 +391,7 @@ mod tests {
             };
             let size = [Some(640), Some(480)];
             let overrides = Overrides { size, layout, ..Overrides::default() };
-            InputSpec::new("in", &dtype, None, &overrides, None, &Metadata::default())
+            InputSpec::new("in", &dtype, None, &overrides, None, &Metadata::default(), |_| None)
                 .map(|input| (input.layout, input.size, input.channels))
         };
         let nchw = (InputLayout::Nchw, [640, 480], 3);
@@ -391,8 +432,15 @@ mod tests {
             assert!(message.contains("expected a picture: [1,3,height,width]"), "{message}");
         }
         let dtype = tensor(TensorElementType::Int64, &[1, 3, 8, 8]);
-        let result =
-            InputSpec::new("in", &dtype, None, &Overrides::default(), None, &Metadata::default());
+        let result = InputSpec::new(
+            "in",
+            &dtype,
+            None,
+            &Overrides::default(),
+            None,
+            &Metadata::default(),
+            |_| None,
+        );
         let message = result.unwrap_err().to_string();
         assert!(message.contains("expected a tensor of f32, f16, u8 or i8"), "{message}");
     }

@@ -13,6 +13,7 @@ pub mod batch_dimension;
 pub mod constants;
 mod info_file;
 mod input;
+mod input_scale;
 mod metadata;
 pub mod numbers;
 mod output;
@@ -333,7 +334,9 @@ impl Model {
                 }
             }
         }
-        let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata)?;
+        let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
+        let input =
+            InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)?;
         Ok(Self {
             signatures: found.iter().map(|signature| signature.name).collect(),
             is_suppressed: matches!(found[..], [signature] if signature.is_suppressed)
