@@ -81,6 +81,71 @@
 // Threads per block of merge_fuse, merge_soften and merge_by_column.
 #define PART_THREADS 512
 
+// The function that turns a tensor's scores into probabilities.
+enum Activation : uint32_t {
+    // None: scores are probabilities, or have no unit.
+    ACTIVATION_NONE = 0,
+    // The logistic function of each score and of objectness.
+    ACTIVATION_SIGMOID = 1,
+    // Softmax over all scores of an anchor, including the background's. Objectness is not changed.
+    ACTIVATION_SOFTMAX = 2,
+};
+
+// The order of the components of the two axes.
+enum Axes : uint32_t {
+    // x before y, width before height.
+    AXES_XY = 0,
+    // y before x, height before width.
+    AXES_YX = 1,
+};
+
+// The components of a box.
+enum BoxFormat : uint32_t {
+    // Left, upper, right and lower edge.
+    BOX_FORMAT_CORNERS = 0,
+    // Center x, center y, width, height.
+    BOX_FORMAT_CENTER = 1,
+    // Left edge, upper edge, side; a side of zero marks an empty slot.
+    BOX_FORMAT_SQUARE = 2,
+    // Distances from a point to the left, upper, right and lower edge.
+    BOX_FORMAT_DISTANCES = 3,
+};
+
+// The function applied to the components of a box before they are related to the reference.
+enum BoxTransform : uint32_t {
+    // Nothing.
+    BOX_TRANSFORM_NONE = 0,
+    // Sizes are logarithms: exp. Positions are not changed.
+    BOX_TRANSFORM_EXP = 1,
+    // YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
+    BOX_TRANSFORM_SIGMOID = 2,
+    // YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
+    // logarithms.
+    BOX_TRANSFORM_SIGMOID_EXP = 4,
+    // Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
+    // tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
+    // (Generalized Focal Loss, Li et al. 2020).
+    BOX_TRANSFORM_EXPECTATION = 3,
+};
+
+// How objectness and the score of a class are combined.
+enum Combination : uint32_t {
+    // Their product.
+    COMBINATION_PRODUCT = 0,
+    // The square root of the product of both, each limited to 0 to 1.
+    COMBINATION_SQUARE_ROOT = 1,
+};
+
+// The type of a tensor's elements.
+enum Element : uint32_t {
+    ELEMENT_F32 = 0,
+    ELEMENT_F16 = 1,
+    ELEMENT_I8 = 2,
+    ELEMENT_U8 = 3,
+    ELEMENT_I32 = 4,
+    ELEMENT_I64 = 5,
+};
+
 // The method of suppression, merging or rescoring, which decides which candidates survive.
 //
 // The section "Merging and rescoring" of the [rules](super) defines the methods that change boxes
@@ -123,71 +188,6 @@ enum Method : uint32_t {
     // Like [`Greedy`](Self::Greedy), but candidates with different embeddings, a column of the
     // layout, do not conflict: FeatureNMS (Salscheider 2020).
     METHOD_FEATURE = 12,
-};
-
-// The function that turns a tensor's scores into probabilities.
-enum Activation : uint32_t {
-    // None: scores are probabilities, or have no unit.
-    ACTIVATION_NONE = 0,
-    // The logistic function of each score and of objectness.
-    ACTIVATION_SIGMOID = 1,
-    // Softmax over all scores of an anchor, including the background's. Objectness is not changed.
-    ACTIVATION_SOFTMAX = 2,
-};
-
-// The order of the components of the two axes.
-enum Axes : uint32_t {
-    // x before y, width before height.
-    AXES_XY = 0,
-    // y before x, height before width.
-    AXES_YX = 1,
-};
-
-// The components of a box.
-enum BoxFormat : uint32_t {
-    // Left, upper, right and lower edge.
-    BOX_FORMAT_CORNERS = 0,
-    // Center x, center y, width, height.
-    BOX_FORMAT_CENTER = 1,
-    // Left edge, upper edge, side; a side of zero marks an empty slot.
-    BOX_FORMAT_SQUARE = 2,
-    // Distances from a point to the left, upper, right and lower edge.
-    BOX_FORMAT_DISTANCES = 3,
-};
-
-// The function applied to the components of a box before they are related to the reference.
-enum BoxTransform : uint32_t {
-    // Nothing.
-    BOX_TRANSFORM_NONE = 0,
-    // Sizes are logarithms: exp. Positions are not changed.
-    BOX_TRANSFORM_EXP = 1,
-    // YOLOv5 to v7: positions are 2 sigmoid(v) - 0.5, sizes (2 sigmoid(v))^2.
-    BOX_TRANSFORM_SIGMOID = 2,
-    // Each component is the expectation of a distribution over `bins` integers from 0 on, whose logits are the
-    // tensor's numbers: [`BoxRule::bins`] for the first component, then for the second, and so on
-    // (Generalized Focal Loss, Li et al. 2020).
-    BOX_TRANSFORM_EXPECTATION = 3,
-    // YOLOv3 and v4: positions are sigmoids, scaled around the middle of the cell by [`Grid::scale_xy`]; sizes are
-    // logarithms.
-    BOX_TRANSFORM_SIGMOID_EXP = 4,
-};
-
-// How objectness and the score of a class are combined.
-enum Combination : uint32_t {
-    // Their product.
-    COMBINATION_PRODUCT = 0,
-    // The square root of the product of both, each limited to 0 to 1.
-    COMBINATION_SQUARE_ROOT = 1,
-};
-
-// The type of a tensor's elements.
-enum Element : uint32_t {
-    ELEMENT_F32 = 0,
-    ELEMENT_F16 = 1,
-    ELEMENT_I8 = 2,
-    ELEMENT_U8 = 3,
-    ELEMENT_I32 = 4,
-    ELEMENT_I64 = 5,
 };
 
 // The measure by which two boxes conflict; `t` is the threshold, `x` is multiplication. Boxes that
@@ -544,6 +544,3 @@ struct PlacedImage {
 
 
 
-
-// All values.
-#define Method_ALL { Method_Greedy, Method_MapReduce, Method_None, Method_Merge, Method_MergeTransitive, Method_WeightedFusion, Method_WeightedAverage, Method_SoftLinear, Method_SoftGaussian, Method_MatrixLinear, Method_MatrixGaussian, Method_Adaptive, Method_Feature, }

@@ -171,9 +171,51 @@ impl Kernels {
 fn generate(config: Config, sources: impl Iterator<Item = PathBuf>) -> String {
     let builder = Builder::new().with_config(config);
     let mut text = Vec::new();
-    let builder = sources.fold(builder, |builder, source| builder.with_src(source));
+    let builder = sources.fold(builder, |builder, source| builder.with_src(expanded(&source)));
     builder.generate().unwrap().write(&mut text);
     String::from_utf8(text).unwrap()
+}
+
+/// Returns a copy of the source, beside copies of its modules, in which core's macro `named!` is expanded to plain
+/// enumerations: cbindgen expands no macros.
+fn expanded(source: &Path) -> PathBuf {
+    let folder = source.parent().unwrap().canonicalize().unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder.strip_prefix("/").unwrap());
+    expand_folder(&folder, &copy);
+    copy.join(source.file_name().unwrap())
+}
+
+fn expand_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            expand_folder(&path, &to);
+        } else {
+            std::fs::write(to, expand(&std::fs::read_to_string(path).unwrap())).unwrap();
+        }
+    }
+}
+
+fn expand(text: &str) -> String {
+    let mut is_named = false;
+    let line = |line: &str| match line {
+        "named! {" => {
+            is_named = true;
+            String::new()
+        }
+        "}" if is_named => {
+            is_named = false;
+            String::new()
+        }
+        _ if is_named && line.starts_with("    pub enum") => format!("#[repr(u32)] {line}"),
+        _ if is_named && line.ends_with("\",") => {
+            let (value, _name) = line.split_once(" \"").unwrap();
+            format!("{value},")
+        }
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Compares the file with `expected`, or writes it.

@@ -299,7 +299,7 @@ fn outputs_of_which_no_image_has_a_class_are_told() {
     assert!(told[1].starts_with(expected), "{told:?}");
     let (at_once, told) = after(12, 0.75);
     assert_eq!((at_once, told.len()), (2, 2), "{told:?}");
-    assert!(told[0].starts_with("none of 10 images has a class of the tensor color"), "{told:?}");
+    assert!(told[0].starts_with("tensor color: none of 10 images has a class"), "{told:?}");
     // Only the color reaches this threshold.
     let (_, told) = after(12, 0.5);
     assert_eq!(told.len(), 1, "{told:?}");

@@ -101,9 +101,8 @@ fn frames_without_objects_contradict_nothing() {
 fn rejected_anchors_contradict_the_reading_if_candidates_are_few() {
     assert_eq!(found_in_counts(1, 0), None);
     assert_eq!(found_in_counts(10, 29), None);
-    let is_rejected = |contradiction: Option<Finding>| {
-        matches!(contradiction, Some(Finding::Rejected { .. }))
-    };
+    let is_rejected =
+        |contradiction: Option<Finding>| matches!(contradiction, Some(Finding::Rejected { .. }));
     assert!(is_rejected(found_in_counts(10, 30)));
     assert!(is_rejected(found_in_counts(0, 1)));
     assert!(is_rejected(found_in_counts(0, ANCHORS - 1)));
@@ -227,10 +226,7 @@ fn most_anchors_of_a_detector_are_background() {
     let many = found_in_candidates(dense, 8400, 2100);
     assert!(matches!(many, Some(Finding::NoBackground { .. })), "{many:?}");
     assert_eq!(found_in_candidates(dense, 999, 999), None);
-    assert_eq!(
-        found_in_candidates(Interpretation { threshold: 0.001, ..dense }, 8400, 8400),
-        None
-    );
+    assert_eq!(found_in_candidates(Interpretation { threshold: 0.001, ..dense }, 8400, 8400), None);
 }
 
 #[test]
@@ -248,8 +244,7 @@ fn a_list_of_boxes_has_no_background_unless_it_has_two_scores_a_box() {
 #[test]
 fn a_class_before_the_first_contradicts_the_reading() {
     let with_class = |class| Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) };
-    let first_class =
-        |first_class| Interpretation { first_class, ..reading("ssd-postprocess") };
+    let first_class = |first_class| Interpretation { first_class, ..reading("ssd-postprocess") };
     let found = |class, reading: &Interpretation| {
         evidence_in(&[&[with_class(2), with_class(class)]]).check(reading)
     };
