@@ -254,7 +254,7 @@ fn more_pairs_than_fit_32_bits_are_an_error_with_multi_label() {
             ))
             .unwrap_err();
         assert_eq!(found, EngineError::Pairs { anchors, classes }, "{}", engine.name());
-        assert!(found.to_string().contains("set multi-label to false"), "{found}");
+        assert!(found.to_string().contains("set `params.multi_label` to false"), "{found}");
     }
     // Without multi-label, there are at most as many candidates as anchors.
     parts(&error(&tensors(), layout));
