@@ -83,7 +83,7 @@ const EXCEPTIONS: [(&str, [Form; 3]); 34] = [
 ];
 
 const HEADER: &str = include_str!("../c/include/nmsfilter/nmsfilter.h");
-const STUB: &str = include_str!("../python/nmsfilter/_core.pyi");
+const PYTHON: &str = include_str!("../python/src/decoder.rs");
 
 fn properties() -> Vec<glib::ParamSpec> {
     gst::init().unwrap();
@@ -112,13 +112,8 @@ fn fields(structure: &str) -> Vec<&'static str> {
 
 /// The arguments of Python's `Decoder`, each with its default.
 fn arguments() -> Vec<(&'static str, &'static str)> {
-    let signature = between(between(STUB, "class Decoder:", "\nclass "), "cls,", ") -> Decoder");
-    let argument = |line: &'static str| {
-        let (name, rest) = line.trim().split_once(": ")?;
-        let (_, default) = rest.rsplit_once(" = ")?;
-        Some((name, default.trim_end_matches(',')))
-    };
-    signature.lines().filter_map(argument).collect()
+    let signature = between(PYTHON, "signature = (\n        decoder=None, *,", "**others");
+    signature.split(',').filter_map(|argument| argument.trim().split_once('=')).collect()
 }
 
 #[test]
@@ -201,8 +196,7 @@ fn scalars_have_one_default() {
             ScalarKind::Number { .. } if scalar.name == "score_threshold" => "None".to_owned(),
             ScalarKind::Number { .. } => format!("{:?}", default.get::<f32>().unwrap()),
             ScalarKind::Count(_) => default.get::<u32>().unwrap().to_string(),
-            ScalarKind::Flag(_) if default.get().unwrap() => "True".to_owned(),
-            ScalarKind::Flag(_) => "False".to_owned(),
+            ScalarKind::Flag(_) => default.get::<bool>().unwrap().to_string(),
         };
         let argument = arguments.iter().find(|(name, _)| *name == scalar.name).unwrap();
         assert_eq!(argument.1, expected, "{}", scalar.name);

@@ -471,7 +471,7 @@ fn run_nmsfilter(path: &Path, properties: &str) -> pipeline::Ended {
 const FAMILIES: [(&[(&str, &str)], &str); 3] = [
     (
         &[("task", "segment")],
-        "a segmentation model (task segment): set decoder=yolov8-seg or yolov5-seg",
+        "a segmentation model (task segment): set decoder=yolov8-seg or decoder=yolov5-seg",
     ),
     (
         &[("task", "pose"), ("end2end", "True")],

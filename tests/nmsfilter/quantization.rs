@@ -172,7 +172,7 @@ fn one_scale_for_boxes_and_scores_is_warned_of_at_once() {
         let expected = format!(
             "the scores in tensor {ID} (u8 1x6x20) are multiples of its scale {scale}, but scores of decoder yolov8 \
              are probabilities from 0 to 1, so most of them are lost; export the model with a scale for the scores \
-             alone, or not quantized, or correct quantization"
+             alone, or not quantized, or correct the property quantization"
         );
         let found = ended.warnings.iter().filter(|warning| **warning == expected).count();
         assert_eq!(found, usize::from(is_coarse), "{scale}: {:?}", ended.warnings);
