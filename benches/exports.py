@@ -78,11 +78,11 @@ def differences(ours, theirs):
 
 
 def rows(classes, scores, boxes, size):
-    """Objects above the threshold, with the boxes cut at the picture's edges."""
+    """Objects above the threshold, with the boxes cut at the picture's edges; those without area are not detections."""
     height, width = size
     boxes = np.asarray(boxes, float).reshape(-1, 4).clip(0, [width, height, width, height])
     table = np.column_stack([np.asarray(classes, float), np.asarray(scores, float), boxes])
-    return table[table[:, 1] > THRESHOLD]
+    return table[(table[:, 1] > THRESHOLD) & (table[:, 4] > table[:, 2]) & (table[:, 5] > table[:, 3])]
 
 
 def scaled(layers, passing):
