@@ -273,6 +273,12 @@ impl Labels {
         self.label(class).quark
     }
 
+    /// The label of a class, of an output if it is a classifier's; `None` if it has no other than its number.
+    pub fn named(&mut self, output: Option<usize>, class: u32) -> Option<&'static str> {
+        let name = self.quark(output.map_or(class, |output| self.index(output, class))).as_str();
+        (*name != *numbered(class as usize)).then_some(name)
+    }
+
     /// Returns the meaning of the `count` points of a region of `class`.
     pub(super) fn keypoint_layout(&mut self, class: u32, count: usize) -> KeypointLayout {
         KeypointLayout::for_points(count, self.keypoints, self.label(class).subject)

@@ -518,8 +518,9 @@ fn warnings(properties: &str, tensor: NewTensor) -> (Vec<String>, u64) {
 
 #[test]
 fn readings_that_are_probably_wrong_are_warnings_that_come_once() {
-    let file = labels("cat\ndog\n");
+    let (file, all) = (labels("cat\ndog\n"), labels("cat\ndog\ncow\n"));
     let file = label_file(&file);
+    let with_labels = format!("score-threshold=0.9 {}", label_file(&all));
     let logits = |numbers: &[f32]| tensor(LOGITS, &[1, numbers.len()], numbers);
     let probabilities = |numbers: &[f32]| tensor(PROBABILITIES, &[1, numbers.len()], numbers);
     for (properties, tensor, expected, rejected) in [
@@ -533,6 +534,7 @@ fn readings_that_are_probably_wrong_are_warnings_that_come_once() {
             "none of 2 images has a class: the best score is 0.506",
             0,
         ),
+        (&with_labels, logits(&[1.0, 2.0, 1.5]), "; the label of class 1 is dog", 0),
     ] {
         let (warnings, count) = warnings(properties, tensor);
         assert_eq!(warnings.len(), 1, "{properties}: {warnings:?}");

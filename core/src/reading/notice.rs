@@ -272,6 +272,21 @@ impl Notice {
         NoticeKind(discriminant(&self.0), of_output)
     }
 
+    /// The class that the notice names, and the output if it is a classifier's, so that a host can add its label.
+    pub fn class(&self) -> Option<(Option<usize>, u32)> {
+        use ClassFinding::{NoProbability, NotFinite, Silence};
+        match &self.0 {
+            Finding::Silence(silence) => Some((None, silence.best_class()?)),
+            Finding::BackgroundColumn { class, .. } => Some((None, *class)),
+            Finding::Class {
+                output,
+                found: NotFinite(best) | NoProbability(best) | Silence { best, .. },
+                ..
+            } => Some((Some(*output), best.class)),
+            _ => None,
+        }
+    }
+
     /// Returns true if the decoder and the settings contradict the tensors, rather than numbers in the tensors the
     /// decoder.
     pub fn is_of_settings(&self) -> bool {

@@ -80,6 +80,16 @@ enum Cause {
     Score { best: Detection, threshold: f32 },
 }
 
+impl Silence {
+    /// The class of the best score that the text names.
+    pub fn best_class(&self) -> Option<u32> {
+        match self.cause? {
+            Cause::Excluded { best } | Cause::Score { best, .. } => Some(best.class),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let &Self { images, decoder, cause } = self;

@@ -13,7 +13,7 @@ use super::NmsFilter;
 use super::clock::SECOND;
 use super::error::FrameError;
 use super::model::Model;
-use super::notices::Notices;
+use super::notices::{self, Notices};
 use super::reading::{ModelReading, ModelTensors};
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::RegionRules;
@@ -169,9 +169,9 @@ impl FrameDecoder {
         add_outcome(regions, &outcome, (detector, region_rules), frames);
         counts.add(&outcome);
         let told = detector.observe(&outcome, &views, places, are_separate, Some(now));
-        notices.of_reading(element, told);
+        notices.of_reading(element, told, &mut model.labels);
         let most = outcome.groups().map(|group| group.survivors.len()).max().unwrap_or(0);
-        notices.max_detections(element, limit, most);
+        notices.post(element, notices::of_limit(limit, most));
         model.decoded = true;
         Ok(())
     }
@@ -226,17 +226,18 @@ impl FrameDecoder {
         let mut views = tensors.views();
         quantization.apply(&mut views);
         counts.candidates += 1;
-        let mut is_rejected = false;
+        let (mut is_rejected, mut told) = (false, Vec::new());
         for output in 0..classifier.outputs().len() {
             regions.add_classified(region, output, |found| {
                 let first = found.len();
-                let told = classifier.classify(output, &views, found, Some(now))?;
+                let classified = classifier.classify(output, &views, found, Some(now))?;
                 counts.survivors += found.len() - first;
-                is_rejected |= !told.is_finite;
-                notices.of_reading(element, told.notices);
+                is_rejected |= !classified.is_finite;
+                told.extend(classified.notices);
                 Ok::<(), FrameError>(())
             })?;
         }
+        notices.of_reading(element, told, &mut model.labels);
         counts.rejected += usize::from(is_rejected);
         Ok(())
     }

@@ -191,7 +191,7 @@ impl Model {
     /// Posts what the stream has shown, after its last buffer.
     pub fn finish(&mut self, element: &NmsFilter, notices: &mut Notices) {
         if let Some(made) = &mut self.reading {
-            notices.of_reading(element, made.reading.finish());
+            notices.of_reading(element, made.reading.finish(), &mut self.labels);
         }
     }
 
@@ -316,7 +316,7 @@ impl Model {
         }
         let of_reading = made.reading.take_notices();
         let is_decoder_wrong = of_reading.iter().any(Notice::is_of_decoder);
-        notices.of_reading(element, of_reading);
+        notices.of_reading(element, of_reading, &mut self.labels);
         match &made.reading.output {
             Output::Boxes(detector) => {
                 self.begin_detector((element, notices), tensors, detector, is_decoder_wrong);
@@ -354,7 +354,7 @@ impl Model {
             outputs.map(|output| (tensors[output.tensor].id, output.classes)),
         );
         let of_labels = setting_notices::of_class_labels(classifier, tensors, labels);
-        notices.of_settings(element, of_labels.into_iter());
+        notices.post(element, of_labels);
     }
 
     fn begin_detector(
@@ -402,7 +402,7 @@ impl Model {
             labels,
             is_decoder_wrong,
         );
-        notices.of_settings(element, of_settings);
+        notices.post(element, of_settings);
         let of_model = self.description.info().keypoint_layout;
         let keypoints = self.settings.keypoint_layout.chosen().or(of_model);
         self.labels.set_choice(detector.choice(), keypoints);

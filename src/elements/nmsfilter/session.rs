@@ -21,9 +21,11 @@ use super::clock::Clock;
 use super::decode::{DecodeContext, FrameDecoder};
 use super::error::FrameError;
 use super::model::Model;
+use super::notices;
 use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::FrameCounts;
+use super::words::ElementNotice;
 #[cfg(feature = "v1_28")]
 use crate::elements::frame_size;
 use crate::input::InputError;
@@ -280,7 +282,7 @@ impl Session {
             _ => {
                 let (set, sets) = sources.tensor_sets.read(buffer)?;
                 decoder.notices.other_sets(element, sources.tensor_sets.selection(), &sets);
-                decoder.notices.unread_tensors(element, set.counts());
+                decoder.notices.post(element, notices::of_unread(set.counts()));
                 if set.is_empty() {
                     decoder.counts.frames_without_tensors = all_frames;
                     return Ok(None);
@@ -325,7 +327,7 @@ impl Session {
             let (set, sets) = sources.tensor_sets.read(to_read.buffer).map_err(in_stream)?;
             let selection = sources.tensor_sets.selection();
             decoder.notices.other_sets(context.element, selection, &sets);
-            decoder.notices.unread_tensors(context.element, set.counts());
+            decoder.notices.post(context.element, notices::of_unread(set.counts()));
             if set.is_empty() {
                 decoder.counts.frames_without_tensors += 1;
                 continue;
@@ -378,12 +380,16 @@ impl Session {
         let FrameDecoder { regions, notices, .. } = decoder;
         let mut sink = Sink { target, colors, sources };
         if let Some((frame, best)) = regions.first() {
-            notices.repeated_region(element, || sink.is_attached(buffer, frame, best, models));
+            notices.post_if(element, ElementNotice::RepeatedRegion, || {
+                sink.is_attached(buffer, frame, best, models)
+            });
         }
         if let Some((frame, images)) = regions.frames().next()
             && !images.classified.is_empty()
         {
-            notices.repeated_classes(element, || sink.has_classes(buffer, frame, images, models));
+            notices.post_if(element, ElementNotice::RepeatedClasses, || {
+                sink.has_classes(buffer, frame, images, models)
+            });
         }
         sink.attach(buffer, regions, models, mask_buffers)?;
         for (frame, found) in regions.frames() {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings that contradict the tensors, or known facts about their model.
 //!
-//! In: a reading, and what it was made of. Out: a [`SettingNotice`] for each setting in force that
+//! In: a reading, and what it was made of. Out: an [`ElementNotice`] for each setting in force that
 //! contradicts a known fact. No number of a tensor is read.
 
 use super::enums::Decoder;
 use super::reading::ModelTensors;
 use super::settings::Settings;
+use super::words::ElementNotice;
 use crate::input::model::ModelInput;
 use crate::output::Labels;
 use nmsfilter_core::decoder::classifier::ClassOutput;
@@ -15,70 +16,6 @@ use nmsfilter_core::engine::ClassThresholds;
 use nmsfilter_core::geometry::{Letterbox, Mapping};
 use nmsfilter_core::reading::{BoxReading, ClassReading};
 use nmsfilter_core::tensor::TensorView;
-
-nmsfilter_core::texts! {
-/// A setting, and the fact that it contradicts.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(super) enum SettingNotice {
-    #[error(
-        "{origin} has {labels} labels, but decoder {decoder} reads {classes} classes, so labels are probably \
-         wrong; set label-file to the labels of this model, or correct decoder"
-    )]
-    Labels { origin: &'static str, labels: usize, decoder: &'static str, classes: usize },
-    /// One label too few, which a background among the scores explains.
-    #[error(
-        "{origin} has {labels} labels, but decoder {decoder} reads {} classes, so labels are probably wrong; if one of the \
-         classes is the background, set background=first or background=last, otherwise set label-file to the labels of \
-         this model, or correct decoder",
-        labels + 1
-    )]
-    LabelsWithoutBackground { origin: &'static str, labels: usize, decoder: &'static str },
-    #[error(
-        "{origin} has {labels} labels, but tensor {tensor} has scores of {classes} classes, so labels are probably \
-         wrong; set label-file to the labels of this model"
-    )]
-    LabelsOfOutput { origin: &'static str, labels: usize, tensor: String, classes: usize },
-    #[error(
-        "{origin} has {labels} labels, but the model has {total} classes: those of {outputs}; {unlabelled} has no labels \
-         (class-0, ...): set label-file to the labels of all outputs, one output after the other"
-    )]
-    LabelsOfOutputs {
-        origin: &'static str,
-        labels: usize,
-        outputs: String,
-        total: usize,
-        unlabelled: String,
-    },
-    #[error(
-        "the first label of {origin} is {label:?}, but decoder {decoder} has no class for the background: its first \
-         class is {first}, so each label is that of another class; remove the first label"
-    )]
-    Background { origin: &'static str, label: String, decoder: &'static str, first: u32 },
-    #[error(
-        "letterbox={set}, but the tensors' model has letterbox {known}, so boxes are displaced; set letterbox=auto"
-    )]
-    Letterbox { set: &'static str, known: &'static str },
-    #[error(
-        "model-width={} and model-height={}, but the tensors' model has an input of {}x{}, so boxes are \
-         displaced; set both to 0",
-        set[0], set[1], known[0], known[1]
-    )]
-    ModelSize { set: [u32; 2], known: [u32; 2] },
-    #[error(
-        "layout-file is set, but decoder {decoder} reads the tensors; set decoder=layout, or unset layout-file"
-    )]
-    UnusedLayoutFile { decoder: &'static str },
-    #[error(
-        "unique-id={id} has no effect: it selects tensors of DeepStream, and the buffer has no batch of DeepStream; \
-         unset it, or select an element with tensors-from"
-    )]
-    UnusedId { id: u32 },
-    #[error(
-        "attach=0 attaches no detection to a buffer: only stats counts them; set attach, as in attach=roi"
-    )]
-    NothingAttached,
-}
-}
 
 /// Finds the contradictions of `settings`, with which `tensors` are read for frames with this `mapping`, besides the
 /// reading's own. `is_decoder_wrong` says if the decoder is probably wrong.
@@ -89,7 +26,7 @@ pub(super) fn of_settings(
     settings: &Settings,
     labels: &Labels,
     is_decoder_wrong: bool,
-) -> impl Iterator<Item = SettingNotice> {
+) -> impl Iterator<Item = ElementNotice> {
     let is_normalized = detector.choice().layout.normalized;
     let thresholds = &detector.params().thresholds;
     // With the wrong decoder, the number of classes is wrong, too.
@@ -100,7 +37,7 @@ pub(super) fn of_settings(
         of_model_size(settings, tensors.model, is_normalized),
         of_layout_file(detector, settings),
         of_unique_id(tensors, settings),
-        settings.attach.is_empty().then_some(SettingNotice::NothingAttached),
+        settings.attach.is_empty().then_some(ElementNotice::NothingAttached),
     ]
     .into_iter()
     .flatten()
@@ -111,7 +48,7 @@ pub(super) fn of_class_labels(
     reading: &ClassReading,
     tensors: &[TensorView<'_>],
     labels: &Labels,
-) -> Option<SettingNotice> {
+) -> Option<ElementNotice> {
     let (origin, count, outputs) = (labels.source()?, labels.count(), reading.outputs());
     let total = outputs.iter().map(|output| output.classes).sum::<usize>();
     let tensor = |output: &ClassOutput| tensors[output.tensor].to_string();
@@ -120,7 +57,7 @@ pub(super) fn of_class_labels(
     }
     if let [output] = outputs {
         let tensor = tensor(output);
-        return Some(SettingNotice::LabelsOfOutput {
+        return Some(ElementNotice::LabelsOfOutput {
             origin,
             labels: count,
             tensor,
@@ -131,7 +68,7 @@ pub(super) fn of_class_labels(
     let unlabelled = all.iter().enumerate().filter(|(index, _)| !labels.are_of_output(*index));
     let unlabelled: Vec<&str> = unlabelled.map(|(_, tensor)| tensor.as_str()).collect();
     let (outputs, unlabelled) = (all.join(", "), unlabelled.join(", "));
-    Some(SettingNotice::LabelsOfOutputs { origin, labels: count, outputs, total, unlabelled })
+    Some(ElementNotice::LabelsOfOutputs { origin, labels: count, outputs, total, unlabelled })
 }
 
 /// Fewer labels than classes are correct if the classes without a label are excluded.
@@ -139,14 +76,14 @@ fn of_labels(
     detector: &BoxReading,
     thresholds: &ClassThresholds,
     labels: &Labels,
-) -> Option<SettingNotice> {
+) -> Option<ElementNotice> {
     let (origin, count) = (labels.source()?, labels.count());
     let Choice { decoder, layout, .. } = detector.choice();
     let (decoder, classes, first) = (decoder.name(), layout.classes, layout.first_label());
     if let Some(label) =
         labels.background(first).filter(|_| first > 0 || decoder == "ssd-postprocess")
     {
-        return Some(SettingNotice::Background { origin, label: label.into(), decoder, first });
+        return Some(ElementNotice::Background { origin, label: label.into(), decoder, first });
     }
     // A class that is a number in a tensor has any value, unless the number of classes is set.
     if layout.has_class_field() && classes == MAX_CLASSES {
@@ -161,8 +98,8 @@ fn of_labels(
     let classes = classes - first as usize;
     let labels = count;
     Some(match classes == labels + 1 && !layout.has_class_field() {
-        true => SettingNotice::LabelsWithoutBackground { origin, labels, decoder },
-        false => SettingNotice::Labels { origin, labels, decoder, classes },
+        true => ElementNotice::LabelsWithoutBackground { origin, labels, decoder },
+        false => ElementNotice::Labels { origin, labels, decoder, classes },
     })
 }
 
@@ -172,14 +109,14 @@ fn of_letterbox(
     settings: &Settings,
     model: ModelInput,
     mapping: &Mapping,
-) -> Option<SettingNotice> {
+) -> Option<ElementNotice> {
     let (set, known) = (settings.letterbox.chosen()?, model.known_letterbox()?);
     let is_same = |known: Letterbox| {
         Mapping::new(mapping.frame(), mapping.model_size(), model.fit_rule(known))
             .is_ok_and(|as_known| as_known == *mapping)
     };
     (set != known && !is_same(known))
-        .then(|| SettingNotice::Letterbox { set: set.name(), known: known.name() })
+        .then(|| ElementNotice::Letterbox { set: set.name(), known: known.name() })
 }
 
 /// Without a letterbox, normalized coordinates do not depend on the size of the model's tensors.
@@ -187,23 +124,23 @@ fn of_model_size(
     settings: &Settings,
     model: ModelInput,
     is_normalized: bool,
-) -> Option<SettingNotice> {
+) -> Option<ElementNotice> {
     let set = [settings.model_width, settings.model_height];
     let known = model.size?;
     let has_letterbox = settings.letterbox(model).0 != Letterbox::None;
     let is_used = has_letterbox || !is_normalized;
-    (set != [0, 0] && set != known && is_used).then_some(SettingNotice::ModelSize { set, known })
+    (set != [0, 0] && set != known && is_used).then_some(ElementNotice::ModelSize { set, known })
 }
 
-fn of_layout_file(detector: &BoxReading, settings: &Settings) -> Option<SettingNotice> {
+fn of_layout_file(detector: &BoxReading, settings: &Settings) -> Option<ElementNotice> {
     let is_set = settings.layout_file.as_ref().is_some_and(|file| !file.is_empty());
     (is_set && settings.decoder != Decoder::Layout)
-        .then(|| SettingNotice::UnusedLayoutFile { decoder: detector.choice().decoder.name() })
+        .then(|| ElementNotice::UnusedLayoutFile { decoder: detector.choice().decoder.name() })
 }
 
 /// The id can also come from a configuration of nvinfer.
-fn of_unique_id(tensors: ModelTensors<'_>, settings: &Settings) -> Option<SettingNotice> {
+fn of_unique_id(tensors: ModelTensors<'_>, settings: &Settings) -> Option<ElementNotice> {
     let id = settings.unique_id;
     let is_set = id != 0 && settings.was_set.contains("unique-id");
-    (is_set && tensors.batch.is_none()).then_some(SettingNotice::UnusedId { id })
+    (is_set && tensors.batch.is_none()).then_some(ElementNotice::UnusedId { id })
 }

@@ -249,12 +249,13 @@ impl NmsFilter {
         lock(&self.stats).restart_clock();
     }
 
-    fn warn_of_missing_tensors(&self, period: &str) {
+    fn warn_of_missing_tensors(&self, period: &'static str) {
         let session = lock(&self.session);
-        let text = session.as_ref().and_then(|session| session.decoder.notices.no_tensors(period));
+        let notice =
+            session.as_ref().and_then(|session| session.decoder.notices.no_tensors(period));
         drop(session);
-        if let Some(text) = text {
-            gst::element_imp_warning!(self, gst::StreamError::Format, ("{text}"));
+        if let Some(notice) = notice {
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{notice}"));
         }
     }
 
@@ -286,14 +287,12 @@ impl NmsFilter {
 }
 
 /// Whether there was no region to run a model on.
+#[cfg_attr(not(feature = "v1_20"), expect(unused_variables, reason = "there are no marks"))]
 fn has_no_regions(buffer: &gst::BufferRef) -> bool {
     #[cfg(feature = "v1_20")]
     return crate::input::inference_mark::has_no_regions(buffer);
     #[cfg(not(feature = "v1_20"))]
-    return {
-        buffer;
-        false
-    };
+    false
 }
 
 #[cfg(feature = "v1_28")]

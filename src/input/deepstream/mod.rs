@@ -288,7 +288,7 @@ impl<'a> Batch<'a> {
 
     /// The model's input, as far as tensors have it.
     fn model_input(model: NetworkInfo) -> ModelInput {
-        let (fit, assumption) = letterbox(model);
+        let (fit, letterbox_is_assumed) = letterbox(model);
         ModelInput {
             size: has_size(model).then_some(model.size),
             letterbox: Some(fit),
@@ -296,14 +296,14 @@ impl<'a> Batch<'a> {
             pixel_aspect_ratio: None,
             keypoints: None,
             is_suppressed: false,
-            letterbox_is_assumed: assumption.is_some(),
+            letterbox_is_assumed,
         }
     }
 
-    /// Says which part of the letterbox the tensors do not contain, and what is assumed instead. `None` if they
-    /// contain everything.
-    pub fn letterbox_problem(&self) -> Option<&'static str> {
-        self.images.iter().find_map(|image| letterbox(image.model).1)
+    /// The letterbox that is assumed, because tensors do not contain all of it; `None` if they do.
+    pub fn assumed_letterbox(&self) -> Option<Letterbox> {
+        let mut all = self.images.iter().map(|image| letterbox(image.model));
+        all.find_map(|(fit, is_assumed)| is_assumed.then_some(fit))
     }
 
     /// Returns the version of DeepStream.
@@ -329,29 +329,17 @@ fn has_size(model: NetworkInfo) -> bool {
     model.size.iter().all(|side| (1..=MAX_MODEL_SIDE).contains(side))
 }
 
-/// Determines how nvinfer fitted frames and objects into the model's input, and which part of this is an assumption.
-fn letterbox(model: NetworkInfo) -> (Letterbox, Option<&'static str>) {
+/// Determines how nvinfer fitted frames and objects into the model's input, and whether a part of this is an assumption.
+fn letterbox(model: NetworkInfo) -> (Letterbox, bool) {
     // If the size is invalid, the other fields cannot be trusted, either.
     let model = if has_size(model) { model } else { NetworkInfo::default() };
     match (model.maintain_aspect_ratio, model.symmetric_padding) {
-        (Some(false), _) => (Letterbox::None, None),
-        (Some(true), Some(true)) => (Letterbox::Center, None),
-        (Some(true), Some(false)) => (Letterbox::TopLeft, None),
-        (Some(true), None) => (
-            Letterbox::TopLeft,
-            Some(
-                "nvinfer kept the aspect ratio, but the tensors do not contain symmetric-padding; it is \
-                 assumed not to be set: set letterbox=center if it is, else letterbox=top-left",
-            ),
-        ),
-        (None, _) => (
-            Letterbox::None,
-            Some(
-                "the tensors do not contain maintain-aspect-ratio; it is assumed not to be set: set \
-                 letterbox=top-left if it is set in nvinfer's configuration, letterbox=center with \
-                 symmetric-padding too, else letterbox=none",
-            ),
-        ),
+        (Some(false), _) => (Letterbox::None, false),
+        (Some(true), Some(true)) => (Letterbox::Center, false),
+        (Some(true), Some(false)) => (Letterbox::TopLeft, false),
+        // Neither is set if the tensors do not contain it.
+        (Some(true), None) => (Letterbox::TopLeft, true),
+        (None, _) => (Letterbox::None, true),
     }
 }
 
