@@ -59,7 +59,7 @@ const EXCEPTIONS: [(&str, [Form; 3]); 34] = [
     ("keypoint-layout", [Same, NUMBERED_POINTS, NUMBERED_POINTS]),
     ("keypoint-shape", [Same, As("keypoint_count"), Same]),
     ("label-count", [As("label-file"), Same, Not("num_classes has the same effect")]),
-    ("label-file", [Same, NUMBERS, NUMBERS]),
+    ("label-file", [Same, NUMBERS, As("labels")]),
     ("layout-file", [Same, As("nmsfilter_set_layout"), As("layout")]),
     ("letterbox", [Same, As("frame_offset"), Same]),
     ("model-height", [Same, Same, As("model_size")]),
@@ -112,7 +112,7 @@ fn fields(structure: &str) -> Vec<&'static str> {
 
 /// The arguments of Python's `Decoder`, each with its default.
 fn arguments() -> Vec<(&'static str, &'static str)> {
-    let signature = between(PYTHON, "signature = (\n        decoder=None, *,", "**others");
+    let signature = between(PYTHON, "signature = (\n", "**others");
     signature.split(',').filter_map(|argument| argument.trim().split_once('=')).collect()
 }
 

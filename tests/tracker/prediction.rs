@@ -16,7 +16,7 @@ fn moving(frame: u32) -> Vec<Object> {
 fn run(properties: &str, interval: u32) -> Vec<Vec<Tracked>> {
     let mut camera = Camera::new(properties);
     let push = |frame: u32| {
-        let inferred = frame % (interval + 1) == 0;
+        let inferred = frame.is_multiple_of(interval + 1);
         let objects = if inferred { moving(frame) } else { Vec::new() };
         camera.push((frame * 40).into(), Some(inferred), &objects)
     };
