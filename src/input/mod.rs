@@ -7,8 +7,8 @@
 //! batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and [`model`]
 //! reads the model description of tensors. `selection` reads the tensors of one inference element if there are
 //! several, [`region`] reads the part of the frame that tensors belong to, and `source` turns the result into images
-//! with their places. `analytics_batch` has the frames of several streams on one buffer (`v1_28`), and `inference_mark`
-//! says whether a model ran on a frame (`v1_20`).
+//! with their places. `analytics_batch` has the frames of several streams on one buffer (`v1_28`), `tensor_caps`
+//! the tensors that caps announce (`v1_28`), and `inference_mark` says whether a model ran on a frame (`v1_20`).
 
 #[cfg(feature = "v1_28")]
 pub mod analytics_batch;
@@ -26,6 +26,8 @@ pub mod region;
 mod registered_meta;
 pub(crate) mod selection;
 pub(crate) mod source;
+#[cfg(feature = "v1_28")]
+pub(crate) mod tensor_caps;
 #[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 

@@ -20,7 +20,7 @@ fn each_stream_of_a_batch_has_its_tracks() {
         let stream = |&index: &u32| {
             // All objects have one place.
             let objects = [("person", square(100.0, 100.0, 80.0), 0.9)];
-            let inferred = time % 80 == 0;
+            let inferred = time.is_multiple_of(80);
             let objects = if inferred { &objects[..] } else { &[] };
             let buffer = frame(time, Some(inferred), objects);
             (index, vec![batches::caps_event(CAPS)], vec![buffer.upcast()])

@@ -11,8 +11,8 @@ use gst::glib::ffi::GQuark;
 use gst::glib::translate::from_glib;
 #[cfg(feature = "v1_24")]
 use gst_analytics::{
-    AnalyticsMetaRefMutExt, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
-    AnalyticsRelationMetaTrackingExt, AnalyticsTrackingMtd, RelTypes,
+    AnalyticsRelationMeta, AnalyticsRelationMetaODExt, AnalyticsRelationMetaTrackingExt, RelTypes,
+    ffi,
 };
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::bindings::strings;
@@ -152,12 +152,14 @@ fn add_track(
     identity: Identity,
     is_predicted: bool,
 ) -> Result<(), glib::BoolError> {
-    let time = gst::ClockTime::from_nseconds;
-    let track = meta.add_tracking_mtd(identity.id as u64, time(identity.first_seen))?.id();
-    if let Some(mut track) = meta.mtd_mut::<AnalyticsTrackingMtd>(track) {
-        track.update_last_seen(time(identity.last_seen))?;
+    let first_seen = gst::ClockTime::from_nseconds(identity.first_seen);
+    let track = meta.add_tracking_mtd(identity.id as u64, first_seen)?.id();
+    let mut place = ffi::GstAnalyticsTrackingMtd { id: track, meta: meta.as_mut_ptr() };
+    // SAFETY: the metadata has a track with this id. (The bindings' methods take the metadata for its whole life.)
+    unsafe {
+        ffi::gst_analytics_tracking_mtd_update_last_seen(&mut place, identity.last_seen);
         if is_predicted {
-            track.set_lost()?;
+            ffi::gst_analytics_tracking_mtd_set_lost(&mut place);
         }
     }
     meta.set_relation(RelTypes::RELATE_TO, object, track)?;
