@@ -6,6 +6,11 @@
 //! a `GstAnalyticsTrackingMtd` that is related to the analytics object in both directions. A predicted object has the
 //! field `predicted` (boolean, true) in `object_id`, and its `GstAnalyticsTrackingMtd` is lost.
 
+#![cfg_attr(
+    not(feature = "v1_24"),
+    allow(dead_code, reason = "only analytics objects need these fields")
+)]
+
 use gst::glib;
 use gst::glib::ffi::GQuark;
 use gst::glib::translate::from_glib;
@@ -24,8 +29,8 @@ use gstnmsfilter::regions;
 const TOLERANCE: u64 = 2;
 
 /// An object of a frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+#[derive(Clone)]
+pub(crate) struct Object {
     /// The label.
     pub label: GQuark,
     /// The index of the class, if it is known.
@@ -43,8 +48,8 @@ pub struct Object {
 }
 
 /// The identity of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+#[derive(Clone, Copy)]
+pub(crate) struct Identity {
     /// The id.
     pub id: i32,
     /// When the object was seen first, in nanoseconds.
@@ -54,7 +59,7 @@ pub struct Identity {
 }
 
 /// Replaces the content of `objects` with the objects of a frame of this size that have no track yet.
-pub fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
+pub(crate) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>) {
     objects.clear();
     let metas = buffer.iter_meta::<VideoRegionOfInterestMeta>();
     objects.extend(regions::iter(buffer).zip(metas).enumerate().map(|(index, (region, meta))| {
@@ -77,12 +82,11 @@ pub fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<Object>)
 
 /// Returns the rectangle of normalized edges, which are not rounded to pixels, if they fit to the pixels.
 fn exact(edges: Option<[f64; 4]>, pixels: [i64; 4], frame: [u32; 2]) -> [f32; 4] {
-    let [left, top, width, height] = pixels.map(|side| side as f64);
+    let rounded = pixels.map(|side| side as f64);
     let scaled = edges.map(|[x1, y1, x2, y2]| {
         let [w, h] = frame.map(f64::from);
         [x1 * w, y1 * h, (x2 - x1) * w, (y2 - y1) * h]
     });
-    let rounded = [left, top, width, height];
     let fits = |exact: &[f64; 4]| {
         exact.iter().zip(rounded).all(|(a, b)| (a - b).abs() <= TOLERANCE as f64)
     };
@@ -123,7 +127,11 @@ fn add_objects(buffer: &gst::BufferRef, objects: &mut Vec<Object>) {
 }
 
 /// Writes the identities of objects that [`read`] has returned for the buffer.
-pub fn write(buffer: &mut gst::BufferRef, objects: &[Object], identities: &[Option<Identity>]) {
+pub(crate) fn write(
+    buffer: &mut gst::BufferRef,
+    objects: &[Object],
+    identities: &[Option<Identity>],
+) {
     let found = || objects.iter().zip(identities).filter_map(|(it, id)| Some((it, (*id)?)));
     let mut of_regions = found().filter_map(|(it, id)| Some((it.region?, id))).peekable();
     for (index, mut meta) in buffer.iter_meta_mut::<VideoRegionOfInterestMeta>().enumerate() {
@@ -166,54 +174,54 @@ fn add_track(
     meta.set_relation(RelTypes::RELATE_TO, track, object)
 }
 
-/// Adds a predicted object to a frame of this size, with the metadata that the object had when it was seen last.
-pub fn add_predicted(
+/// Adds predicted objects to a frame of this size: the objects as they were seen last, their rectangles and identities.
+pub(crate) fn add_predicted<'a>(
     buffer: &mut gst::BufferRef,
     frame: [u32; 2],
-    seen: &Object,
-    rectangle: [f32; 4],
-    identity: Identity,
+    predicted: impl Iterator<Item = (&'a Object, [f32; 4], Identity)>,
 ) {
-    let [left, top, width, height] = rectangle;
-    let clip = |edge: f32, side: u32| f64::from(edge.clamp(0.0, side as f32));
-    let [x1, x2] = [left, left + width].map(|edge| clip(edge, frame[0]));
-    let [y1, y2] = [top, top + height].map(|edge| clip(edge, frame[1]));
-    let [x, y, right, bottom] = [x1, y1, x2, y2].map(|edge| edge.round() as u32);
-    // Also false for NaN.
-    if !(x < right && y < bottom) {
-        return;
-    }
-    let [w, h] = [right - x, bottom - y];
-    // SAFETY: 0 stands for no label; other numbers are quarks that the metadata of a frame had.
-    let label: Option<glib::Quark> = (seen.label != 0).then(|| unsafe { from_glib(seen.label) });
-    #[cfg(feature = "v1_24")]
-    let object = seen.object.and_then(|_| {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
-        let label = label.unwrap_or_else(|| glib::Quark::from_str(""));
-        let [x, y, w, h] = [x, y, w, h].map(|side| side as i32);
-        let object = meta.add_od_mtd(label, x, y, w, h, seen.confidence as f32).ok()?.id();
-        add_track(&mut meta, object, identity, true).ok()?;
-        Some(object as i32)
-    });
-    if seen.region.is_none() {
-        return;
-    }
-    let id = regions::iter(buffer).map(|region| region.id.saturating_add(1)).max().unwrap_or(0);
-    #[cfg(feature = "v1_24")]
-    let id = object.unwrap_or(id);
     let [frame_width, frame_height] = frame.map(f64::from);
-    let detection = gst::Structure::builder("detection")
-        .field_if_some("label_id", seen.class)
-        .field_if_some("label", strings::of_quark(seen.label).and_then(|it| it.to_str().ok()))
-        .field("confidence", seen.confidence)
-        .field("x_min", x1 / frame_width)
-        .field("y_min", y1 / frame_height)
-        .field("x_max", x2 / frame_width)
-        .field("y_max", y2 / frame_height)
-        .build();
-    let mut meta =
-        add_region(buffer, label.unwrap_or_else(|| glib::Quark::from_str("")), [x, y, w, h]);
-    meta.set_id(id);
-    meta.add_param(detection);
-    meta.add_param(structure(identity.id).field("predicted", true).build());
+    let ids = regions::iter(buffer).map(|region| region.id.saturating_add(1));
+    let mut id = ids.max().unwrap_or(0);
+    for (seen, [left, top, width, height], identity) in predicted {
+        let [x1, x2] = [left, left + width].map(|edge| f64::from(edge).clamp(0.0, frame_width));
+        let [y1, y2] = [top, top + height].map(|edge| f64::from(edge).clamp(0.0, frame_height));
+        let [x, y, right, bottom] = [x1, y1, x2, y2].map(|edge| edge.round() as u32);
+        // Also true for NaN.
+        if !(x < right && y < bottom) {
+            continue;
+        }
+        let [w, h] = [right - x, bottom - y];
+        // SAFETY: 0 stands for no label; other numbers are quarks that the metadata of a frame had.
+        let label = (seen.label != 0).then(|| unsafe { from_glib(seen.label) });
+        let label: glib::Quark = label.unwrap_or_else(|| glib::Quark::from_str(""));
+        #[cfg(feature = "v1_24")]
+        if seen.object.is_some() {
+            let mut meta = AnalyticsRelationMeta::add(buffer);
+            let [x, y, w, h] = [x, y, w, h].map(|side| side as i32);
+            if let Ok(object) = meta.add_od_mtd(label, x, y, w, h, seen.confidence as f32) {
+                let object = object.id();
+                id = object as i32;
+                // Without memory for it, the object has no id.
+                let _ = add_track(&mut meta, object, identity, true);
+            }
+        }
+        if seen.region.is_none() {
+            continue;
+        }
+        let detection = gst::Structure::builder("detection")
+            .field_if_some("label_id", seen.class)
+            .field_if_some("label", strings::of_quark(seen.label).and_then(|it| it.to_str().ok()))
+            .field("confidence", seen.confidence)
+            .field("x_min", x1 / frame_width)
+            .field("y_min", y1 / frame_height)
+            .field("x_max", x2 / frame_width)
+            .field("y_max", y2 / frame_height)
+            .build();
+        let mut meta = add_region(buffer, label, [x, y, w, h]);
+        meta.set_id(id);
+        meta.add_param(detection);
+        meta.add_param(structure(identity.id).field("predicted", true).build());
+        id = id.saturating_add(1);
+    }
 }

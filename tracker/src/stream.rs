@@ -11,19 +11,20 @@ use gst::glib::ffi::GQuark;
 use trackforge::utils::geometry::{tlwh_to_xyah, xyah_to_tlwh};
 use trackforge::utils::kalman::{CovarianceMatrix, KalmanFilter, StateVector};
 
-use crate::algorithm::{Detection, Parameters, Tracker};
+use crate::algorithm::{self, Detection, Tracker};
 use crate::metadata::{Identity, Object};
+use crate::settings::Settings;
 
 /// The most objects of a class and frame that can have a track: the first ones.
-pub const MAX_OBJECTS: usize = 2048;
+pub(crate) const MAX_OBJECTS: usize = 2048;
 
 /// The most pairs of tracks and objects that the library compares. If there are more, the tracks of the class begin anew.
 const MAX_PAIRS: usize = 1 << 23;
 
-/// The shortest gap between frames after which tracks begin anew.
+/// The shortest gap between frames after which tracks begin anew, in seconds.
 const SHORTEST_GAP: f64 = 1.0;
 
-/// A class without tracks is forgotten after this many nanoseconds; identities of the library are then not needed.
+/// Nanoseconds.
 const SECOND: f64 = 1e9;
 
 /// The next id of the process. 0 stands for no id, as in DL Streamer.
@@ -32,17 +33,25 @@ static NEXT_ID: AtomicI32 = AtomicI32::new(1);
 /// Every id of the process was used: `object_id` has numbers of 32 bits.
 #[derive(Debug, thiserror::Error)]
 #[error("all 2147483647 ids of tracks were used; start the program again")]
-pub struct NoIds;
+pub(crate) struct NoIds;
 
 fn new_id() -> Result<i32, NoIds> {
     let next = |id: i32| id.checked_add(1);
     NEXT_ID.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).map_err(|_| NoIds)
 }
 
+/// What caps say about frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FrameCaps {
+    pub size: [u32; 2],
+    /// The duration in nanoseconds.
+    pub duration: u64,
+}
+
 /// The tracks of a stream.
 #[derive(Default)]
-pub struct Stream {
-    size: [u32; 2],
+pub(crate) struct Stream {
+    caps: FrameCaps,
     /// The time of the latest frame, and the time between it and the one before, in nanoseconds.
     latest: Option<u64>,
     between: Option<u64>,
@@ -76,29 +85,21 @@ struct Track {
 }
 
 impl Stream {
-    /// Forgets all tracks if the frame of this size and time does not continue the stream. Without a time, frames have
-    /// this duration in nanoseconds. Returns the time of the frame.
-    pub fn advance(
-        &mut self,
-        size: [u32; 2],
-        time: Option<u64>,
-        duration: u64,
-        parameters: &Parameters,
-    ) -> u64 {
-        let next = self.latest.map_or(0, |latest| latest.saturating_add(duration));
+    /// Begins a frame. Forgets all tracks if the frame does not continue the stream.
+    pub fn advance(&mut self, caps: FrameCaps, time: Option<u64>, settings: &Settings) {
+        let next = self.latest.map_or(0, |latest| latest.saturating_add(caps.duration));
         let now = time.unwrap_or(next);
         if let Some(latest) = self.latest {
-            let limit = parameters.max_age(0.0).max(SHORTEST_GAP) * SECOND
-                + 1.5 * self.between.unwrap_or(duration) as f64;
+            let limit = settings.max_age(0.0).max(SHORTEST_GAP) * SECOND
+                + 1.5 * self.between.unwrap_or(caps.duration) as f64;
             let is_gap = |between: u64| self.between.is_some() && between as f64 > limit;
-            if self.size != size || now.checked_sub(latest).is_none_or(is_gap) {
+            if self.caps.size != caps.size || now.checked_sub(latest).is_none_or(is_gap) {
                 *self = Self::default();
             } else {
                 self.between = Some(now - latest);
             }
         }
-        (self.size, self.latest) = (size, Some(now));
-        now
+        (self.caps, self.latest) = (caps, Some(now));
     }
 
     /// Gives identities to the objects of a frame with inference. Returns false if there were too many objects for all of
@@ -108,91 +109,78 @@ impl Stream {
     /// If no ids are left.
     pub fn update(
         &mut self,
-        now: u64,
-        duration: u64,
         objects: &[Object],
-        (parameters, is_agnostic): (&Parameters, bool),
+        settings: &Settings,
         identities: &mut Vec<Option<Identity>>,
     ) -> Result<bool, NoIds> {
         identities.clear();
         identities.resize(objects.len(), None);
-        let step =
-            self.updated.and_then(|updated| now.checked_sub(updated)).filter(|&step| step > 0);
+        let now = self.latest.unwrap_or(0);
+        let since = self.updated.and_then(|updated| now.checked_sub(updated));
+        let step = since.filter(|&step| step > 0);
         // A step is no longer than the one before, so that an interruption ends tracks.
         self.step = self.step.or(step);
-        let limit = self.age_limit(duration, parameters);
+        let limit = self.age_limit(settings);
         self.step = step.or(self.step);
         self.updated = Some(now);
-        let name = |object: &Object| match is_agnostic {
+        let duration = self.caps.duration as f64 / SECOND;
+        let new_tracker = || algorithm::tracker(settings, duration);
+        let name = |object: &Object| match settings.class_agnostic {
             true => (0, None),
             false => (object.label, object.class),
         };
-        for object in objects {
-            if self.classes.iter().all(|class| class.name != name(object)) {
-                let tracker = Tracker::new(parameters, duration as f64 / SECOND);
-                let class = Class {
-                    name: name(object),
-                    tracker,
-                    tracks: Vec::new(),
-                    objects: 0,
-                    seen: now,
-                };
-                self.classes.push(class);
+        for name in objects.iter().map(name) {
+            if self.classes.iter().all(|class| class.name != name) {
+                let (tracker, tracks) = (new_tracker(), Vec::new());
+                self.classes.push(Class { name, tracker, tracks, objects: 0, seen: now });
             }
         }
         let mut is_complete = true;
         let Self { classes, indices, filter, .. } = self;
         for class in classes.iter_mut() {
-            let of_class = objects.iter().enumerate().filter(|(_, it)| name(it) == class.name);
             indices.clear();
-            indices.extend(of_class.filter(|(_, it)| is_trackable(it)).map(|(index, _)| index));
+            indices.extend((0..objects.len()).filter(|&index| {
+                name(&objects[index]) == class.name && is_trackable(&objects[index])
+            }));
             is_complete &= indices.len() <= MAX_OBJECTS;
             indices.truncate(MAX_OBJECTS);
             if (class.tracks.len() + class.objects) * indices.len() > MAX_PAIRS {
                 is_complete = false;
                 class.tracks.clear();
-                class.tracker = Tracker::new(parameters, duration as f64 / SECOND);
+                class.tracker = new_tracker();
             }
             class.update(now, limit, objects, indices, filter, identities)?;
         }
+        // The library's tracks of a class that was not seen for so long are not needed.
         self.classes
             .retain(|class| !class.tracks.is_empty() || now.saturating_sub(class.seen) <= limit);
         Ok(is_complete)
     }
 
-    /// Calls `add` with each object that was on the latest frame with inference, its predicted rectangle and identity.
-    pub fn predict(
+    /// The objects of the latest frame with inference, with their predicted rectangles on this frame.
+    pub fn predicted(
         &self,
-        now: u64,
-        duration: u64,
-        parameters: &Parameters,
-        mut add: impl FnMut(&Object, [f32; 4], Identity),
-    ) {
-        let Some(updated) = self.updated else { return };
-        let elapsed = now.saturating_sub(updated);
-        // A limit for streams whose inference has ended.
-        if elapsed > self.age_limit(duration, parameters) {
-            return;
-        }
+        settings: &Settings,
+    ) -> impl Iterator<Item = (&Object, [f32; 4], Identity)> {
+        let elapsed = self.latest.unwrap_or(0).saturating_sub(self.updated.unwrap_or(0));
         // Before the second step, nothing moves.
         let steps = self.step.map_or(0.0, |step| elapsed as f32 / step as f32);
-        for track in self.classes.iter().flat_map(|class| &class.tracks) {
-            if track.identity.last_seen != updated {
-                continue;
-            }
+        // A limit for streams whose inference has ended.
+        let is_late = elapsed > self.age_limit(settings);
+        let tracks = self.classes.iter().flat_map(|class| &class.tracks);
+        let seen = move |track: &&Track| !is_late && Some(track.identity.last_seen) == self.updated;
+        tracks.filter(seen).filter_map(move |track| {
             let next = self.filter.predict(&track.mean, &track.covariance).0;
             let rectangle = xyah_to_tlwh(&(track.mean + (next - track.mean) * steps));
-            if is_rectangle(rectangle) {
-                add(&track.object, rectangle, track.identity);
-            }
-        }
+            is_rectangle(rectangle).then_some((&track.object, rectangle, track.identity))
+        })
     }
 
     /// The greatest time between two detections of a track. The library deletes a track after its last frame, when the
     /// next could have a detection; half a frame is for times that are not exact.
-    fn age_limit(&self, duration: u64, parameters: &Parameters) -> u64 {
-        let step = self.step.unwrap_or(duration) as f64;
-        (parameters.max_age(step / SECOND) * SECOND + 1.5 * step) as u64
+    fn age_limit(&self, settings: &Settings) -> u64 {
+        let step = self.step.unwrap_or(self.caps.duration) as f64;
+        (settings.max_age(step / SECOND) * SECOND + 1.5 * step) as u64
     }
 }
 
@@ -213,33 +201,29 @@ impl Class {
         let detection = |&index: &usize| -> Detection {
             (objects[index].rectangle, objects[index].confidence as f32, 0)
         };
-        let matches = self.tracker.update(indices.iter().map(detection).collect());
+        let matches = (self.tracker)(indices.iter().map(detection).collect());
         self.tracks.retain(|track| now.saturating_sub(track.identity.last_seen) <= limit);
         for track in &mut self.tracks {
             (track.mean, track.covariance) = filter.predict(&track.mean, &track.covariance);
         }
         for found in matches {
-            let object = &objects[indices[found.detection]];
+            let index = indices[found.detection];
+            let object = &objects[index];
             let position = tlwh_to_xyah(&object.rectangle);
-            let known = self.tracks.iter_mut().find(|track| track.number == found.track);
-            let identity = match known {
-                Some(track) => {
-                    (track.mean, track.covariance) =
-                        filter.update(&track.mean, &track.covariance, &position);
-                    track.identity.last_seen = now;
-                    track.object.clone_from(object);
-                    track.identity
-                }
-                None => {
-                    let identity = Identity { id: new_id()?, first_seen: now, last_seen: now };
-                    let (mean, covariance) = filter.initiate(&position);
-                    let object = object.clone();
-                    let number = found.track;
-                    self.tracks.push(Track { number, identity, object, mean, covariance });
-                    identity
-                }
-            };
-            identities[indices[found.detection]] = Some(identity);
+            let number = found.track;
+            if let Some(track) = self.tracks.iter_mut().find(|track| track.number == number) {
+                (track.mean, track.covariance) =
+                    filter.update(&track.mean, &track.covariance, &position);
+                track.identity.last_seen = now;
+                track.object.clone_from(object);
+                identities[index] = Some(track.identity);
+            } else {
+                let identity = Identity { id: new_id()?, first_seen: now, last_seen: now };
+                let (mean, covariance) = filter.initiate(&position);
+                let object = object.clone();
+                self.tracks.push(Track { number, identity, object, mean, covariance });
+                identities[index] = Some(identity);
+            }
         }
         Ok(())
     }

@@ -16,10 +16,9 @@ use gstnmsfilter::elements::{
 use gstnmsfilter::input::analytics_batch;
 use gstnmsfilter::input::inference_mark;
 
-use super::settings::{Algorithm, Settings};
-use crate::algorithm::Parameters;
 use crate::metadata::{self, Identity, Object};
-use crate::stream::{MAX_OBJECTS, NoIds, Stream};
+use crate::settings::{Algorithm, Settings};
+use crate::stream::{FrameCaps, MAX_OBJECTS, NoIds, Stream};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -66,73 +65,64 @@ pub struct ObjectTracker {
         mutable_playing
     )]
     #[property(
-        name = "max-age", get = |this: &Self| lock(&this.settings).parameters.max_age,
-        set = |this: &Self, value| lock(&this.settings).parameters.max_age = value, type = f64,
-        minimum = -1.0, maximum = 3600.0, default = Parameters::default().max_age,
+        name = "max-age", get, set, type = f64, member = max_age,
+        minimum = -1.0, maximum = 3600.0, default = Settings::default().max_age,
         nick = "Maximum age",
         blurb = "Seconds for which a track without an object is kept (negative: 1, and one frame with algorithm=sort)",
         mutable_ready
     )]
     #[property(
-        name = "track-threshold", get = |this: &Self| lock(&this.settings).parameters.track_threshold,
-        set = |this: &Self, value| lock(&this.settings).parameters.track_threshold = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().track_threshold,
+        name = "track-threshold", get, set, type = f32, member = track_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().track_threshold,
         nick = "Track threshold",
         blurb = "Score from which objects are matched first; others can only continue a track (algorithm=bytetrack)",
         mutable_ready
     )]
     #[property(
-        name = "new-track-threshold", get = |this: &Self| lock(&this.settings).parameters.new_track_threshold,
-        set = |this: &Self, value| lock(&this.settings).parameters.new_track_threshold = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().new_track_threshold,
+        name = "new-track-threshold", get, set, type = f32, member = new_track_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().new_track_threshold,
         nick = "Threshold of new tracks",
         blurb = "Score from which an object begins a track, if it is at least track-threshold (algorithm=bytetrack)",
         mutable_ready
     )]
     #[property(
-        name = "match-threshold", get = |this: &Self| lock(&this.settings).parameters.match_threshold,
-        set = |this: &Self, value| lock(&this.settings).parameters.match_threshold = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().match_threshold,
+        name = "match-threshold", get, set, type = f32, member = match_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().match_threshold,
         nick = "Match threshold",
         blurb = "Greatest distance (1 - IoU) between a track and its object (algorithm=bytetrack)",
         mutable_ready
     )]
     #[property(
-        name = "second-match-threshold", get = |this: &Self| lock(&this.settings).parameters.second_match_threshold,
-        set = |this: &Self, value| lock(&this.settings).parameters.second_match_threshold = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().second_match_threshold,
+        name = "second-match-threshold", get, set, type = f32, member = second_match_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().second_match_threshold,
         nick = "Second match threshold",
         blurb = "Greatest distance (1 - IoU) between a track and an object below track-threshold (algorithm=bytetrack)",
         mutable_ready
     )]
     #[property(
-        name = "min-hits", get = |this: &Self| lock(&this.settings).parameters.min_hits,
-        set = |this: &Self, value| lock(&this.settings).parameters.min_hits = value, type = u32,
-        minimum = 1, maximum = 1000, default = Parameters::default().min_hits,
+        name = "min-hits", get, set, type = u32, member = min_hits,
+        minimum = 1, maximum = 1000, default = Settings::default().min_hits,
         nick = "Minimum hits",
         blurb = "Number of objects from which a track has an id (algorithm=sort, ocsort)",
         mutable_ready
     )]
     #[property(
-        name = "iou-threshold", get = |this: &Self| lock(&this.settings).parameters.iou_threshold,
-        set = |this: &Self, value| lock(&this.settings).parameters.iou_threshold = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().iou_threshold,
+        name = "iou-threshold", get, set, type = f32, member = iou_threshold,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().iou_threshold,
         nick = "IoU threshold",
         blurb = "Least IoU of a track and its object (algorithm=sort, ocsort)",
         mutable_ready
     )]
     #[property(
-        name = "delta-t", get = |this: &Self| lock(&this.settings).parameters.delta_t,
-        set = |this: &Self, value| lock(&this.settings).parameters.delta_t = value, type = u32,
-        minimum = 1, maximum = 1000, default = Parameters::default().delta_t,
+        name = "delta-t", get, set, type = u32, member = delta_t,
+        minimum = 1, maximum = 1000, default = Settings::default().delta_t,
         nick = "Delta t",
         blurb = "Number of frames with inference over which the direction is computed (algorithm=ocsort)",
         mutable_ready
     )]
     #[property(
-        name = "inertia", get = |this: &Self| lock(&this.settings).parameters.inertia,
-        set = |this: &Self, value| lock(&this.settings).parameters.inertia = value, type = f32,
-        minimum = 0.0, maximum = 1.0, default = Parameters::default().inertia,
+        name = "inertia", get, set, type = f32, member = inertia,
+        minimum = 0.0, maximum = 1.0, default = Settings::default().inertia,
         nick = "Inertia",
         blurb = "Weight of the direction in a match (algorithm=ocsort)",
         mutable_ready
@@ -145,8 +135,8 @@ pub struct ObjectTracker {
 /// The data that exists from start to stop.
 #[derive(Default)]
 struct State {
-    parameters: Parameters,
-    is_agnostic: bool,
+    /// The values at start.
+    settings: Settings,
     /// The caps of frames; `None` for batches, whose frames have caps of their own, and before caps.
     caps: Option<FrameCaps>,
     streams: Vec<StreamState>,
@@ -165,23 +155,14 @@ struct StreamState {
     used: u64,
 }
 
-/// What caps say about frames.
-#[derive(Clone, Copy, Debug)]
-struct FrameCaps {
-    size: [u32; 2],
-    /// The duration in nanoseconds.
-    duration: u64,
-}
-
-impl FrameCaps {
-    fn new(caps: &gst::CapsRef) -> Result<Self, String> {
-        let rate = caps.structure(0).and_then(|caps| caps.get::<gst::Fraction>("framerate").ok());
-        let seconds = rate.filter(|rate| rate.numer() > 0 && rate.denom() > 0);
-        let duration = seconds.map_or(USUAL_DURATION, |rate| {
-            (rate.denom() as u64 * 1_000_000_000 / rate.numer() as u64).max(1)
-        });
-        Ok(Self { size: frame_size(caps)?, duration })
-    }
+/// Reads caps of frames.
+fn frame_caps(caps: &gst::CapsRef) -> Result<FrameCaps, String> {
+    let rate = caps.structure(0).and_then(|caps| caps.get::<gst::Fraction>("framerate").ok());
+    let rate = rate.filter(|rate| rate.numer() > 0 && rate.denom() > 0);
+    let duration = rate.map_or(USUAL_DURATION, |rate| {
+        (rate.denom() as u64 * 1_000_000_000 / rate.numer() as u64).max(1)
+    });
+    Ok(FrameCaps { size: frame_size(caps)?, duration })
 }
 
 impl State {
@@ -191,9 +172,9 @@ impl State {
         frame: &mut gst::BufferRef,
         number: u32,
         caps: FrameCaps,
-        settings: &Settings,
+        live: &Settings,
     ) -> Result<bool, NoIds> {
-        let Self { streams, buffers, objects, identities, parameters, is_agnostic, .. } = self;
+        let Self { streams, buffers, objects, identities, settings, .. } = self;
         let index = streams.iter().position(|it| it.number == number).unwrap_or_else(|| {
             streams.retain(|it| *buffers - it.used <= OLD);
             streams.push(StreamState { number, stream: Stream::default(), used: 0 });
@@ -201,21 +182,16 @@ impl State {
         });
         streams[index].used = *buffers;
         let stream = &mut streams[index].stream;
-        let FrameCaps { size, duration } = caps;
-        let pts = frame.pts().map(gst::ClockTime::nseconds);
-        let now = stream.advance(size, pts, duration, parameters);
-        metadata::read(frame, size, objects);
-        objects.retain(|object| settings.has_class(object.label));
+        stream.advance(caps, frame.pts().map(gst::ClockTime::nseconds), settings);
+        metadata::read(frame, caps.size, objects);
+        objects.retain(|object| live.has_class(object.label));
         if objects.is_empty() && inference_mark::is_inferred(frame) == Some(false) {
-            if settings.predict {
-                stream.predict(now, duration, parameters, |object, rectangle, identity| {
-                    metadata::add_predicted(frame, size, object, rectangle, identity);
-                });
+            if live.predict {
+                metadata::add_predicted(frame, caps.size, stream.predicted(settings));
             }
             return Ok(true);
         }
-        let rule = (&*parameters, *is_agnostic);
-        let is_complete = stream.update(now, duration, objects, rule, identities)?;
+        let is_complete = stream.update(objects, settings, identities)?;
         metadata::write(frame, objects, identities);
         Ok(is_complete)
     }
@@ -284,11 +260,7 @@ impl BaseTransformImpl for ObjectTracker {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        *lock(&self.state) = Some(State {
-            parameters: settings.parameters(),
-            is_agnostic: settings.class_agnostic,
-            ..State::default()
-        });
+        *lock(&self.state) = Some(State { settings, ..State::default() });
         Ok(())
     }
 
@@ -303,12 +275,8 @@ impl BaseTransformImpl for ObjectTracker {
         let is_batch = analytics_batch::is_batch(incaps);
         #[cfg(not(feature = "v1_28"))]
         let is_batch = false;
-        let caps = match is_batch {
-            true => None,
-            false => {
-                Some(FrameCaps::new(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?)
-            }
-        };
+        let caps = (!is_batch).then(|| frame_caps(incaps)).transpose();
+        let caps = caps.map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
         if let Some(state) = lock(&self.state).as_mut() {
             state.caps = caps;
         }
@@ -361,30 +329,27 @@ impl BaseTransformImpl for ObjectTracker {
                  DeepStream's tracker, in its place",
             );
         }
-        let settings = lock(&self.settings).clone();
-        let mut state = lock(&self.state);
-        let Some(state_now) = state.as_mut() else {
-            drop(state);
-            return Err(not_started(self.obj().upcast_ref()));
+        // No lock is held while a message is posted.
+        let result = {
+            let settings = lock(&self.settings);
+            lock(&self.state).as_mut().map(|state| {
+                state.buffers += 1;
+                let is_complete = process(buffer, state, &settings)?;
+                Ok(!is_complete && !std::mem::replace(&mut state.has_warned, true))
+            })
         };
-        state_now.buffers += 1;
-        let result = process(buffer, state_now, &settings);
-        let is_first =
-            matches!(result, Ok(false)) && !std::mem::replace(&mut state_now.has_warned, true);
-        // No lock may be held while a message is posted.
-        drop(state);
-        if is_first {
-            gst::element_imp_warning!(
+        match result {
+            None => return Err(not_started(self.obj().upcast_ref())),
+            Some(Err(NoIds)) => return self.fail(&NoIds.to_string()),
+            Some(Ok(false)) => {}
+            Some(Ok(true)) => gst::element_imp_warning!(
                 self,
                 gst::StreamError::Failed,
                 ("too many objects: at most {MAX_OBJECTS} of a class and frame have a track, and tracks begin anew where \
                      too many are kept; set a higher score-threshold, or a smaller max-age")
-            );
+            ),
         }
-        match result {
-            Ok(_) => Ok(gst::FlowSuccess::Ok),
-            Err(error) => self.fail(&error.to_string()),
-        }
+        Ok(gst::FlowSuccess::Ok)
     }
 }
 
@@ -398,7 +363,7 @@ fn process(
     if state.caps.is_none() {
         let mut is_complete = true;
         analytics_batch::try_for_each_frame(buffer, |mut frame| {
-            let Some(Ok(caps)) = frame.caps.map(FrameCaps::new) else { return Ok(()) };
+            let Some(Ok(caps)) = frame.caps.map(frame_caps) else { return Ok(()) };
             let stream = frame.stream;
             is_complete &= state.process(frame.make_mut(), stream, caps, settings)?;
             Ok(())

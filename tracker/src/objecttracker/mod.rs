@@ -10,7 +10,6 @@
 //! says so and it has no objects without a track. The element does not read pixels.
 
 mod imp;
-mod settings;
 
 use gst::glib;
 use gst::prelude::*;

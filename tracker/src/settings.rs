@@ -6,8 +6,8 @@ use gst::glib;
 use gst::glib::ffi::GQuark;
 use gstnmsfilter::bindings::strings;
 use gstnmsfilter::format_type_name as format;
-
-use crate::algorithm::{self, Parameters};
+use trackforge::trackers::byte_track::ByteTrackParams;
+use trackforge::trackers::ocsort::OcSortParams;
 
 /// The algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
@@ -26,37 +26,54 @@ pub enum Algorithm {
     Sort = 2,
 }
 
-/// The values of the properties.
+/// The values of the properties, with their names.
 #[derive(Clone, Debug)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     pub algorithm: Algorithm,
-    /// The parameters, without the algorithm.
-    pub parameters: Parameters,
     pub classes: Option<String>,
     pub class_agnostic: bool,
     pub predict: bool,
+    pub max_age: f64,
+    pub track_threshold: f32,
+    pub new_track_threshold: f32,
+    pub match_threshold: f32,
+    pub second_match_threshold: f32,
+    pub min_hits: u32,
+    pub iou_threshold: f32,
+    pub delta_t: u32,
+    pub inertia: f32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
+        let (byte, oc) = (ByteTrackParams::default(), OcSortParams::default());
         Self {
             algorithm: Algorithm::default(),
-            parameters: Parameters::default(),
             classes: None,
             class_agnostic: false,
             predict: true,
+            max_age: -1.0,
+            track_threshold: byte.track_thresh,
+            new_track_threshold: byte.det_thresh,
+            match_threshold: byte.match_thresh,
+            second_match_threshold: byte.second_match_thresh,
+            min_hits: oc.common.min_hits as u32,
+            iou_threshold: oc.iou_threshold,
+            delta_t: oc.delta_t as u32,
+            inertia: oc.inertia,
         }
     }
 }
 
 impl Settings {
-    pub fn parameters(&self) -> Parameters {
-        let algorithm = match self.algorithm {
-            Algorithm::ByteTrack => algorithm::Algorithm::ByteTrack,
-            Algorithm::OcSort => algorithm::Algorithm::OcSort,
-            Algorithm::Sort => algorithm::Algorithm::Sort,
-        };
-        Parameters { algorithm, ..self.parameters }
+    /// Returns how long a track without a detection is kept, in seconds, where frames have this duration. The library's
+    /// default of 30 frames is the one of the authors of ByteTrack, who scale it to one second.
+    pub fn max_age(&self, frame: f64) -> f64 {
+        match self.algorithm {
+            _ if self.max_age >= 0.0 => self.max_age,
+            Algorithm::Sort => frame,
+            Algorithm::ByteTrack | Algorithm::OcSort => 1.0,
+        }
     }
 
     /// Returns whether objects with this label are tracked.
