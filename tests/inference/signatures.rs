@@ -5,7 +5,7 @@
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use nmsfilter_core::geometry::Letterbox;
-use nmsfilter_core::signature::{Normalization, Pattern};
+use nmsfilter_core::signature::Normalization;
 
 use crate::element::{self, file, has_onnx_runtime};
 use crate::support::onnx::{Element, Node, OnnxModel, Tensor, scaled_boxes};
@@ -589,16 +589,10 @@ fn the_documents_have_the_table_of_signatures() {
     let begin = document.find(mark).expect("the table");
     let end = begin + document[begin..].find("\n\n").expect("an empty line after the table") + 1;
     let mut table = String::from(
-        "| signature | models | exporter | inputs | outputs | frame and pixels | left to set |\n\
-         | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| signature | models | exporter | frame and pixels | left to set |\n\
+         | --- | --- | --- | --- | --- |\n",
     );
     for signature in nmsfilter_core::signature::all() {
-        let forms = |patterns: &[Pattern]| {
-            let form = |it: &Pattern| {
-                format!("`{}`{}", it.form, if it.is_optional { " (not always)" } else { "" })
-            };
-            patterns.iter().map(form).collect::<Vec<_>>().join(", ")
-        };
         let facts = signature.facts;
         let mut pixels = vec![facts.letterbox.name().replace("none", "stretched")];
         pixels.extend(facts.size.map(|[width, height]| format!("{width}x{height} if dynamic")));
@@ -616,12 +610,10 @@ fn the_documents_have_the_table_of_signatures() {
             (_, left) => left,
         };
         table += &format!(
-            "| `{}` | {} | {} | {} | {} | {} | {left} |\n",
+            "| `{}` | {} | {} | {} | {left} |\n",
             signature.name,
             signature.models,
             signature.source,
-            forms(&signature.inputs),
-            forms(&signature.outputs),
             pixels.join(", "),
         );
     }
