@@ -20,7 +20,7 @@
 // whose bounds intersect the bounds of the tile. During a visit, each lane holds one candidate of
 // the visited leaf:
 //
-//   for each leaf whose bounds intersect those of the tile
+//   for each leaf whose bounds intersect the tile's
 //       for each candidate q of the tile
 //           if the shrunk boxes of q and of the lane's candidate intersect, add q to the lane's pairs
 //       for each of the lane's pairs

@@ -4,7 +4,7 @@
 // core/src/engine/cuda. The functions at the end are also in interface.rs there; a test compares them.
 //
 // Four kernels, launched once each in one stream, process a batch of images. The images are divided
-// into groups (core/src/engine/mod.rs), and a candidate only suppresses candidates of its own
+// into groups (core/src/engine/mod.rs), and a candidate only suppresses candidates of its
 // group. Decode has blocks per image; all other kernels have blocks per group:
 //
 //   kernel                   blocks per image, or per group              parameters

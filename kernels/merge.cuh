@@ -27,7 +27,7 @@
 #else
 #define MERGE_RESIDENT 4
 #endif
-// Queries of a warp, which are compared with the same loaded candidates.
+// Queries of a warp, which are compared with one set of loaded candidates.
 #define MERGE_QUERIES 4u
 
 // A cluster of weighted fusion: the sums of the products of weight and edge, of the weights, and of
@@ -178,7 +178,7 @@ KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_classes(void *workspaces, uint64_t s
     find_parts<true>(workspaces, stride);
 }
 
-// Follows claims to their keeper. Other threads may shorten the chain at the same time; every
+// Follows claims to their keeper. Other threads may shorten the chain meanwhile; every
 // candidate of the chain has an equal keeper.
 KERNEL(MERGE_THREADS, MERGE_RESIDENT) merge_roots(void *workspaces, uint64_t stride) {
     grid_dependency_wait();

@@ -5,7 +5,7 @@
 //
 // Both sorts are sample sorts, and three kernels perform both at once:
 //
-//   sort_count     each block sorts the same sample, which gives the splitters between buckets;
+//   sort_count     each block sorts one sample, which gives the splitters between buckets;
 //                  finds the buckets of its candidates, and counts the candidates of each
 //   sort_scatter   moves the candidates to their buckets
 //   sort_rank      a candidate's place is the first of its bucket, plus the number of lesser keys in it
@@ -301,7 +301,7 @@ KERNEL(SORT_THREADS, 1) sort_scatter(void *workspaces, uint64_t stride) {
     }
 }
 
-// Candidates of a lane, whose keys are compared with the same loaded key.
+// Candidates of a lane, whose keys are compared with one loaded key.
 #define SORT_ITEMS 2u
 
 // The keys that a warp compares with, some at a time.

@@ -106,7 +106,7 @@ fn the_core_names_no_setting_of_a_host() {
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/src"), &mut files);
     for file in files {
         for line in lines(&std::fs::read_to_string(&file).unwrap()) {
-            // What is between quotation marks is a text.
+            // A text is between quotation marks.
             for text in line.split('"').skip(1).step_by(2) {
                 let found = words.iter().find(|word| text.contains(word.as_str()));
                 assert_eq!(found, None, "{}: {line}", file.display());

@@ -50,7 +50,7 @@ fn every_property_has_a_nick_and_a_blurb_in_one_line() {
     }
 }
 
-/// What runs on the CPU only is said at the value, and nowhere else.
+/// Only the values' texts say what runs on the CPU only.
 #[test]
 fn texts_say_which_methods_and_measures_run_on_the_cpu_only() {
     let texts = |wanted: &str| {

@@ -82,7 +82,7 @@ pub struct Chain<'c> {
     pub streams: usize,
     /// The model, its picture and its decoder.
     pub inputs: &'c Inputs,
-    /// Width and height of the frames; `None` for those of the picture.
+    /// Width and height of the frames; `None` for the picture's.
     pub size: Option<(u32, u32)>,
     /// Frames per second of a live source, of which a leaky queue keeps the newest; `None` for frames as fast as the
     /// chain takes them.

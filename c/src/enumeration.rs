@@ -3,7 +3,7 @@
 //!
 //! In: the number in a field. Out: the core's value, or an error with the names of field and enumeration.
 
-/// The value of the core for a number of an enumeration of C, whose variants have the same names. `field` is the field's
+/// The value of the core for a number of an enumeration of C, whose variants have equal names. `field` is the field's
 /// name in the error for other numbers.
 macro_rules! value_of {
     ($field:expr, $number:expr, $of_c:ident => $module:ident::$of_core:ident, [$($variant:ident),+]) => {

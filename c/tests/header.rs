@@ -153,7 +153,7 @@ impl Kernels {
             tab_width: 4,
             ..Config::default()
         };
-        // Macros, whose types are those of the numbers, since C++ has no usize.
+        // Macros, whose types follow from the numbers, since C++ has no usize.
         config.constant.allow_static_const = false;
         config.constant.allow_constexpr = false;
         config.enumeration.enum_class = false;

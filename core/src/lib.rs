@@ -40,7 +40,7 @@ pub mod wording;
 /// memory, streams, events and kernels; and the events that a reader of device memory waits for.
 ///
 /// The driver is loaded at run time. Calls make the GPU's primary context current on the calling thread
-/// and restore the one before; the CUDA runtime, and libraries that use it, work in the same context.
+/// and restore the one before; the CUDA runtime, and libraries that use it, work in this context.
 pub mod cuda {
     pub use crate::device::{
         Device, DeviceBuffer, DeviceError, DeviceRows, DriverError, Event, ForeignStream, Kernel,

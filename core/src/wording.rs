@@ -8,7 +8,7 @@ use std::fmt;
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $setting:ident = $name:literal,)*) => {
-        /// A setting, or another thing that each host has under a name of its own.
+        /// A setting, or another thing for which each host has another name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names say what they are")]
         pub enum Setting {
@@ -24,7 +24,7 @@ macro_rules! settings {
 
 settings! {
     Background = "options.background",
-    /// Whether tensors hold several images.
+    /// The setting that says if tensors hold several images.
     Batch = "options.batch",
     BoxFormat = "options.box_format",
     Channels = "options.channels",
@@ -35,7 +35,7 @@ settings! {
     Decoder = "decoder",
     /// The number of a GPU.
     Device = "ordinal",
-    /// What excludes classes.
+    /// The setting that excludes classes.
     Exclusion = "params.thresholds",
     /// The names of tensors.
     Ids = "the ids",
@@ -44,7 +44,7 @@ settings! {
     ModelSize = "model_size",
     MultiLabel = "params.multi_label",
     NumClasses = "options.num_classes",
-    /// What determines where the frame is in the model's input.
+    /// The settings that determine where the frame is in the model's input.
     Place = "model_size or visible",
     Quantization = "TensorView::quantization",
     RegionEdges = "params.region_edges",

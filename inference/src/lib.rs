@@ -2,7 +2,7 @@
 //! The GStreamer plugin `onnxruntime` with the element `ortinference`, which runs ONNX models with ONNX Runtime.
 //!
 //! [`plugin_register_static`] registers the element without a plugin file. The modules are public for tests and
-//! benchmarks of the same project, and may change with any version, without notice: `regions` chooses the parts of a
+//! benchmarks of this project, and may change with any version, without notice: `regions` chooses the parts of a
 //! frame, `inference` runs a model on them, and `elements` has the element.
 #![warn(missing_docs)]
 

@@ -63,12 +63,12 @@ pub struct Detections {
     images: Images,
 }
 
-/// What single images have beside the padded arrays.
+/// Data of single images beside the padded arrays.
 #[derive(Clone, Default)]
 pub struct Images {
-    /// From the pixels of boxes to those of the frame.
+    /// From the pixels of boxes to the frame's.
     pub mapping: Option<Mapping>,
-    /// That of the mapping.
+    /// The mapping's letterbox.
     pub letterbox: Letterbox,
     /// The names of classes.
     pub labels: Option<Arc<[String]>>,
@@ -354,7 +354,7 @@ impl Detections {
     }
 
     /// Returns the detections of an outcome on the host, with room for `room` of each image (0: as many as there are).
-    /// Keypoints and oriented boxes of regions become those of the frame, as boxes are.
+    /// Keypoints and oriented boxes of regions are moved to the frame, as boxes are.
     pub fn on_host<'py>(
         py: Python<'py>,
         kind: &Kind<'py>,

@@ -2,7 +2,7 @@
 //! Arrays that are passed in.
 //!
 //! In: an object of Python. Out: [`Input`]: where its elements are, and [`Kind`], by which results become objects of
-//! the same library. Nothing is copied here. Tried in this order: NumPy's own interface; the functions of the type's
+//! this library. Nothing is copied here. Tried in this order: NumPy's own interface; the functions of the type's
 //! library (`__dlpack_c_exchange_api__`, as PyTorch has them); `__cuda_array_interface__`; `__dlpack__`;
 //! `__array_interface__`.
 

@@ -142,7 +142,7 @@ impl Settings {
     /// What single images of results have.
     ///
     /// # Errors
-    /// As for [`nms`](Self::nms).
+    /// The errors of [`nms`](Self::nms).
     pub fn images(&self) -> Result<Images> {
         let PlaceSettings { frame_size, letterbox, .. } = self.place;
         let mapping = frame_size.map(|frame| self.place.mapping(frame)).transpose()?;

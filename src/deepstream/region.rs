@@ -107,7 +107,7 @@ pub struct RegionScaling {
 }
 
 impl LockedBatch<'_> {
-    /// Returns the layout of regions of interest. For an assumed layout, it is that of the version whose structures are
+    /// Returns the layout of regions of interest. For an assumed layout, it is the version's whose structures are
     /// assumed. `None` if it is not known.
     pub fn region_layout(&self) -> Option<&'static RegionLayout> {
         let structures = self.0.structures;
@@ -166,13 +166,13 @@ impl LockedBatch<'_> {
         RegionScaling { ratio: numbers(scale_ratio), offset: numbers(offset) }
     }
 
-    /// Whether `region` is a part of `frame`.
+    /// True if `region` is a part of `frame`.
     pub fn is_in_frame(&self, region: RegionMeta<'_>, frame: FrameMeta<'_>) -> bool {
         // SAFETY: the region has this field in this layout.
         unsafe { region.record.read::<*mut c_void>(region.layout.frame) == frame.0.as_ptr() }
     }
 
-    /// Whether `region` is `object`.
+    /// True if `region` is `object`.
     pub fn is_object(&self, region: RegionMeta<'_>, object: ObjectMeta<'_>) -> bool {
         // SAFETY: the region has this field in this layout.
         unsafe { region.record.read::<*mut c_void>(region.layout.object) == object.0.as_ptr() }

@@ -2,7 +2,7 @@
 //! Reads `GstTensorMeta`, which GStreamer's inference elements write (1.26 and later).
 //!
 //! In: a buffer. Out: its tensors. `dims_order` is not read, because producers set it differently
-//! for the same bytes; decoders use ids and shapes. The metadata does not guarantee that the size
+//! for equal bytes; decoders use ids and shapes. The metadata does not guarantee that the size
 //! of the memory matches the shape; [`TensorView`](nmsfilter_core::tensor::TensorView) checks it.
 
 use gst::glib::translate::ToGlibPtr;

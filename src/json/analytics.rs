@@ -63,7 +63,7 @@ pub(super) fn read(
                 object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
             }
         }
-        // Beside objects, such classes may be those of any of them: other elements do not relate them.
+        // Beside objects, such classes may belong to any of them: other elements do not relate them.
         if objects.is_empty() {
             let of_frame = |it: &AnalyticsMtdRef<'_, _>| without_object.contains(&it.id());
             let mut found = meta.iter::<AnalyticsClassificationMtd>().filter(of_frame).peekable();

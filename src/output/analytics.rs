@@ -85,7 +85,7 @@ pub(super) fn attach(
 }
 
 /// Returns the object with this id. The region of interest with this id, if there is one, stands for the object only if
-/// both have the same pixels.
+/// both have equal pixels.
 fn with_id(
     objects: &[AttachedObject],
     id: i32,

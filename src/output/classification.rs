@@ -37,7 +37,7 @@ use nmsfilter_core::geometry::FrameRegion;
 pub struct ClassifiedImage {
     /// The part of the frame that is the image; `None` for the whole frame.
     pub region: Option<TensorRegion>,
-    /// The index of the output among those of the classifier. Those of an image follow one another, from 0.
+    /// The index of the classifier's output. The outputs of an image follow one another, from 0.
     pub output: usize,
     /// The range of its classes in [`DetailedRegions::classes`], best first.
     pub classes: Range<usize>,

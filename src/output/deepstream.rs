@@ -31,7 +31,7 @@ pub(crate) struct Task {
     pub add_objects: bool,
     /// True if the tensors are removed; tensors of regions of interest always stay.
     pub remove_tensors: bool,
-    /// What the tensors are attached to.
+    /// The owner of the tensors.
     pub place: TensorPlace,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn attach<'r>(
     Ok(())
 }
 
-/// Returns true if the frame already has an object for `region`, with the same parent.
+/// Returns true if the frame already has an object for `region`, with this parent.
 pub(crate) fn is_attached(
     batch: BatchMeta<'_>,
     frame: FrameId,

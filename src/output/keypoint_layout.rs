@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The meaning of a region's points, and the lines that connect them.
 
-/// What a class is, as far as its points depend on it.
+/// The meaning of a class, as far as its points depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Person,

@@ -49,7 +49,7 @@ enum Cause {
 #[derive(Default)]
 pub struct Labels {
     names: Vec<String>,
-    /// True if `names` are those of a label file.
+    /// True if `names` are from a label file.
     from_file: bool,
     /// True if the file has the numbers of the classes.
     are_numbered: bool,
@@ -88,7 +88,7 @@ pub(super) struct Label {
 
 impl Labels {
     /// Reads one label per line, numbered lines, or a list or dictionary in JSON. The first label belongs to class 0 or, if
-    /// the classes in the tensor begin with another number, to this class; a number is that of a class. The text is UTF-8,
+    /// the classes in the tensor begin with another number, to this class; a number is a class's. The text is UTF-8,
     /// with or without a byte order mark. A blank line stands for a class without a label; blank lines after the last label
     /// are ignored.
     ///
@@ -179,7 +179,7 @@ impl Labels {
         if self.are_numbered && has_background { 0 } else { choice.layout.first_label() }
     }
 
-    /// Returns the first label, if it is a name for the background, but is taken for that of an object. `first` is the
+    /// Returns the first label, if it is a name for the background, but is taken for an object's. `first` is the
     /// first class of the layout.
     pub fn background(&self, first: u32) -> Option<&str> {
         let is_taken = self.is_first_background() && !(self.are_numbered && first > 0);
@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    /// The numbers of a file are those of the classes in the tensor, also where these begin with 1.
+    /// The numbers of a file are the classes in the tensor, also where these begin with 1.
     #[test]
     fn numbered_labels_belong_to_the_classes_with_their_numbers() {
         gst::init().unwrap();
@@ -474,7 +474,7 @@ mod tests {
             ("1: person\n3: cat", false, ["class-0", "person", "class-2", "cat"]),
             ("0: background\n1: person", false, ["background", "person", "class-2", "class-3"]),
             ("1: person\n3: cat", true, ["class-0", "person", "class-2", "cat"]),
-            // Class 0 is no background: the numbers are those of a list.
+            // Class 0 is no background: the numbers are a list's.
             ("0: person\n1: bicycle", false, ["class-0", "person", "bicycle", "class-3"]),
         ] {
             let mut labels = load("numbered", text.as_bytes()).unwrap();

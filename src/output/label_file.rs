@@ -9,7 +9,7 @@
 //! | numbered lines | `0  person`, `4: car` | by their numbers; other classes have no label |
 //! | list or dictionary of JSON or Python | `["person", "car"]`, `{"0": "person"}`, `{"person": 0}` | by their order or numbers |
 //!
-//! Other forms are refused, because their lines would be taken for labels. The form is that of the whole file: lines are
+//! Other forms are refused, because their lines would be taken for labels. The whole file has one form: lines are
 //! numbered if all of them begin with a number, in ascending order. A label can begin with a number, too (`2 wheeler`): if
 //! a single space follows the numbers, they are class numbers only if they begin with 0 or 1 and the rest differs.
 

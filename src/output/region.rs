@@ -194,7 +194,7 @@ impl FrameRegions {
     /// follow one another, the first with the index 0.
     ///
     /// # Errors
-    /// Those of `classify`.
+    /// The errors of `classify`.
     ///
     /// # Panics
     /// If no frame was added.

@@ -141,7 +141,7 @@ fn mask(mask: &MaskRows<'_>) -> gst::Structure {
 }
 
 /// Returns whether the buffer has a region of interest with this label, these pixels (left, top, width, height), and this
-/// parent: a detector that runs on the regions of another one can find the same box in them.
+/// parent: a detector that runs on the regions of another one can find one box in several of them.
 pub(super) fn is_attached(
     buffer: &gst::BufferRef,
     label: glib::Quark,

@@ -30,7 +30,7 @@ pub(crate) enum Target {
         unique_id: u32,
         /// True if the batch has one frame: the buffer is this frame, too.
         is_frame: bool,
-        /// What the tensors are attached to.
+        /// The owner of the tensors.
         place: TensorPlace,
     },
     /// The frames of a batch of GStreamer's analytics library.

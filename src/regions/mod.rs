@@ -91,8 +91,8 @@ pub struct AttachedClass<'a> {
     pub label: Option<&'a CStr>,
     /// The score: `confidence`.
     pub confidence: Option<f64>,
-    /// What was classified, such as the name of the model's output: `attribute_name`, or else the name of the structure if
-    /// it is not `classification`. It may not be UTF-8.
+    /// The attribute that was classified, such as the name of the model's output: `attribute_name`, or else the name of
+    /// the structure if it is not `classification`. It may not be UTF-8.
     pub attribute: Option<&'a CStr>,
 }
 

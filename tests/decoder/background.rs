@@ -132,7 +132,7 @@ fn logits_of_detr_are_of_classes_with_sigmoid_if_nothing_else_is_known() {
     assert_near(&scores(&choose("detr", &tensors, options), &tensors, 0.0), &all(softmax));
 }
 
-/// The probabilities of SSD in pytorch-ssd begin with those of the background. Its label file does, too.
+/// The probabilities of SSD in pytorch-ssd begin with the background's. Its label file does, too.
 #[test]
 fn the_background_of_boxes_is_first_or_last_and_of_no_class() {
     let boxes = [0.0f32, 0.0, 0.5, 0.5].repeat(3);
@@ -186,7 +186,7 @@ fn tensors_of_logits(boxes: &[f32]) -> [TensorView<'_>; 2] {
     tensors(["boxes", "scores"], boxes, &LOGITS)
 }
 
-/// With several classes for each anchor, too, the background is none of them.
+/// With several classes for each anchor, too, the background is not one of them.
 #[test]
 fn no_pair_of_anchor_and_class_is_one_of_the_background() {
     let boxes = BOX.repeat(4);
@@ -244,7 +244,7 @@ fn the_option_replaces_the_background_of_a_family() {
     assert_eq!(ultraface(Some(Background::None)), (2, 0, 2));
 }
 
-/// Column 0 of SSD is the background, and class 1 that of column 1; without a background, column 0 is class 0.
+/// Column 0 of SSD is the background, and column 1 is class 1; without a background, column 0 is class 0.
 #[test]
 fn classes_of_ssd_are_the_numbers_of_their_columns() {
     let (boxes, logits, priors) = ([0.0f32; 5 * 4], [0.0f32; 5 * 3], [0.5f32; 5 * 4]);

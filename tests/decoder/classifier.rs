@@ -258,7 +258,7 @@ fn tensors_are_read_as_classes_by_setting_id_or_model() {
     assert!(!has_classes(Classifiers::Auto, None, &[tensor(LOGITS), detector]));
 }
 
-/// Each of the two outputs has a notice of its own, without a clock with the tenth image, or at the end.
+/// Each of the two outputs has a separate notice, without a clock with the tenth image, or at the end.
 #[test]
 fn outputs_of_which_no_image_has_a_class_are_told() {
     let (color, kind) = ([0.5f32, 0.25, 0.25], [0.125f32, 0.375, 0.25, 0.25]);

@@ -62,7 +62,7 @@ fn assert_objects(decoder: &str, tensors: &[TensorView<'_>], first: u32) {
     assert_objects_at(decoder, tensors, first, SIDE);
 }
 
-/// As [`assert_objects`], for a model input of `side`.
+/// Like [`assert_objects`], for a model input of `side`.
 fn assert_objects_at(decoder: &str, tensors: &[TensorView<'_>], first: u32, side: f32) {
     let found = decode(decoder, tensors, side).survivors;
     assert_eq!(found.len(), OBJECTS.len(), "{decoder}: {found:?}");
@@ -264,7 +264,7 @@ fn heads_of_fcos_are_distances_in_pixels() {
 }
 
 /// A cell beside a peak has a lower score, and a size, too. Of two classes in one cell, the greater one that is a peak
-/// counts. The test of peaks is that of `max_pool2d` with 3x3 cells.
+/// counts. Peaks are found as by `max_pool2d` with 3x3 cells.
 #[test]
 fn peaks_of_heat_maps_are_objects() {
     const CELLS: usize = SIDE as usize / 4;

@@ -182,7 +182,7 @@ fn refusals_of_many_tensors_and_of_each_decoder_are_short() {
     assert!(text.contains(" and ") && text.contains(" others;"), "{text}");
 }
 
-/// What a user has set.
+/// A user's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Set {
     decoder: String,

@@ -65,7 +65,7 @@ fn the_number_of_keypoints_follows_from_that_of_classes_and_the_other_way_round(
     assert_eq!(keypoints(46, options), None);
 }
 
-/// What `choose` says of a tensor, or the number of classes, and the numbers of keypoints and of the components of each.
+/// Returns the error of `choose`, or the number of classes, and the numbers of keypoints and of the components of each.
 fn division(name: &str, shape: &[usize], options: Options) -> Result<[usize; 3], String> {
     let numbers = vec![0.0f32; shape.iter().product()];
     let tensors = [TensorView::from_slice("a", shape, &numbers)];

@@ -92,7 +92,7 @@ fn build(sources: &Path) -> Result<PathBuf, String> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    // Another process may build the kit at the same time, so the build has a folder for this
+    // Another process may build the kit meanwhile, so the build has a folder for this
     // process.
     let new = folder.with_extension(std::process::id().to_string());
     let script = project::path("tests/nvidia/build.sh");

@@ -25,7 +25,7 @@ pub struct Part {
     pub seed: u64,
 }
 
-/// Returns the objects that are expected for the parts of a frame. The order of `parts` is that of their images.
+/// Returns the objects that are expected for the parts of a frame. `parts` are in the order of their images.
 pub fn expected(model: &TestModel, frame: [u32; 2], parts: &[Part], threshold: f32) -> Vec<Object> {
     let rule = FitRule::from(model.letterbox).with_rounding(Rounding::EvenSides);
     let mapping = |part: &Part| {

@@ -51,7 +51,7 @@ impl Network {
 pub struct Recording {
     folder: Scratch,
     pub model: TestModel,
-    /// Whether nvinfer runs the model on objects.
+    /// True if nvinfer runs the model on objects.
     on_objects: bool,
 }
 

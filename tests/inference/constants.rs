@@ -15,7 +15,7 @@ fn picture() -> Picture {
     Picture::random([80, 40], 3)
 }
 
-/// Asserts that the model's boxes are those of a picture of this size.
+/// Asserts that the model's boxes belong to a picture of this size.
 fn assert_boxes(model: &OnnxModel, properties: &str, [width, height]: [f32; 2]) {
     // The ids of a known exporter's outputs are their names alone.
     let properties = format!("signature=none {properties}");

@@ -86,7 +86,7 @@ fn the_heads_of_yolov8_seg_have_its_masks() {
     assert_near(&heads, &own);
 }
 
-/// UltraFace's own postprocessing and the decoder `ultraface-raw` give the same box for each of the 4420 anchors, also for
+/// UltraFace's postprocessing and the decoder `ultraface-raw` give one box for each of the 4420 anchors, also for
 /// those that are larger than the model's input. Tensor 460 has the offsets. The decoder is chosen by the ids.
 #[test]
 fn ultraface_without_postprocessing_has_the_boxes_of_its_postprocessing() {

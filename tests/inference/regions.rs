@@ -112,15 +112,15 @@ fn a_regions_picture_is_the_picture_of_a_cropped_frame() {
     }
 }
 
-/// A pixel has the same color in every region, also where a sample of chroma covers pixels outside of the region.
-/// videocrop moves the colors by a pixel then: its first sample of chroma is that of the pixel before.
+/// A pixel has one color in every region, also where a sample of chroma covers pixels outside of the region.
+/// videocrop moves the colors by a pixel then: its first sample of chroma is from the pixel before.
 #[test]
 fn colors_stay_at_their_pixels_in_regions_at_odd_places() {
     if !has_onnx_runtime() {
         return;
     }
     let model = file(&identity(DIMS, Element::F32));
-    // Of the model's size. The frame changes its colors at the columns 45 and 91, and at the row 160.
+    // It has the model's size. The frame changes its colors at the columns 45 and 91, and at the row 160.
     let even = [30, 140, 64, 48];
     for format in ["I420", "NV12", "YUY2", "Y41B"] {
         let caps = format!("video/x-raw,format={format},width=320,height=240");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Models of known exporters as they are: `ortinference ! nmsfilter` without a property finds their boxes. A model that is
-//! nearly one of them is none.
+//! nearly one of them has no signature.
 
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;

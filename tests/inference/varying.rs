@@ -198,7 +198,7 @@ fn more_rows_than_the_limit_are_an_error() {
     assert!(ended.error().starts_with(expected), "{:?}", ended.error);
 }
 
-/// The number of rows and of columns is that of the white pixels.
+/// The number of rows and of columns follows from the white pixels.
 #[test]
 fn two_dimensions_that_vary_are_an_error() {
     if !has_onnx_runtime() {

@@ -7,7 +7,7 @@ use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use crate::support::pipeline::{Region, init, intercept, parse, regions, run, watch};
 use crate::support::scratch::ScratchFile;
 
-/// Probabilities of pytorch-ssd: those of the background, of aeroplane and of bicycle.
+/// Probabilities of pytorch-ssd: of the background, of aeroplane and of bicycle.
 const SCORES: [[f32; 3]; 3] = [[0.05, 0.9, 0.05], [0.1, 0.2, 0.7], [0.95, 0.03, 0.02]];
 
 fn tensors() -> [NewTensor; 2] {

@@ -156,7 +156,7 @@ fn attach_to(buffer: &mut gst::BufferRef, parent: Option<i32>, pixels: [u32; 4],
     attach_region(buffer, &tensor(LOGITS, &[1, 3], &numbers), None, &region).unwrap();
 }
 
-/// Color and type of a vehicle: each output has its own classes, and the labels of one output are not those of another.
+/// Color and type of a vehicle: each output has its own classes, and outputs share no labels.
 #[test]
 fn each_output_has_classes_of_its_own() {
     let colors = [0.9f32, 0.05, 0.05];
@@ -273,7 +273,7 @@ fn an_output_that_is_not_read_is_told() {
     assert!(ended.warnings[0].contains(expected), "{:?}", ended.warnings);
 }
 
-/// As license-plate-recognition-barrier-0001 has it.
+/// Numbers such as license-plate-recognition-barrier-0001's.
 #[test]
 fn a_sequence_is_an_error() {
     let mut numbers = vec![-1.0; 88];
@@ -359,7 +359,7 @@ fn the_classes_of_two_classifiers_follow_one_another() {
     assert_eq!(seen.lock().unwrap()[0], ["blue", "large"]);
 }
 
-/// As GStreamer's decoders and overlays have it.
+/// GStreamer's decoders and overlays have it, too.
 #[cfg(feature = "v1_24")]
 mod analytics {
     use gst_analytics::{
@@ -462,7 +462,7 @@ mod analytics {
         assert_eq!(objects[1]["x"], 320);
     }
 
-    /// As GStreamer's classifiertensordecoder attaches it.
+    /// GStreamer's classifiertensordecoder attaches it in this way.
     #[test]
     fn the_classes_of_a_frame_have_no_object() {
         for attach in ["analytics", "roi+analytics"] {

@@ -73,7 +73,7 @@ fn a_flush_starts_the_second_again() {
         assert_eq!(frames.take(5), 0);
         let src = frames.pipeline.iterate_sources().next().unwrap().unwrap();
         let pad = src.static_pad("src").unwrap();
-        // As a seek to the current position.
+        // Like a seek to the current position.
         let position = pad.query_position::<gst::ClockTime>().unwrap();
         frames.pipeline.seek_simple(gst::SeekFlags::FLUSH, position).unwrap();
     }

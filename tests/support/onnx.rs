@@ -273,7 +273,7 @@ impl OnnxModel {
         self
     }
 
-    /// Adds a domain of operators beside that of ONNX, with version 1.
+    /// Adds a domain of operators beside ONNX's, with version 1.
     pub fn domain(mut self, domain: &str) -> Self {
         self.domains.push(domain.to_owned());
         self

@@ -310,7 +310,7 @@ impl Scene {
         }
     }
 
-    /// As many anchors as numbers of an anchor leave the order of YOLOv8's dimensions open.
+    /// Equal numbers of anchors and of numbers of an anchor leave the order of YOLOv8's dimensions open.
     fn channels(&self) -> Channels {
         match self.format {
             TensorFormat::Yolov8 { .. } if self.anchors.len() == 4 + self.classes => {

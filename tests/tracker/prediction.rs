@@ -90,7 +90,7 @@ fn prediction_ends_with_the_age() {
     assert_eq!(last, 4 + 11);
 }
 
-/// A frame without a mark counts as a frame with inference, as those of other elements.
+/// A frame without a mark counts as a frame with inference, as frames of other elements do.
 #[test]
 fn frames_without_a_mark_have_inference() {
     let mut camera = Camera::new("");

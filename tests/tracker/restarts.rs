@@ -9,7 +9,7 @@ fn person(left: f64) -> Object {
     ("person", square(left, 100.0, 80.0), 0.9)
 }
 
-/// Pushes a frame, what `between` does, and the same frame again 40 ms later. Returns if the object kept its id.
+/// Pushes a frame, what `between` does, and the frame again 40 ms later. Returns if the object kept its id.
 fn keeps_id(between: impl FnOnce(&mut Camera)) -> bool {
     let mut camera = Camera::new("");
     let first = camera.ids(0, &[person(100.0)]);

@@ -79,7 +79,7 @@ impl Sequence {
         all
     }
 
-    /// The same by the library.
+    /// The library's result.
     fn by_library<T: Tracker>(
         &self,
         mut tracker: T,

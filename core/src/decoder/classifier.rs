@@ -13,8 +13,8 @@
 //! | softmax | `exp(x_c - m) / sum`, the sum of `exp(x_i - m)` over all classes |
 //!
 //! The difference and [`exp`] are of single precision; the sum, in the order of the classes, and the quotient are of
-//! double precision. Rounded to single precision, a score has the same bits on every platform. Classes are ordered by
-//! x, then by their number, since several scores can be rounded to the same number, such as 1.
+//! double precision. Rounded to single precision, a score has equal bits on every platform. Classes are ordered by
+//! x, then by their number, since several scores can be rounded to one number, such as 1.
 
 use super::layout::Activation;
 use super::matrix::{check_classes, check_element_type};
@@ -84,7 +84,7 @@ pub struct ClassOutput {
 /// The fewest numbers that are probably no scores if all are whole. Fewer can be whole by chance.
 const MIN_WHOLE: usize = 8;
 
-/// What the numbers of an image say about the reading.
+/// Evidence of the reading in the numbers of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Evidence {
     /// Nothing unexpected.
@@ -98,7 +98,7 @@ pub enum Evidence {
     Probabilities,
     /// A number that is taken for a probability is not from 0 to 1.
     NoProbability(ClassScore),
-    /// The numbers are a sequence, as of characters, and no scores: whole numbers from 0, then -1 up to the end.
+    /// The numbers are a sequence, such as characters, and no scores: whole numbers from 0, then -1 up to the end.
     /// The image has no class.
     Sequence {
         /// How many numbers are before the first -1.

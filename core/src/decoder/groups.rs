@@ -54,7 +54,7 @@ fn groups(decoder: &dyn Decoder) -> Vec<TensorGroup> {
         Groups::EachId => {
             let mut groups = Vec::new();
             for group in decoder.forms().iter().flat_map(|form| single_groups(*form)) {
-                // Forms can have the same id.
+                // Forms can share an id.
                 if !groups.contains(&group) {
                     groups.push(group);
                 }

@@ -48,7 +48,7 @@ impl ModelFamily {
         Some(Self { name, task: ModelTask { name: task, is_end2end } })
     }
 
-    /// Whether these are models without boxes, which a [`classifier`] reads.
+    /// True if these are models without boxes, which a [`classifier`] reads.
     pub fn is_classifier(&self) -> bool {
         self.task.name == CLASSIFY
     }
@@ -58,7 +58,7 @@ impl ModelFamily {
         decoders_for(self.task).any(|decoder| decoder == name)
     }
 
-    /// Returns true if a built-in decoder reads models for the same task that select the detections themselves.
+    /// Returns true if a built-in decoder reads models for this task that select the detections themselves.
     pub fn has_end_to_end_decoder(&self, name: &str) -> bool {
         let task = ModelTask { is_end2end: true, ..self.task };
         decoders_for(task).any(|decoder| decoder == name)

@@ -41,8 +41,8 @@ pub(super) fn score(
     combined + 0.0
 }
 
-/// Returns true if no cell beside that of `anchor`, in a grid of `anchors` cells in rows of `columns`, has a score greater
-/// than `of`. `score` reads the score of the same class of an anchor.
+/// Returns true if no cell beside `anchor`'s, in a grid of `anchors` cells in rows of `columns`, has a score greater
+/// than `of`. `score` reads the score of this class of an anchor.
 #[inline(always)]
 pub(super) fn is_peak(
     [columns, anchors]: [usize; 2],

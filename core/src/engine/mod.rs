@@ -310,7 +310,7 @@ impl Detection {
     }
 }
 
-/// What an engine runs on.
+/// The input of an engine's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The tensors that the layout's fields address.

@@ -2,13 +2,12 @@
 //! The place of an image: the position of its pixels in a frame, and the images that it shares
 //! suppression with.
 //!
-//! In: the list of a run's images, from a reader of frames. Out: [`DecodePlace`], the numbers with which an engine
-//! decodes an image, and [`groups`] of images.
+//! In: the [`ImagePlace`]s of a run, from a reader of frames. Out: for each image [`DecodePlace`], the numbers with which
+//! an engine decodes it, and the ranges of images that are a group ([`image_groups`]).
 //!
-//! A frame that is scaled to the model's input is one image in a separate group. Its boxes stay in
-//! pixels of the model's input, and the writer of results maps the few survivors to the frame.
-//! Tiles of a frame, regions of interest and objects are several images of one group. Their boxes
-//! must be compared, so decode maps each box to pixels of the frame.
+//! A frame that is scaled to the model's input is one image in a separate group. Its boxes stay in pixels of the model's
+//! input, and the writer of results maps the few survivors. Tiles, regions of interest and objects are several images of
+//! one group, whose boxes must be compared, so decode maps each box to pixels of the frame.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 //!
 //! Mathematical libraries and GPUs have functions whose results differ in the last bits. The functions of this
 //! module consist of additions, subtractions, multiplications and divisions of IEEE 754 single precision, each
-//! rounded by itself (no fused multiply-add), in a fixed order. `kernels/functions.cuh` has the same operations
+//! rounded separately (no fused multiply-add), in a fixed order. `kernels/functions.cuh` has the same operations
 //! in the same order for GPUs. The square root is correctly rounded by IEEE 754: `f32::sqrt`, and `sqrt_rn` in
 //! `kernels/portable.cuh`.
 //!

@@ -180,7 +180,7 @@ impl BoxNms {
         self.run_on_host(&input)
     }
 
-    /// What the angles of the last run's oriented boxes contradict: more than two turns are probably degrees. Boxes in device
+    /// A notice if the last run's angles are implausible: more than two turns are probably degrees. Boxes in device
     /// memory are not looked at.
     pub fn notice(&self) -> Option<Notice> {
         self.host.is_oriented.then(|| Notice::of_angles(&self.host.numbers)).flatten()

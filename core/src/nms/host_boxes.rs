@@ -35,7 +35,7 @@ impl Ranked {
 /// The boxes of a call in host memory, those that engines take apart from the others.
 #[derive(Debug, Default)]
 pub(super) struct HostBoxes {
-    /// Whether the boxes are oriented.
+    /// True if the boxes are oriented.
     pub is_oriented: bool,
     /// Boxes as engines take them: corners, or center, size and angle.
     pub numbers: Vec<f32>,

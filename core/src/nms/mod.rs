@@ -89,8 +89,8 @@ pub struct Nms {
     pub frame: Option<FrameMap>,
     /// Regions of a frame, such as tiles. If there are any, the images of a run are these regions of a frame, then those of
     /// the next frame, and so on; boxes are in pixels of the frame, and are compared with those of all regions of their frame.
-    /// [`visible`](Self::visible), [`frame`](Self::frame) and [`model_size`](Self::model_size) should be those of a whole
-    /// frame.
+    /// [`visible`](Self::visible), [`frame`](Self::frame) and [`model_size`](Self::model_size) should be a whole
+    /// frame's.
     pub regions: Vec<Mapping>,
     /// Width and height of the model's input in pixels, by which normalized coordinates are multiplied; 1 by
     /// 1 gives normalized boxes. Masks also need it: if it is 1 by 1 and coordinates are pixels, it is taken to be 4
@@ -294,7 +294,7 @@ impl Nms {
         }
     }
 
-    /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of the same ids, element
+    /// Decodes `tensors` and suppresses duplicates. The decoder is chosen once for tensors of equal ids, element
     /// types and shapes.
     ///
     /// # Errors

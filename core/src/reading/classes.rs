@@ -16,7 +16,7 @@ use crate::decoder::{ChoiceError, LayoutError, is_known};
 use crate::engine::{EngineError, Params};
 use crate::tensor::TensorView;
 
-/// Whether tensors can be the scores of a classifier.
+/// The tensors that can be the scores of a classifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Classifiers {
     /// They are boxes.
@@ -32,7 +32,7 @@ pub enum Classifiers {
 pub struct ClassReading {
     classifier: Classifier,
     limits: ClassLimits,
-    /// Whether the function of the scores is set.
+    /// True if the function of the scores is set.
     has_activation: bool,
     /// For each output.
     quiet: Vec<Quiet>,
@@ -48,15 +48,15 @@ struct Quiet {
     best: Option<ClassScore>,
 }
 
-/// What an output of an image has.
+/// The result for an output of an image.
 pub struct Classified {
     /// False if the image has no class, because its numbers are not finite.
     pub is_finite: bool,
-    /// What is to be told; notices of one kind can come again.
+    /// Notices to post; notices of one kind can come again.
     pub notices: Vec<Notice>,
 }
 
-/// Whether tensors are read as a classifier's.
+/// True if tensors are read as a classifier's.
 pub(super) fn are_classes(facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
     let has = |is_of: fn(&str) -> bool| facts.tensors.iter().any(|tensor| is_of(tensor.id));
     match settings.classifiers {
@@ -71,7 +71,7 @@ pub(super) fn are_classes(facts: &Facts<'_>, settings: &Settings<'_>) -> bool {
 /// Finds the tensors with scores.
 ///
 /// # Errors
-/// If there is none, or one does not fit.
+/// If no tensor has scores, or one does not fit.
 pub(super) fn choose(
     facts: &Facts<'_>,
     settings: &Settings<'_>,
@@ -178,7 +178,7 @@ impl ClassReading {
         self.quiet.iter_mut().for_each(|quiet| quiet.since = None);
     }
 
-    /// `ids` are those of the tensors.
+    /// `ids` are the tensors' ids.
     pub(super) fn finish<'a>(&mut self, id: impl Fn(usize) -> &'a str) -> Vec<Notice> {
         let outputs = 0..self.quiet.len();
         let end = |output: usize| {

@@ -51,7 +51,7 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     let Chosen { choice, tensors, family, settings: &Settings { options, .. }, .. } = chosen;
     let Choice { layout, reason, .. } = choice;
     let decoder = choice.decoder.name();
-    // Whether the model selects the detections itself is not known of every model.
+    // It is not known of every model whether it selects the detections itself.
     let is_of = |family: &ModelFamily| {
         family.has_decoder(decoder)
             || (layout.anchors() <= decoder::FEW_ROWS && family.has_end_to_end_decoder(decoder))
@@ -65,7 +65,7 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     }
     let classes = layout.classes;
     let is_confirmed = *reason == Reason::Id || options.known_classes() == Some(classes);
-    // What is advised must be possible.
+    // Advice must be possible to follow.
     let is_read = |other: &&'static str| {
         let options = Options { num_classes: 0, ..options };
         decoder::by_name(other)
@@ -119,7 +119,7 @@ fn check_steps(chosen: Chosen<'_>) -> Option<Finding> {
 }
 
 /// Looks for tensors that are not read, although their shape suggests that they belong to the tensors that are
-/// read. If the tensors were found by their ids, none but those of another level is missing.
+/// read. If the tensors were found by their ids, only tensors of another level can be missing.
 fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
     let Choice { decoder: choice, layout, reason } = chosen.choice;
     let decoder = choice.name();

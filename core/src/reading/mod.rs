@@ -78,11 +78,11 @@ pub struct Reading {
     options: Options,
     in_frame: bool,
     notices: Vec<Notice>,
-    /// What the tensors have.
+    /// The kind of the tensors' contents.
     pub output: Output,
 }
 
-/// What tensors have, and how that is read.
+/// The contents of tensors, and how they are read.
 #[expect(clippy::large_enum_variant, reason = "there is one for each model")]
 pub enum Output {
     /// The boxes of a detector.
@@ -131,14 +131,14 @@ fn choose(facts: &Facts<'_>, settings: &Settings<'_>) -> Result<Choice, Refusal>
 }
 
 impl Facts<'_> {
-    /// Whether the model is known to be a classifier.
+    /// True if the model is known to be a classifier.
     fn has_classifier(&self) -> bool {
         self.family.is_some_and(|family| family.is_classifier())
     }
 }
 
 impl Reading {
-    /// Continues an earlier reading: the evidence for it counts if the tensors are taken for the same.
+    /// Continues an earlier reading: the evidence for it counts if the tensors are taken for equal ones.
     pub fn follow(&mut self, earlier: Self) {
         match (&mut self.output, earlier.output) {
             (Output::Boxes(reading), Output::Boxes(earlier)) => reading.follow(earlier),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reading has to tell, as values, and their texts.
+//! The notices of a reading, as values, and their texts.
 
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
@@ -229,7 +229,7 @@ pub(super) enum ClassFinding {
     Silence { images: usize, best: ClassScore, threshold: f32 },
 }
 
-/// What a tensor that is not read seems to have.
+/// The apparent contents of a tensor that is not read.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum Unread {
     #[error("has the scores of boxes, set {}", Setting::Decoder.to("boxes"))]

@@ -3,7 +3,7 @@
 
 use crate::tensor::{ElementType, Quantization, Shape, TensorView};
 
-/// What the choice of a decoder depends on, for each tensor.
+/// The facts on which the choice of a decoder depends, for each tensor.
 #[derive(Default)]
 pub struct Signatures(Vec<Signature>);
 
@@ -24,13 +24,13 @@ impl PartialEq<TensorView<'_>> for Signature {
 }
 
 impl Signatures {
-    /// Whether these tensors have these ids, element types and shapes.
+    /// True if these tensors have these ids, element types and shapes.
     pub fn has_tensors(&self, tensors: &[TensorView<'_>]) -> bool {
         self.0.len() == tensors.len()
             && self.0.iter().zip(tensors).all(|(signature, tensor)| signature == tensor)
     }
 
-    /// Whether these tensors have these ids, in any shapes.
+    /// True if these tensors have these ids, in any shapes.
     pub fn has_ids(&self, tensors: &[TensorView<'_>]) -> bool {
         self.0.len() == tensors.len()
             && self.0.iter().zip(tensors).all(|(known, tensor)| known.id == tensor.id)

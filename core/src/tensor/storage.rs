@@ -95,7 +95,7 @@ pub trait Images: fmt::Debug {
     /// The number of images.
     fn count(&self) -> usize;
 
-    /// The memory of image `index`, the same at each call. It is not [`Storage::Images`] itself.
+    /// The memory of image `index`, equal at each call. It is not [`Storage::Images`] itself.
     ///
     /// # Panics
     /// Implementations may panic if `index` is not less than [`count`](Self::count).

@@ -45,7 +45,7 @@ pub struct AttachedOutput {
     pub has_images: bool,
 }
 
-/// Makes the outputs with a varying number of rows have at least `rows` rows, all the same number. Returns whether
+/// Makes the outputs with a varying number of rows have at least `rows` rows, all an equal number. Returns whether
 /// dimensions have changed.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ impl AttachedOutput {
     /// If a second dimension varies, or the dimension of the batch.
     pub fn rows_of(&mut self, shape: &[usize], batch: usize) -> Result<(usize, bool), ModelError> {
         if self.has_images {
-            // All rows can be those of one picture.
+            // All rows can belong to one picture.
             return Ok((shape.iter().product::<usize>() / self.shape[2], false));
         }
         let is_other = |&axis: &usize| shape[axis] != self.shape[axis] && self.rows != Some(axis);
@@ -157,7 +157,7 @@ impl AttachedOutput {
                 let picture = pictures.get_mut(numbers[0] as usize).filter(|_| numbers[0] >= 0.0);
                 if let Some(to) = picture.and_then(Iterator::next) {
                     to.copy_from_slice(from);
-                    // Each picture has a batch of its own from here on.
+                    // Each picture has a separate batch from here on.
                     to[..self.element_size()].fill(0);
                 }
             }
@@ -261,7 +261,7 @@ impl OutputSet {
         Ok(Self { memory, binding, slots, ready, changes })
     }
 
-    /// Replaces the memory by that of another set. The elements' references to the slots remain valid.
+    /// Replaces the memory by another set's. The elements' references to the slots remain valid.
     pub fn replace(&mut self, other: Self) {
         let lock = |slot: &'_ Slot| slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let tensors: Vec<_> = other.slots.iter().map(lock).collect();

@@ -276,7 +276,7 @@ fn cpu_vendor(library: &OnnxRuntime) -> String {
     vendor.filter(|vendor| !vendor.is_empty()).unwrap_or("an unknown vendor").to_owned()
 }
 
-/// Returns ONNX Runtime's version, which is the version of its own CPU provider.
+/// Returns ONNX Runtime's version, which is also its CPU provider's version.
 pub(super) fn version(library: &OnnxRuntime) -> Option<String> {
     let device = cpu(library)?;
     let api = ort::api();

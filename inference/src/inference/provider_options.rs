@@ -37,7 +37,7 @@ pub enum ProviderOptionsError {
     Reserved {
         /// The key.
         key: String,
-        /// What to do instead.
+        /// Advice on what to do instead.
         advice: &'static str,
     },
 }

@@ -259,8 +259,8 @@ pub fn numbers(attached: &AttachedOutput, bytes: &[u8]) -> Vec<f32> {
 impl AttachedOutput {
     /// Returns whether the numbers `a` and `b` of one picture or batch are equal apart from rounding errors: a kernel
     /// may add numbers in a different order for a different place in the batch. `other` has the numbers of another
-    /// picture, from which those of this one differ as far as the output depends on the picture; zeros, if it is
-    /// shorter. The mean difference is compared, since two equal scores may change places; also that of each channel,
+    /// picture, from which this one's differ as far as the output depends on the picture; zeros, if it is
+    /// shorter. The mean difference is compared, since two equal scores may change places; also for each channel,
     /// first or last dimension of a picture's output, since scores are much smaller than coordinates.
     fn are_close(&self, a: &[f32], b: &[f32], other: &[f32]) -> bool {
         if self.rows.is_none() && a.len() != b.len() {

@@ -174,7 +174,7 @@ fn clipped(region: FrameRegion, frame: [u32; 2]) -> Option<FrameRegion> {
     Some(FrameRegion { left, top, width, height }).filter(|region| region.is_inside(frame))
 }
 
-/// What a user should know about the regions, while the stream continues.
+/// A fact about the regions that a user should know, while the stream continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegionNotice {
     /// New settings are not used.
@@ -239,7 +239,7 @@ impl Regions {
         &self.pixels
     }
 
-    /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are those of the frame and
+    /// Chooses the regions for a buffer with a frame of this size, by these settings. `sizes` are of the frame and
     /// of the model's input. Nothing is computed again if neither the settings nor the sizes have changed, except for
     /// regions of interest. New settings that are not valid are refused: the earlier ones stay in force, also for other
     /// sizes, until there are others. Regions of a list that are outside of frames of another size are left out.
@@ -388,7 +388,7 @@ mod tests {
         let smaller = "0,0,10,10;4,0,24,24".to_owned();
         assert_eq!(choose(&three, [32, 24]), (notice.to_owned(), smaller.clone()));
         assert_eq!(choose(&three, [32, 24]), (none.clone(), smaller.clone()));
-        // Frames of another stream on the same buffer.
+        // Frames of another stream on this buffer.
         assert_eq!(choose(&three, [64, 48]), all);
         assert_eq!(choose(&three, [32, 24]), (none.clone(), smaller.clone()));
         // A region that is outside when the list is set.

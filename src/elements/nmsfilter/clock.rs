@@ -20,7 +20,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Begins another segment; without one, continues in the same after a flush.
+    /// Begins another segment; without one, continues in the current one after a flush.
     pub fn restart(&mut self, segment: Option<&gst::Segment>) {
         self.latest = None;
         if let Some(segment) = segment {

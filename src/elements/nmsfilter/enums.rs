@@ -421,7 +421,7 @@ impl Decoder {
         decoder::by_name(class.value(self.into_glib())?.nick())
     }
 
-    /// Whether it reads classifiers.
+    /// The choice of classifiers.
     pub fn classifiers(self) -> Classifiers {
         match self {
             Self::Auto => Classifiers::Auto,

@@ -5,7 +5,7 @@
 //! gst-launch-1.0 crowdtestsrc ! nmsfilter ! roioverlay ! videoconvert ! autovideosink
 //! ```
 //!
-//! In: video buffers with tensors as metadata. Out: the same buffers with the survivors as
+//! In: video buffers with tensors as metadata. Out: these buffers with the survivors as
 //! region-of-interest metadata, and as `GstAnalyticsODMtd` if the plugin was built for GStreamer
 //! 1.24 or later. Pixels are not accessed. Place the element upstream of elements that scale or
 //! crop: tensors describe the frame to which they were attached.

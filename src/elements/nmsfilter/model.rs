@@ -176,7 +176,7 @@ impl Model {
     /// The reading that [`update`](Self::update) made.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it has made no reading.
     pub fn made(&mut self) -> &mut ModelReading {
         self.reading.as_mut().expect("`update` has made it")
     }

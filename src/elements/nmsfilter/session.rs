@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of the element from start to stop.
 //!
-//! In: buffers. Out: the same buffers with regions, and counts. A session reads the tensors of a buffer as a list of
+//! In: buffers. Out: these buffers with regions, and counts. A session reads the tensors of a buffer as a list of
 //! images ([`Images`]), which are decoded ([`FrameDecoder`]), and attaches the regions ([`Sink`]). A buffer that is a
 //! frame, a batch of DeepStream and a batch of GStreamer's analytics library differ in the reader and in the target of
 //! the regions only.
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Begins another segment; without one, continues in the same after a flush.
+    /// Begins another segment; without one, continues in the current one after a flush.
     pub fn restart_clock(&mut self, segment: Option<&gst::Segment>) {
         self.clock.restart(segment);
         self.models.models.iter_mut().for_each(Model::restart_clock);

@@ -42,7 +42,7 @@ pub(super) struct Stats {
 enum TensorWatch {
     #[default]
     NotStarted,
-    /// No frame since the first one had tensors. The time is that of the first, or of the first of the segment.
+    /// No frame since the first one had tensors. The time is of the first frame, or of the segment's first.
     Missing(Option<Duration>),
     /// A frame had tensors, or the warning has been posted.
     Done,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element as a `BaseTransform`: start and stop, negotiation, and each buffer.
 //!
-//! In: caps, events, and buffers with tensors. Out: the same buffers with regions; errors.
+//! In: caps, events, and buffers with tensors. Out: these buffers with regions; errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -286,7 +286,7 @@ impl NmsFilter {
     }
 }
 
-/// Whether there was no region to run a model on.
+/// True if there was no region to run a model on.
 #[cfg_attr(not(feature = "v1_20"), expect(unused_variables, reason = "there are no marks"))]
 fn has_no_regions(buffer: &gst::BufferRef) -> bool {
     #[cfg(feature = "v1_20")]

@@ -6,7 +6,7 @@
 //! gst-launch-1.0 ... ! onnxinference model-file=yolov8n.onnx ! tensordecodebin ! objectdetectionoverlay ! ...
 //! ```
 //!
-//! In: video buffers with `GstTensorMeta`, and caps with the tensors' ids. Out: the same buffers with the
+//! In: video buffers with `GstTensorMeta`, and caps with the tensors' ids. Out: these buffers with the
 //! survivors, and without the decoded tensors. The element differs from `nmsfilter` in two points:
 //!
 //! - Its sink template lists the groups of tensors that it decodes ([`groups`]). Caps without tensors are refused.

@@ -65,7 +65,7 @@ pub unsafe fn wrap(
     }
 }
 
-/// Initializes memory that is a `range` of the `maxsize` bytes of `parent`, or of its own bytes if `parent` is
+/// Initializes memory that is a `range` of the `maxsize` bytes of `parent`, or of this memory if `parent` is
 /// null.
 ///
 /// # Safety

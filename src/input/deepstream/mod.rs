@@ -76,7 +76,7 @@ pub(crate) struct BatchCaps {
 pub(crate) struct BatchImage {
     /// The index of the frame in the batch's list.
     pub frame: usize,
-    /// The width and height of the frame. If the image is a frame, they are those of the part that nvinfer read and
+    /// The width and height of the frame. If the image is a frame, they are of the part that nvinfer read and
     /// scaled, and both are even.
     pub size: [u32; 2],
     /// The part of the frame that is the image; `None` for the whole frame. Its parent is the number of its object, in
@@ -128,7 +128,7 @@ pub(crate) struct Found {
     pub size_of_caps: Option<[u32; 2]>,
 }
 
-/// What tensors are attached to.
+/// The owner of tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TensorPlace {
     #[default]

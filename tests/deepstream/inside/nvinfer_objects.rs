@@ -33,7 +33,7 @@ fn rectangles(source: u32, [width, height]: [u32; 2]) -> Vec<[f32; 4]> {
     (0..3 * source).map(rectangle).collect()
 }
 
-/// What nvinfer scales for a rectangle: edges in whole pixels, rounded up to even numbers, sides rounded down.
+/// The pixels that nvinfer scales for a rectangle: whole edges, rounded up to even numbers, sides rounded down.
 fn cut([left, top, width, height]: [f32; 4]) -> [u32; 4] {
     let [left, top] = [left, top].map(|edge| (edge as u32).div_ceil(2) * 2);
     let [width, height] = [width, height].map(|side| side as u32 / 2 * 2);

@@ -130,7 +130,7 @@ fn detections_in_the_objects_of_a_frame_are_one_list_with_parents() {
     assert!(of(1) > 5 && of(2) > 5, "{both:?}");
 }
 
-/// Only the tensors that were decoded are removed, and not those of another inference element on the same object.
+/// Only the tensors that were decoded are removed, and no tensors of another inference element on the object.
 #[test]
 #[ignore = "run by `versions` in a process of its own"]
 fn tensors_of_objects_are_removed_if_they_are_not_to_be_kept() {
@@ -143,7 +143,7 @@ fn tensors_of_objects_are_removed_if_they_are_not_to_be_kept() {
     assert!(assert_found(&alone.seen[1], &model, 0) > 60);
     let both = run::with(&more, 2, move |buffer| {
         attach_frames(buffer, &model);
-        // A classifier has tensors on the same objects.
+        // A classifier has tensors on these objects.
         let classifier = tensors(&TestModel { unique_id: 2, ..model }, 99);
         let frames = Batch::find(buffer).unwrap().frames();
         let objects = frames.flat_map(|frame| frame.objects_with_tensors());
@@ -268,7 +268,7 @@ fn regions_of_interest_and_json_have_the_ids_of_parents() {
         properties("letterbox=none"),
     ));
     intercept(&pipeline, "in", move |buffer| {
-        // A region of another element, so that the ids of regions are not those of objects.
+        // A region of another element, so that regions and objects have different ids.
         gst_video::VideoRegionOfInterestMeta::add(buffer, "other", (0, 0, 9, 9)).set_id(20);
         let frame = Frame { pipeline: SIZE, ..Frame::default() };
         Batch::attach(buffer, 1).add_frame(&frame).attach(&tensors(&first, 1), None);
@@ -301,7 +301,7 @@ fn regions_of_interest_and_json_have_the_ids_of_parents() {
     let (objects, ids) = (&seen[0].0.frames[0].1, &seen[0].1);
     let in_objects = objects.iter().filter(|object| object.parent.is_some()).count();
     assert!(in_objects > 10, "{in_objects}");
-    // The regions are those of the objects, after the region of the other element.
+    // The regions are the objects', after the region of the other element.
     assert_eq!(ids.len(), objects.len() + 1);
     let json = lines[0]["streams"][0]["objects"].as_array().unwrap();
     assert_eq!(json.len(), objects.len());

@@ -269,7 +269,7 @@ fn with_classes(objects: usize, levels: &[&[f32]], are_related: bool) -> serde_j
     line["objects"].take()
 }
 
-/// As DL Streamer's gvadetect relates the labels of its model to every object.
+/// DL Streamer's gvadetect relates the labels of its model to every object.
 #[test]
 fn a_list_of_labels_is_no_classification() {
     for are_related in [true, false] {
@@ -285,7 +285,7 @@ fn a_list_of_labels_is_no_classification() {
     assert_eq!(objects[0]["classification"], expected);
 }
 
-/// As gvaclassify and onvifmeta2relationmeta attach them.
+/// gvaclassify and onvifmeta2relationmeta attach them in this way.
 #[test]
 fn classes_without_an_object_are_those_of_the_frame_only_without_objects() {
     let objects = with_classes(2, &[&[0.5], &[0.75]], false);

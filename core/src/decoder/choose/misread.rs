@@ -35,7 +35,7 @@ pub fn contradicting_id<'t, 'm>(
 }
 
 /// Returns a tensor that `layout` does not read although it seems to have the boxes of another level: as many numbers of an
-/// anchor as the boxes of a grid, in the same dimension, for a number of anchors that no level has.
+/// anchor as the boxes of a grid, in an equal dimension, for a number of anchors that no level has.
 pub fn unread_level<'t, 'm>(
     tensors: &'t [TensorView<'m>],
     layout: &Layout,
@@ -104,7 +104,7 @@ pub fn few_rows(choice: &Choice) -> Option<&'static str> {
     (layout.anchors() <= FEW_ROWS && layout.groups.iter().all(is_row)).then_some(other)
 }
 
-/// Returns true if the shapes are probably those of another family.
+/// Returns true if the shapes probably belong to another family.
 pub(super) fn is_unlikely(choice: &Choice, options: Options) -> bool {
     let layout = &choice.layout;
     let is_any = layout.has_class_field();

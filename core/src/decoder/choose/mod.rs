@@ -316,7 +316,7 @@ fn differ_in_scores(fits: &[(Choice, &'static dyn Form)]) -> bool {
     fits.len() > 1 && fits.iter().all(without_scores)
 }
 
-/// Whether these tensors have one row of numbers each, as the outputs of classifiers have.
+/// True if these tensors have one row of numbers each, as the outputs of classifiers have.
 fn are_of_classifier(tensors: &[TensorView<'_>], indices: &[usize]) -> bool {
     !indices.is_empty() && indices.iter().all(|&index| is_single_row(&tensors[index]))
 }

@@ -52,7 +52,7 @@ enum With {
 }
 
 impl Offers {
-    /// The readings of `tensors` by `decoders`. `None` if there is none.
+    /// The readings of `tensors` by `decoders`. `None` if no decoder fits.
     pub(super) fn find(
         tensors: &[TensorView<'_>],
         decoders: impl Iterator<Item = &'static dyn Decoder>,
@@ -106,7 +106,7 @@ impl Offers {
 }
 
 impl Offer {
-    /// Whether it has the number of classes that is known.
+    /// True if it has the known number of classes.
     fn has_known(&self, options: Options) -> bool {
         match (self.classes, options.known_classes()) {
             (Some(classes), Some(known)) => classes == known,

@@ -285,7 +285,7 @@ impl Description<'static> {
         let has_softmax =
             rule.background == BackgroundRule::ByClasses && background != Background::None;
         let by_rule = if has_softmax { Activation::Softmax } else { rule.activation };
-        // The first score has the number before that of the first class.
+        // The first score's number precedes the first class's.
         let is_first = |background| background == BackgroundRule::Fixed(Background::First);
         let is_moved = is_first(rule.background) && background != Background::First;
         (components > 0).then_some(ScoreRule {
@@ -309,7 +309,7 @@ impl Description<'static> {
             (Some(background), _) | (None, BackgroundRule::Fixed(background)) => background,
             (None, BackgroundRule::ByClasses) => {
                 let (scores, known) = (fitted.classes.unwrap_or(0), options.known_classes());
-                // A model with softmax has a score for no object, unless all scores are known to be those of classes.
+                // A model with softmax has a score for no object, unless all scores are known to belong to classes.
                 let has_softmax = options.score_activation == Some(Activation::Softmax);
                 let has_other = known.is_some_and(|known| known.checked_add(1) == Some(scores));
                 match has_other || (has_softmax && scores > 1 && known != Some(scores)) {

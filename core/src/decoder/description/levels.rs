@@ -59,7 +59,7 @@ impl Description<'_> {
         }
         match grids {
             Some(grids) if has_levels => {
-                // Where the model's input has few cells, two strides can have the same grid.
+                // Where the model's input has few cells, two strides can have one grid.
                 let has_own_grid = |level: usize| {
                     let sides = |grid: &Level| [grid.columns, grid.rows];
                     let own = sides(&grids[level]);
@@ -74,7 +74,7 @@ impl Description<'_> {
                 );
             }
             Some(grids) => {
-                // The number of rows of other families' outputs can be that of one grid.
+                // The number of rows of other families' outputs can be one grid's.
                 let all = (0..grids.len())
                     .flat_map(|first| (first + 2..=grids.len()).map(move |end| first..end));
                 for levels in [USUAL].into_iter().chain(all) {
@@ -88,7 +88,7 @@ impl Description<'_> {
                     }
                 }
             }
-            // As many levels as there can be, for the error that the size of the model's input is missing.
+            // The greatest number of levels, for the error that the size of the model's input is missing.
             None if has_levels => {
                 let of_level = self.tensors.iter().filter(|tensor| tensor.per_level).count();
                 for levels in (2..=STRIDES.len().min(tensors.len() / of_level)).rev() {
@@ -102,8 +102,8 @@ impl Description<'_> {
         possible
     }
 
-    /// The strides of the levels for which each section with a tensor for each level has a tensor of its own. `is_of`
-    /// tells whether a tensor can be that of a section and a level.
+    /// The strides of the levels for which each section with a tensor for each level has a separate tensor. `is_of`
+    /// tells whether a tensor can belong to a section and a level.
     fn levels_with(
         &self,
         tensors: &[TensorView<'_>],

@@ -4,8 +4,8 @@
 //! In: a text such as the files in core/src/decoder/families, or a user's file. Out: a [`Description`], which finds the
 //! [`Layout`](super::Layout) for tensors of given shapes. No element is read.
 //!
-//! docs/layout-files.md specifies the format. Beside it, `{NAME}` in `about` stands for the shape of the tensor with this
-//! name, and `names` are also found with `onnx/` before them. `open.rs` has the rules for `C`, `K` and `M`.
+//! docs/layout-files.md specifies the format. Beside it, `{NAME}` in `about` stands for the shape of this tensor, and
+//! `names` are also found with `onnx/` before them. `open.rs` has the rules for `C`, `K` and `M`.
 //!
 //! The [module of layouts](super::layout) has the formulas.
 
@@ -118,7 +118,7 @@ struct AnchorRule {
 enum Rounding {
     Down,
     Up,
-    /// As `Up`, but nothing reaches beyond the model's input: the cells are smaller than the stride, and the sizes of
+    /// Like `Up`, but nothing reaches beyond the model's input: the cells are smaller than the stride, and the sizes of
     /// anchors are limited.
     Fit,
 }

@@ -33,7 +33,7 @@ impl<'a> Description<'a> {
         description
     }
 
-    /// True if the shapes of tensors are those of another description.
+    /// True if another description has these shapes of tensors.
     pub(in crate::decoder) fn has_shapes_of(&self, other: &Self) -> bool {
         let shapes = |it: &'_ Self| -> Vec<Vec<Pattern>> {
             it.tensors.iter().map(|tensor| tensor.shapes.clone()).collect()

@@ -90,7 +90,7 @@ impl PrototypeImages {
         only(&is_of_input).or_else(|| only(&is_usual)).or(of_order).map(Some).ok_or([first, last])
     }
 
-    /// True if both readings are images of the same size.
+    /// True if both readings are images of equal size.
     pub fn has_size_of(&self, other: &Self) -> bool {
         (self.channels, self.width, self.height) == (other.channels, other.width, other.height)
     }

@@ -14,7 +14,7 @@ use crate::tensor::TensorView;
 
 /// The decoder of a user's description.
 ///
-/// The text and the decoder stay in memory until the process ends, once for each text: the same text gives the same
+/// The text and the decoder stay in memory until the process ends, once for each text: equal texts give one
 /// decoder. A text with an error does not.
 ///
 /// # Errors

@@ -265,7 +265,7 @@ pub enum LayoutError {
 }
 }
 
-/// What else scores of one class too many can mean.
+/// The other meaning of scores of one class too many.
 const OR_BACKGROUND: &str =
     ", or if one score is the background's, set `options.background` to first or last";
 

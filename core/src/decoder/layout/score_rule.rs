@@ -54,7 +54,7 @@ pub struct ScoreRule {
     pub activation: Activation,
     /// How objectness, if there is any, is combined with the score.
     pub combination: Combination,
-    /// True if a class counts only where its score is a peak: where no cell beside the anchor's, of the same grid, has a
+    /// True if a class counts only where its score is a peak: where no neighboring cell of the anchor's grid has a
     /// greater score of the class (CenterNet).
     pub peaks: bool,
 }

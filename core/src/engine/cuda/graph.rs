@@ -459,7 +459,7 @@ mod tests {
         for (decode, multi_label, groups) in
             decode.flat_map(|decode| [(decode, false, 1), (decode, true, 2)])
         {
-            // Each of the choices that follow has kernels of its own, whatever the others are.
+            // Each of the choices that follow has separate kernels, whatever the others are.
             let masks = [None, Some(MaskKernel::Prototypes), Some(MaskKernel::Frame)];
             for (method, masks) in Method::ALL.into_iter().zip(masks.into_iter().cycle()) {
                 for column_components in [0, 1] {

@@ -2,7 +2,7 @@
 //! The kernels, loaded on a GPU.
 //!
 //! In: the name of a kernel. Out: its function. The driver compiles PTX when it is loaded, which takes seconds for all
-//! kernels together, until it has them in its cache. So each kernel is loaded by itself, when a graph first has it.
+//! kernels together, until it has them in its cache. So each kernel is loaded separately, when a graph first has it.
 
 use std::borrow::Cow;
 use std::ffi::CStr;

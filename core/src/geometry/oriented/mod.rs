@@ -6,8 +6,8 @@
 //! probabilistic IoU ([`prob_iou`]), which engines may compare with a threshold without computing it
 //! ([`DistanceLimit`]).
 //!
-//! All arithmetic is IEEE 754 single precision, each operation rounded by itself (no fused multiply-add), in the order
-//! written. `kernels/oriented.cuh` has the same operations in the same order.
+//! All arithmetic is IEEE 754 single precision, each operation rounded separately (no fused multiply-add), in the order
+//! written. `kernels/oriented.cuh` has equal operations in equal order.
 
 mod conflict;
 mod intersection;

@@ -94,7 +94,7 @@ pub(crate) struct Pair {
 pub(crate) trait Measure: Copy + 'static {
     /// The exact test: the boxes conflict if their intersection is greater than the result (or
     /// equal, if the threshold is inclusive). Operations are in single precision, in the order
-    /// written, each rounded by itself.
+    /// written, each rounded separately.
     fn limit(threshold: f32, pair: &Pair) -> f32;
 
     /// The measure as a number, in single precision. NaN if both areas are zero.

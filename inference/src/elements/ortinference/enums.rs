@@ -134,7 +134,7 @@ pub enum OrtInferenceLetterbox {
     /// Scaled without distortion, with a border to the right or below.
     #[enum_value(name = "Top left: undistorted, border right or below", nick = "top-left")]
     TopLeft = 2,
-    /// What the model's signature says, or else in the center.
+    /// By the model's signature, or else in the center.
     #[default]
     #[enum_value(name = "Auto: as the model's signature says, else center", nick = "auto")]
     Auto = 3,

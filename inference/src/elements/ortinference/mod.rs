@@ -6,7 +6,7 @@
 //!   ! nmsfilter ! roioverlay ! videoconvert ! pngenc ! filesink location=boxes.png
 //! ```
 //!
-//! In: video frames. Out: the same buffers with the model's outputs as tensors (`NmsFilterTensor` metadata), in GPU
+//! In: video frames. Out: these buffers with the model's outputs as tensors (`NmsFilterTensor` metadata), in GPU
 //! memory if a GPU ran the model. The frame's pixels are not changed: the model gets a scaled copy.
 
 mod enums;

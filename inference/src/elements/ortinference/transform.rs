@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element as a `BaseTransform`: start and stop, negotiation, and each buffer.
 //!
-//! In: caps, events, and frames. Out: the same buffers with tensors; errors.
+//! In: caps, events, and frames. Out: these buffers with tensors; errors.
 
 use std::time::Instant;
 

@@ -168,7 +168,7 @@ impl GpuResampler {
     /// # Safety
     /// - `output` must be valid for writes of the pictures, and no work in another stream may access it.
     /// - `samples` must be the addresses of a frame that [`stage`](Self::stage) of this resampler has returned, or of a
-    ///   [`DeviceFrame`](super::DeviceFrame) for the same [`Resampler`]. They must stay readable, and unchanged, until
+    ///   [`DeviceFrame`](super::DeviceFrame) for this [`Resampler`]. They must stay readable, and unchanged, until
     ///   `read` has completed.
     /// - `scalings` must have scalings with these numbers, for regions of these frames, because a `Resampler` checks that
     ///   the samples of whole frames are in their memory.

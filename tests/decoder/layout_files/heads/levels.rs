@@ -130,7 +130,7 @@ fn the_levels_of_one_tensor_follow_from_its_number_of_anchors() {
     }
 }
 
-/// The anchors of YOLOv5's models of 1280 pixels are those of its yolov5n6.yaml.
+/// The anchors of YOLOv5's models of 1280 pixels are from its yolov5n6.yaml.
 #[test]
 fn yolov5_with_four_strides_has_the_anchors_of_its_larger_models() {
     let side = |stride: usize| SIDE / stride;

@@ -19,7 +19,7 @@ pub(super) const ANY: &str = "any";
 /// The greatest stride, and the greatest number of cells in a row.
 const MAX_STRIDE: u32 = 65_535;
 
-/// The grids of the section; `strides` are those of `strides = any`.
+/// The grids of the section; `strides` stand for `strides = any`.
 pub(super) fn levels(keys: &mut Keys<'_>, strides: &[u32]) -> Parsed<Levels> {
     if let Some(entry) = keys.peek("strides").filter(|entry| entry.value == ANY) {
         if keys.peek("cells").is_some() {

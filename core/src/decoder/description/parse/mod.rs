@@ -43,7 +43,8 @@ impl<'a> Description<'a> {
     /// The description in `text`, where `strides = any` are these, in ascending order.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse), and if the tensors of these strides are more than [`MAX_INPUTS`](crate::decoder::MAX_INPUTS).
+    /// The errors of [`parse`](Self::parse), and if the tensors of these strides are more than
+    /// [`MAX_INPUTS`](crate::decoder::MAX_INPUTS).
     pub(in crate::decoder) fn with_strides(text: &'a str, strides: &[u32]) -> Parsed<Self> {
         let Sections { mut top, mut named, priors } = Sections::split(text)?;
         let last = text.lines().count().max(1);
