@@ -557,7 +557,7 @@ fn every_signature_is_read_as_it_is() {
                     .node(Node::new("Cast", &[&shaped], &[&name]).int("to", element as i64))
                     .output(&name, element, stated.as_str());
             }
-            let properties = if signature.facts.pixels_vary { "range=0,1" } else { "" };
+            let properties = if signature.facts.pixels_vary { "channel-order=rgb" } else { "" };
             let (found, taken) = run(&parts, properties, "");
             assert_eq!(taken.as_deref(), Some(signature.name), "{found:?}");
             let found = found.unwrap_or_else(|error| panic!("{}: {error}", signature.name));

@@ -119,7 +119,8 @@ impl OrtInference {
                 self,
                 gst::LibraryError::Settings,
                 ("models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to \
-                     1: set range, mean, std and channel-order of ortinference as in the model's configuration")
+                     1 (bytes: 255), red first: set channel-order, range, mean and std of ortinference as in the \
+                     model's configuration")
             );
         }
         if !model.left_out.is_empty() {

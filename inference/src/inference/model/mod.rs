@@ -315,7 +315,7 @@ impl Model {
                 || overrides.std.is_some()
                 || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
             let facts = signature.facts;
-            pixels_vary = facts.pixels_vary && !is_set;
+            pixels_vary = facts.pixels_vary && !is_set && overrides.order.is_none();
             overrides.order = overrides.order.or(facts.is_bgr.then_some(ChannelOrder::Bgr));
             if let Some(normalization) = facts.normalization.filter(|_| !is_set) {
                 overrides.range = Some(normalization.range);
