@@ -296,6 +296,30 @@ fn peaks_of_heat_maps_are_objects() {
     assert_objects("centernet", &tensors, 0);
 }
 
+/// Objects are cells: one of 8 pixels in the row 2, column 5 is the box 40, 16, 48, 24. The background's score is greater
+/// than every class's in all other cells, and no object.
+#[test]
+fn cells_of_fomo_are_objects() {
+    for (side, stride, cells, classes) in [(96, 8, 12, 1), (96, 8, 12, 3), (64, 4, 16, 2)] {
+        let mut heat = vec![0.0f32; cells * cells * (1 + classes)];
+        heat.iter_mut().step_by(1 + classes).for_each(|background| *background = 1.0);
+        let last = classes as u32 - 1;
+        for (row, column, class, score) in [(2, 5, last, 0.75), (11, 0, 0, 0.5)] {
+            let at = (row * cells + column) * (1 + classes);
+            heat[at] = 1.0 - score;
+            heat[at + 1 + class as usize] = score;
+        }
+        let tensor = TensorView::from_slice("out", &[1, cells, cells, 1 + classes], &heat);
+        let found = decode("fomo", &[tensor], side as f32).survivors;
+        let found: Vec<_> =
+            found.iter().map(|it| ([it.x1, it.y1, it.x2, it.y2], it.class, it.score)).collect();
+        let cell = |row: usize, column: usize| {
+            [column, row, column + 1, row + 1].map(|edge| (edge * stride) as f32)
+        };
+        assert_eq!(found, [(cell(2, 5), last, 0.75), (cell(11, 0), 0, 0.5)]);
+    }
+}
+
 /// Scores of few values, so that many cells are equal, beside NaN and infinity, at the edges of small grids.
 #[test]
 fn every_engine_finds_the_same_peaks() {

@@ -167,6 +167,7 @@ const TENSORS: &[(&str, Shapes)] = &[
     ),
     ("centernet", &[("hm", &[1, 3, 8, 8]), ("wh", &[1, 2, 8, 8]), ("reg", &[1, 2, 8, 8])]),
     ("blazeface", &[("regressors", &[1, 56, 16]), ("classificators", &[1, 56, 1])]),
+    ("fomo", &[("out", &[1, 4, 4, 3])]),
 ];
 
 fn layout_of(
@@ -208,14 +209,7 @@ fn every_decoder_obeys_the_activation_that_is_set() {
                     + anchor * field.anchor_stride
                     + component * field.component_stride] = number;
             };
-            for score in 0..layout.score.components {
-                let is_last = score + 1 == layout.score.components;
-                set(group.scores, first + score, if is_last { 2.0 } else { -3.0 });
-            }
-            if let Some(objectness) = group.objectness {
-                set(objectness, 0, 1.5);
-            }
-            // These four numbers are a valid box in every box format.
+            // These four numbers are a valid box in every box format. Scores replace those of boxes in the same place (FOMO).
             for (component, number) in [2.0, 2.0, 3.0, 3.0].into_iter().enumerate() {
                 match (group.sizes, component.checked_sub(2)) {
                     (Some(sizes), Some(component)) => set(sizes, component, number),
@@ -224,6 +218,13 @@ fn every_decoder_obeys_the_activation_that_is_set() {
                     }
                     _ => {}
                 }
+            }
+            for score in 0..layout.score.components {
+                let is_last = score + 1 == layout.score.components;
+                set(group.scores, first + score, if is_last { 2.0 } else { -3.0 });
+            }
+            if let Some(objectness) = group.objectness {
+                set(objectness, 0, 1.5);
             }
         }
         let with_objectness = layout.groups[0].objectness.is_some();

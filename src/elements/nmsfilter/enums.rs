@@ -362,6 +362,8 @@ property_enum! {
             "CenterNet: heat maps [1,C,H,W], sizes and positions [1,2,H,W]; on the CPU";
         /// BlazeFace.
         BlazeFace = 42, "blazeface", "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]";
+        /// FOMO.
+        Fomo = 46, "fomo", "FOMO: [1,H,W,C] of probabilities, the first of the background; on the CPU";
         /// One score for each class of the image.
         Classifier = 29, "classifier",
             "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes";

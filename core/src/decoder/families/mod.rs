@@ -124,6 +124,7 @@ const ENTRIES: &[Entry] = &[
     Described(family(&[include_str!("fcos.layout")])),
     Described(family(&[include_str!("centernet.layout"), include_str!("centernet-scores.layout")])),
     Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
+    Described(family(&[include_str!("fomo.layout")])),
 ];
 
 /// A decoder of the list.

@@ -15,6 +15,8 @@ pub(super) struct Fields<'t, 'a> {
     pub used: Vec<bool>,
     /// The columns of fields, and those that the text ignores.
     pub columns: Vec<Vec<Columns>>,
+    /// The least number that C can be, which includes the background.
+    pub least_classes: usize,
 }
 
 impl Fields<'_, '_> {
@@ -55,7 +57,7 @@ impl Fields<'_, '_> {
             };
             if (needs_classes && !numbers.has_classes)
                 || !has_open
-                || !is_inside(1)
+                || !is_inside(self.least_classes)
                 || !is_inside(MAX_CLASSES)
             {
                 return Err(entry.error(&format!(

@@ -75,7 +75,12 @@ impl<'a> Description<'a> {
         let tensors::Tensors { tensors, lines: tensor_lines, ignored } =
             tensors::read(&mut named, (&levels, has_any_strides), last)?;
         let used = vec![false; tensors.len()];
-        let mut fields = Fields { tensors: &tensors, used, columns: ignored };
+        let has_background = |keys: &Keys<'_>| {
+            let value = keys.peek("background").map_or("", |entry| entry.value);
+            keys.kind == "score" && ["first", "last", "yes"].contains(&value)
+        };
+        let least_classes = 1 + usize::from(named.iter().any(has_background));
+        let mut fields = Fields { tensors: &tensors, used, columns: ignored, least_classes };
 
         let required = |named: &mut Vec<Keys<'a>>, kind| {
             let missing =
