@@ -7,6 +7,7 @@ mod support;
 #[cfg(feature = "v1_28")]
 mod batches;
 mod camera;
+mod cost;
 mod foreign;
 mod memory;
 mod pipelines;
