@@ -113,6 +113,7 @@ macro_rules! texts {
         $visibility:vis enum $name:ident {
             $(
                 $(#[doc = $doc:literal])*
+                $(#[cfg($($cfg:tt)*)])?
                 #[error($($text:tt)*)]
                 $variant:ident $({ $($fields:tt)* })? $(( $($inner:tt)* ))?,
             )*
@@ -122,6 +123,7 @@ macro_rules! texts {
         $visibility enum $name {
             $(
                 $(#[doc = $doc])*
+                $(#[cfg($($cfg)*)])?
                 #[error($($text)*)]
                 $variant $({ $($fields)* })? $(($($inner)*))?,
             )*

@@ -36,6 +36,7 @@ pub use node_sequence::{NodeSequence, Start};
 pub use ready::{READY_EVENT, Ready};
 pub use stream::{Event, ForeignStream, OwnedEvent, Stream};
 
+crate::texts! {
 /// The reason why a GPU cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -73,6 +74,7 @@ pub enum DeviceError {
     /// A call of the driver failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
 }
 
 impl DeviceError {

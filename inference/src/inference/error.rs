@@ -17,6 +17,7 @@ use gstnmsfilter::input::InputError;
 use nmsfilter_core::device::{DeviceError, DriverError};
 use nmsfilter_core::tensor::TensorError;
 
+nmsfilter_core::texts! {
 /// The reason why inference failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum InferenceError {
@@ -199,6 +200,7 @@ pub enum InferenceError {
         /// The error.
         error: Box<Self>,
     },
+}
 }
 
 impl From<DriverError> for InferenceError {

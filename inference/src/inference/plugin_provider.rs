@@ -35,6 +35,7 @@ pub struct PluginLibrary {
     pub device: Option<String>,
 }
 
+nmsfilter_core::texts! {
 /// The reason why a provider library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PluginError {
@@ -100,6 +101,7 @@ pub enum PluginError {
         /// The devices that the library offers.
         offered: String,
     },
+}
 }
 
 /// The device on which a model runs.

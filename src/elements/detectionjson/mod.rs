@@ -13,6 +13,10 @@ mod imp;
 mod settings;
 mod undecoded;
 
+/// The texts of errors, as in the source, for the test of docs/messages.md.
+#[doc(hidden)]
+pub const TEXTS: &[&str] = settings::SettingsError::TEXTS;
+
 use gst::glib;
 use gst::prelude::*;
 

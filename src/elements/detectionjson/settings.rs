@@ -21,6 +21,7 @@ impl Default for Settings {
     }
 }
 
+nmsfilter_core::texts! {
 /// The reason why a property's value cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsError {
@@ -28,6 +29,7 @@ pub(super) enum SettingsError {
     Tags { text: String, why: String },
     #[error(transparent)]
     DeepStream(#[from] StructureLayoutError),
+}
 }
 
 impl Settings {

@@ -11,6 +11,7 @@ use super::state::State;
 use crate::inference::InferenceOptions;
 use crate::inference::debug_category::CAT;
 use crate::inference::error::InferenceError;
+use crate::inference::plugin_provider::PluginError;
 use crate::inference::session::OpenModel;
 use crate::regions::{NeverRan, RegionNotice};
 use gstnmsfilter::elements::lock;
@@ -19,17 +20,65 @@ use gstnmsfilter::elements::lock;
 /// for more streams than this.
 const MANY_PICTURES: usize = 32;
 
+nmsfilter_core::texts! {
+/// A notice of settings or a model that are probably a mistake.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OrtNotice {
+    /// Only one place of the batch will be used.
+    #[error(
+        "batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, but has a single \
+         frame; set the same model-instance-id in the elements of all streams, or leave batch-size at 0"
+    )]
+    SingleFrames { batch: usize },
+    #[error(
+        "batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and needs memory for all \
+         of them, even when the model is opened; set batch-size to the number of streams"
+    )]
+    LargeBatch { batch: usize },
+    #[error(transparent)]
+    Regions(#[from] RegionNotice),
+    #[error(transparent)]
+    NeverRan(#[from] NeverRan),
+    #[error(
+        "the model has the signatures of several exporters, of which none is taken: {}; set decoder of nmsfilter, and \
+         letterbox, range, mean and std of ortinference",
+        .0.join(", ")
+    )]
+    Signatures(Vec<&'static str>),
+    #[error(
+        "models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to 1 (bytes: \
+         255), red first: set channel-order, range, mean and std of ortinference as in the model's configuration"
+    )]
+    PixelsVary { signature: &'static str },
+    #[error(
+        "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have boxes, scores or \
+         classes, export them as f32",
+        .0.join(", ")
+    )]
+    LeftOut(Vec<String>),
+    #[error(
+        "provider=plugin: the first node of the model runs on the CPU instead of {device}; the provider may not support the \
+         model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu"
+    )]
+    FirstNodeOnCpu { device: String },
+}
+}
+
+/// The texts of notices and errors, as in the source, for the test of docs/messages.md.
+#[doc(hidden)]
+pub fn texts() -> Vec<&'static str> {
+    [OrtNotice::TEXTS, InferenceError::TEXTS, PluginError::TEXTS].concat()
+}
+
 impl OrtInference {
-    /// Warns of a batch in which only one place will be used: every run takes as long as a full batch.
+    pub(super) fn warn(&self, notice: impl Into<OrtNotice>) {
+        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{}", notice.into()));
+    }
+
+    /// Warns of a batch in which only one place will be used.
     pub(super) fn warn_of_batch(&self, options: &InferenceOptions) {
         if let (Some(batch @ 2..), None) = (options.batch, &options.instance_id) {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                ("batch-size={batch} without model-instance-id: each run takes as long as a run of {batch} frames, \
-                  but has a single frame; set the same model-instance-id in the elements of all streams, or leave \
-                  batch-size at 0")
-            );
+            self.warn(OrtNotice::SingleFrames { batch });
         }
     }
 
@@ -37,24 +86,8 @@ impl OrtInference {
     /// runs a full batch.
     pub(super) fn warn_of_large_batch(&self, options: &InferenceOptions) {
         if let Some(batch) = options.batch.filter(|&batch| batch > MANY_PICTURES) {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                ("batch-size={batch}: on the CPU a run with {batch} pictures takes as long as {batch} runs, and \
-                  needs memory for all of them, even when the model is opened; set batch-size to the number of \
-                  streams")
-            );
+            self.warn(OrtNotice::LargeBatch { batch });
         }
-    }
-
-    /// Warns of regions that are not as they were set.
-    pub(super) fn warn_of_regions(&self, notice: &RegionNotice) {
-        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{notice}"));
-    }
-
-    /// Warns that the model has run on no region of interest.
-    pub(super) fn warn_of_no_run(&self, why: &NeverRan) {
-        gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
     }
 
     pub(super) fn warn_of_cpu(&self, why: &InferenceError) {
@@ -103,47 +136,17 @@ impl OrtInference {
             .field("outputs", gst::Array::new(model.outputs.iter().map(|output| &*output.id)))
             .build();
         self.post(structure);
-        if let [_, _, ..] = model.signatures[..] {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                (
-                    "the model has the signatures of several exporters, of which none is taken: {}; set decoder of \
-                     nmsfilter, and letterbox, range, mean and std of ortinference",
-                    model.signatures.join(", ")
-                )
-            );
+        if model.signatures.len() > 1 {
+            self.warn(OrtNotice::Signatures(model.signatures.clone()));
         }
         if let (Some(signature), true) = (signature, model.pixels_vary) {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                ("models with the signature {signature} differ in the numbers of pixels, which are taken as from 0 to \
-                     1 (bytes: 255), red first: set channel-order, range, mean and std of ortinference as in the \
-                     model's configuration")
-            );
+            self.warn(OrtNotice::PixelsVary { signature });
         }
         if !model.left_out.is_empty() {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                (
-                    "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have \
-                     boxes, scores or classes, export them as f32",
-                    model.left_out.join(", ")
-                )
-            );
+            self.warn(OrtNotice::LeftOut(model.left_out.clone()));
         }
         if let Some(device) = provider_device.as_ref().filter(|device| !device.runs_first_node) {
-            gst::element_imp_warning!(
-                self,
-                gst::LibraryError::Settings,
-                (
-                    "provider=plugin: the first node of the model runs on the CPU instead of {}; the provider may not \
-                     support the model: see ONNX Runtime's messages with GST_DEBUG=ortinference:4, or set provider=cpu",
-                    device.description
-                )
-            );
+            self.warn(OrtNotice::FirstNodeOnCpu { device: device.description.clone() });
         }
     }
 

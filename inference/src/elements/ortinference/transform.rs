@@ -339,10 +339,10 @@ impl OrtInference {
         let frame = [frame.width(), frame.height()];
         let sizes = [frame, state.inference.model().model.input.size];
         for notice in state.regions.choose(buffer, &settings, sizes)? {
-            self.warn_of_regions(&notice);
+            self.warn(notice);
         }
         if let Some(why) = state.regions.take_never_ran() {
-            self.warn_of_no_run(&why);
+            self.warn(why);
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl OrtInference {
     fn finish_regions(&self) {
         let why = lock(&self.state).as_mut().and_then(|state| state.regions.finish());
         if let Some(why) = why {
-            self.warn_of_no_run(&why);
+            self.warn(why);
         }
     }
 
