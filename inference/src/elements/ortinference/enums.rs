@@ -200,8 +200,11 @@ impl From<InputLayout> for Option<model::InputLayout> {
 #[repr(u32)]
 #[enum_type(name = "GstOrtInferenceChannelOrder", allow_name_conflict)]
 pub enum ChannelOrder {
-    /// Red, green, blue.
+    /// That of the model's signature, else red, green, blue.
     #[default]
+    #[enum_value(name = "By the model's signature, else rgb", nick = "auto")]
+    Auto = 2,
+    /// Red, green, blue.
     #[enum_value(name = "Red, green, blue", nick = "rgb")]
     Rgb = 0,
     /// Blue, green, red.
@@ -209,11 +212,12 @@ pub enum ChannelOrder {
     Bgr = 1,
 }
 
-impl From<ChannelOrder> for model::ChannelOrder {
+impl From<ChannelOrder> for Option<model::ChannelOrder> {
     fn from(order: ChannelOrder) -> Self {
         match order {
-            ChannelOrder::Rgb => Self::Rgb,
-            ChannelOrder::Bgr => Self::Bgr,
+            ChannelOrder::Auto => None,
+            ChannelOrder::Rgb => Some(model::ChannelOrder::Rgb),
+            ChannelOrder::Bgr => Some(model::ChannelOrder::Bgr),
         }
     }
 }

@@ -167,7 +167,7 @@ impl Settings {
         let overrides = Overrides {
             size: [side(self.input_width), side(self.input_height)],
             layout: self.input_layout.into(),
-            order: Some(self.channel_order.into()),
+            order: self.channel_order.into(),
             range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
             mean: mean.transpose()?,
             std: std.transpose()?,
