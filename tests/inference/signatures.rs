@@ -641,6 +641,22 @@ fn detections_that_need_no_suppression_have_none() {
     }
 }
 
+/// Other models of Ultralytics have a frame in the center.
+#[test]
+fn a_frame_is_stretched_into_ultralytics_rt_detr() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let [boxes, _] = detr(|_| Vec::new());
+    let ends = OBJECTS.iter().map(|&(_, class, score)| [score, class as f32]).chain([[0.0; 2]]);
+    let rows = boxes.chunks(4).zip(ends).flat_map(|(corners, ends)| [corners, &ends].concat());
+    let output = ("output0", Element::F32, "1,3,6", &[1, 3, 6][..], rows.collect());
+    let model = model(("images", Element::F32, "1,3,64,64"), &[output])
+        .metadata("head", "RTDETRDecoder")
+        .metadata("task", "detect");
+    assert_eq!(run(&model, "", ""), (Ok(expected(0)), None));
+}
+
 /// The model zoo's Faster R-CNN takes blue first: a white pixel is 255 - 102.9801 in the first channel. The score is 0.5 with
 /// this number.
 #[test]

@@ -80,7 +80,12 @@ impl Metadata {
 
     /// Returns whether its detections need no suppression. A model that was trained without can have duplicates.
     pub fn is_suppressed(&self) -> bool {
-        self.has_nms() || self.custom.get("head").is_some_and(|head| head == RT_DETR)
+        self.has_nms() || self.is_rt_detr()
+    }
+
+    /// Returns whether it is Ultralytics' RT-DETR, into which frames are stretched.
+    pub fn is_rt_detr(&self) -> bool {
+        self.custom.get("head").is_some_and(|head| head == RT_DETR)
     }
 
     fn has_nms(&self) -> bool {
@@ -103,7 +108,7 @@ impl Metadata {
         let classes = self.labels.len() as i64;
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
         let is_prototypes = dims.len() == 4 && name == "output1";
-        if has("head", RT_DETR) {
+        if self.is_rt_detr() {
             let is_rows = matches!(*dims, [_, _, 6]) && has("task", "detect");
             return is_rows.then_some("rt-detr-end2end-out-normalized");
         }

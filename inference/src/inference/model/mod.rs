@@ -90,7 +90,7 @@ pub struct Model {
     pub keypoint_layout: Option<KeypointLayout>,
     /// The names of the known signatures that the model has. It is taken if it is the only one.
     pub signatures: Vec<&'static str>,
-    /// How frames are fitted into the input, if the signature says it.
+    /// How frames are fitted into the input, if the signature or the metadata says it.
     pub letterbox: Option<Letterbox>,
     /// True if the detections need no suppression by the signature.
     pub is_suppressed: bool,
@@ -308,7 +308,8 @@ impl Model {
             false => find(session, path),
         };
         let mut overrides = overrides.clone();
-        let (mut letterbox, mut pixels_vary) = (None, false);
+        let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
+        let mut pixels_vary = false;
         if let [signature] = found[..] {
             let is_set = overrides.range.is_some()
                 || overrides.mean.is_some()
