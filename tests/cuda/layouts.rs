@@ -10,6 +10,7 @@ use nmsfilter_core::decoder::layout::{
     Activation, Background, BoxFormat, BoxRule, Column, Combination, Field, Group, Layout,
     Reference as BoxReference, ScoreRule,
 };
+use nmsfilter_core::decoder::{self, Options};
 use nmsfilter_core::device::{Device, DeviceBuffer, PinnedBuffer, Ready, Stream};
 use nmsfilter_core::engine::{
     Auto, ClassThresholds, Cuda, Engine, Job, Mask, Outcome, Params, Reference,
@@ -479,6 +480,38 @@ fn columns_of_thousands_of_survivors_equal_reference() {
             let survivors = if max_detections == 0 { anchors } else { anchors.min(max_detections) };
             assert_eq!(found.group(0).survivors.len(), survivors, "{case}");
         }
+    }
+}
+
+/// The kernels do not have CenterNet's and FOMO's sizes beside the center.
+#[test]
+#[ignore = "needs a GPU"]
+fn auto_runs_on_the_cpu_what_the_gpu_does_not_support() {
+    engines::require_gpu();
+    let (heat, two) = (vec![0.9f32; 3 * 64], vec![1.0f32; 2 * 64]);
+    let centernet = [
+        TensorView::from_slice("hm", &[1, 3, 8, 8], &heat),
+        TensorView::from_slice("wh", &[1, 2, 8, 8], &two),
+        TensorView::from_slice("reg", &[1, 2, 8, 8], &two),
+    ];
+    let fomo = [TensorView::from_slice("out", &[1, 8, 8, 3], &heat)];
+    for (decoder, tensors, side) in [("centernet", &centernet[..], 32.0), ("fomo", &fomo, 64.0)] {
+        let options = Options { model_size: Some([side; 2]), ..Options::default() };
+        let choice = decoder::choose(tensors, decoder::by_name(decoder), options).unwrap();
+        let (layout, params) = (choice.layout, Params::default());
+        let places = engines::places(&layout);
+        let job = || Job::new(tensors, &layout, &params, &places);
+        Cuda::new(None).unwrap().supports(&layout, &params).unwrap_err();
+        let (mut reference, mut auto) = (Reference::default(), Auto::new(None));
+        auto.supports(&layout, &params).unwrap();
+        let expected = reference.run(job()).unwrap();
+        // More runs than those that measure both engines.
+        for _ in 0..20 {
+            let found = auto.run(job()).unwrap();
+            assert_equal(&expected, &found, decoder);
+            assert_eq!(found.engine(), "cpu", "{decoder}");
+        }
+        assert!(!expected.group(0).survivors.is_empty(), "{decoder}");
     }
 }
 
