@@ -9,8 +9,8 @@
 //! accepts its shape. With the right decoder and the default threshold, no anchor is rejected, no score exceeds 1,
 //! and no box extends beyond the model's input by more than a tenth of the input's size.
 
-use super::interpretation::Interpretation;
-use super::notice::{Finding, ReadBoxes};
+use super::interpretation::{Interpretation, ReadBoxes};
+use super::notice::Finding;
 use crate::decoder::{BoxFormat, Scores};
 use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};

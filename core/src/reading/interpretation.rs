@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use super::notice::ReadBoxes;
 use crate::decoder::layout::Group;
-use crate::decoder::{Choice, Coordinates, Decoder, MAX_CLASSES, Options};
+use crate::decoder::{BoxFormat, Choice, Coordinates, Decoder, MAX_CLASSES, Options};
 use crate::engine::Params;
+use crate::wording::Setting;
 
 /// The meaning of the tensors. The evidence against one counts for readings with an equal one.
 #[derive(Clone, Copy)]
@@ -74,5 +74,70 @@ impl PartialEq for Interpretation {
             (it.decoder.name(), it.classes, it.first_class, it.labels, it.threshold, it.boxes)
         };
         key(self) == key(other)
+    }
+}
+
+/// How boxes and classes are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ReadBoxes {
+    /// True if coordinates are read as normalized.
+    pub normalized: bool,
+    /// True if the user has set that, perhaps because a notice has said so.
+    pub is_unit_set: bool,
+    /// Width and height of the model's input in pixels; `None` if unknown.
+    pub model: Option<[f32; 2]>,
+    /// True if boxes outside a frame are rejected.
+    pub in_frame: bool,
+    /// The meaning of a box's numbers, if anchors are rows of a box, a score and a class.
+    pub of_six: Option<BoxFormat>,
+    /// True if classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
+    pub class_field: bool,
+}
+
+impl ReadBoxes {
+    /// Says for which boxes and classes anchors are rejected.
+    pub fn fault(self) -> String {
+        let boxes = if self.in_frame { "are outside the frame" } else { "have negative sides" };
+        let classes = if self.class_field {
+            ", or the class column has numbers that are negative or not whole, so it does not contain classes"
+        } else {
+            ""
+        };
+        let mut fault = boxes.to_owned() + classes;
+        // RT-DETR has centers and sizes beside a class, other end-to-end models have corners.
+        if self.of_six == Some(BoxFormat::Corners) {
+            let centers = Setting::Decoder.to("detr-end2end");
+            fault += &format!("; if boxes are center and size, set {centers}");
+        }
+        fault
+    }
+}
+
+/// Says how coordinates are read, and what to check.
+impl fmt::Display for ReadBoxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (decoder, format) = (Setting::Decoder, Setting::BoxFormat);
+        if self.normalized {
+            let pixels = Setting::Coordinates.to("pixels");
+            write!(
+                f,
+                "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}"
+            )?;
+        } else {
+            f.write_str("coordinates are read as pixels")?;
+            if let Some([width, height]) = self.model {
+                write!(f, " of an input of {width}x{height}")?;
+            }
+            f.write_str(": ")?;
+            if !self.is_unit_set {
+                write!(
+                    f,
+                    "set {} if they are from 0 to 1, or ",
+                    Setting::Coordinates.to("normalized")
+                )?;
+            }
+            write!(f, "correct {decoder}, {format}, or {}", Setting::Place)?;
+        }
+        Ok(())
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use std::mem::{Discriminant, discriminant};
 
 use super::evidence::GREATEST_ANGLE;
+use super::interpretation::ReadBoxes;
 use super::silence::Silence;
-use crate::decoder::BoxFormat;
 use crate::decoder::classifier::{self, ClassScore};
 use crate::decoder::model_family::ModelFamily;
 use crate::wording::Setting::{
     self, Background, ClassThresholds, Classes, Coordinates, Exclusion, Labels, ModelSize,
-    NumClasses, Place, Quantization, ScoreActivation, ScoreThreshold,
+    NumClasses, Quantization, ScoreActivation, ScoreThreshold,
 };
 
 /// A notice that tensors, settings or results are probably not what the user intended. Its text has the names of
@@ -326,65 +326,4 @@ fn of_input(model: Option<[f32; 2]>) -> String {
     model.map_or_else(String::new, |[width, height]| {
         format!(" of the model's input of {width}x{height}")
     })
-}
-
-/// How boxes and classes are read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ReadBoxes {
-    /// True if coordinates are read as normalized.
-    pub normalized: bool,
-    /// True if the user has set that, perhaps because a notice has said so.
-    pub is_unit_set: bool,
-    /// Width and height of the model's input in pixels; `None` if unknown.
-    pub model: Option<[f32; 2]>,
-    /// True if boxes outside a frame are rejected.
-    pub in_frame: bool,
-    /// The meaning of a box's numbers, if anchors are rows of a box, a score and a class.
-    pub of_six: Option<BoxFormat>,
-    /// True if classes are numbers in a tensor. An anchor is rejected if its number is negative or not whole.
-    pub class_field: bool,
-}
-
-impl ReadBoxes {
-    /// Says for which boxes and classes anchors are rejected.
-    fn fault(self) -> String {
-        let boxes = if self.in_frame { "are outside the frame" } else { "have negative sides" };
-        let classes = if self.class_field {
-            ", or the class column has numbers that are negative or not whole, so it does not contain classes"
-        } else {
-            ""
-        };
-        let mut fault = boxes.to_owned() + classes;
-        // RT-DETR has centers and sizes beside a class, other end-to-end models have corners.
-        if self.of_six == Some(BoxFormat::Corners) {
-            let centers = Setting::Decoder.to("detr-end2end");
-            fault += &format!("; if boxes are center and size, set {centers}");
-        }
-        fault
-    }
-}
-
-/// Says how coordinates are read, and what to check.
-impl fmt::Display for ReadBoxes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (decoder, format) = (Setting::Decoder, Setting::BoxFormat);
-        if self.normalized {
-            let pixels = Coordinates.to("pixels");
-            write!(
-                f,
-                "coordinates are read as normalized: set {pixels} if they are pixels, or correct {decoder} or {format}"
-            )?;
-        } else {
-            f.write_str("coordinates are read as pixels")?;
-            if let Some([width, height]) = self.model {
-                write!(f, " of an input of {width}x{height}")?;
-            }
-            f.write_str(": ")?;
-            if !self.is_unit_set {
-                write!(f, "set {} if they are from 0 to 1, or ", Coordinates.to("normalized"))?;
-            }
-            write!(f, "correct {decoder}, {format}, or {Place}")?;
-        }
-        Ok(())
-    }
 }

@@ -4,12 +4,12 @@
 //! In: properties, and the tensors' model description. Out: options of the decoder, the size of the
 //! model's input and the letterbox, and parameters of the engine.
 
-use std::collections::BTreeSet;
 pub(super) mod class_rules;
+mod layout_file;
 pub(super) mod nvinfer_config;
 pub(super) mod quantization;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::enums::{
@@ -18,12 +18,11 @@ use super::enums::{
 };
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
-use crate::file::{self, FileError, TextError};
 use crate::input::model::ModelInput;
 use crate::output::HAS_ANALYTICS;
 use class_rules::ClassRules;
-use nmsfilter_core::decoder::description::MAX_LENGTH;
-use nmsfilter_core::decoder::{self, DescriptionError, MAX_KEYPOINTS};
+pub(super) use layout_file::LayoutFileError;
+use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 use nvinfer_config::NvinferConfig;
@@ -181,35 +180,6 @@ impl From<MappingError> for SettingsError {
     }
 }
 
-/// The reason why a layout file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::elements::nmsfilter) enum LayoutFileError {
-    #[error("decoder=layout needs a description of the tensors; set layout-file to its path")]
-    NotSet,
-    #[error("the layout file {path:?} {cause}")]
-    File { path: PathBuf, cause: FileError },
-    #[error("the layout file {path:?} {cause}")]
-    Text { path: PathBuf, cause: TextError },
-    #[error("the layout file {path:?}, {cause}")]
-    Description { path: PathBuf, cause: DescriptionError },
-}
-
-/// The decoder that the file at `path` describes.
-///
-/// # Errors
-/// If no path is set, the file cannot be read, or it is not in the format.
-fn load_layout(path: Option<&str>) -> Result<&'static dyn decoder::Decoder, LayoutFileError> {
-    let path = path.filter(|path| !path.is_empty()).ok_or(LayoutFileError::NotSet)?;
-    let path = Path::new(path);
-    let of_path = || path.to_owned();
-    let bytes = file::read(path, MAX_LENGTH as u64)
-        .map_err(|cause| LayoutFileError::File { path: of_path(), cause })?;
-    let text =
-        file::text(&bytes).map_err(|cause| LayoutFileError::Text { path: of_path(), cause })?;
-    decoder::from_text(text)
-        .map_err(|cause| LayoutFileError::Description { path: of_path(), cause })
-}
-
 /// The property of a parameter in the core's table.
 pub(in crate::elements::nmsfilter) fn property_name(scalar: &Scalar) -> String {
     scalar.name.replace('_', "-")
@@ -333,7 +303,7 @@ impl Settings {
     /// If the decoder is described by a file that cannot be used.
     pub fn wanted_decoder(&self) -> Result<Option<&'static dyn decoder::Decoder>, LayoutFileError> {
         match self.decoder {
-            Decoder::Layout => load_layout(self.layout_file.as_deref()).map(Some),
+            Decoder::Layout => layout_file::load(self.layout_file.as_deref()).map(Some),
             named => Ok(named.decoder()),
         }
     }
