@@ -167,7 +167,7 @@ def transformers_detector(path, kind, size, has_mask=False):
         )
         config = config(
             backbone_config=backbone, encoder_hidden_dim=32, encoder_in_channels=[32, 64, 64], feat_strides=[8, 16, 32],
-            d_model=32, num_queries=20, decoder_in_channels=[32] * 3, decoder_layers=2, num_denoising=0, num_labels=80,
+            d_model=32, num_queries=300, decoder_in_channels=[32] * 3, decoder_layers=2, num_denoising=0, num_labels=80,
             anchor_image_size=None, **small,
         )
     model = getattr(transformers, f"{kind}ForObjectDetection")(config).eval()
@@ -187,6 +187,11 @@ def transformers_detector(path, kind, size, has_mask=False):
         found = {name: torch.from_numpy(array) for name, array in outputs_of(path, picture, *normalization).items()}
         return post_processed(type("Outputs", (), found), size)
 
+    # As they begin, all queries give the same object.
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1 and "backbone" not in name:
+            gain = 6 if any(part in name for part in ("q_proj", "k_proj", "query", "key", "tokens")) else 1 if "bbox" in name else 2
+            torch.nn.init.normal_(parameter, std=gain * (parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]) ** -0.5)
     heads = [layer for name, layer in model.named_modules() if "class" in name or "score" in name]
     scaled([head for head in heads if isinstance(head, torch.nn.Linear)], passing)
     names = ["pixel_values"] + ["pixel_mask"] * has_mask
@@ -205,20 +210,27 @@ def transformers_detector(path, kind, size, has_mask=False):
 def ultralytics_detector(path, task, configuration, nms=False):
     """The picture is lower than the input, so that there is a border above and below."""
     import ultralytics
+    from ultralytics.utils import ops
 
     make = {"rtdetr": ultralytics.RTDETR, "world": ultralytics.YOLOWorld, "yoloe": ultralytics.YOLOE}.get(task, ultralytics.YOLO)
     model = make(configuration)
-    for module in model.model.modules():
+    for name, module in model.model.named_modules():
         for layers in (getattr(module, "cv3", None), getattr(module, "one2one_cv3", None)):
             for layer in layers if isinstance(layers, torch.nn.ModuleList) else []:
                 last = layer[-1]
                 last.weight.data *= 60
                 last.bias.data.zero_()
+        if hasattr(module, "logit_scale"):  # the heads of YOLO-World and YOLOE
+            module.bias.data.zero_()
+        if "score_head" in name and isinstance(module, torch.nn.Linear):  # those of RT-DETR
+            torch.nn.init.normal_(module.weight, std=0.3)
     exported = model.export(format="onnx", imgsz=192, simplify=False, nms=nms, opset=17)
     shutil.move(exported, path)
 
     def theirs(picture):
         predictor = ultralytics.RTDETR(path) if task == "rtdetr" else ultralytics.YOLO(path, task=model.task)
+        # Objects whose masks are empty are no objects of Ultralytics, but of nmsfilter.
+        ops.process_mask = lambda prototypes, coefficients, boxes, *_, **__: torch.ones(len(boxes), 1, 1)
         found = predictor.predict(picture[..., ::-1], imgsz=192, conf=THRESHOLD, iou=0.45, verbose=False, max_det=300)[0]
         boxes = found.boxes if found.obb is None else found.obb
         return rows(boxes.cls, boxes.conf, boxes.xyxy, (128, 192))

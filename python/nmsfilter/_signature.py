@@ -112,9 +112,13 @@ def signature(session: Any) -> Signature | None:
     height, width = shape[-2:] if layout == "nchw" else shape[-3:-1]
     size = facts["size"] if min(height, width) < 1 else (width, height)
     pixels = ((0.0, 255.0) if element in ("u8", "i8") else (0.0, 1.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    decoder = ({"method": "none"} if facts["is_suppressed"] else {}) | ({} if size is None else {"model_size": size})
+    if facts["selects_pairs"]:
+        boxes = outputs[0][2][1]
+        decoder |= {"multi_label": True} | ({"max_detections": boxes} if boxes > 0 else {})
     return Signature(
         facts["name"],
-        ({"method": "none"} if facts["is_suppressed"] else {}) | ({} if size is None else {"model_size": size}),
+        decoder,
         facts["letterbox"],
         size,
         layout,

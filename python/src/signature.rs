@@ -58,6 +58,7 @@ pub fn signatures<'py>(
             }
         }
         dict.set_item("is_suppressed", signature.is_suppressed)?;
+        dict.set_item("selects_pairs", signature.selects_pairs)?;
         dict.set_item("is_bgr", facts.is_bgr)?;
         dict.set_item("pixels_vary", facts.pixels_vary)?;
         dict.set_item("constants", constants)?;

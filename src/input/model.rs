@@ -17,6 +17,7 @@
 //! | `task` | string | the task that the model was trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
 //! | `suppressed` | boolean | whether the detections need no suppression |
+//! | `queries` | int, at least 1 | the detections are so many best pairs of box and class |
 //! | `keypoint-layout` | string | the meaning of the keypoints of every class: `coco-17`, `face-5`, or `points` for any other ([`KeypointLayout`]) |
 //! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
 //!
@@ -45,6 +46,9 @@
 //! assert_eq!(ModelInfo::from_caps(&caps)?, info);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+use std::fmt::Display;
+use std::num::NonZeroU32;
 
 use super::InputError;
 use crate::bindings::strings;
@@ -97,6 +101,8 @@ pub struct ModelInfo {
     /// True if the detections need no suppression, because the model suppresses them, or was trained to give one for each
     /// object.
     pub is_suppressed: bool,
+    /// The number of best pairs of box and class that are the detections of a frame, if a box can have several classes.
+    pub queries: Option<NonZeroU32>,
     /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
     /// The meaning of the keypoints of every class. If it is unknown, it follows from the label of a class.
@@ -118,6 +124,8 @@ pub(crate) struct ModelInput {
     pub keypoints: Option<[u32; 2]>,
     /// See [`ModelInfo::is_suppressed`].
     pub is_suppressed: bool,
+    /// See [`ModelInfo::queries`].
+    pub queries: Option<NonZeroU32>,
     /// True if the letterbox is an assumption, because the metadata does not contain it.
     pub letterbox_is_assumed: bool,
 }
@@ -146,6 +154,7 @@ impl ModelInfo {
             pixel_aspect_ratio: self.pixel_aspect_ratio,
             keypoints: self.keypoints,
             is_suppressed: self.is_suppressed,
+            queries: self.queries,
             letterbox_is_assumed: false,
         }
     }
@@ -260,6 +269,10 @@ impl ModelInfo {
                 caps = caps.field(name, true);
             }
         }
+        if let Some(queries) = self.queries {
+            let number = i32::try_from(queries.get()).map_err(|_| wrong_queries(&queries))?;
+            caps = caps.field("queries", number);
+        }
         if let Some(keypoints) = self.keypoints {
             check_keypoints(keypoints)?;
             caps = caps.field("keypoints", gst::Array::new(keypoints.map(|number| number as i32)));
@@ -298,6 +311,7 @@ impl ModelInfo {
             task: task(structure)?,
             end2end: flag(structure, "end2end")?,
             is_suppressed: flag(structure, "suppressed")?,
+            queries: queries(structure)?,
             keypoints: keypoints(structure)?,
             keypoint_layout: keypoint_layout(structure)?,
         })
@@ -397,6 +411,19 @@ fn task(structure: &gst::StructureRef) -> Result<Option<String>, InputError> {
     let task =
         string(value).map_err(|got| malformed(format!("expected text as task, got {got}")))?;
     Ok(Some(task.to_owned()))
+}
+
+fn queries(structure: &gst::StructureRef) -> Result<Option<NonZeroU32>, InputError> {
+    let Ok(value) = structure.value("queries") else {
+        return Ok(None);
+    };
+    let number =
+        value.get::<i32>().ok().and_then(|number| NonZeroU32::new(number.try_into().ok()?));
+    number.map(Some).ok_or_else(|| wrong_queries(&format!("{value:?}")))
+}
+
+fn wrong_queries(got: &dyn Display) -> InputError {
+    malformed(format!("expected queries as an int of at least 1, got {got}"))
 }
 
 fn flag(structure: &gst::StructureRef, name: &str) -> Result<bool, InputError> {

@@ -470,7 +470,7 @@ fn length(dim: &str, [width, height]: [i64; 2]) -> i64 {
     }
 }
 
-/// A model with each signature, as it is. A `*` in the text is another name.
+/// A model with each signature, as it is. A `*` in the text is another name; of alternatives, the first.
 #[test]
 fn every_signature_is_read_as_it_is() {
     if !has_onnx_runtime() {
@@ -606,6 +606,7 @@ fn the_documents_have_the_table_of_signatures() {
             pixels.extend((std != [1.0; 3]).then(|| format!("std {}", text(&std))));
         }
         pixels.extend(signature.is_suppressed.then(|| "`method=none`".to_owned()));
+        pixels.extend(signature.selects_pairs.then(|| "`multi-label=true`".to_owned()));
         let left = match (facts.pixels_vary, signature.left) {
             (true, "") => "pixels as in the configuration",
             (_, left) => left,
@@ -681,6 +682,42 @@ fn the_order_of_channels_is_that_of_the_signature() {
     let (found, signature) = run(&model, "", "");
     assert_eq!(signature.as_deref(), Some("zoo-faster-rcnn"));
     assert_eq!(found, Ok(vec![("class-1".to_owned(), [20, 10, 40, 20], 50)]));
+}
+
+/// Transformers' post-processing: of 3 queries, the best 3 of the four pairs of query and class that reach the threshold.
+#[test]
+fn a_query_of_a_detr_with_sigmoid_can_have_several_classes() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let scores = [(0, 16, 0.9), (0, 5, 0.85), (0, 7, 0.8), (1, 3, 0.84)];
+    let [boxes, _] = detr(|_| Vec::new());
+    for (name, [boxes_name, logits_name], dims, classes) in [
+        ("transformers-rt-detr", ["pred_boxes", "logits"], "batch_size,3,64,64", 80),
+        ("rf-detr", ["dets", "labels"], "1,3,64,64", 91),
+    ] {
+        let mut logits = vec![-9.0; 3 * classes];
+        for (query, class, score) in scores {
+            logits[query * classes + class] = logit(score);
+        }
+        let outputs: [Output<'_>; 2] = [
+            (boxes_name, Element::F32, "1,3,4", &[1, 3, 4], boxes.clone()),
+            (logits_name, Element::F32, &format!("1,3,{classes}"), &[1, 3, classes as i64], logits),
+        ];
+        let input = if name == "rf-detr" { "input" } else { "pixel_values" };
+        let model = model((input, Element::F32, dims), &outputs);
+        for (properties, expected) in [
+            ("", &[("class-16", 90), ("class-5", 85), ("class-3", 84)][..]),
+            ("max-detections=2", &[("class-16", 90), ("class-5", 85)]),
+            ("multi-label=false", &[("class-16", 90), ("class-3", 84)]),
+        ] {
+            let (found, signature) = run(&model, "", properties);
+            let found = found.unwrap();
+            let found: Vec<_> = found.iter().map(|(class, _, score)| (&**class, *score)).collect();
+            assert_eq!(found, expected, "{name} {properties}");
+            assert_eq!(signature.as_deref(), Some(name));
+        }
+    }
 }
 
 /// Somebody has made a constant of RT-DETR's second input: if it is the size of the model's input, boxes are in its pixels.

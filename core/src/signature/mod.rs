@@ -33,6 +33,8 @@ pub struct Signature {
     pub facts: Facts,
     /// True if the model's detections need no suppression.
     pub is_suppressed: bool,
+    /// True if the detections are the best pairs of box and class, as many as boxes.
+    pub selects_pairs: bool,
 }
 
 /// The pattern of an input or output.

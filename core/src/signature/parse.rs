@@ -38,6 +38,7 @@ fn empty(name: &'static str) -> Signature {
         outputs,
         facts,
         is_suppressed: false,
+        selects_pairs: false,
     }
 }
 
@@ -62,7 +63,10 @@ fn set(signature: &mut Signature, line: &'static str) -> Option<()> {
         ("mean", _) => facts.normalization.get_or_insert(unit).mean = numbers(value)?,
         ("std", _) => facts.normalization.get_or_insert(unit).std = numbers(value)?,
         ("pixels", "vary") => facts.pixels_vary = true,
-        ("suppression", "model") => signature.is_suppressed = true,
+        ("suppression", "model" | "queries") => {
+            signature.is_suppressed = true;
+            signature.selects_pairs = value == "queries";
+        }
         _ => return None,
     }
     Some(())

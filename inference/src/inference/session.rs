@@ -23,6 +23,7 @@
 //! tensors have equal dimensions in nearly all frames.
 
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -258,6 +259,11 @@ impl ModelSession {
         info.task = model.task.clone();
         info.end2end = model.end2end;
         info.is_suppressed = model.is_suppressed;
+        // Boxes and scores both have the dimensions [batch, boxes, ...].
+        let boxes = outputs.first().and_then(|attached| attached.shape.get(1));
+        info.queries = boxes
+            .filter(|_| model.selects_pairs)
+            .and_then(|&boxes| NonZeroU32::new(boxes.try_into().ok()?));
         info.keypoints = model.keypoints;
         info.keypoint_layout = model.keypoint_layout;
         let input_device = gpu.as_ref().filter(|_| reads_device).map(|gpu| gpu.device.clone());

@@ -296,6 +296,7 @@ impl<'a> Batch<'a> {
             pixel_aspect_ratio: None,
             keypoints: None,
             is_suppressed: false,
+            queries: None,
             letterbox_is_assumed,
         }
     }

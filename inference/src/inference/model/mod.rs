@@ -94,6 +94,8 @@ pub struct Model {
     pub letterbox: Option<Letterbox>,
     /// True if the detections need no suppression by the signature.
     pub is_suppressed: bool,
+    /// True if the detections are the best pairs of box and class, as many as boxes, by the signature.
+    pub selects_pairs: bool,
     /// True if models with the signature differ in the numbers of pixels, and nothing says them.
     pub pixels_vary: bool,
 }
@@ -342,6 +344,7 @@ impl Model {
             signatures: found.iter().map(|signature| signature.name).collect(),
             is_suppressed: matches!(found[..], [signature] if signature.is_suppressed)
                 || metadata.is_suppressed(),
+            selects_pairs: matches!(found[..], [signature] if signature.selects_pairs),
             letterbox,
             pixels_vary,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,

@@ -394,12 +394,22 @@ impl Settings {
     }
 
     /// The engine's parameters. Lengths are in pixels of the frame. Without a set method, there is no suppression for a model
-    /// that needs none.
+    /// that needs none; without `multi-label`, that of a model that selects pairs of box and class is true.
     pub fn params(&self, class_rules: ClassRules, model: ModelInput) -> Params {
         let ClassRules { thresholds, rules: class_rules } = class_rules;
         let is_set = |name| self.was_set.contains(name);
         let is_suppression_set =
             is_set("method") || is_set("iou-threshold") || self.nvinfer.is_some();
+        let mut scalars = self.scalars.clone();
+        if let (Some(queries), false, None) = (model.queries, is_set("multi-label"), &self.nvinfer)
+        {
+            let queries = queries.get() as usize;
+            scalars.multi_label = true;
+            scalars.max_detections = match scalars.max_detections {
+                0 => queries,
+                limit => limit.min(queries),
+            };
+        }
         let max = match self.max_size {
             0.0 => SizeLimits::ANY.max,
             limit => [limit; 2],
@@ -416,7 +426,7 @@ impl Settings {
             class_rules,
             region_edges: self.region_edges.into(),
             mask_size: self.mask_size.into(),
-            ..self.scalars.clone()
+            ..scalars
         }
     }
 }
