@@ -111,6 +111,13 @@ def torchvision_detector(path, make, heads, outputs, is_list=False, names=True):
     keywords = {} if make.startswith("ssd") else {"min_size": SIZE[0], "max_size": 2 * SIZE[1]}
     model = getattr(detection, make)(weights=None, weights_backbone=None, **keywords).eval()
 
+    if make.startswith("ssdlite"):  # Without statistics in its normalization, random features vanish.
+        for layer in model.modules():
+            layer.momentum = 1
+        with torch.no_grad():
+            model.train().head(list(model.backbone(pixels((320, 320)).repeat(2, 1, 1, 1)).values()))
+        model.eval()
+
     def passing():
         with torch.no_grad():
             return (model(list(pixels(SIZE)))[0]["scores"] > THRESHOLD).sum()
@@ -208,7 +215,7 @@ def transformers_detector(path, kind, size, has_mask=False):
 
 
 def ultralytics_detector(path, task, configuration, nms=False):
-    """The picture is lower than the input, so that there is a border above and below."""
+    """The picture is lower than the input, so that there is a border above and below; that of RT-DETR is stretched."""
     import ultralytics
     from ultralytics.utils import ops
 
@@ -233,9 +240,9 @@ def ultralytics_detector(path, task, configuration, nms=False):
         ops.process_mask = lambda prototypes, coefficients, boxes, *_, **__: torch.ones(len(boxes), 1, 1)
         found = predictor.predict(picture[..., ::-1], imgsz=192, conf=THRESHOLD, iou=0.45, verbose=False, max_det=300)[0]
         boxes = found.boxes if found.obb is None else found.obb
-        return rows(boxes.cls, boxes.conf, boxes.xyxy, (128, 192))
+        return rows(boxes.cls, boxes.conf, boxes.xyxy, picture.shape[:2])
 
-    return theirs, (128, 192), 1
+    return (theirs, (192, 192), 2) if task == "rtdetr" else (theirs, (128, 192), 1)
 
 
 def random_picture(seed, size):

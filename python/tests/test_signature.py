@@ -59,6 +59,15 @@ class Signatures(unittest.TestCase):
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, boxes]))
         self.assertEqual(objects(found), [(16, [200, 200, 600, 600])])
 
+    def test_a_query_with_sigmoid_can_have_several_classes(self):
+        outputs = [node("logits", "float", [1, 2, 80]), node("pred_boxes", "float", [1, 2, 4])]
+        facts = nmsfilter.signature(session([node("pixel_values", "float", [1, 3, 64, 64])], outputs))
+        logits = numpy.full((1, 2, 80), -9, "float32")
+        logits[0, 0, [16, 5]] = 4, 3
+        logits[0, 1, 16] = 2  # the third pair of two queries
+        found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, numpy.full((1, 2, 4), 0.5, "float32")]))
+        self.assertEqual(objects(found), [(16, [16, 16, 48, 48]), (5, [16, 16, 48, 48])])
+
     def test_a_model_that_is_nearly_known_is_unknown(self):
         inputs = [node("images", "float", [1, 3, 64, 64])]
         outputs = [node("boxes", "float", ["N", 4]), node("labels", "int64", ["N"]), node("scores", "float", ["N"])]
