@@ -17,7 +17,7 @@ fn cost_of_a_frame() {
                 let inferred = step.is_multiple_of(2);
                 // Rows of 40, which move to the right.
                 let object = |index: u32| -> Object {
-                    let left = f64::from(index % 40) * 15.0 + f64::from(step % 20) * 0.5;
+                    let left = f64::from(index % 40) * 14.0 + f64::from(step) * 0.5;
                     ("person", square(left, f64::from(index / 40) * 18.0, 12.0), 0.9)
                 };
                 let objects: Vec<Object> =
