@@ -262,17 +262,22 @@ impl GroupDecoder<'_> {
             let priors = self.priors.as_ref().expect("a group with priors has their numbers");
             [0, 1, 2, 3].map(|component| priors.at(anchor, component))
         });
-        let number = |component: usize| match (&self.sizes, component.checked_sub(2)) {
-            (Some(sizes), Some(component)) => sizes.at(anchor, component),
-            _ => self.boxes.at(anchor, component),
-        };
+        let number = |component| self.boxes.at(anchor, component);
         let index = (self.first_anchor + anchor) as u32;
-        let added = match &self.angle {
-            None => {
-                let corners = formula::corners(&layout.boxes, prior, scale, number);
-                add_box(corners, score, class, index, rules, &mut found.candidates)
+        let box_ = |corners, found: &mut Found| {
+            add_box(corners, score, class, index, rules, &mut found.candidates)
+        };
+        // Cases of their own, so that numbers of boxes without separate sizes are read without a test for each.
+        let added = match (&self.angle, &self.sizes) {
+            (None, None) => box_(formula::corners(&layout.boxes, prior, scale, number), found),
+            (None, Some(sizes)) => {
+                let number = |component: usize| match component.checked_sub(2) {
+                    Some(component) => sizes.at(anchor, component),
+                    None => number(component),
+                };
+                box_(formula::corners(&layout.boxes, prior, scale, number), found)
             }
-            Some(angle) => {
+            (Some(angle), _) => {
                 let (rule, angle) = (&layout.boxes, angle.at(anchor, 0));
                 let oriented = formula::oriented_box(rule, prior, scale, number, angle);
                 add_oriented_box(&oriented, score, class, index, rules, found)
