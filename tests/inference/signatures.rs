@@ -559,7 +559,9 @@ fn every_signature_is_read_as_it_is() {
                     .output(&name, element, stated.as_str());
             }
             let properties = if signature.facts.pixels_vary { "channel-order=rgb" } else { "" };
-            let (found, taken) = run(&parts, properties, "");
+            // The kernels have no peaks.
+            let backend = if signature.name == "centernet" { "backend=cpu" } else { "" };
+            let (found, taken) = run(&parts, properties, backend);
             assert_eq!(taken.as_deref(), Some(signature.name), "{found:?}");
             let found = found.unwrap_or_else(|error| panic!("{}: {error}", signature.name));
             let has = |part: &str| signature.outputs.iter().any(|it| it.meaning.starts_with(part));
