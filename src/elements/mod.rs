@@ -7,6 +7,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gst::prelude::*;
+use gst_base::prelude::*;
+
 use crate::deepstream::NVMM;
 
 pub mod detectionjson;
@@ -59,6 +62,23 @@ pub fn not_started(element: &gst::Element) -> gst::FlowError {
         ("the element was not started; this is a bug of the plugin: please report it")
     );
     gst::FlowError::Error
+}
+
+/// Forwards an allocation query, for filters that do not access pixels: any allocation is allowed which downstream
+/// supports.
+///
+/// # Errors
+/// If downstream does not answer it.
+pub fn forward_allocation(
+    element: &gst_base::BaseTransform,
+    category: gst::DebugCategory,
+    query: &mut gst::query::Allocation,
+) -> Result<(), gst::LoggableError> {
+    if element.src_pad().peer_query(query) {
+        Ok(())
+    } else {
+        Err(gst::loggable_error!(category, "downstream proposes no allocation"))
+    }
 }
 
 /// Locks a mutex of an element, also if it was poisoned: a panic in one thread does not make every

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 use gst::subclass::prelude::*;
-use gst_base::prelude::BaseTransformExtManual;
 use gst_base::subclass::base_transform::{InputBuffer, PrepareOutputBufferSuccess};
 use gst_base::subclass::prelude::*;
 
@@ -21,7 +20,7 @@ use super::session::Session;
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::{FrameCounts, Stats};
-use crate::elements::{frame_size, is_nvmm, lock, not_started, property};
+use crate::elements::{forward_allocation, frame_size, is_nvmm, lock, not_started, property};
 #[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::deepstream;
@@ -115,18 +114,12 @@ impl BaseTransformImpl for NmsFilter {
         self.parent_sink_event(event)
     }
 
-    /// Forwards the query: the element does not access pixels, so that any allocation is allowed
-    /// which downstream supports.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        if self.obj().src_pad().peer_query(query) {
-            Ok(())
-        } else {
-            Err(gst::loggable_error!(CAT, "downstream proposes no allocation"))
-        }
+        forward_allocation(self.obj().upcast_ref(), *CAT, query)
     }
 
     /// Removes the pools: the element never allocates a frame.

@@ -10,7 +10,7 @@ use gst::subclass::prelude::*;
 use gst_base::prelude::*;
 use gst_base::subclass::prelude::*;
 use gstnmsfilter::elements::{
-    any_video, filter_templates, frame_size, lock, not_started, property,
+    any_video, filter_templates, forward_allocation, frame_size, lock, not_started, property,
 };
 #[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
@@ -306,17 +306,12 @@ impl BaseTransformImpl for ObjectTracker {
         self.parent_sink_event(event)
     }
 
-    /// Forwards the query, because the element does not access pixels.
     fn propose_allocation(
         &self,
         _decide_query: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        if self.obj().src_pad().peer_query(query) {
-            Ok(())
-        } else {
-            Err(gst::loggable_error!(CAT, "downstream proposes no allocation"))
-        }
+        forward_allocation(self.obj().upcast_ref(), *CAT, query)
     }
 
     fn transform_ip(
