@@ -106,6 +106,27 @@ fn other_numbers_of_boxes_are_no_classes_and_cause_a_warning() {
     assert_eq!(detect(&tensors, None), (vec![0], vec![]));
 }
 
+/// TensorFlow's outputs have these names, too, and y before x.
+#[test]
+fn a_number_of_rows_that_is_not_read_causes_a_warning() {
+    let [.., floats] = typed();
+    for (id, of_batch, decoder) in
+        [("count", &[1][..], "ssd-postprocess"), ("num_dets", &[1, 1], "efficientnms")]
+    {
+        let tensors = [
+            TensorView::from_slice("boxes", &[1, 3, 4], &BOXES),
+            TensorView::from_slice("scores", &[1, 3], &SCORES),
+            view("classes", &[1, 3], &floats),
+            TensorView::from_slice(id, of_batch, &[3.0f32]),
+        ];
+        let (classes, warnings) = detect(&tensors, None);
+        assert_eq!(classes, BY_SCORE);
+        let advice = format!("`decoder = {decoder}` if");
+        assert!(warnings.len() == 1 && warnings[0].contains(&advice), "{warnings:?}");
+        assert_eq!(detect(&tensors, Some(decoder)), (BY_SCORE.to_vec(), vec![]));
+    }
+}
+
 #[test]
 fn two_tensors_of_floating_point_numbers_for_each_box_are_an_error() {
     let [.., floats] = typed();

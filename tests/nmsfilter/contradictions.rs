@@ -379,6 +379,14 @@ fn offsets_of_grid_cells_that_are_read_as_pixels_give_a_warning() {
     let text = "boxes are in the upper left corner of the model's input of 640x480: their numbers are not pixels; \
                 check decoder and coordinates";
     assert_warns("decoder=yolox", &[yolov5("output", &raw)], &[text]);
+    // As normalized coordinates, they are around the whole frame.
+    let raw: Vec<Object> =
+        (0..5).map(|i| ([-0.3, -0.2, 1.3, 1.1 + 0.1 * i as f32], 0.8, i)).collect();
+    let text = "boxes reach beyond the model's input by more than a tenth of its size; coordinates are read as \
+                normalized: set coordinates=pixels";
+    assert_warns("decoder=yolox coordinates=normalized", &[yolov5("output", &raw)], &[text]);
+    let exact: Vec<Object> = (0..5).map(|i| ([-0.05, 0.0, 1.0, 1.05], 0.8, i)).collect();
+    assert_warns("decoder=yolox coordinates=normalized", &[yolov5("output", &exact)], &[]);
 }
 
 #[test]
@@ -483,6 +491,14 @@ fn an_end_to_end_output_that_is_read_by_another_decoder_gives_a_warning() {
     let six = "set decoder=end2end, or num-classes=";
     assert_warns("decoder=yolov5", &output, &[six, "a score is 4.5, but scores of decoder yolov5"]);
     assert_warns("decoder=yolov8", &output, &[six, "a score is 5, but scores of decoder yolov8"]);
+    // A single label fits a wrong reading of 57 numbers, too: 1 class, and 26 points of two numbers.
+    let mut rows = [0.0; 57].repeat(300);
+    rows[..5].copy_from_slice(&[40.0, 50.0, 340.0, 250.0, 0.9]);
+    let output = [tensor("onnx/output0", &[1, 300, 57], rows)];
+    let labels = labels(1);
+    let properties = format!("decoder=yolov8-pose label-file={}", labels.display());
+    assert_warns(&properties, &output, &["set decoder=end2end-pose, or num-classes=1 if"]);
+    assert_warns(&format!("{properties} num-classes=1"), &output, &[]);
 }
 
 #[test]

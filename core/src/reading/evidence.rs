@@ -84,6 +84,9 @@ const MAX_EXTENSION: f32 = 4.0;
 /// do if corners are misread as center and size.
 const USUAL_EXTENSION: f32 = 0.1;
 
+/// So many boxes beyond that are no exception.
+const MIN_BEYOND: usize = 3;
+
 /// Angles in radians are smaller than this: models output half a turn or a whole turn, and this is two turns.
 pub(super) const GREATEST_ANGLE: f32 = 12.6;
 
@@ -168,11 +171,12 @@ impl Evidence {
             let is_dense = anchors >= MIN_ANCHORS;
             [if is_dense { CORNER * (anchors as f32 * PIXELS_PER_ANCHOR).sqrt() } else { 0.0 }; 2]
         });
+        // Normalized boxes on an input of unknown size stay normalized.
+        let input = model.or_else(|| read_as.boxes.normalized.then_some([1.0; 2]));
         for survivor in frame.survivors {
             self.within_unit += usize::from(is_within_unit(survivor));
             self.in_corner += usize::from(survivor.x2 <= corner[0] && survivor.y2 <= corner[1]);
-            let is_beyond =
-                |extension| model.is_some_and(|model| is_beyond(survivor, model, extension));
+            let is_beyond = |extension| input.is_some_and(|it| is_beyond(survivor, it, extension));
             self.huge += usize::from(is_beyond(MAX_EXTENSION));
             self.beyond += usize::from(is_beyond(USUAL_EXTENSION));
         }
@@ -255,8 +259,13 @@ impl Evidence {
         if is_large && self.in_corner == boxes && self.most_survivors >= MIN_IN_CORNER {
             return Some(Finding::InCorner { boxes, model });
         }
-        let model = model.filter(|_| 2 * self.huge >= boxes)?;
-        Some(Finding::Huge { boxes: self.huge, all: boxes, model, reading })
+        if let Some(model) = model.filter(|_| 2 * self.huge >= boxes) {
+            return Some(Finding::Huge { boxes: self.huge, all: boxes, model, reading });
+        }
+        // Numbers of any kind are within the input's size of it if they are multiplied by this size. An object at the edge
+        // of the input can extend beyond it, but most objects of an image do not.
+        (normalized && self.beyond >= MIN_BEYOND && 2 * self.beyond >= boxes)
+            .then_some(Finding::Outside { boxes: self.beyond, all: boxes, reading })
     }
 
     /// Checks centers and sizes beside a class: other end-to-end models have corners.

@@ -71,7 +71,10 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
         decoder::by_name(other)
             .is_some_and(|other| decoder::choose(tensors, Some(other), options).is_ok())
     };
-    if let Some(other) = decoder::few_rows(choice).filter(|other| !is_confirmed && is_read(other)) {
+    // One label fits many readings.
+    let is_certain =
+        is_confirmed && (classes > 1 || *reason == Reason::Id || options.num_classes == 1);
+    if let Some(other) = decoder::few_rows(choice).filter(|other| !is_certain && is_read(other)) {
         let rows = layout.anchors();
         let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
         return Some(Finding::FewRows { decoder, tensor, rows, classes, other });
@@ -138,6 +141,8 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
     let has_number = |tensor: &TensorView<'_>| {
         has_anchors(tensor) && tensor.shape.elements() == Some(anchors * layout.images)
     };
+    // A number for each image beside boxes that have been selected: how many rows have one.
+    let is_count = |tensor: &TensorView<'_>| tensor.shape.elements() == Some(layout.images);
     // Prototypes have as many channels as there are numbers that could be mask coefficients.
     let is_prototypes = |tensor: &TensorView<'_>| {
         let has_channels = |column: &Column| tensor.shape.contains(&column.components);
@@ -152,6 +157,7 @@ fn check_unread_tensors(chosen: Chosen<'_>) -> Option<Finding> {
             "windows" if has_anchors(tensor) => Unread::Scores,
             _ if is_one_grid && has_anchors(tensor) => Unread::Scores,
             "boxes" if !has_classes && has_number(tensor) => Unread::Classes,
+            "boxes" if layout.has_class_field() && anchors > 1 && is_count(tensor) => Unread::Count,
             "yolov8-pose" | "end2end-pose" if is_prototypes(tensor) => Unread::Prototypes,
             _ => return None,
         };

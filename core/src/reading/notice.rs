@@ -149,6 +149,11 @@ pub(super) enum Finding {
     )]
     Huge { boxes: usize, all: usize, model: [f32; 2], reading: ReadBoxes },
     #[error(
+        "{boxes} of {all} boxes reach beyond the model's input by more than a tenth of its size; {reading}, and check that \
+         the model is exported with decoded boxes (YOLOX: --decode_in_inference)"
+    )]
+    Outside { boxes: usize, all: usize, reading: ReadBoxes },
+    #[error(
         "a box has class {class}, but classes of decoder {decoder} begin with {first}, so boxes get the labels of other \
          classes; correct {}, or describe the output in a layout whose classes begin with {class}",
         Setting::Decoder
@@ -239,6 +244,12 @@ pub(crate) enum Unread {
         Setting::Decoder.to("efficientnms"), Setting::Decoder.to("ssd-postprocess")
     )]
     Classes,
+    #[error(
+        "has the number of rows with a box, set {} if boxes have x before y, or {} if they are normalized and have y \
+         before x",
+        Setting::Decoder.to("efficientnms"), Setting::Decoder.to("ssd-postprocess")
+    )]
+    Count,
     #[error(
         "has prototypes of masks, set {} or {}",
         Setting::Decoder.to("yolov8-seg"), Setting::Decoder.to("end2end-seg")
