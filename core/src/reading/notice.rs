@@ -43,6 +43,12 @@ pub(super) enum Finding {
     )]
     SixColumns { decoder: &'static str, tensor: String, classes: usize, other: &'static str },
     #[error(
+        "decoder {decoder} reads rows of 85 numbers in tensor {tensor} as a box and 81 classes, but 85 numbers are usually a \
+         box, objectness and the 80 classes of COCO; set {} or {}, or {} if the model has that many",
+        Setting::Decoder.to("yolov5"), Setting::Decoder.to("yolox"), NumClasses.to(81)
+    )]
+    CocoColumns { decoder: &'static str, tensor: String },
+    #[error(
         "decoder {decoder} reads {rows} rows of tensor {tensor} as boxes with {classes} class scores each, but models \
          with so few rows are usually end to end; set {}, or {} if the model has that many",
         Setting::Decoder.to(other), NumClasses.to(classes)
@@ -321,8 +327,11 @@ impl Notice {
 
     /// Returns true if the decoder, and so the number of classes, is probably wrong.
     pub fn is_of_decoder(&self) -> bool {
-        use Finding::{Family, FewRows, Id, SixColumns};
-        matches!(self.0, Family { .. } | Id { .. } | SixColumns { .. } | FewRows { .. })
+        use Finding::{CocoColumns, Family, FewRows, Id, SixColumns};
+        matches!(
+            self.0,
+            Family { .. } | Id { .. } | SixColumns { .. } | CocoColumns { .. } | FewRows { .. }
+        )
     }
 }
 
