@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Writes the measured parts of docs/measurements.md and README.md.
+"""Writes the measured parts of docs/developers/measurements.md and README.md.
 
     measurements.py [--gpu FOLDER] [--cpu FOLDER]    the parts that these results have
     measurements.py --check                          that every table is a measured part
@@ -17,7 +17,7 @@ import re
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = [PROJECT / "docs/measurements.md", PROJECT / "README.md"]
+PAGES = [PROJECT / "docs/developers/measurements.md", PROJECT / "README.md"]
 PART = re.compile(r"(<!--measured:(\S+)-->\n)(.*?)(<!--end-->)", re.DOTALL)
 
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Measures the CPU part of docs/measurements.md: benches/measurements.sh [--without-torch] FOLDER
+# Measures the CPU part of docs/developers/measurements.md: benches/measurements.sh [--without-torch] FOLDER
 #
 # Needs an idle machine for two minutes, and what benches/peers/run.sh needs, which it runs. Results are written to
 # FOLDER, for benches/measurements.py.

@@ -71,7 +71,7 @@ INPUTS = {
 
 
 def documents():
-    found = [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md"), *PROJECT.glob("*/README.md")]
+    found = [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md"), *PROJECT.glob("*/README.md")]
     found += PROJECT.glob("examples/*/README.md")
     return sorted(path for path in found if path.parent.name not in ("benches", "gpu", "fuzz"))
 

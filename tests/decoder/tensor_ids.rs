@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `docs/tensor-ids.md` describes the ids of this project, and nothing else: tensors with the ids, dimensions and element
+//! `docs/developers/tensor-ids.md` describes the ids of this project, and nothing else: tensors with the ids, dimensions and element
 //! types of a section are read by their ids, and the decoder uses every number of a row.
 
 use std::collections::BTreeSet;
@@ -123,7 +123,7 @@ fn use_case(layout: &Layout) -> &'static str {
 
 #[test]
 fn sections_have_the_ids_dimensions_and_types_that_decoders_read() {
-    let document = std::fs::read_to_string(project::path("docs/tensor-ids.md")).unwrap();
+    let document = std::fs::read_to_string(project::path("docs/developers/tensor-ids.md")).unwrap();
     let (_, types) = document.split_once("`tensor-datatype: ").unwrap();
     let types = types.split(", `").next().unwrap();
     for section in Section::all(&document) {
@@ -166,7 +166,7 @@ fn sections_have_the_ids_dimensions_and_types_that_decoders_read() {
 /// Other ids of decoders are the names of a model's outputs, without `-out`.
 #[test]
 fn sections_have_every_id_that_is_published_nowhere_else() {
-    let document = std::fs::read_to_string(project::path("docs/tensor-ids.md")).unwrap();
+    let document = std::fs::read_to_string(project::path("docs/developers/tensor-ids.md")).unwrap();
     let described: BTreeSet<&str> =
         Section::all(&document).iter().flat_map(|section| section.ids.clone()).collect();
     let forms = decoders().iter().flat_map(|decoder| decoder.forms());

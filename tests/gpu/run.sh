@@ -4,7 +4,7 @@
 #
 #   tests/gpu/run.sh FOLDER STEP...
 #
-#   all        every measurement of docs/measurements.md, in less than 9 minutes; results are written to the folder
+#   all        every measurement of docs/developers/measurements.md, in less than 9 minutes; results are written to the folder
 #              measurements in $OUT or FOLDER, which benches/measurements.py reads. Inference needs ORT_DYLIB_PATH,
 #              Python and other programs are measured if PyTorch is there
 #   SECTION    a section of nmsbench, such as kernels; results are in the same folder

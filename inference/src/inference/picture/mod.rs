@@ -16,7 +16,7 @@
 //! place ([`DeviceFrame`]).
 //!
 //! GstVideoConverter also does this work, on the host, for more formats and with better filters. It is used for
-//! formats whose samples are not bytes. docs/measurements.md compares the times of both.
+//! formats whose samples are not bytes. docs/developers/measurements.md compares the times of both.
 
 mod cpu;
 mod device_frame;
