@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages that `docs/messages.md` quotes exist, the core names no setting of a host, and README.md has the known versions
+//! Messages that `docs/troubleshooting.md` quotes exist, the core names no setting of a host, and README.md has the known versions
 //! of DeepStream.
 
 use std::path::{Path, PathBuf};
@@ -67,11 +67,11 @@ fn joined(text: &str) -> String {
 
 #[test]
 fn messages_in_the_document_are_in_the_tables_of_the_elements() {
-    let document = include_str!("../docs/messages.md");
+    let document = include_str!("../docs/troubleshooting.md");
     let of_device = DeviceError::TEXTS.to_vec();
     let others = [ortinference::texts(), detectionjson::TEXTS.to_vec(), of_device].concat();
     for (section, texts) in
-        [("## Boxes are missing or wrong", nmsfilter::texts()), ("## Other messages", others)]
+        [("## Messages of nmsfilter", nmsfilter::texts()), ("## Other messages", others)]
     {
         let texts: Vec<String> = texts.into_iter().map(joined).collect();
         let quoted = quoted(document, section);

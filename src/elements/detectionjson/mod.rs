@@ -13,7 +13,7 @@ mod imp;
 mod settings;
 mod undecoded;
 
-/// The texts of errors, as in the source, for the test of docs/messages.md.
+/// The texts of errors, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]
 pub const TEXTS: &[&str] = settings::SettingsError::TEXTS;
 

@@ -228,7 +228,7 @@ pub(super) enum MissingTensors {
 }
 }
 
-/// The texts of errors and notices, as in the source, for the test of docs/messages.md.
+/// The texts of errors and notices, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]
 pub fn texts() -> Vec<&'static str> {
     [

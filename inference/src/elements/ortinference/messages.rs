@@ -64,7 +64,7 @@ pub(super) enum OrtNotice {
 }
 }
 
-/// The texts of notices and errors, as in the source, for the test of docs/messages.md.
+/// The texts of notices and errors, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]
 pub fn texts() -> Vec<&'static str> {
     [OrtNotice::TEXTS, InferenceError::TEXTS, PluginError::TEXTS].concat()
