@@ -258,117 +258,95 @@ impl From<Attach> for Kinds {
 property_enum! {
     /// Which decoder reads the tensors.
     Decoder as "GstNmsFilterDecoder" {
-        /// By tensor id, else by shape.
         #[default]
         Auto = 0, "auto", "By tensor id, else by shape";
-        /// The paper's windows.
-        Windows = 1, "windows", "Windows: [N,4] of x, y, side, score";
-        /// Boxes and scores in two tensors, or with labels in a third.
-        Boxes = 2, "boxes", "Boxes [N,4] and scores [N] or [N,C], or labels";
-        /// YOLOv5.
-        Yolov5 = 3, "yolov5", "YOLOv5: [1,N,5+C]";
-        /// YOLOv8.
-        Yolov8 = 4, "yolov8", "YOLOv8: [1,4+C,N] or [1,N,4+C]";
-        /// UltraFace.
+        Windows = 1, "windows", "Windows, square: [N,4] of x, y, side, score";
+        Boxes = 2, "boxes",
+            "YOLO-NAS, RetinaNet, postprocessed DETR and others: boxes [1,N,4] or [1,N,1,4], scores [1,N], [1,N,C] or [1,C,N]; \
+             beside scores [1,N] also classes [1,N]";
+        Yolov5 = 3, "yolov5", "YOLOv5 to v7: [1,N,5+C] of cx, cy, w, h, objectness, scores";
+        Yolov8 = 4, "yolov8",
+            "YOLOv8, v9, 11, 12, YOLO26: [1,4+C,N] or [1,N,4+C] of cx, cy, w, h, scores";
         UltraFace = 5, "ultraface", "UltraFace: scores [1,N,2], boxes [1,N,4]";
-        /// YOLOX, decoded.
-        Yolox = 6, "yolox", "YOLOX: [1,N,5+C] with decoded boxes";
-        /// YOLOv10, YOLO26.
-        End2end = 7, "end2end", "End to end: [1,N,6] of x1, y1, x2, y2, score, class";
-        /// RT-DETR, RF-DETR, D-FINE, DEIM.
-        Detr = 8, "detr", "DETR: boxes [1,Q,4] and logits [1,Q,C], or [1,Q,4+C]";
-        /// YOLOX, not decoded.
-        YoloxRaw = 9, "yolox-raw", "YOLOX: [1,N,5+C] before the boxes are decoded";
-        /// YOLOv5, not decoded.
-        Yolov5Raw = 10, "yolov5-raw", "YOLOv5: [1,N,5+C] or [1,3,H,W,5+C] before the boxes are decoded";
-        /// SSD, not decoded.
-        Ssd = 11, "ssd", "SSD: offsets [1,N,4], logits [1,N,1+C], priors";
-        /// RetinaFace.
-        RetinaFace = 12, "retinaface", "RetinaFace: offsets [1,N,4], scores [1,N,2]";
-        /// UltraFace, not decoded.
+        Yolox = 6, "yolox", "YOLOX that decodes its boxes: [1,N,5+C] as for yolov5";
+        End2end = 7, "end2end",
+            "YOLOv10, YOLO26, DeepStream-Yolo: [1,N,6] of x1, y1, x2, y2, score, class";
+        Detr = 8, "detr",
+            "DETR, RT-DETR, RF-DETR, D-FINE, DEIM, YOLOS: normalized cx, cy, w, h [1,Q,4] and logits [1,Q,C], or [1,Q,4+C] with \
+             probabilities";
+        YoloxRaw = 9, "yolox-raw", "YOLOX before its decode step: [1,N,5+C]";
+        Yolov5Raw = 10, "yolov5-raw",
+            "YOLOv5 before its decode step: [1,N,5+C], or [1,3,H,W,5+C] for each stride; anchors of the COCO models for 640 and \
+             1280 pixels";
+        Ssd = 11, "ssd",
+            "SSD before its postprocessing: offsets [1,N,4] (y, x, h, w), logits [1,N,1+C], the first of the background, priors \
+             [4,N] or [N,4], else those of SSD MobileNet 300x300";
+        RetinaFace = 12, "retinaface", "RetinaFace: offsets [1,N,4], scores [1,N,2], landmarks";
         UltraFaceRaw = 28, "ultraface-raw",
-            "UltraFace: offsets [1,N,4], scores [1,N,2], before the boxes are decoded";
-        /// YuNet.
-        YuNet = 13, "yunet", "YuNet: scores, objectness and boxes for each stride";
-        /// SCRFD.
-        Scrfd = 14, "scrfd", "SCRFD: scores and distances for each stride";
-        /// NanoDet.
-        NanoDet = 15, "nanodet", "NanoDet: scores and 4 x 8 bins for each stride, or [1,N,C+32]";
-        /// PicoDet.
+            "UltraFace before its postprocessing: offsets [1,N,4] (cx, cy, w, h), scores [1,N,2]";
+        YuNet = 13, "yunet",
+            "YuNet: scores, objectness, boxes, with landmarks or without, for each stride";
+        Scrfd = 14, "scrfd", "SCRFD: scores, distances, with landmarks or without, for each stride";
+        NanoDet = 15, "nanodet",
+            "NanoDet: scores and 4 x 8 bins for each stride; NanoDet-Plus: [1,N,C+32]";
         PicoDet = 16, "picodet", "PicoDet: scores and 4 x 8 bins for each stride";
-        /// Heads of YOLOv8 and YOLO26, cut for NPUs.
         Yolov8Heads = 27, "yolov8-heads",
-            "YOLOv8 and YOLO26 cut for NPUs: 4 x 16 bins or 4 distances, and scores, for each stride";
-        /// Heads with mask coefficients.
+            "YOLOv8 to 12, YOLO26, cut for NPUs (RKNN, Hailo, Qualcomm): for each stride boxes [1,64,H,W] (YOLO26: [1,4,H,W]) and \
+             scores [1,C,H,W], or channels last; sums of scores [1,1,H,W] are ignored";
         Yolov8HeadsSeg = 30, "yolov8-heads-seg",
-            "YOLOv8 with masks cut for NPUs: 4 x 16 bins, scores, M coefficients for each stride, prototypes [1,M,H,W]";
-        /// Heads with keypoints.
+            "Segmentation of YOLOv8 to 12, cut for NPUs (RKNN, Hailo): also coefficients [1,M,H,W] and prototypes [1,M,H,W]";
         Yolov8HeadsPose = 31, "yolov8-heads-pose",
-            "YOLOv8 with keypoints cut for NPUs: 4 x 16 bins, scores, 3K numbers for each stride, or [1,K,3,N]";
-        /// SSD, decoded and suppressed.
-        SsdPostprocess = 17, "ssd-postprocess", "SSD with its postprocessing: boxes, classes, scores, count";
-        /// TensorRT's EfficientNMS.
+            "Pose of YOLOv8 to 12, cut for NPUs: also keypoints [1,3K,H,W] (Hailo); or [1,64+C,H,W] of logits and keypoints \
+             [1,K,3,N] (RKNN)";
+        SsdPostprocess = 17, "ssd-postprocess",
+            "SSD by TensorFlow and TFLite, with suppression: boxes (y, x, y, x), classes, scores, count";
         EfficientNms = 18, "efficientnms",
             "TensorRT's EfficientNMS and BatchedNMS: count, boxes, scores, classes";
-        /// Masks, with scores by class.
-        Yolov8Seg = 20, "yolov8-seg", "YOLOv8 with masks: [1,4+C+M,N], prototypes [1,M,H,W]";
-        /// Keypoints, with scores by class.
-        Yolov8Pose = 21, "yolov8-pose", "YOLOv8 with keypoints: [1,4+C+3K,N]";
-        /// Oriented boxes, with scores by class.
-        Yolov8Obb = 22, "yolov8-obb", "YOLOv8 with oriented boxes: [1,4+C+1,N]";
-        /// Masks, with objectness.
-        Yolov5Seg = 23, "yolov5-seg", "YOLOv5 with masks: [1,N,5+C+M], prototypes [1,M,H,W]";
-        /// Masks, end to end.
-        End2endSeg = 24, "end2end-seg", "End to end with masks: [1,N,6+M], prototypes [1,M,H,W]";
-        /// Keypoints, end to end.
-        End2endPose = 25, "end2end-pose", "End to end with keypoints: [1,N,6+3K]";
-        /// Oriented boxes, end to end.
+        Yolov8Seg = 20, "yolov8-seg",
+            "Segmentation of YOLOv8 to 12: [1,4+C+M,N], prototypes [1,M,H,W] or [1,H,W,M]";
+        Yolov8Pose = 21, "yolov8-pose",
+            "Pose of YOLOv8 to 12: [1,4+C+3K,N] with K keypoints x, y, visibility, or [1,4+C+2K,N]";
+        Yolov8Obb = 22, "yolov8-obb",
+            "Oriented boxes of YOLOv8 to 12: [1,4+C+1,N], the last in radians";
+        Yolov5Seg = 23, "yolov5-seg", "Segmentation of YOLOv5: [1,N,5+C+M], prototypes [1,M,H,W]";
+        End2endSeg = 24, "end2end-seg", "Segmentation of YOLO26: [1,N,6+M], prototypes [1,M,H,W]";
+        End2endPose = 25, "end2end-pose", "Pose of YOLO26: [1,N,6+3K] or [1,N,6+2K]";
         End2endObb = 26, "end2end-obb",
-            "End to end with oriented boxes: [1,N,7] of cx, cy, w, h, score, class, angle";
-        /// RT-DETR of Ultralytics since 8.4.
+            "Oriented boxes of YOLO26: [1,N,7] of cx, cy, w, h, score, class, angle";
         DetrEnd2end = 32, "detr-end2end",
-            "RT-DETR end to end: [1,N,6] of normalized cx, cy, w, h, score, class";
-        /// YOLOv7 and YOLOv6 with ONNX Runtime's suppression.
+            "RT-DETR by Ultralytics since 8.4: [1,N,6] of normalized cx, cy, w, h, score, class";
         Yolov7End2end = 33, "yolov7-end2end",
-            "YOLOv7 end to end: [N,7] of image, x1, y1, x2, y2, class, score";
-        /// YOLO-NAS, suppressed.
+            "YOLOv7, YOLOv6 with suppression: [N,7] of image, x1, y1, x2, y2, class, score";
         YoloNasFlat = 34, "yolonas-flat",
-            "YOLO-NAS with suppression: [N,7] of image, x1, y1, x2, y2, score, class";
-        /// OpenVINO and Caffe.
+            "YOLO-NAS, FLAT_FORMAT: [N,7] of image, x1, y1, x2, y2, score, class";
         DetectionOutput = 35, "detection-output",
-            "OpenVINO's DetectionOutput: [1,1,N,7] of image, class, score, x1, y1, x2, y2";
-        /// EfficientDet, suppressed.
+            "DetectionOutput of OpenVINO and Caffe: [1,1,N,7] of image, class, score, normalized x1, y1, x2, y2";
         EfficientDet = 36, "efficientdet",
-            "EfficientDet with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class";
-        /// PaddleDetection, suppressed.
+            "EfficientDet (google/automl) with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class";
         PaddleNms = 37, "paddle-nms",
             "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and the number of rows";
-        /// MMDetection.
         MmDetection = 38, "mmdetection",
-            "MMDetection by MMDeploy: [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]";
-        /// torchvision.
-        TorchVision = 39, "torchvision", "torchvision: boxes [N,4], labels [N] from 1, scores [N]";
-        /// YOLOv3, decoded.
+            "MMDetection by MMDeploy: dets [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]";
+        TorchVision = 39, "torchvision",
+            "torchvision, Faster R-CNN of the ONNX model zoo: boxes [N,4], labels [N] from 1, scores [N]";
         Yolov3 = 40, "yolov3",
             "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]";
-        /// YOLOv4, not decoded.
-        Yolov4Raw = 43, "yolov4-raw", "YOLOv4: [1,H,W,3,5+C] for 3 strides before the boxes are decoded";
-        /// YOLOv3, not decoded.
-        Yolov3Raw = 44, "yolov3-raw", "YOLOv3: [1,H,W,3,5+C] for 3 strides, all logits";
-        /// FCOS, not decoded.
-        Fcos = 41, "fcos", "FCOS: logits, distances in pixels and centerness for 5 strides";
-        /// CenterNet.
+        Yolov4Raw = 43, "yolov4-raw",
+            "YOLOv4, also tiny, of the ONNX model zoo: [1,H,W,3,5+C] for each stride, anchors of the COCO models";
+        Yolov3Raw = 44, "yolov3-raw",
+            "YOLOv3 before its decode step: [1,H,W,3,5+C] for each stride, logits, anchors of the COCO models";
+        Fcos = 41, "fcos",
+            "FCOS (tianzhi0549): for 5 strides logits [1,C,H,W], distances in pixels [1,4,H,W], centerness [1,1,H,W]";
         CenterNet = 45, "centernet",
-            "CenterNet: heat maps [1,C,H,W], sizes and positions [1,2,H,W]; on the CPU";
-        /// BlazeFace.
-        BlazeFace = 42, "blazeface", "BlazeFace: [1,896,16] of box and six points, logits [1,896,1]";
-        /// FOMO.
-        Fomo = 46, "fomo", "FOMO: [1,H,W,C] of probabilities, the first of the background; on the CPU";
-        /// One score for each class of the image.
+            "CenterNet: logits [1,C,H,W], of which peaks of 3x3 cells count, sizes and positions [1,2,H,W]; on the CPU";
+        BlazeFace = 42, "blazeface",
+            "MediaPipe's BlazeFace, 128x128 or 256x256: [1,896,16] of a box and six points, logits [1,896,1]";
+        Fomo = 46, "fomo",
+            "FOMO (Edge Impulse): probabilities [1,H,W,1+C], the first of the background; each cell over the threshold is an \
+             object; on the CPU";
         Classifier = 29, "classifier",
-            "Classifier: [C], [1,C] or [1,C,1,1], a score for each class and no boxes";
-        /// The decoder that `layout-file` describes.
-        Layout = 19, "layout", "By the text file that layout-file names";
+            "Classifiers: [C], [1,C] or [1,C,1,1], a score for each class and no boxes";
+        Layout = 19, "layout", "Any other, described by the text file that layout-file names";
     }
 }
 
