@@ -603,9 +603,14 @@ fn the_documents_have_the_table_of_signatures() {
         if let Some(Normalization { range, mean, std }) = facts.normalization {
             let text =
                 |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-            pixels.push(format!("range {}", text(&range)));
-            pixels.extend((mean != [0.0; 3]).then(|| format!("mean {}", text(&mean))));
-            pixels.extend((std != [1.0; 3]).then(|| format!("std {}", text(&std))));
+            let is_imagenet = (mean, std) == ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
+            if is_imagenet && range == [0.0, 1.0] {
+                pixels.push("ImageNet".to_owned());
+            } else {
+                pixels.push(format!("range {}", text(&range)));
+                pixels.extend((mean != [0.0; 3]).then(|| format!("mean {}", text(&mean))));
+                pixels.extend((std != [1.0; 3]).then(|| format!("std {}", text(&std))));
+            }
         }
         pixels.extend(signature.is_suppressed.then(|| "`method=none`".to_owned()));
         pixels.extend(signature.selects_pairs.then(|| "`multi-label=true`".to_owned()));

@@ -262,8 +262,7 @@ property_enum! {
         Auto = 0, "auto", "By tensor id, else by shape";
         Windows = 1, "windows", "Windows, square: [N,4] of x, y, side, score";
         Boxes = 2, "boxes",
-            "YOLO-NAS, RetinaNet, postprocessed DETR and others: boxes [1,N,4] or [1,N,1,4], scores [1,N], [1,N,C] or [1,C,N]; \
-             beside scores [1,N] also classes [1,N]";
+            "YOLO-NAS, RetinaNet and others: boxes [1,N,4] or [1,N,1,4], scores [1,N,C], [1,C,N], or [1,N] with classes [1,N]";
         Yolov5 = 3, "yolov5", "YOLOv5 to v7: [1,N,5+C] of cx, cy, w, h, objectness, scores";
         Yolov8 = 4, "yolov8",
             "YOLOv8, v9, 11, 12, YOLO26: [1,4+C,N] or [1,N,4+C] of cx, cy, w, h, scores";
@@ -272,32 +271,28 @@ property_enum! {
         End2end = 7, "end2end",
             "YOLOv10, YOLO26, DeepStream-Yolo: [1,N,6] of x1, y1, x2, y2, score, class";
         Detr = 8, "detr",
-            "DETR, RT-DETR, RF-DETR, D-FINE, DEIM, YOLOS: normalized cx, cy, w, h [1,Q,4] and logits [1,Q,C], or [1,Q,4+C] with \
-             probabilities";
+            "DETR, RT-DETR, RF-DETR, D-FINE, DEIM, YOLOS: normalized cx, cy, w, h [1,Q,4], logits [1,Q,C]; or [1,Q,4+C] of probabilities";
         YoloxRaw = 9, "yolox-raw", "YOLOX before its decode step: [1,N,5+C]";
         Yolov5Raw = 10, "yolov5-raw",
-            "YOLOv5 before its decode step: [1,N,5+C], or [1,3,H,W,5+C] for each stride; anchors of the COCO models for 640 and \
-             1280 pixels";
+            "YOLOv5 before its decode step, with anchors for COCO: [1,N,5+C], or [1,3,H,W,5+C] for each stride";
         Ssd = 11, "ssd",
-            "SSD before its postprocessing: offsets [1,N,4] (y, x, h, w), logits [1,N,1+C], the first of the background, priors \
-             [4,N] or [N,4], else those of SSD MobileNet 300x300";
+            "SSD before its postprocessing: offsets [1,N,4], logits [1,N,1+C], priors [4,N] or [N,4] (else of SSD MobileNet 300x300)";
         RetinaFace = 12, "retinaface", "RetinaFace: offsets [1,N,4], scores [1,N,2], landmarks";
         UltraFaceRaw = 28, "ultraface-raw",
             "UltraFace before its postprocessing: offsets [1,N,4] (cx, cy, w, h), scores [1,N,2]";
         YuNet = 13, "yunet",
-            "YuNet: scores, objectness, boxes, with landmarks or without, for each stride";
-        Scrfd = 14, "scrfd", "SCRFD: scores, distances, with landmarks or without, for each stride";
+            "YuNet: scores, objectness, boxes, perhaps landmarks, for each stride";
+        Scrfd = 14, "scrfd", "SCRFD: scores, distances, perhaps landmarks, for each stride";
         NanoDet = 15, "nanodet",
             "NanoDet: scores and 4 x 8 bins for each stride; NanoDet-Plus: [1,N,C+32]";
         PicoDet = 16, "picodet", "PicoDet: scores and 4 x 8 bins for each stride";
         Yolov8Heads = 27, "yolov8-heads",
-            "YOLOv8 to 12, YOLO26, cut for NPUs (RKNN, Hailo, Qualcomm): for each stride boxes [1,64,H,W] (YOLO26: [1,4,H,W]) and \
-             scores [1,C,H,W], or channels last; sums of scores [1,1,H,W] are ignored";
+            "YOLOv8 to 12, YOLO26, cut for NPUs: for each stride boxes [1,64,H,W] (YOLO26: [1,4,H,W]) and scores [1,C,H,W], or \
+             channels last";
         Yolov8HeadsSeg = 30, "yolov8-heads-seg",
-            "Segmentation of YOLOv8 to 12, cut for NPUs (RKNN, Hailo): also coefficients [1,M,H,W] and prototypes [1,M,H,W]";
+            "Segmentation of YOLOv8 to 12, cut for NPUs: also coefficients [1,M,H,W], prototypes [1,M,H,W]";
         Yolov8HeadsPose = 31, "yolov8-heads-pose",
-            "Pose of YOLOv8 to 12, cut for NPUs: also keypoints [1,3K,H,W] (Hailo); or [1,64+C,H,W] of logits and keypoints \
-             [1,K,3,N] (RKNN)";
+            "Pose of YOLOv8 to 12, cut for NPUs: also keypoints [1,3K,H,W] (Hailo), or [1,64+C,H,W] and [1,K,3,N] (RKNN)";
         SsdPostprocess = 17, "ssd-postprocess",
             "SSD by TensorFlow and TFLite, with suppression: boxes (y, x, y, x), classes, scores, count";
         EfficientNms = 18, "efficientnms",
@@ -322,9 +317,9 @@ property_enum! {
         DetectionOutput = 35, "detection-output",
             "DetectionOutput of OpenVINO and Caffe: [1,1,N,7] of image, class, score, normalized x1, y1, x2, y2";
         EfficientDet = 36, "efficientdet",
-            "EfficientDet (google/automl) with its postprocessing: [1,N,7] of image, y1, x1, y2, x2, score, class";
+            "EfficientDet (google/automl) with suppression: [1,N,7] of image, y1, x1, y2, x2, score, class";
         PaddleNms = 37, "paddle-nms",
-            "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and the number of rows";
+            "PaddleDetection with suppression: [N,6] of class, score, x1, y1, x2, y2, and their number";
         MmDetection = 38, "mmdetection",
             "MMDetection by MMDeploy: dets [1,N,5] of x1, y1, x2, y2, score, and labels [1,N]";
         TorchVision = 39, "torchvision",
@@ -332,21 +327,20 @@ property_enum! {
         Yolov3 = 40, "yolov3",
             "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]";
         Yolov4Raw = 43, "yolov4-raw",
-            "YOLOv4, also tiny, of the ONNX model zoo: [1,H,W,3,5+C] for each stride, anchors of the COCO models";
+            "YOLOv4 of the ONNX model zoo, also tiny: [1,H,W,3,5+C] for each stride";
         Yolov3Raw = 44, "yolov3-raw",
-            "YOLOv3 before its decode step: [1,H,W,3,5+C] for each stride, logits, anchors of the COCO models";
+            "YOLOv3 before its decode step: logits [1,H,W,3,5+C] for each stride";
         Fcos = 41, "fcos",
-            "FCOS (tianzhi0549): for 5 strides logits [1,C,H,W], distances in pixels [1,4,H,W], centerness [1,1,H,W]";
+            "FCOS (tianzhi0549): for 5 strides logits [1,C,H,W], distances [1,4,H,W], centerness [1,1,H,W]";
         CenterNet = 45, "centernet",
-            "CenterNet: logits [1,C,H,W], of which peaks of 3x3 cells count, sizes and positions [1,2,H,W]; on the CPU";
+            "CenterNet: logits [1,C,H,W], of which peaks count, sizes and positions [1,2,H,W]; on the CPU";
         BlazeFace = 42, "blazeface",
-            "MediaPipe's BlazeFace, 128x128 or 256x256: [1,896,16] of a box and six points, logits [1,896,1]";
+            "MediaPipe's BlazeFace: [1,896,16] of a box and six points, logits [1,896,1]";
         Fomo = 46, "fomo",
-            "FOMO (Edge Impulse): probabilities [1,H,W,1+C], the first of the background; each cell over the threshold is an \
-             object; on the CPU";
+            "FOMO (Edge Impulse): probabilities [1,H,W,1+C], the first of the background, an object a cell; on the CPU";
         Classifier = 29, "classifier",
-            "Classifiers: [C], [1,C] or [1,C,1,1], a score for each class and no boxes";
-        Layout = 19, "layout", "Any other, described by the text file that layout-file names";
+            "Classifiers: [C], [1,C] or [1,C,1,1], no boxes";
+        Layout = 19, "layout", "Others, by the text file that layout-file names";
     }
 }
 
