@@ -145,15 +145,13 @@ OBJECTS = ("small", "medium", "large")
 
 
 def masks(gpu):
-    def cells(engine, kind, column, scale=1):
-        return [number(float(gpu.one("masks", objects=objects, masks=kind, engine=engine)[column]) * scale)
-                for objects in OBJECTS]
+    def cells(engine, kind, column):
+        return [number(gpu.one("masks", objects=objects, masks=kind, engine=engine)[column]) for objects in OBJECTS]
 
     rows = {}
     for kind, title in (("prototypes", "prototypes' size"), ("frame", "frame's size")):
         rows[f"cpu, {title}"] = cells("cpu", kind, "median us")
         rows[f"kernels, {title}"] = cells("cuda", kind, "kernels us")
-        rows[f"KB from the GPU, {title}"] = cells("cuda", kind, "bytes downloaded", 1e-3)
     return columns("objects", OBJECTS, rows)
 
 
@@ -186,13 +184,6 @@ def kernels(gpu):
     for at, title in ((0, "paper, 4096: memset, map, reduce"), (1, "paper, fitted: memset, map, reduce")):
         rows.append([title, *(number(slots[n][at]["all us"]) for n in sizes)])
     return table(["n", *map(count, sizes)], rows)
-
-
-def batches(gpu):
-    parts = ["decode us", "map us", "reduce us", "publish us", "all us", "run us, wall"]
-    rows = [[row["images"], *(number(row[part]) for part in parts)]
-            for row in gpu.choose("batches", **{"found by": "stride"})]
-    return table(["images", "decode", "map", "reduce", "publish", "all", "until the host has it"], rows)
 
 
 def in_python(gpu):
@@ -302,7 +293,7 @@ def cpu_machine(cpu):
     return machine(cpu, "*two cores*")
 
 
-OF_GPU = [gpu_machine, suppression, growth, element, start, families, oriented, masks, merging, streams, kernels, batches,
+OF_GPU = [gpu_machine, suppression, growth, element, start, families, oriented, masks, merging, streams, kernels,
           in_python, decoders, deepstream, chain, tiles, readme]
 OF_CPU = [cpu_machine, two_cores_peers, two_cores]
 WRITERS = {writer.__name__: writer for writer in OF_GPU + OF_CPU}

@@ -121,24 +121,24 @@ fn every_writable_property_has_the_states_in_which_it_can_change() {
     }
 }
 
-/// The rows of a table in docs/usage.md. `NMSFILTER_WRITE_DOCS=1 cargo test -p nmsfilter-tests --test property_texts`
+/// The list in docs/usage.md. `NMSFILTER_WRITE_DOCS=1 cargo test -p nmsfilter-tests --test property_texts`
 /// writes them.
 #[test]
-fn the_documents_have_the_table_of_decoders() {
+fn the_documents_have_the_list_of_decoders() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/usage.md");
     let document = std::fs::read_to_string(path).unwrap();
-    let head = "| `decoder` | reads |\n| --- | --- |\n";
-    let begin = document.find(head).expect("the table") + head.len();
+    let head = "H and W are the cells of a stride.\n\n";
+    let begin = document.find(head).expect("the sentence before the list") + head.len();
     let end = begin + document[begin..].find("\n\n").map_or(0, |at| at + 1);
     let (_, spec) = properties().into_iter().find(|(name, _)| name == "nmsfilter.decoder").unwrap();
     let class = glib::EnumClass::with_type(spec.value_type()).unwrap();
     let mut values: Vec<_> = class.values().iter().filter(|value| value.nick() != "auto").collect();
     values.sort_by_key(|value| value.nick());
-    let row = |value: &&glib::EnumValue| format!("| `{}` | {} |\n", value.nick(), value.name());
-    let rows: String = values.iter().map(row).collect();
+    let item = |value: &&glib::EnumValue| format!("- `{}`: {}\n", value.nick(), value.name());
+    let list: String = values.iter().map(item).collect();
     if std::env::var_os("NMSFILTER_WRITE_DOCS").is_some() {
-        std::fs::write(path, document[..begin].to_owned() + &rows + &document[end..]).unwrap();
+        std::fs::write(path, document[..begin].to_owned() + &list + &document[end..]).unwrap();
         return;
     }
-    assert_eq!(document[begin..end], rows, "write the table again with NMSFILTER_WRITE_DOCS=1");
+    assert_eq!(document[begin..end], list, "write the list again with NMSFILTER_WRITE_DOCS=1");
 }
