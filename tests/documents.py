@@ -6,6 +6,8 @@ BUILD is cargo's folder with the plugins, the C libraries and smart-camera, such
 Python programs are run, with this interpreter, which must have the wheel and NumPy. Inputs are from NMSFILTER_TEST_DATA
 (default: ../shared), and get the names that the documents use.
 
+Relative links must lead to a file and, in a document, to a heading.
+
 A block of sh is a script that runs in a folder of its own. Commands in NOT_RUN are left out, and parts in INSTEAD are
 replaced: cameras and windows. Blocks of c are compiled and run. A command fails if its exit status is not 0, or if a
 file that it writes (filesink location=) is empty. A command with an element that only some versions of GStreamer have
@@ -74,6 +76,29 @@ def documents():
     found = [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md"), *PROJECT.glob("*/README.md")]
     found += PROJECT.glob("examples/*/README.md")
     return sorted(path for path in found if path.parent.name not in ("benches", "gpu", "fuzz"))
+
+
+def without_blocks(path):
+    return re.sub(r"^ *```.*?^ *```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(path):
+    """The names of a document's headings in links, and of its anchors."""
+    text = without_blocks(path)
+    headings = (re.sub(r"\]\([^)]*\)|[^\w\- ]", "", heading) for heading in re.findall(r"^#+ (.*)", text, re.MULTILINE))
+    return {heading.lower().replace(" ", "-") for heading in headings} | set(re.findall(r'<a name="(.*?)"', text))
+
+
+def broken_links():
+    """Yields each relative link of a document that leads nowhere."""
+    for path in [*documents(), PROJECT / "CONTRIBUTING.md"]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", without_blocks(path)):
+            if re.match(r"\w+:", link):
+                continue
+            name, _, anchor = link.partition("#")
+            target = path.parent / name if name else path
+            if not target.exists() or anchor and anchor not in anchors(target):
+                yield f"{path.relative_to(PROJECT)}: {link}"
 
 
 def blocks(path):
@@ -246,12 +271,15 @@ def main():
         print(f"not run: {command} ({reason})")
     for pattern in runner.unused:
         print(f"FAILED: no command matches {pattern}")
+    broken = list(broken_links())
+    for link in broken:
+        print(f"FAILED: {link} leads nowhere")
     shutil.rmtree(runner.video.parent)
     if runner.broker:
         runner.broker.terminate()
     # Every figure in a table is a program's output.
     figures = subprocess.run([sys.executable, PROJECT / "benches/measurements.py", "--check"])
-    failed = runner.failed + len(runner.unused) + figures.returncode
+    failed = runner.failed + len(runner.unused) + len(broken) + figures.returncode
     print(f"{runner.ran - runner.failed} passed, {failed} failed")
     sys.exit(failed > 0)
 
