@@ -5,7 +5,6 @@
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use nmsfilter_core::geometry::Letterbox;
-use nmsfilter_core::signature::Normalization;
 
 use crate::element::{self, file, has_onnx_runtime};
 use crate::support::onnx::{Element, Node, OnnxModel, Tensor, scaled_boxes};
@@ -592,42 +591,20 @@ fn the_documents_have_the_table_of_signatures() {
     let begin = document.find(mark).expect("the table");
     let end = begin + document[begin..].find("\n\n").expect("an empty line after the table") + 1;
     let mut table = String::from(
-        "| signature | models | exporter | frame and pixels | left to set |\n\
-         | --- | --- | --- | --- | --- |\n",
+        "| signature | models | exporter | left to set |\n| --- | --- | --- | --- |\n",
     );
     for signature in nmsfilter_core::signature::all() {
-        let facts = signature.facts;
-        let mut pixels = vec![facts.letterbox.name().replace("none", "stretched")];
-        pixels.extend(facts.size.map(|[width, height]| format!("{width}x{height} if dynamic")));
-        pixels.extend(facts.is_bgr.then(|| "BGR".to_owned()));
-        if let Some(Normalization { range, mean, std }) = facts.normalization {
-            let text =
-                |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
-            let is_imagenet = (mean, std) == ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
-            if is_imagenet && range == [0.0, 1.0] {
-                pixels.push("ImageNet".to_owned());
-            } else {
-                pixels.push(format!("range {}", text(&range)));
-                pixels.extend((mean != [0.0; 3]).then(|| format!("mean {}", text(&mean))));
-                pixels.extend((std != [1.0; 3]).then(|| format!("std {}", text(&std))));
-            }
-        }
-        pixels.extend(signature.is_suppressed.then(|| "`method=none`".to_owned()));
-        pixels.extend(signature.selects_pairs.then(|| "`multi-label=true`".to_owned()));
-        let left = match (facts.pixels_vary, signature.left) {
+        let left = match (signature.facts.pixels_vary, signature.left) {
             (true, "") => "pixels as in the configuration",
             (_, left) => left,
         };
         // Without the files in which it was read.
         let is_file = |word: &&str| word.contains('.') || word.matches('/').count() > 1;
         let words: Vec<_> = signature.source.split(' ').filter(|word| !is_file(word)).collect();
-        table += &format!(
-            "| `{}` | {} | {} | {} | {left} |\n",
-            signature.name,
-            signature.models,
-            words.join(" ").trim_end_matches(','),
-            pixels.join(", "),
-        );
+        let exporter = words.join(" ");
+        let [name, models] = [signature.name, signature.models];
+        table +=
+            &format!("| `{name}` | {models} | {} | {left} |\n", exporter.trim_end_matches(','));
     }
     if std::env::var_os("NMSFILTER_WRITE_DOCS").is_some() {
         std::fs::write(path, document[..begin].to_owned() + &table + &document[end..]).unwrap();
