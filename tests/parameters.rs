@@ -27,8 +27,11 @@ const NUMBERED_POINTS: Form = Not("results have the numbers of points");
 const FROM_CAPS: Form =
     Not("caps have the size of frames, and letterbox its position in the model's input");
 
+const REGIONS: Form =
+    Not("ortinference attaches them to buffers; calls of Python's Decoder have them");
+
 /// Parameters with differences: the name of the property, and the forms in the element, in C and in Python.
-const EXCEPTIONS: [(&str, [Form; 3]); 34] = [
+const EXCEPTIONS: [(&str, [Form; 3]); 35] = [
     ("attach", [Same, NO_GSTREAMER, NO_GSTREAMER]),
     ("backend", [Same, As("nmsfilter_new"), Not("the memory of the arrays selects the processor")]),
     (
@@ -61,12 +64,13 @@ const EXCEPTIONS: [(&str, [Form; 3]); 34] = [
     ("label-count", [As("label-file"), Same, Not("num_classes has the same effect")]),
     ("label-file", [Same, NUMBERS, As("labels")]),
     ("layout-file", [Same, As("nmsfilter_set_layout"), As("layout")]),
-    ("letterbox", [Same, As("frame_offset"), Same]),
     ("model-height", [Same, Same, As("model_size")]),
     ("model-width", [Same, Same, As("model_size")]),
     ("num-classes", [Same, As("class_count"), Same]),
     ("nvinfer-config", [Same, NO_GSTREAMER, NO_GSTREAMER]),
     ("quantization", [Same, As("zero_point"), Same]),
+    ("region-count", [REGIONS, Same, REGIONS]),
+    ("regions", [REGIONS, Same, REGIONS]),
     (
         "size",
         [

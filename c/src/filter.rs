@@ -11,6 +11,7 @@ use nmsfilter_core::nms::{self, Nms};
 use crate::border::{self, Failure, c_text};
 use crate::device_result::DeviceResult;
 use crate::enumeration::value_of;
+use crate::frame::Frame;
 use crate::options::Options;
 use crate::params::Params;
 use crate::result::{Image, Result, Results};
@@ -34,6 +35,9 @@ pub enum Backend {
 /// Decodes tensors and suppresses duplicate detections.
 pub struct Filter {
     nms: Nms,
+    frame: Frame,
+    /// True if the frame's place is that for the last options.
+    is_placed: bool,
     results: Results,
     errors: Errors,
     /// The texts of the warnings so far.
@@ -46,6 +50,15 @@ impl Filter {
         let new = &self.nms.warnings()[self.warnings.len()..];
         let texts = new.iter().map(|warning| c_text(&in_c(warning)));
         self.warnings.extend(texts);
+    }
+
+    /// Computes where frames are in the model's input.
+    fn place(&mut self) -> std::result::Result<(), Failure> {
+        if !self.is_placed {
+            self.frame.place(&mut self.nms)?;
+            self.is_placed = true;
+        }
+        Ok(())
     }
 }
 
@@ -91,6 +104,8 @@ pub unsafe extern "C" fn nmsfilter_new(
         let nms = Nms::new(self::backend(backend)?, ordinal(cuda_device)?)?;
         Ok(Filter {
             nms,
+            frame: Frame::default(),
+            is_placed: true,
             results: Results::default(),
             errors: Errors::default(),
             warnings: Vec::new(),
@@ -166,6 +181,7 @@ pub unsafe extern "C" fn nmsfilter_set_options(
         Filter::run(filter, |filter| {
             let options = border::read(options, "options")?.to_nms()?;
             (filter.nms.options, filter.nms.model_size) = options;
+            filter.is_placed = false;
             Ok(())
         })
     }
@@ -181,12 +197,10 @@ pub unsafe extern "C" fn nmsfilter_set_params(
     unsafe {
         Filter::run(filter, |filter| {
             let params = border::read(params, "params")?;
-            let (visible, frame) = (params.visible(), params.frame());
             let checked = params.to_nms()?;
-            checked.check_mask_frame(frame.as_ref())?;
-            nms::ImagePlace { visible, frame, ..nms::ImagePlace::in_model([1.0; 2]) }.check()?;
-            filter.nms.params = checked;
-            (filter.nms.visible, filter.nms.frame) = (visible, frame);
+            let frame = Frame::read(&params)?;
+            checked.check_mask_frame(frame.is_known())?;
+            (filter.nms.params, filter.frame, filter.is_placed) = (checked, frame, false);
             Ok(())
         })
     }
@@ -210,6 +224,7 @@ pub unsafe extern "C" fn nmsfilter_run(
             let size =
                 if result.is_null() { None } else { Some(border::size_at(result, "result")?) };
             let tensors = Tensors::read(tensors, tensor_count)?;
+            filter.place()?;
             let outcome = filter.nms.run_detailed(&tensors.views())?;
             let found = filter.results.set(&outcome);
             filter.add_warnings();
@@ -259,6 +274,7 @@ pub unsafe extern "C" fn nmsfilter_enqueue(
             let size = border::size_at(result, "result")?;
             let tensors = Tensors::read(tensors, tensor_count)?;
             let stream = ForeignStream::from_raw(cuda_stream);
+            filter.place()?;
             let outcome = filter.nms.enqueue(&tensors.views(), stream)?;
             border::write(result, size, &DeviceResult { size, ..DeviceResult::new(&outcome) });
             filter.add_warnings();

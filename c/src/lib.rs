@@ -10,9 +10,11 @@ mod boxes;
 mod device_result;
 mod enumeration;
 mod filter;
+mod frame;
 mod options;
 mod params;
 mod result;
+mod signature;
 mod status;
 mod tensor;
 mod version;
@@ -30,9 +32,16 @@ pub use filter::{
     nmsfilter_set_decoder, nmsfilter_set_layout, nmsfilter_set_options, nmsfilter_set_params,
     nmsfilter_warning,
 };
+pub use frame::{Letterbox, Region};
 pub use options::{Background, BoxFormat, Channels, Coordinates, Options, ScoreActivation};
-pub use params::{ClassRule, MaskSize, Method, Overlap, Params, nmsfilter_params_init};
+pub use params::{
+    ClassRule, MaskSize, Method, Overlap, Params, RegionEdges, nmsfilter_params_init,
+};
 pub use result::{Detection, Image, Mask, OrientedBox, Point, Result};
+pub use signature::{
+    InputNumbers, ModelTensorInfo, PictureLayout, Signature, nmsfilter_signature,
+    nmsfilter_signature_tensors,
+};
 pub use status::Status;
 pub use tensor::{ElementType, Memory, Ready, Tensor};
 pub use version::nmsfilter_version;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Facts about a model that its tensors do not contain.
 
-use nmsfilter_core::nms::{self, Activation, KeypointShape};
+use nmsfilter_core::nms::{self, KeypointShape};
 
 use crate::border::{Failure, sized_struct};
 use crate::enumeration::value_of;
@@ -134,18 +134,18 @@ impl Options {
         ])?;
         options.channels = value_of!("options: channels", self.channels, Channels => nms::Channels, [Auto, First, Last])?;
         options.score_activation = match self.score_activation {
-            it if it == ScoreActivation::Default as u32 => None,
-            it if it == ScoreActivation::None as u32 => Some(Activation::None),
-            it if it == ScoreActivation::Sigmoid as u32 => Some(Activation::Sigmoid),
-            it if it == ScoreActivation::Softmax as u32 => Some(Activation::Softmax),
-            other => return Err(error("score_activation", "an NmsfilterScoreActivation", &other)),
+            0 => None,
+            number => Some(
+                value_of!("options: score_activation", number, ScoreActivation => nms::Activation, [
+                    None, Sigmoid, Softmax
+                ])?,
+            ),
         };
         options.background = match self.background {
-            it if it == Background::Auto as u32 => None,
-            it if it == Background::None as u32 => Some(nms::Background::None),
-            it if it == Background::First as u32 => Some(nms::Background::First),
-            it if it == Background::Last as u32 => Some(nms::Background::Last),
-            other => return Err(error("background", "an NmsfilterBackground", &other)),
+            0 => None,
+            number => Some(
+                value_of!("options: background", number, Background => nms::Background, [None, First, Last])?,
+            ),
         };
         (options.num_classes, options.labels) = (self.class_count, self.label_count);
         options.keypoints = match (self.keypoint_count, self.keypoint_components) {
@@ -226,7 +226,7 @@ mod tests {
         expected.batch = true;
         expected.box_format = nms::BoxFormat::Center;
         expected.coordinates = nms::Coordinates::Normalized;
-        expected.score_activation = Some(Activation::Softmax);
+        expected.score_activation = Some(nms::Activation::Softmax);
         (expected.num_classes, expected.labels) = (80, 81);
         expected.background = Some(nms::Background::Last);
         expected.channels = nms::Channels::Last;

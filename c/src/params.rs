@@ -2,12 +2,13 @@
 //! The parameters of decoding and suppression.
 
 use nmsfilter_core::nms::{
-    self, Bounds, ClassThresholds, FrameMap, MAX_CLASSES, ParamError, Parameter, SizeLimits,
+    self, Bounds, ClassThresholds, MAX_CLASSES, ParamError, Parameter, SizeLimits,
 };
 
 use crate::Status;
 use crate::border::{self, Failure, sized_struct};
 use crate::enumeration::value_of;
+use crate::frame::{Letterbox, Region};
 use crate::options::flag;
 use crate::status::run;
 
@@ -160,7 +161,9 @@ pub struct Params {
     /// The width and height of the frame in pixels, 1 to 65536, or 0 and 0, the default, if there is no frame.
     /// NMSFILTER_MASK_SIZE_FRAME needs a frame.
     pub frame_size: [u32; 2],
-    /// Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame.
+    /// Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame. With
+    /// 0 and 0, the default, they and `frame_offset` follow from `letterbox` and the model's size in NmsfilterOptions, and
+    /// `visible` by default, too.
     pub frame_ratio: [f64; 2],
     /// The left and upper edge of the frame in pixels of the model's input.
     pub frame_offset: [f64; 2],
@@ -170,9 +173,9 @@ pub struct Params {
     /// 1 if NMSFILTER_METHOD_MERGE and NMSFILTER_METHOD_MERGE_TRANSITIVE lose boxes that do not overlap the grown box, as
     /// SAHI does; 0, the default, if these boxes remain.
     pub lose_released: u32,
-    /// An NmsfilterRegionEdges, for an image that is a region of a frame, such as a tile: `visible` is the region, and
-    /// `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is inside
-    /// the frame, and more than `edge_margin` away from the frame's edge.
+    /// An NmsfilterRegionEdges, for images that are `regions` of a frame; or for one such image, whose `visible` is the region,
+    /// and `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is
+    /// inside the frame, and more than `edge_margin` away from the frame's edge.
     pub region_edges: u32,
     /// The distance from an inner edge at which boxes touch it, in pixels of the frame, at least 1; 0 for the default, 5.
     pub edge_margin: f32,
@@ -184,6 +187,15 @@ pub struct Params {
     /// The overlap, 0 to 1 and 0.9 by default, above which candidates conflict with NMSFILTER_METHOD_FEATURE even if their
     /// embeddings differ.
     pub embedding_iou_threshold: f32,
+    /// An NmsfilterLetterbox. Ignored without a frame, and if `frame_ratio` is set and there are no regions.
+    pub letterbox: u32,
+    /// Parts of a frame of `frame_size`, such as tiles, each of which was scaled to the model's input by `letterbox` as if it
+    /// were a frame. The images of a run are these parts of a frame, then those of the next frame, and so on. Results have
+    /// an image for each frame: its boxes, keypoints and oriented boxes are in pixels of the frame, and were compared with
+    /// those of all parts; row r of part i is anchor i * rows + r. Masks need NMSFILTER_MASK_SIZE_FRAME. They are copied.
+    pub regions: *const Region,
+    /// The length of `regions`; 0 if images are not parts of a frame.
+    pub region_count: usize,
 }
 
 sized_struct!(Params, "NmsfilterParams", frame_offset: [f64; 2]);
@@ -225,6 +237,9 @@ impl Params {
             edge_score: defaults.edge_score,
             embedding_distance: defaults.embedding_distance,
             embedding_iou_threshold: defaults.embedding_iou_threshold,
+            letterbox: Letterbox::None as u32,
+            regions: std::ptr::null(),
+            region_count: 0,
         }
     }
 
@@ -262,30 +277,21 @@ impl Params {
             },
             sizes: SizeLimits { min: self.min_size, max: self.max_size },
             class_rules,
-            region_edges: region_edges(self.region_edges)?,
+            region_edges: value_of!(
+                "params: region_edges", self.region_edges, RegionEdges => nms::RegionEdges, [Keep, Drop, Lower]
+            )?,
             edge_margin: edge_margin(self.edge_margin),
             edge_score: self.edge_score,
             multi_label: flag("params: multi_label", self.multi_label)?,
             max_candidates: self.max_candidates,
             max_detections: self.max_detections,
             masks: flag("params: masks", self.masks)?,
-            mask_size: mask_size(self.mask_size)?,
+            mask_size: value_of!(
+                "params: mask_size", self.mask_size, MaskSize => nms::MaskSize, [Prototypes, Frame]
+            )?,
         };
         params.check()?;
         Ok(params)
-    }
-
-    /// The visible part of the model's input.
-    pub fn visible(&self) -> Bounds {
-        let [left, top, right, bottom] = self.visible;
-        Bounds { left, top, right, bottom }
-    }
-
-    /// The position of the frame in the model's input, or `None` if there is no frame.
-    pub fn frame(&self) -> Option<FrameMap> {
-        let frame =
-            FrameMap { size: self.frame_size, ratio: self.frame_ratio, offset: self.frame_offset };
-        (self.frame_size != [0; 2]).then_some(frame)
     }
 }
 
@@ -368,31 +374,6 @@ unsafe fn class_rules(
     (0..count).map(rule).collect()
 }
 
-/// # Errors
-/// If the number is not an NmsfilterMaskSize.
-fn mask_size(number: u32) -> Result<nms::MaskSize, Failure> {
-    match number {
-        it if it == MaskSize::Prototypes as u32 => Ok(nms::MaskSize::Prototypes),
-        it if it == MaskSize::Frame as u32 => Ok(nms::MaskSize::Frame),
-        other => Err(Failure::argument(format!(
-            "params: mask_size: expected an NmsfilterMaskSize, got {other}"
-        ))),
-    }
-}
-
-/// # Errors
-/// If the number is not an NmsfilterRegionEdges.
-fn region_edges(number: u32) -> Result<nms::RegionEdges, Failure> {
-    match number {
-        it if it == RegionEdges::Keep as u32 => Ok(nms::RegionEdges::Keep),
-        it if it == RegionEdges::Drop as u32 => Ok(nms::RegionEdges::Drop),
-        it if it == RegionEdges::Lower as u32 => Ok(nms::RegionEdges::Lower),
-        other => Err(Failure::argument(format!(
-            "params: region_edges: expected an NmsfilterRegionEdges, got {other}"
-        ))),
-    }
-}
-
 /// The margin of inner edges. The structure of an older header has 0.
 fn edge_margin(number: f32) -> f32 {
     if number == 0.0 { nms::Params::default().edge_margin } else { number }
@@ -433,7 +414,10 @@ pub unsafe extern "C" fn nmsfilter_params_init(params: *mut Params, size: usize)
 
 #[cfg(test)]
 mod tests {
+    use nmsfilter_core::nms::FrameMap;
+
     use super::*;
+    use crate::frame::Frame;
 
     #[test]
     fn defaults_are_those_of_the_rust_interface() {
@@ -485,6 +469,9 @@ mod tests {
             edge_score: 0.16,
             embedding_distance: 0.75,
             embedding_iou_threshold: 0.8,
+            letterbox: 0,
+            regions: std::ptr::null(),
+            region_count: 0,
         };
         let mut class_rules = vec![nms::ClassRule::default(); 3];
         class_rules[0].iou_threshold = Some(0.9);
@@ -515,10 +502,12 @@ mod tests {
         };
         // SAFETY: the pointers are to the arrays above.
         assert_eq!(unsafe { params.to_nms() }.unwrap(), expected);
-        let visible = Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 };
-        assert_eq!(params.visible(), visible);
+        let mut nms = nms::Nms::new(nms::Backend::Cpu, None).unwrap();
+        // SAFETY: there are no regions.
+        unsafe { Frame::read(&params) }.unwrap().place(&mut nms).unwrap();
+        assert_eq!(nms.visible, Bounds { left: 10.0, top: 20.0, right: 30.0, bottom: 40.0 });
         let frame = FrameMap { size: [640, 480], ratio: [0.5, 0.25], offset: [13.0, 14.0] };
-        assert_eq!(params.frame(), Some(frame));
+        assert_eq!(nms.frame, Some(frame));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::border::{Failure, sized_struct};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Detection {
-    /// The left edge, in pixels of the model's input.
+    /// The left edge, in pixels of the model's input; with regions, of the frame.
     pub x1: f32,
     /// The upper edge.
     pub y1: f32,
@@ -41,7 +41,7 @@ const _: () = {
     assert!(offset_of!(Detection, anchor) == offset_of!(nms::Detection, anchor));
 };
 
-/// An oriented box, in pixels of the model's input. This record does not change.
+/// An oriented box, in the pixels of NmsfilterDetection. This record does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct OrientedBox {
@@ -57,7 +57,7 @@ pub struct OrientedBox {
     pub angle: f32,
 }
 
-/// A keypoint, in pixels of the model's input. This record does not change.
+/// A keypoint, in the pixels of NmsfilterDetection. This record does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub struct Point {
@@ -212,8 +212,7 @@ impl Results {
     ) {
         let &nms::Detection { x1, y1, x2, y2, score, class, anchor, .. } = survivor;
         self.detections.push(Detection { x1, y1, x2, y2, score, class_id: class, anchor });
-        let detail = detailed.detail(image, number);
-        if let Some(oriented) = detail.oriented_box() {
+        if let Some(oriented) = detailed.oriented_box(image, number) {
             let nms::OrientedBox { center, size, angle } = oriented;
             self.oriented_boxes.push(OrientedBox {
                 center_x: center[0],
@@ -226,7 +225,7 @@ impl Results {
         let before = self.points.len();
         let point =
             |point: nms::Point| Point { x: point.x, y: point.y, visibility: point.visibility };
-        self.points.extend(detail.points().iter().map(point));
+        self.points.extend(detailed.points_of(image, number).map(point));
         self.points_per_detection = self.points.len() - before;
         // The bytes move until all are there.
         self.masks.push(match detailed.outcome.group(image).masks.get(number) {

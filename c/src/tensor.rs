@@ -11,6 +11,7 @@ use nmsfilter_core::tensor::{
 };
 
 use crate::border::{self, Failure, sized_struct};
+use crate::enumeration::value_of;
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug)]
@@ -240,8 +241,8 @@ unsafe fn check<'a>(
     };
     // SAFETY: the caller guarantees it.
     let id = unsafe { border::text(tensor.id, &format!("{name}: id")) }?.unwrap_or(default_id);
-    let element = element_type(tensor.element_type)
-        .ok_or_else(|| error("element_type", "an NmsfilterElementType", &tensor.element_type))?;
+    let field = format_args!("{name}: element_type");
+    let element = value_of!(field, tensor.element_type, ElementType => tensor::ElementType, [F32, F16, I8, U8, I32, I64])?;
     let dimensions = tensor.shape.get(..tensor.dimensions as usize);
     let dimensions = dimensions.ok_or_else(|| error("dimensions", "0 to 8", &tensor.dimensions))?;
     let mut shape = ArrayVec::<usize, MAX_DIMENSIONS>::new();
@@ -263,18 +264,6 @@ unsafe fn check<'a>(
     let memory = unsafe { memory(tensor, &shape, &error) }?;
     let shape = Shape::new(&shape).expect("at most 8 dimensions");
     Ok(Checked { id, element, shape, quantization, memory })
-}
-
-fn element_type(number: u32) -> Option<tensor::ElementType> {
-    const TYPES: [(ElementType, tensor::ElementType); 6] = [
-        (ElementType::F32, tensor::ElementType::F32),
-        (ElementType::F16, tensor::ElementType::F16),
-        (ElementType::I8, tensor::ElementType::I8),
-        (ElementType::U8, tensor::ElementType::U8),
-        (ElementType::I32, tensor::ElementType::I32),
-        (ElementType::I64, tensor::ElementType::I64),
-    ];
-    TYPES.into_iter().find(|(ours, _)| *ours as u32 == number).map(|(_, element)| element)
 }
 
 /// # Safety

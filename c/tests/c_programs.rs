@@ -57,6 +57,14 @@ fn the_example_has_no_error_under_valgrind() {
 }
 
 #[test]
+fn the_example_of_a_signature_needs_no_setting() {
+    let program = LIBRARY.compile("examples/signature.c", Check::AddressSanitizer, &[]);
+    let expected = "rt-detr: 640x640 pixels from 0 to 1\ninput orig_target_sizes is 640,640\n\
+                    class 16 at 100,120 to 300,420\n";
+    assert_eq!(program.run(), expected);
+}
+
+#[test]
 fn calls_of_all_kinds_have_no_error_under_address_sanitizer() {
     LIBRARY.compile("tests/programs/calls.c", Check::AddressSanitizer, &[]).run();
 }

@@ -28,11 +28,13 @@ const CORE: Interface = Interface {
         "status",
         "filter",
         "options",
+        "frame",
         "params",
         "tensor",
         "result",
         "device_result",
         "boxes",
+        "signature",
     ],
     about: include_str!("../header.txt"),
 };

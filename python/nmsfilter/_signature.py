@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ._core import signatures
+from ._core import describe
 from ._errors import InputError
 
 _TYPES = {
@@ -47,8 +47,8 @@ class Signature:
     channels: str
     pixels_vary: bool
     _picture: str
-    _outputs: tuple[str, ...]
-    _ids: dict[str, tuple[str, tuple[str, int] | None]]
+    _outputs: list[str]
+    _ids: dict[str, tuple[str, tuple[str, int] | None, bool]]
     _constants: dict[str, tuple[str, str, int]]
 
     def feeds(self, picture: Any) -> dict[str, Any]:
@@ -69,7 +69,10 @@ class Signature:
         return feeds
 
     def tensors(self, outputs: Any) -> dict[str, Any]:
-        """The outputs of a run, all in the model's order, by the ids from which a decoder is chosen."""
+        """The outputs of a run, all in the model's order, by the ids from which a decoder is chosen.
+
+        InputError if rows are of several pictures, as some models have them for a batch.
+        """
         tensors = {}
         for name, output in zip(self._outputs, outputs, strict=True):
             if name in self._ids:
@@ -77,7 +80,9 @@ class Signature:
         return tensors
 
     def _id(self, name: str, output: Any) -> str:
-        usual, of_logits = self._ids[name]
+        usual, of_logits, has_images = self._ids[name]
+        if has_images and (output[..., 0] != 0).any():
+            raise InputError(f"output {name} has rows of several pictures; run the model with one picture at a time")
         if of_logits is None:
             return usual
         other, column = of_logits
@@ -98,35 +103,5 @@ def signature(session: Any) -> Signature | None:
     session is an onnxruntime.InferenceSession, or has its methods get_inputs and get_outputs. None if the exporter is not
     known. InputError if the model has the signatures of several.
     """
-    inputs, outputs = _tensors(session.get_inputs()), _tensors(session.get_outputs())
-    found = signatures(inputs, outputs)
-    if not found:
-        return None
-    if len(found) > 1:
-        names = ", ".join(facts["name"] for facts in found)
-        raise InputError(f"the model has the signatures of several exporters: {names}; create the Decoder with a decoder")
-    facts = found[0]
-    constants = facts["constants"]
-    name, element, shape = next(tensor for tensor in inputs if tensor[0] not in constants)
-    layout = facts["layout"] or ("nhwc" if shape[-1] in (1, 3) else "nchw")
-    height, width = shape[-2:] if layout == "nchw" else shape[-3:-1]
-    size = facts["size"] if min(height, width) < 1 else (width, height)
-    pixels = ((0.0, 255.0) if element in ("u8", "i8") else (0.0, 1.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    decoder = ({"method": "none"} if facts["is_suppressed"] else {}) | ({} if size is None else {"model_size": size})
-    if facts["selects_pairs"]:
-        boxes = outputs[0][2][1]
-        decoder |= {"multi_label": True} | ({"max_detections": boxes} if boxes > 0 else {})
-    return Signature(
-        facts["name"],
-        decoder,
-        facts["letterbox"],
-        size,
-        layout,
-        *(facts["normalization"] or pixels),
-        "bgr" if facts["is_bgr"] else "rgb",
-        facts["pixels_vary"],
-        name,
-        tuple(output for output, *_ in outputs),
-        facts["ids"],
-        {other: (constants[other], dtype, len(dims)) for other, dtype, dims in inputs if other in constants},
-    )
+    facts = describe(_tensors(session.get_inputs()), _tensors(session.get_outputs()))
+    return None if facts is None else Signature(**facts)

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use nmsfilter_core::cuda::Device;
 use nmsfilter_core::geometry::{Letterbox, Mapping};
-use nmsfilter_core::nms::{
-    ClassThresholds, KeypointShape, MaskSize, Nms, Notice, Params, SizeLimits,
-};
+use nmsfilter_core::nms::{ClassThresholds, KeypointShape, Nms, Notice, Params, SizeLimits};
 use nmsfilter_core::tensor::TensorView;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -402,21 +400,14 @@ impl Decoder {
         let mut engines = self.lock(py);
         let engine = self.engine(&mut engines, ordinal)?;
         let (nms, room) = (&mut engine.nms, self.settings.params.max_detections);
-        let mask_size = self.settings.params.mask_size;
-        nms.regions.clone_from(&regions);
+        nms.regions = regions;
         let found = if let Some(ordinal) = ordinal.filter(|_| is_enqueued) {
             let device = Device::open(ordinal)?;
             enqueue(py, nms, &sources, &first.kind, &device, room, stream, images)?
         } else {
             let outcome = py.detach(|| nms.run_detailed(&views(&sources)))?;
             let kind = if is_on_device { &host_kind(py) } else { &first.kind };
-            if outcome.has_masks() && !regions.is_empty() && mask_size == MaskSize::Prototypes {
-                return Err(Error::Input(
-                    "mask_size: expected \"frame\" for masks of regions, got \"prototypes\"; or set masks=False"
-                        .to_owned(),
-                ));
-            }
-            Detections::on_host(py, kind, &outcome, room, &regions, images)?
+            Detections::on_host(py, kind, &outcome, room, images)?
         };
         let texts = engine.new_warnings();
         // The function that shows a warning can call this decoder.

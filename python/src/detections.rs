@@ -354,18 +354,13 @@ impl Detections {
     }
 
     /// Returns the detections of an outcome on the host, with room for `room` of each image (0: as many as there are).
-    /// Keypoints and oriented boxes of regions are moved to the frame, as boxes are.
     pub fn on_host<'py>(
         py: Python<'py>,
         kind: &Kind<'py>,
         detailed: &DetailedOutcome<'_>,
         room: usize,
-        regions: &[Mapping],
         images: Images,
     ) -> Result<Self> {
-        let region = |survivor: &Survivor| {
-            regions.get(detailed.outcome.image_of(&survivor.found) % regions.len().max(1))
-        };
         let outcome = &detailed.outcome;
         let count = outcome.groups().len();
         let room = match room {
@@ -387,22 +382,16 @@ impl Detections {
         })?;
         let keypoints = detailed.points().map(|count| {
             padded.floats(&[count, 3], |to, survivor| {
-                let points = detailed.detail(survivor.image, survivor.index).points();
-                let region = region(&survivor);
-                for (to, point) in to.chunks_exact_mut(3).zip(points.iter()) {
-                    let at = [point.x, point.y];
-                    let [x, y] = region.map_or(at, |region| region.frame_point(at));
-                    to.copy_from_slice(&[x, y, point.visibility]);
+                let points = detailed.points_of(survivor.image, survivor.index);
+                for (to, point) in to.chunks_exact_mut(3).zip(points) {
+                    to.copy_from_slice(&[point.x, point.y, point.visibility]);
                 }
             })
         });
         let oriented_boxes = detailed.is_oriented().then(|| {
             padded.floats(&[5], |to, survivor| {
-                let oriented = detailed.detail(survivor.image, survivor.index).oriented_box();
+                let oriented = detailed.oriented_box(survivor.image, survivor.index);
                 let oriented = oriented.expect("the boxes of the layout are oriented");
-                let region = region(&survivor);
-                let oriented =
-                    region.map_or(oriented, |region| region.frame_oriented_box(&oriented));
                 let ([x, y], [width, height]) = (oriented.center, oriented.size);
                 to.copy_from_slice(&[x, y, width, height, oriented.angle]);
             })

@@ -5,7 +5,7 @@
 //! and other Python code expects the former.
 
 use nmsfilter_core::cuda::{DeviceError, DriverError};
-use nmsfilter_core::nms::{NmsError, ParamError};
+use nmsfilter_core::nms::{FitError, NmsError, ParamError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -57,6 +57,15 @@ pub fn warn_misread(py: Python<'_>, text: &str) -> Result<()> {
 impl From<ParamError> for Error {
     fn from(error: ParamError) -> Self {
         Self::Input(words::of_param(&error))
+    }
+}
+
+impl From<FitError> for Error {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Param(error) => error.into(),
+            error => Self::Input(words::in_python(&error)),
+        }
     }
 }
 

@@ -4,10 +4,10 @@
 //! In: the values that [`options`](crate::options) has read. Out: a [`Nms`] with these settings, and the arguments that
 //! make an equal `Decoder`. The core checks the values.
 
-use nmsfilter_core::geometry::{FrameRegion, Letterbox, Mapping, MappingError};
+use nmsfilter_core::geometry::{FrameRegion, Letterbox, Mapping};
 use nmsfilter_core::nms::{
-    Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates,
-    ImagePlace, KeypointShape, Nms, Params, ScalarKind, SizeLimits, check_model_size,
+    Activation, Backend, Background, Bounds, BoxFormat, Channels, ClassRule, Coordinates, FrameFit,
+    ImagePlace, KeypointShape, Nms, Params, ScalarKind, SizeLimits,
 };
 use nmsfilter_core::tensor::Quantization;
 use pyo3::IntoPyObjectExt;
@@ -54,7 +54,7 @@ impl PlaceSettings {
     /// range.
     fn image_place(&self) -> Result<ImagePlace> {
         let mut place = match self.frame_size {
-            Some(frame) => ImagePlace::in_frame(&self.mapping(frame)?, 0),
+            Some(frame) => ImagePlace::in_frame(&self.fit(frame).mapping()?, 0),
             None if self.letterbox == Letterbox::None => {
                 ImagePlace::in_model(self.model_size.unwrap_or([1.0; 2]))
             }
@@ -72,32 +72,8 @@ impl PlaceSettings {
         Ok(place)
     }
 
-    fn mapping(&self, frame: [u32; 2]) -> Result<Mapping> {
-        // Without a size, the model's input has the size of the frame.
-        let model = match self.model_size {
-            None => [0; 2],
-            Some(size) => {
-                check_model_size(size)?;
-                let whole = size.map(|side| side as u32);
-                if whole.map(|side| side as f32) != size {
-                    return Err(Error::Input(format!(
-                        "model_size: expected whole numbers of pixels with frame_size, got {size:?}"
-                    )));
-                }
-                whole
-            }
-        };
-        Mapping::new(frame, model, self.letterbox).map_err(|error| {
-            Error::Input(match error {
-                MappingError::NoFrame(..) | MappingError::RegionOutside { .. } => {
-                    format!("frame_size: {error}")
-                }
-                MappingError::LetterboxWithoutModel => {
-                    format!("letterbox: {error}; set model_size")
-                }
-                MappingError::HalfModel(..) => format!("model_size: {error}"),
-            })
-        })
+    fn fit(&self, frame: [u32; 2]) -> FrameFit {
+        FrameFit { frame, model: self.model_size, letterbox: self.letterbox }
     }
 }
 
@@ -133,7 +109,7 @@ impl Settings {
         }
         self.params.check()?;
         let place = self.place.image_place()?;
-        self.params.check_mask_frame(place.frame.as_ref())?;
+        self.params.check_mask_frame(place.frame.is_some())?;
         nms.params = self.params.clone();
         (nms.model_size, nms.visible, nms.frame) = (place.model_size, place.visible, place.frame);
         Ok(nms)
@@ -145,7 +121,7 @@ impl Settings {
     /// The errors of [`nms`](Self::nms).
     pub fn images(&self) -> Result<Images> {
         let PlaceSettings { frame_size, letterbox, .. } = self.place;
-        let mapping = frame_size.map(|frame| self.place.mapping(frame)).transpose()?;
+        let mapping = frame_size.map(|frame| self.place.fit(frame).mapping()).transpose()?;
         Ok(Images { mapping, letterbox, labels: self.labels.clone().map(Into::into) })
     }
 
@@ -158,16 +134,12 @@ impl Settings {
             let text = "regions: expected the size of the frame; set frame_size of the Decoder";
             return Err(Error::Input(text.to_owned()));
         };
-        let model = self.place.mapping(frame)?.model_size();
-        let has_model = self.place.model_size.is_some();
-        let mapping = |&[left, top, right, bottom]: &[u32; 4]| {
+        let region = |&[left, top, right, bottom]: &[u32; 4]| {
             let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
-            let region = FrameRegion { left, top, width, height };
-            let model = if has_model { model } else { region.size() };
-            Mapping::of_region(frame, region, model, self.place.letterbox)
-                .map_err(|error| Error::Input(format!("regions: {error}")))
+            FrameRegion { left, top, width, height }
         };
-        regions.iter().map(mapping).collect()
+        let regions: Vec<_> = regions.iter().map(region).collect();
+        Ok(self.place.fit(frame).regions(&regions)?)
     }
 
     /// The arguments of the constructor that make an equal decoder.

@@ -1,73 +1,93 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The signatures of known exporters, for `nmsfilter.signature`.
+//! What is known of a model by its signature, for `nmsfilter.signature`.
 //!
-//! In: names, element types and dimensions of a model's inputs and outputs. Out: a dictionary for each signature.
+//! In: names, element types and dimensions of a model's inputs and outputs. Out: the fields of `nmsfilter.Signature`.
 
-use nmsfilter_core::signature::{self, ConstantNumbers, InputLayout, ModelTensor};
+use nmsfilter_core::signature::{self, ConstantNumbers, Description, InputLayout, ModelTensor};
 use nmsfilter_core::tensor::ElementType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::error::{Error, Result};
+use crate::words::in_python;
+
 /// A name, an element type such as `f32`, and dimensions, of which those below 0 are dynamic.
 type Tensor = (String, String, Vec<i64>);
 
-/// The facts of each signature that a model has.
+/// The fields; None if the exporter is unknown.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "an argument in Python")]
-pub fn signatures<'py>(
+pub fn describe<'py>(
     py: Python<'py>,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let found = signature::find(&model_tensors(&inputs), &model_tensors(&outputs));
-    let facts = |signature: &signature::Signature| {
-        let (dict, facts) = (PyDict::new(py), signature.facts);
-        dict.set_item("name", signature.name)?;
-        let ids = PyDict::new(py);
-        for (output, ..) in &outputs {
-            if let Some(id) = signature.id(output) {
-                let logits = signature.output(output).and_then(|pattern| pattern.logits);
-                ids.set_item(output, (id, logits))?;
-            }
-        }
-        dict.set_item("ids", ids)?;
-        dict.set_item("letterbox", facts.letterbox.name())?;
-        dict.set_item("size", facts.size.map(<(u32, u32)>::from))?;
-        let layout = facts.layout.map(|layout| match layout {
-            InputLayout::Nchw => "nchw",
-            InputLayout::Nhwc => "nhwc",
-        });
-        dict.set_item("layout", layout)?;
-        let normalization = facts.normalization.map(|it| {
-            (
-                <(f64, f64)>::from(it.range),
-                <(f64, f64, f64)>::from(it.mean),
-                <(f64, f64, f64)>::from(it.std),
-            )
-        });
-        dict.set_item("normalization", normalization)?;
-        let constants = PyDict::new(py);
-        for tensor in model_tensors(&inputs) {
-            let numbers = signature::constant(tensor).map(|(_, numbers)| match numbers {
-                ConstantNumbers::WidthHeight => "width-height",
-                ConstantNumbers::HeightWidth => "height-width",
-                ConstantNumbers::Ones => "ones",
-            });
-            if let Some(numbers) = numbers {
-                constants.set_item(tensor.0, numbers)?;
-            }
-        }
-        dict.set_item("is_suppressed", signature.is_suppressed)?;
-        dict.set_item("selects_pairs", signature.selects_pairs)?;
-        dict.set_item("is_bgr", facts.is_bgr)?;
-        dict.set_item("pixels_vary", facts.pixels_vary)?;
-        dict.set_item("constants", constants)?;
-        Ok(dict)
-    };
-    found.into_iter().map(facts).collect()
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let found = described(&inputs, &outputs)?;
+    found.map(|found| fields(py, &found, &inputs, &outputs)).transpose()
 }
 
-fn model_tensors(tensors: &[Tensor]) -> Vec<ModelTensor<'_>> {
+fn described(inputs: &[Tensor], outputs: &[Tensor]) -> Result<Option<Description>> {
     let element = |name| ElementType::from_name(name).unwrap_or(ElementType::Other("another type"));
-    tensors.iter().map(|(name, ty, dims)| (&**name, element(ty), &**dims)).collect()
+    let [inputs, outputs] = [inputs, outputs].map(|tensors| {
+        let tensor = |(name, ty, dims)| -> ModelTensor<'_> { (name, element(ty), dims) };
+        tensors.iter().map(|(name, ty, dims)| tensor((&**name, &**ty, &**dims))).collect::<Vec<_>>()
+    });
+    signature::describe(&inputs, &outputs).map_err(|error| Error::Input(in_python(&error)))
+}
+
+fn fields<'py>(
+    py: Python<'py>,
+    found: &Description,
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+) -> PyResult<Bound<'py, PyDict>> {
+    let [dict, decoder, ids, constants] = [(); 4].map(|()| PyDict::new(py));
+    let (signature, facts) = (found.signature, found.signature.facts);
+    if signature.is_suppressed {
+        decoder.set_item("method", "none")?;
+    }
+    if let Some(size) = found.size {
+        decoder.set_item("model_size", <(u32, u32)>::from(size))?;
+    }
+    if signature.selects_pairs {
+        decoder.set_item("multi_label", true)?;
+    }
+    if found.pairs > 0 {
+        decoder.set_item("max_detections", found.pairs)?;
+    }
+    for (output, ..) in outputs {
+        if let Some(pattern) = signature.output(output).filter(|it| !it.meaning.is_empty()) {
+            ids.set_item(output, (pattern.meaning, pattern.logits, pattern.has_images))?;
+        }
+    }
+    for ((name, element, dims), numbers) in inputs.iter().zip(&found.inputs) {
+        let numbers = match numbers {
+            Some(ConstantNumbers::WidthHeight) => "width-height",
+            Some(ConstantNumbers::HeightWidth) => "height-width",
+            Some(ConstantNumbers::Ones) => "ones",
+            None => {
+                dict.set_item("_picture", name)?;
+                continue;
+            }
+        };
+        constants.set_item(name, (numbers, element, dims.len()))?;
+    }
+    let layout = match found.layout {
+        InputLayout::Nchw => "nchw",
+        InputLayout::Nhwc => "nhwc",
+    };
+    dict.set_item("name", signature.name)?;
+    dict.set_item("decoder", decoder)?;
+    dict.set_item("letterbox", facts.letterbox.name())?;
+    dict.set_item("size", found.size.map(<(u32, u32)>::from))?;
+    dict.set_item("layout", layout)?;
+    dict.set_item("range", <(f64, f64)>::from(found.normalization.range))?;
+    dict.set_item("mean", <(f64, f64, f64)>::from(found.normalization.mean))?;
+    dict.set_item("std", <(f64, f64, f64)>::from(found.normalization.std))?;
+    dict.set_item("channels", if facts.is_bgr { "bgr" } else { "rgb" })?;
+    dict.set_item("pixels_vary", facts.pixels_vary)?;
+    dict.set_item("_outputs", outputs.iter().map(|(name, ..)| name).collect::<Vec<_>>())?;
+    dict.set_item("_ids", ids)?;
+    dict.set_item("_constants", constants)?;
+    Ok(dict)
 }

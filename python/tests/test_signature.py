@@ -68,6 +68,17 @@ class Signatures(unittest.TestCase):
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, numpy.full((1, 2, 4), 0.5, "float32")]))
         self.assertEqual(objects(found), [(16, [16, 16, 48, 48]), (5, [16, 16, 48, 48])])
 
+    def test_rows_of_several_pictures_are_an_error(self):
+        model = session([node("images", "float", ["B", 3, 64, 96])], [node("output", "float", ["N", 7])])
+        facts = nmsfilter.signature(model)
+        self.assertEqual(facts.name, "yolov7-end2end")
+        rows = numpy.array([[0, 10, 20, 30, 40, 5, 0.9], [0, 50, 5, 90, 60, 7, 0.8]], "float32")
+        found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([rows]))
+        self.assertEqual(objects(found), [(5, [10, 20, 30, 40]), (7, [50, 5, 90, 60])])
+        rows[1, 0] = 1
+        with self.assertRaisesRegex(nmsfilter.InputError, "^output output has rows of several pictures; run the model with one"):
+            facts.tensors([rows])
+
     def test_a_model_that_is_nearly_known_is_unknown(self):
         inputs = [node("images", "float", [1, 3, 64, 64])]
         outputs = [node("boxes", "float", ["N", 4]), node("labels", "int64", ["N"]), node("scores", "float", ["N"])]

@@ -169,6 +169,60 @@ typedef enum NmsfilterElementType {
 } NmsfilterElementType;
 
 /**
+ * The numbers that an input of a model takes.
+ */
+typedef enum NmsfilterInputNumbers {
+    /**
+     * The picture.
+     */
+    NMSFILTER_INPUT_NUMBERS_PICTURE = 0,
+    /**
+     * The width and the height of the picture, for each picture of a batch.
+     */
+    NMSFILTER_INPUT_NUMBERS_WIDTH_HEIGHT = 1,
+    /**
+     * The height and the width of the picture, for each picture of a batch.
+     */
+    NMSFILTER_INPUT_NUMBERS_HEIGHT_WIDTH = 2,
+    /**
+     * Ones.
+     */
+    NMSFILTER_INPUT_NUMBERS_ONES = 3,
+} NmsfilterInputNumbers;
+
+/**
+ * The order of a picture's dimensions.
+ */
+typedef enum NmsfilterPictureLayout {
+    /**
+     * Batch, if the model has one, channels, height, width.
+     */
+    NMSFILTER_PICTURE_LAYOUT_NCHW = 0,
+    /**
+     * Batch, if the model has one, height, width, channels.
+     */
+    NMSFILTER_PICTURE_LAYOUT_NHWC = 1,
+} NmsfilterPictureLayout;
+
+/**
+ * How frames were scaled to the model's input.
+ */
+typedef enum NmsfilterLetterbox {
+    /**
+     * Stretched: each axis by its own ratio, without borders.
+     */
+    NMSFILTER_LETTERBOX_NONE = 0,
+    /**
+     * Both axes by one ratio, with borders on both sides, as Ultralytics.
+     */
+    NMSFILTER_LETTERBOX_CENTER = 1,
+    /**
+     * Both axes by one ratio, with a border on the right or at the bottom, as YOLOX.
+     */
+    NMSFILTER_LETTERBOX_TOP_LEFT = 2,
+} NmsfilterLetterbox;
+
+/**
  * The pixels of masks.
  */
 typedef enum NmsfilterMaskSize {
@@ -301,6 +355,24 @@ typedef enum NmsfilterReady {
      */
     NMSFILTER_READY_AFTER_STREAM = 2,
 } NmsfilterReady;
+
+/**
+ * The rule for boxes that touch an inner edge of a region, such as a tile.
+ */
+typedef enum NmsfilterRegionEdges {
+    /**
+     * They are like other boxes.
+     */
+    NMSFILTER_REGION_EDGES_KEEP = 0,
+    /**
+     * They are dropped.
+     */
+    NMSFILTER_REGION_EDGES_DROP = 1,
+    /**
+     * Their scores become `edge_score` of NmsfilterParams, so that they suppress no better box.
+     */
+    NMSFILTER_REGION_EDGES_LOWER = 2,
+} NmsfilterRegionEdges;
 
 /**
  * The function that turns scores into probabilities.
@@ -453,6 +525,28 @@ typedef struct NmsfilterClassRule {
 } NmsfilterClassRule;
 
 /**
+ * A part of a frame, in whole pixels. This record does not change.
+ */
+typedef struct NmsfilterRegion {
+    /**
+     * The first column.
+     */
+    uint32_t left;
+    /**
+     * The first row.
+     */
+    uint32_t top;
+    /**
+     * The number of columns.
+     */
+    uint32_t width;
+    /**
+     * The number of rows.
+     */
+    uint32_t height;
+} NmsfilterRegion;
+
+/**
  * Parameters of decoding and suppression. nmsfilter_params_init sets the defaults. Lengths are in pixels of the model's
  * input, except where a field says otherwise.
  */
@@ -547,7 +641,9 @@ typedef struct NmsfilterParams {
      */
     uint32_t frame_size[2];
     /**
-     * Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame.
+     * Pixels of the model's input per pixel of the frame, horizontally and vertically, above 0. Ignored without a frame. With
+     * 0 and 0, the default, they and `frame_offset` follow from `letterbox` and the model's size in NmsfilterOptions, and
+     * `visible` by default, too.
      */
     double frame_ratio[2];
     /**
@@ -565,9 +661,9 @@ typedef struct NmsfilterParams {
      */
     uint32_t lose_released;
     /**
-     * An NmsfilterRegionEdges, for an image that is a region of a frame, such as a tile: `visible` is the region, and
-     * `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is inside
-     * the frame, and more than `edge_margin` away from the frame's edge.
+     * An NmsfilterRegionEdges, for images that are `regions` of a frame; or for one such image, whose `visible` is the region,
+     * and `frame_size`, `frame_ratio` and `frame_offset` say where the frame is. An edge of the region is inner if it is
+     * inside the frame, and more than `edge_margin` away from the frame's edge.
      */
     uint32_t region_edges;
     /**
@@ -588,6 +684,21 @@ typedef struct NmsfilterParams {
      * embeddings differ.
      */
     float embedding_iou_threshold;
+    /**
+     * An NmsfilterLetterbox. Ignored without a frame, and if `frame_ratio` is set and there are no regions.
+     */
+    uint32_t letterbox;
+    /**
+     * Parts of a frame of `frame_size`, such as tiles, each of which was scaled to the model's input by `letterbox` as if it
+     * were a frame. The images of a run are these parts of a frame, then those of the next frame, and so on. Results have
+     * an image for each frame: its boxes, keypoints and oriented boxes are in pixels of the frame, and were compared with
+     * those of all parts; row r of part i is anchor i * rows + r. Masks need NMSFILTER_MASK_SIZE_FRAME. They are copied.
+     */
+    const struct NmsfilterRegion *regions;
+    /**
+     * The length of `regions`; 0 if images are not parts of a frame.
+     */
+    size_t region_count;
 } NmsfilterParams;
 
 /**
@@ -686,7 +797,7 @@ typedef struct NmsfilterResult {
  */
 typedef struct NmsfilterDetection {
     /**
-     * The left edge, in pixels of the model's input.
+     * The left edge, in pixels of the model's input; with regions, of the frame.
      */
     float x1;
     /**
@@ -716,7 +827,7 @@ typedef struct NmsfilterDetection {
 } NmsfilterDetection;
 
 /**
- * An oriented box, in pixels of the model's input. This record does not change.
+ * An oriented box, in the pixels of NmsfilterDetection. This record does not change.
  */
 typedef struct NmsfilterOrientedBox {
     /**
@@ -742,7 +853,7 @@ typedef struct NmsfilterOrientedBox {
 } NmsfilterOrientedBox;
 
 /**
- * A keypoint, in pixels of the model's input. This record does not change.
+ * A keypoint, in the pixels of NmsfilterDetection. This record does not change.
  */
 typedef struct NmsfilterPoint {
     /**
@@ -978,6 +1089,90 @@ typedef struct NmsfilterMergedBoxes {
 } NmsfilterMergedBoxes;
 
 /**
+ * An input or an output of a model. Set all bytes to 0, then all fields.
+ */
+typedef struct NmsfilterModelTensorInfo {
+    /**
+     * sizeof(NmsfilterModelTensorInfo).
+     */
+    size_t size;
+    /**
+     * The name; UTF-8.
+     */
+    const char *name;
+    /**
+     * The type of the elements, as ONNX and ONNX Runtime number it: 1 for float, 10 for half precision, and so on
+     * (ONNXTensorElementDataType), which is not an NmsfilterElementType.
+     */
+    uint32_t onnx_type;
+    /**
+     * The number of dimensions, 0 to 8.
+     */
+    uint32_t dimensions;
+    /**
+     * The dimensions; -1 for those that are dynamic.
+     */
+    int64_t shape[8];
+} NmsfilterModelTensorInfo;
+
+/**
+ * What a model's inputs and outputs say about it.
+ */
+typedef struct NmsfilterSignature {
+    /**
+     * sizeof(NmsfilterSignature), which the caller sets.
+     */
+    size_t size;
+    /**
+     * The name of the signature, which is valid until the process ends; NULL if the program that exported the model is not
+     * known, and all other fields are 0.
+     */
+    const char *name;
+    /**
+     * The numbers that each input takes, in the model's order: an NmsfilterInputNumbers.
+     */
+    uint32_t inputs[4];
+    /**
+     * An NmsfilterLetterbox: how frames are fitted into the picture.
+     */
+    uint32_t letterbox;
+    /**
+     * The picture's width; 0 if it is dynamic, and such models have no usual size.
+     */
+    uint32_t width;
+    /**
+     * The picture's height.
+     */
+    uint32_t height;
+    /**
+     * An NmsfilterPictureLayout.
+     */
+    uint32_t layout;
+    /**
+     * 1 if the first channel is blue; 0 if it is red.
+     */
+    uint32_t is_bgr;
+    /**
+     * 1 if models of the exporter have other pixels, too: `is_bgr`, `range`, `mean` and `deviation` are then those of the
+     * model's configuration.
+     */
+    uint32_t pixels_vary;
+    /**
+     * The numbers of black and white. A channel's value v, 0 to 255, becomes
+     * (range[0] + v * (range[1] - range[0]) / 255 - mean) / deviation.
+     */
+    double range[2];
+    /**
+     * For red, green and blue.
+     */
+    double mean[3];
+    /**
+     * For red, green and blue.
+     */
+    double deviation[3];
+} NmsfilterSignature;
+
+/**
  * The counts of an image in device memory. Its beginning does not change; it has NmsfilterDeviceResult.count_size bytes.
  */
 typedef struct NmsfilterDeviceCounts {
@@ -1204,6 +1399,37 @@ enum NmsfilterStatus nmsfilter_boxes_enqueue(struct NmsfilterBoxes *boxes,
                                              const struct NmsfilterTensor *groups,
                                              void *cuda_stream,
                                              struct NmsfilterDeviceResult *result);
+
+/**
+ * Recognizes a model by the names, element types and dimensions of all its inputs and outputs, as the element ortinference
+ * does, and stores what is known of it at `signature`. An unknown model is no error.
+ *
+ * `options` and `params` can be NULL. Otherwise the fields that the signature decides are set: `model_width` and
+ * `model_height`; `method`, `multi_label`, `max_detections` and `letterbox`. Then pass them to nmsfilter_set_options and
+ * nmsfilter_set_params.
+ *
+ * A model with the signatures of several exporters is an error, whose text nmsfilter_error_text(NULL) has. The metadata of
+ * the file are not read.
+ */
+enum NmsfilterStatus nmsfilter_signature(const struct NmsfilterModelTensorInfo *inputs,
+                                         size_t input_count,
+                                         const struct NmsfilterModelTensorInfo *outputs,
+                                         size_t output_count,
+                                         struct NmsfilterSignature *signature,
+                                         struct NmsfilterOptions *options,
+                                         struct NmsfilterParams *params);
+
+/**
+ * Prepares the outputs of a run for nmsfilter_run: replaces the ids of tensors, which are the names of the model's outputs,
+ * by those by which the decoder of the signature is chosen, moves the tensors that are read to the front of the array, and
+ * stores their number at `count`, which is that of all tensors before.
+ *
+ * Some signatures look at the tensors' numbers, in host memory: whether scores are logits, and whether all rows are of the
+ * first picture.
+ */
+enum NmsfilterStatus nmsfilter_signature_tensors(const struct NmsfilterSignature *signature,
+                                                 struct NmsfilterTensor *tensors,
+                                                 size_t *count);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -132,8 +132,8 @@ fn settings_that_are_none_are_errors() {
             "params: frame_size: expected the size of the frame for masks in its pixels, got none",
         ),
         (
-            |params| params.frame_size = [640, 480],
-            "params: frame_ratio: expected finite numbers above 0, got [0.0, 0.0]",
+            |params| (params.frame_size, params.frame_ratio) = ([640, 480], [0.0, 1.0]),
+            "params: frame_ratio: expected finite numbers above 0, got [0.0, 1.0]",
         ),
         (
             |params| params.score_threshold = f32::NAN,

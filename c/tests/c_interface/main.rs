@@ -3,7 +3,9 @@
 
 mod boxes;
 mod errors;
+mod frames;
 mod params;
+mod signature;
 
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::zeroed;
@@ -300,7 +302,7 @@ fn oriented_boxes_are_those_of_the_rust_interface() {
         let image = handle.image(0);
         let found = array(image.oriented_boxes, image.count);
         for (number, found) in found.iter().enumerate() {
-            let expected = expected.detail(0, number).oriented_box().unwrap();
+            let expected = expected.oriented_box(0, number).unwrap();
             assert_eq!([found.center_x, found.center_y], expected.center);
             assert_eq!([found.width, found.height, found.angle], {
                 let [width, height] = expected.size;
@@ -319,9 +321,7 @@ fn keypoints_are_those_of_the_rust_interface() {
         let found = array(image.points, image.count * 4);
         for (number, found) in found.chunks(4).enumerate() {
             let points: Vec<[f32; 3]> = expected
-                .detail(0, number)
-                .points()
-                .iter()
+                .points_of(0, number)
                 .map(|point| [point.x, point.y, point.visibility])
                 .collect();
             let found: Vec<_> = found.iter().map(|it| [it.x, it.y, it.visibility]).collect();

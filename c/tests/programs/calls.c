@@ -229,6 +229,86 @@ static void run_boxes(void)
     nmsfilter_boxes_free(NULL);
 }
 
+static NmsfilterModelTensorInfo info_of(const char *name, uint32_t onnx_type, uint32_t dimensions, int64_t last)
+{
+    NmsfilterModelTensorInfo info;
+    uint32_t i;
+
+    memset(&info, 0, sizeof info);
+    info.size = sizeof info;
+    info.name = name;
+    info.onnx_type = onnx_type;
+    info.dimensions = dimensions;
+    for (i = 0; i < dimensions; i++)
+        info.shape[i] = i + 1 == dimensions ? last : i == 1 ? 3 : -1;
+    return info;
+}
+
+static void find_signature(void)
+{
+    NmsfilterModelTensorInfo named[2] = { info_of("images", 1, 4, 64), info_of("output", 1, 2, 7) };
+    NmsfilterModelTensorInfo *inputs = copy(&named[0], sizeof *named), *outputs = copy(&named[1], sizeof *named);
+    static const float rows[14] = { 0, 10, 20, 30, 40, 5, 0.9f, 0, 50, 5, 90, 60, 7, 0.8f };
+    float *numbers = copy(rows, sizeof rows);
+    NmsfilterTensor list[2] = { tensor_of("other", 2, 7, numbers), tensor_of("output", 2, 7, numbers) };
+    NmsfilterTensor *tensors = copy(list, sizeof list);
+    NmsfilterSignature *signature = calloc(1, sizeof *signature);
+    NmsfilterOptions *options = calloc(1, sizeof *options);
+    NmsfilterParams *params = calloc(1, sizeof *params);
+    size_t count = 2;
+
+    signature->size = sizeof *signature;
+    options->size = sizeof *options;
+    EXPECT(nmsfilter_params_init(params, sizeof *params) == NMSFILTER_STATUS_OK);
+    outputs->shape[0] = -1;
+    EXPECT(nmsfilter_signature(inputs, 1, outputs, 1, signature, options, params) == NMSFILTER_STATUS_OK);
+    free(inputs);
+    free(outputs);
+    EXPECT(strcmp(signature->name, "yolov7-end2end") == 0 && params->method == NMSFILTER_METHOD_NONE);
+    EXPECT(nmsfilter_signature_tensors(signature, tensors, &count) == NMSFILTER_STATUS_OK && count == 1);
+    EXPECT(nmsfilter_set_decoder(filter, NULL) == NMSFILTER_STATUS_OK);
+    EXPECT(nmsfilter_set_params(filter, params) == NMSFILTER_STATUS_OK);
+    free(params);
+    free(signature);
+    EXPECT(nmsfilter_run(filter, tensors, count, NULL) == NMSFILTER_STATUS_OK);
+    EXPECT(image_at(0).count == 2);
+    free(options);
+    free(tensors);
+    free(numbers);
+}
+
+/* Two parts of a frame see one window. */
+static void run_regions(void)
+{
+    static const NmsfilterRegion parts[2] = { { 0, 0, 200, 100 }, { 100, 0, 200, 100 } };
+    static const float seen[8] = { 110, 20, 40, 0.9f, 10, 20, 40, 0.8f };
+    float *numbers = copy(seen, sizeof seen);
+    NmsfilterRegion *regions = copy(parts, sizeof parts);
+    NmsfilterTensor tensor = tensor_of("windows", 2, 4, numbers);
+    NmsfilterOptions options = { 0 };
+    NmsfilterParams params;
+    const NmsfilterDetection *found;
+
+    options.size = sizeof options;
+    options.batch = 1;
+    EXPECT(nmsfilter_set_options(filter, &options) == NMSFILTER_STATUS_OK);
+    EXPECT(nmsfilter_params_init(&params, sizeof params) == NMSFILTER_STATUS_OK);
+    params.frame_size[0] = 300;
+    params.frame_size[1] = 100;
+    params.regions = regions;
+    params.region_count = 2;
+    EXPECT(nmsfilter_set_params(filter, &params) == NMSFILTER_STATUS_OK);
+    free(regions);
+    tensor.dimensions = 3;
+    tensor.shape[1] = 1;
+    tensor.shape[2] = 4;
+    EXPECT(nmsfilter_run(filter, &tensor, 1, NULL) == NMSFILTER_STATUS_OK);
+    EXPECT(image_at(0).count == 1);
+    found = image_at(0).detections;
+    EXPECT(found->x1 == 110 && found->y2 == 60 && found->anchor == 0);
+    free(numbers);
+}
+
 int main(void)
 {
     EXPECT(nmsfilter_version() == NMSFILTER_VERSION);
@@ -240,6 +320,8 @@ int main(void)
     set_params();
     run_wrong();
     run_boxes();
+    find_signature();
+    run_regions();
     nmsfilter_free(filter);
     nmsfilter_free(NULL);
     return 0;

@@ -9,7 +9,6 @@ use std::fmt;
 
 use super::params::MIN_EDGE_MARGIN;
 use super::{ImagePlace, MAX_FRAME_SIDE, MaskSize, Params, SizeLimits};
-use crate::geometry::FrameMap;
 
 /// The parameter that a [`ParamError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,8 +140,8 @@ impl Params {
     ///
     /// # Errors
     /// Fails if masks are in pixels of the frame and `frame` is `None`.
-    pub fn check_mask_frame(&self, frame: Option<&FrameMap>) -> Result<(), ParamError> {
-        if self.mask_size == MaskSize::Frame && frame.is_none() {
+    pub fn check_mask_frame(&self, has_frame: bool) -> Result<(), ParamError> {
+        if self.mask_size == MaskSize::Frame && !has_frame {
             let expected = "the size of the frame for masks in its pixels";
             return Err(ParamError::new(Parameter::FrameSize, expected, "none"));
         }
@@ -284,7 +283,7 @@ fn check_sizes(sizes: &SizeLimits) -> Result<(), ParamError> {
 mod tests {
     use super::*;
     use crate::engine::{ClassRule, ClassThresholds};
-    use crate::geometry::Bounds;
+    use crate::geometry::{Bounds, FrameMap};
 
     fn text(change: impl FnOnce(&mut Params)) -> String {
         let mut params = Params::default();
@@ -416,12 +415,11 @@ mod tests {
 
     #[test]
     fn masks_in_pixels_of_a_frame_need_the_frame() {
-        let frame = FrameMap { size: [640, 480], ratio: [1.0; 2], offset: [0.0; 2] };
         let in_frame = Params { mask_size: MaskSize::Frame, ..Params::default() };
-        assert_eq!(Params::default().check_mask_frame(None), Ok(()));
-        assert_eq!(in_frame.check_mask_frame(Some(&frame)), Ok(()));
+        assert_eq!(Params::default().check_mask_frame(false), Ok(()));
+        assert_eq!(in_frame.check_mask_frame(true), Ok(()));
         assert_eq!(
-            in_frame.check_mask_frame(None).unwrap_err().to_string(),
+            in_frame.check_mask_frame(false).unwrap_err().to_string(),
             "frame.size: expected the size of the frame for masks in its pixels, got none"
         );
     }

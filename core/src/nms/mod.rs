@@ -39,6 +39,7 @@
 
 mod box_input;
 mod boxes;
+mod frame_fit;
 mod host_boxes;
 mod merged_boxes;
 
@@ -50,6 +51,7 @@ use crate::tensor::{Quantization, TensorView};
 use crate::{decoder, engine};
 
 pub use boxes::{BoxNms, KeptBoxes};
+pub use frame_fit::{FitError, FrameFit};
 pub use merged_boxes::MergedBoxes;
 
 pub use crate::decoder::layout::{Activation, Background};
@@ -159,6 +161,7 @@ pub struct DetailedOutcome<'a> {
     layout: &'a decoder::Layout,
     /// Pixels of the model's input per unit of the tensors.
     unit: [f32; 2],
+    regions: &'a [Mapping],
 }
 
 impl DetailedOutcome<'_> {
@@ -177,15 +180,45 @@ impl DetailedOutcome<'_> {
         self.layout.prototypes.is_some()
     }
 
-    /// The oriented box and the points of a survivor.
+    /// The oriented box of a survivor, in the pixels of boxes; `None` if boxes are upright.
     ///
     /// # Panics
     /// If there is no such image, or no such survivor.
-    pub fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
+    pub fn oriented_box(&self, image: usize, survivor: usize) -> Option<OrientedBox> {
+        let oriented = self.detail(image, survivor).oriented_box()?;
+        let region = self.region(image, survivor);
+        Some(region.map_or(oriented, |region| region.frame_oriented_box(&oriented)))
+    }
+
+    /// The points of a survivor, in the pixels of boxes.
+    ///
+    /// # Panics
+    /// If there is no such image, or no such survivor.
+    pub fn points_of(&self, image: usize, survivor: usize) -> impl Iterator<Item = Point> {
+        let region = self.region(image, survivor);
+        let points = self.detail(image, survivor).points();
+        let moved = move |point: Point| match region {
+            None => point,
+            Some(region) => {
+                let [x, y] = region.frame_point([point.x, point.y]);
+                Point { x, y, ..point }
+            }
+        };
+        points.iter().map(moved)
+    }
+
+    fn detail(&self, image: usize, survivor: usize) -> Detail<'_> {
         let image = self.outcome.group(image);
         let width = self.outcome.column_components();
         let row = &image.columns[survivor * width..][..width];
         self.details.of(self.layout, self.unit, &image.survivors[survivor], row)
+    }
+
+    /// The region that a survivor is from.
+    fn region(&self, image: usize, survivor: usize) -> Option<&Mapping> {
+        let count = self.regions.len().max(1);
+        let found = &self.outcome.group(image).survivors[survivor];
+        self.regions.get(self.outcome.image_of(found) % count)
     }
 }
 
@@ -321,7 +354,8 @@ impl Nms {
         Self::warn(&mut self.warnings, new);
         let layout = reading.layout(false);
         let unit = places[0].unit(layout);
-        Ok(DetailedOutcome { outcome, details: reading.details(), layout, unit })
+        let (details, regions) = (reading.details(), &self.regions[..]);
+        Ok(DetailedOutcome { outcome, details, layout, unit, regions })
     }
 
     /// Runs on a GPU, in the order of `stream`, without waiting for it. The run reads what work that was submitted to
@@ -440,6 +474,13 @@ impl Nms {
         let images = 0..layout.images.min(MAX_IMAGES + 1) as u32;
         self.places.clear();
         let count = self.regions.len() as u32;
+        if count > 0 && layout.prototypes.is_some() && self.params.mask_size == MaskSize::Prototypes
+        {
+            return Err(NmsError::BoxInput {
+                expected: "mask_size frame for masks of regions, or no masks".to_owned(),
+                got: MaskSize::Prototypes.name().to_owned(),
+            });
+        }
         if count == 0 {
             self.places.extend(images.map(|group| ImagePlace { group, ..place }));
         } else if layout.images.is_multiple_of(self.regions.len()) {

@@ -7,12 +7,15 @@
 //!
 //! `signatures.txt` has the signatures, and says what its lines mean.
 
+mod description;
 mod parse;
 
 use std::sync::LazyLock;
 
 use crate::geometry::Letterbox;
 use crate::tensor::ElementType;
+
+pub use description::{Description, OutputError, SeveralSignatures, describe};
 
 /// The inputs and outputs of a family's models from one exporter, and what is known of these models.
 #[derive(Debug)]

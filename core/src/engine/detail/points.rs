@@ -56,8 +56,8 @@ impl Points<'_> {
     }
 
     /// The points, in pixels of the model's input.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Point> {
-        let Self { numbers, rule, prior, scale } = *self;
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Point> {
+        let Self { numbers, rule, prior, scale } = self;
         numbers.chunks_exact(rule.map_or(2, |rule| rule.components)).map(move |numbers| {
             let rule = rule.expect("a model without points gives no numbers of points");
             let scale = if rule.normalized { scale } else { [1.0; 2] };
