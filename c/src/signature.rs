@@ -153,6 +153,9 @@ static NAMES: LazyLock<BTreeMap<&'static str, CString>> = LazyLock::new(|| {
     names.map(|name| (name, border::c_text(name))).collect()
 });
 
+/// A name, an element type and dimensions.
+type Named<'a> = (&'a str, ElementType, Vec<i64>);
+
 /// The element type with this number in ONNX.
 fn of_onnx(number: u32) -> ElementType {
     match number {
@@ -172,7 +175,7 @@ unsafe fn infos<'a>(
     from: *const ModelTensorInfo,
     count: usize,
     argument: &str,
-) -> Result<Vec<(&'a str, ElementType, Vec<i64>)>, Failure> {
+) -> Result<Vec<Named<'a>>, Failure> {
     if count == 0 {
         return Err(Failure::argument(format!("{argument}: expected at least one, got 0")));
     }
