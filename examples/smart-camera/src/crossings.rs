@@ -113,7 +113,8 @@ struct Counter {
 impl Counter {
     fn update(&mut self, frame: u64, objects: &[Object]) {
         for object in objects {
-            let Some(track) = object.id else { continue };
+            // A predicted box is no evidence that somebody is there.
+            let Some(track) = object.id.filter(|_| !object.predicted) else { continue };
             let edges = &object.detection.bounding_box;
             let center = edges.center();
             let is_positive = self.line.is_positive(edges);
@@ -190,7 +191,8 @@ mod tests {
         let (x_min, x_max) = (x - 0.04, x + 0.04);
         let (y_min, y_max) = (y - 0.08, y + 0.08);
         let bounding_box = Edges { x_min, y_min, x_max, y_max };
-        Object { id: track, label: "person".to_owned(), detection: Detection { bounding_box } }
+        let label = "person".to_owned();
+        Object { id: track, label, predicted: false, detection: Detection { bounding_box } }
     }
 
     /// Returns the crossings of `line` by one track with these centers, a frame each: to the
@@ -264,6 +266,20 @@ mod tests {
         crossings.update(&[person(Some(1), [0.7, 0.5]), person(Some(2), [0.3, 0.5])]);
         let expected = BTreeMap::from([("left", 1), ("right", 1)]);
         assert_eq!(crossings.report().unwrap()["door"]["person"], expected);
+    }
+
+    #[test]
+    fn predicted_boxes_do_not_cross() {
+        let line: Line = "door=0.5,0,0.5,1".parse().unwrap();
+        let mut crossings = Crossings::new(&[line], &["person".to_owned()]);
+        let mut right = |x: f64, predicted: bool| {
+            crossings.update(&[Object { predicted, ..person(Some(1), [x, 0.5]) }]);
+            crossings.report().unwrap()["door"]["person"]["right"]
+        };
+        assert_eq!(right(0.3, false), 0);
+        assert_eq!(right(0.7, true), 0, "a prediction");
+        assert_eq!(right(0.4, false), 0, "the person has stopped");
+        assert_eq!(right(0.7, false), 1);
     }
 
     #[test]

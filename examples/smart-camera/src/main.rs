@@ -62,6 +62,7 @@ fn run() -> Result<(), Error> {
     //    installed.
     gst::init()?;
     gstnmsfilter::plugin_register_static()?;
+    gstobjecttracker::plugin_register_static()?;
     gstonnxruntime::plugin_register_static()?;
     gstnmsfilterdemo::plugin_register_static()?;
 

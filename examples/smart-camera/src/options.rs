@@ -9,6 +9,7 @@ use lexopt::prelude::*;
 use crate::Error;
 use crate::crossings::Line;
 use crate::report::Zone;
+use crate::tracker;
 
 /// The text that `--help` prints.
 pub const HELP: &str = "\
@@ -35,11 +36,11 @@ Model
 Report
   --zone NAME=X,Y,W,H   a part of the frame, in numbers from 0 to 1, in which detections are counted
                         if their center is in it. Can be repeated. Default: the whole frame
-  --tracker ELEMENTS    elements behind nmsfilter that track objects, for example 'ioutracker
-                        iou-score-threshold=0.3' (GStreamer 1.28)
   --line NAME=X1,Y1,X2,Y2
                         two points, in numbers from 0 to 1. Tracks that cross the line between them
                         are counted: left and right, or up and down. Can be repeated
+  --tracker ELEMENTS    elements behind nmsfilter that track objects, for example 'objecttracker
+                        algorithm=ocsort'. Default: objecttracker if there is a --line
   --frames N            end after N lines, at least 1
   --output WHERE        append the lines to this file, or send them to tcp://HOST:PORT, instead of
                         writing them to standard output
@@ -101,10 +102,6 @@ impl Options {
     fn check(&self) -> Result<(), Error> {
         check_names("zone", self.zones.iter().map(|zone| &*zone.name))?;
         check_names("line", self.lines.iter().map(|line| &*line.name))?;
-        if let (Some(line), None) = (self.lines.first(), &self.tracker) {
-            let why = "--tracker, too, since tracks are counted";
-            return Err(expected("line", why, &line.name));
-        }
         if self.labels.is_some() && self.labels().next().is_none() {
             let got = self.labels.as_deref().unwrap_or_default();
             return Err(expected("labels", "at least one label, such as person,bicycle", got));
@@ -177,6 +174,9 @@ pub fn parse() -> Result<Option<Options>, Error> {
             Value(source) if options.source.is_empty() => options.source = source.string()?,
             _ => return Err(argument.unexpected().into()),
         }
+    }
+    if !options.lines.is_empty() {
+        options.tracker.get_or_insert_with(|| tracker::DEFAULT.to_owned());
     }
     options.check()?;
     // The elements of these sources may attach tensors themselves.

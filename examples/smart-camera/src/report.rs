@@ -95,6 +95,9 @@ pub struct Object {
     pub id: Option<u64>,
     #[serde(default, rename = "roi_type")]
     pub label: String,
+    /// True if the tracker has predicted the box, on a frame on which no model ran.
+    #[serde(default)]
+    pub predicted: bool,
     pub detection: Detection,
 }
 

@@ -4,15 +4,17 @@
 //! In: a description of elements, and the objects of each frame. Out: an error that says what is
 //! missing, instead of lines without tracks.
 
-use crate::Error;
 use crate::report::Object;
+use crate::{Error, messages};
+
+/// The tracker where lines are counted, unless another one is set.
+pub const DEFAULT: &str = "objecttracker";
 
 /// Number of frames with objects of which at least one must have a track. Some trackers wait a few
 /// frames before they confirm a track.
 const FRAMES: u32 = 100;
 
-/// Returns an error if the elements do not exist, or if this program does not attach the objects
-/// that they read.
+/// Returns an error if the elements do not exist.
 pub fn check(tracker: &str) -> Result<(), Error> {
     if let Err(error) = gst::parse::bin_from_description(tracker, true) {
         let is_missing = error.kind() == Some(gst::ParseError::NoSuchElement);
@@ -25,14 +27,6 @@ pub fn check(tracker: &str) -> Result<(), Error> {
             String::new()
         };
         return Err(format!("--tracker {tracker}: {error}{why}").into());
-    }
-    if !cfg!(feature = "v1_24") {
-        return Err(format!(
-            "--tracker {tracker}: expected objects as GstAnalyticsODMtd, which this program \
-             attaches if it is built for GStreamer 1.24 or later: build it with --features v1_24, \
-             or v1_28 for ioutracker"
-        )
-        .into());
     }
     Ok(())
 }
@@ -49,10 +43,18 @@ impl FirstTrack {
         Self { tracker: tracker.to_owned(), frames: 0 }
     }
 
-    /// Returns whether an object of the frame has a track.
+    /// Returns whether the wait is over, because an object of the frame has a track, or it was said
+    /// why there is none.
     pub fn is_in(&mut self, objects: &[Object]) -> Result<bool, Error> {
         self.frames += u32::from(!objects.is_empty());
         let is_there = objects.iter().any(|object| object.id.is_some());
+        if !is_there && self.frames == FRAMES && self.tracker.contains(DEFAULT) {
+            messages::print(&format!(
+                "warning: {FRAMES} frames had objects and no track; {DEFAULT} begins tracks at the \
+                 score new-track-threshold: set a lower one with --tracker"
+            ));
+            return Ok(true);
+        }
         if !is_there && self.frames == FRAMES {
             return Err(format!(
                 "--tracker {}: expected a GstAnalyticsTrackingMtd that is related to an object, \
@@ -72,7 +74,8 @@ mod tests {
 
     fn object(track: Option<u64>) -> Object {
         let bounding_box = Edges { x_min: 0.0, y_min: 0.0, x_max: 1.0, y_max: 1.0 };
-        Object { id: track, label: String::new(), detection: Detection { bounding_box } }
+        let detection = Detection { bounding_box };
+        Object { id: track, label: String::new(), predicted: false, detection }
     }
 
     #[test]
@@ -84,6 +87,13 @@ mod tests {
         }
         let error = first.is_in(&[object(None)]).unwrap_err().to_string();
         assert!(error.starts_with("--tracker identity: expected"), "{error}");
+    }
+
+    #[test]
+    fn scores_that_begin_no_track_of_objecttracker_are_only_a_warning() {
+        let mut first = FirstTrack::new("objecttracker max-age=2");
+        let is_over = (0..FRAMES).map(|_| first.is_in(&[object(None)]).unwrap());
+        assert_eq!(is_over.filter(|&is_over| is_over).count(), 1);
     }
 
     #[test]
