@@ -30,7 +30,7 @@ pub struct Line {
     /// Name in the report.
     pub name: String,
     /// The ends, as fractions of the frame.
-    ends: [[f64; 2]; 2],
+    pub ends: [[f64; 2]; 2],
 }
 
 impl FromStr for Line {

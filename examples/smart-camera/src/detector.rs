@@ -4,14 +4,12 @@
 //! In: frames. Out: a JSON line per frame, a preview window, a video file.
 
 use gst::prelude::*;
-use gst_video::VideoRegionOfInterestMeta;
 
-use crate::Error;
 use crate::frames::Frames;
 use crate::options::Options;
 use crate::pipeline::{Failure, Pipeline};
-use crate::report::{Report, Zone};
-use crate::tracker;
+use crate::report::Report;
+use crate::{Error, overlay, record, tracker};
 
 /// The detector pipeline.
 pub struct Detector {
@@ -38,7 +36,7 @@ impl Detector {
             nms.set_property("classes", labels);
         }
         if let Some(overlay) = pipeline.find("overlay") {
-            draw(&options.zones, &overlay);
+            overlay::draw(options, &overlay);
         }
 
         let appsrc = pipeline.find("frames").expect("it is in the description");
@@ -58,10 +56,10 @@ impl Detector {
         Ok(Self { frames, pipeline })
     }
 
-    /// Sets the name of the file to which the video is recorded.
-    pub fn record_to(&self, file: &str) {
-        let sink: Option<gst::Element> = self.pipeline.find("record");
-        sink.expect("--record is set").set_property("location", file);
+    /// Records the video to this file, and to others if the frames change.
+    pub fn record_to(&self, file: &str) -> Result<(), Error> {
+        let encoder: Option<gst::Element> = self.pipeline.find("recorded");
+        record::start(&encoder.expect("--record is set"), file)
     }
 
     /// Returns the pipeline.
@@ -125,26 +123,7 @@ fn description(options: &Options) -> String {
         text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");
     }
     if options.record.is_some() {
-        text += &format!(
-            " pictures. ! {queue} ! videoconvert ! jpegenc ! matroskamux ! filesink name=record"
-        );
+        text += &format!(" pictures. ! {queue} ! videoconvert ! jpegenc name=recorded");
     }
     text
-}
-
-/// Draws the zones together with the detected regions. The report uses a separate buffer without
-/// the zones.
-fn draw(zones: &[Zone], overlay: &gst::Element) {
-    let zones = zones.to_vec();
-    let pad = overlay.static_pad("sink").expect("a filter has a sink pad");
-    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-        let video = pad.current_caps().and_then(|caps| gst_video::VideoInfo::from_caps(&caps).ok());
-        if let (Some(video), Some(frame)) = (video, info.buffer_mut()) {
-            for zone in &zones {
-                let region = zone.pixels([video.width(), video.height()]);
-                VideoRegionOfInterestMeta::add(frame.make_mut(), &zone.name, region);
-            }
-        }
-        gst::PadProbeReturn::Ok
-    });
 }

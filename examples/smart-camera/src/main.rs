@@ -20,7 +20,9 @@ mod named_numbers;
 mod options;
 mod orientation;
 mod output;
+mod overlay;
 mod pipeline;
+mod record;
 mod report;
 mod source;
 mod tracker;
@@ -72,7 +74,7 @@ fn run() -> Result<(), Error> {
     let detector = Detector::new(&options)?;
     if let Some(record) = &options.record {
         files::check_written("record", record, &[&source, detector.pipeline()])?;
-        detector.record_to(record);
+        detector.record_to(record)?;
     }
     if let Some(file) = output::file(options.output.as_deref()) {
         files::check_written("output", file, &[&source, detector.pipeline()])?;

@@ -47,7 +47,8 @@ Report
 
 Pictures
   --preview             show a window with the detections
-  --record FILE.mkv     write a video with the detections (JPEG in Matroska)
+  --record FILE.mkv     write a video with the detections (JPEG in Matroska). If the frames change
+                        their size, it goes on in FILE-2.mkv, or the next that does not exist
 
 Sources that end or fail (a camera is restarted, unless its failure is permanent)
   --loop                restart a file when it ends

@@ -42,13 +42,6 @@ impl FromStr for Zone {
 }
 
 impl Zone {
-    /// Returns left, top, width and height in pixels of a frame of this width and height.
-    pub fn pixels(&self, [width, height]: [u32; 2]) -> (u32, u32, u32, u32) {
-        let [x, y, w, h] = self.area;
-        let pixels = |part: f64, side: u32| (part * f64::from(side)) as u32;
-        (pixels(x, width), pixels(y, height), pixels(w, width), pixels(h, height))
-    }
-
     fn contains_center(&self, object: &Object) -> bool {
         let [left, top, width, height] = self.area;
         let [x, y] = object.detection.bounding_box.center();

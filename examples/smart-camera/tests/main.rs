@@ -9,6 +9,7 @@ mod camera;
 mod program;
 #[path = "../../../tests/support/project.rs"]
 mod project;
+mod recordings;
 mod refused;
 #[path = "../../../tests/support/scratch.rs"]
 #[allow(dead_code, reason = "other test programs use the rest")]
