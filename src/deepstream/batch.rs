@@ -141,6 +141,13 @@ impl LockedBatch<'_> {
         Some(timestamp).filter(|&timestamp| timestamp != gst::ffi::GST_CLOCK_TIME_NONE)
     }
 
+    /// Returns the wall-clock time of `frame` in nanoseconds since 1970, if it has one.
+    pub fn unix_time(&self, frame: FrameMeta<'_>) -> Option<u64> {
+        // SAFETY: the frame has this field in every layout.
+        let time = unsafe { frame.0.read(frame::UNIX_TIME) };
+        Some(time).filter(|&time| time != 0 && time != gst::ffi::GST_CLOCK_TIME_NONE)
+    }
+
     /// Returns the size to which the muxer has scaled `frame`, or `None` if the frame's metadata does not have it:
     /// the new nvstreammux does not write the size, and a copy of a buffer (for example behind a tee) does not
     /// contain it.

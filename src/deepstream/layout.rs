@@ -106,6 +106,8 @@ fields! {
         BATCH_ID = "batch_id" @ 44,
         /// `guint64`: the timestamp in nanoseconds
         TIMESTAMP = "buf_pts" @ 56,
+        /// `guint64`: the wall-clock time in nanoseconds since 1970, or 0
+        UNIX_TIME = "ntp_timestamp" @ 64,
         /// `guint`: the id of the source
         SOURCE_ID = "source_id" @ 72,
         /// `gboolean`

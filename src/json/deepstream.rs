@@ -35,6 +35,7 @@ pub(super) fn read(
             source: batch.source_id(frame),
             size: Some(size),
             timestamp: batch.timestamp(frame),
+            unix_time: batch.unix_time(frame),
             objects: objects(&batch, frame, size)?,
         });
     }

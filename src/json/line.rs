@@ -20,8 +20,12 @@ pub struct Line<'a> {
     pub index: u64,
     /// The value of the property `source`.
     pub source: Option<&'a str>,
+    /// The path of the file that the frame comes from.
+    pub file: Option<&'a str>,
     /// The frame's stream time in nanoseconds.
     pub timestamp: Option<u64>,
+    /// The wall-clock time at which the source captured the frame, in nanoseconds since 1970.
+    pub unix_time: Option<u64>,
     /// The value of the property `tags`.
     pub tags: Option<&'a RawValue>,
     /// True if a model ran on the frame, if this is known.
@@ -39,7 +43,9 @@ impl Line<'_> {
             resolution: self.size.into(),
             index: self.index,
             source: self.source,
+            file: self.file,
             timestamp: self.timestamp,
+            rtp: Rtp::new(self.unix_time),
             tags: self.tags,
             inferred: self.inferred,
             objects: (!is_batch).then_some(&detections.objects),
@@ -59,7 +65,11 @@ struct LineText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtp: Option<Rtp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +84,18 @@ struct LineText<'a> {
 struct Size {
     width: u32,
     height: u32,
+}
+
+/// The place and unit in which DL Streamer's readers expect the wall-clock time.
+#[derive(serde::Serialize)]
+struct Rtp {
+    sender_ntp_unix_timestamp_ns: u64,
+}
+
+impl Rtp {
+    fn new(unix_time: Option<u64>) -> Option<Self> {
+        unix_time.map(|time| Self { sender_ntp_unix_timestamp_ns: time })
+    }
 }
 
 impl From<[u32; 2]> for Size {
@@ -94,6 +116,8 @@ impl Serialize for FrameDetections {
             resolution: Option<Size>,
             #[serde(skip_serializing_if = "Option::is_none")]
             timestamp: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            rtp: Option<Rtp>,
             objects: &'a [Object],
         }
         let text = StreamText {
@@ -101,6 +125,7 @@ impl Serialize for FrameDetections {
             stream_id: self.source,
             resolution: self.size.map(Size::from),
             timestamp: self.timestamp,
+            rtp: Rtp::new(self.unix_time),
             objects: &self.objects,
         };
         text.serialize(serializer)

@@ -14,7 +14,9 @@
 //! | `resolution` | `{width, height}` | the size of the frame in pixels |
 //! | `index` | integer | the number of frames, or of batches, before this one since the element started |
 //! | `source` | string | the property `source`, if it is set |
+//! | `file` | string | the path of the file that the frame comes from, if it is known |
 //! | `timestamp` | integer | the stream time of the frame in nanoseconds, if the frame has a timestamp |
+//! | `rtp` | object | `sender_ntp_unix_timestamp_ns`: the wall-clock time of the frame in nanoseconds since 1970, if its source gives one |
 //! | `tags` | object | the property `tags`, if it is set |
 //! | `inferred` | boolean | whether a model ran on the frame, if the frame has a mark ([`inference_mark`](crate::input)) |
 //! | `objects` | array | the detections, in the order of the metadata; `[]` if there are none |
@@ -27,6 +29,7 @@
 //! | `stream_index`, `stream_id` | integer, string | the frame's `pad_index` and `source_id` |
 //! | `resolution` | `{width, height}` | the size of the frame, if it is known |
 //! | `timestamp` | integer | the frame's timestamp (`buf_pts`) in nanoseconds, if the frame has one |
+//! | `rtp` | object | as above, from the frame's `ntp_timestamp` |
 //! | `objects` | array | the detections, in the order in which they were attached |
 //!
 //! An entry of `objects`:
@@ -96,6 +99,7 @@ pub(crate) struct FrameDetections {
     pub source: u32,
     pub size: Option<[u32; 2]>,
     pub timestamp: Option<u64>,
+    pub unix_time: Option<u64>,
     pub objects: Vec<Object>,
 }
 

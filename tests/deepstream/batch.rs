@@ -243,6 +243,7 @@ impl Scene {
                 pad_index: index as u32,
                 frame_num: 7,
                 pts: 40_000_000,
+                unix_time: 1_771_853_462_174_494_742,
                 pipeline: [1280, 720],
                 source: [1920, 1080],
             },

@@ -135,6 +135,7 @@ pub struct Frame {
     pub pad_index: u32,
     pub frame_num: i32,
     pub pts: u64,
+    pub unix_time: u64,
     pub pipeline: [u32; 2],
     pub source: [u32; 2],
 }

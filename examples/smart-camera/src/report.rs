@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::str::FromStr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use gst::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ impl Zone {
 /// The fields that precede the fields of `detectionjson` in a line, in order.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// Unix time in seconds.
+    /// Unix time in seconds: when the source captured the frame, if it says so, or now.
     time: f64,
     /// Position in the file in seconds. If the source can be restarted, seconds since the program
     /// started.
@@ -78,7 +78,15 @@ struct Line<'a> {
 struct Found {
     /// True if a model ran on the frame; `None` if the detections come from another source.
     inferred: Option<bool>,
+    rtp: Option<Captured>,
     objects: Vec<Object>,
+}
+
+/// When the source captured the frame.
+#[derive(Deserialize)]
+struct Captured {
+    #[serde(rename = "sender_ntp_unix_timestamp_ns")]
+    unix_time: u64,
 }
 
 /// An object in the line.
@@ -174,18 +182,19 @@ impl Report {
             return Ok(gst::FlowSuccess::Ok);
         }
         let text = found.map_readable()?;
-        let Found { inferred, objects } = serde_json::from_slice(&text)?;
+        let Found { inferred, rtp, objects } = serde_json::from_slice(&text)?;
         if let Some(first) = &mut self.first_track
             && first.is_in(&objects)?
         {
             self.first_track = None;
         }
         self.crossings.update(&objects);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let captured = rtp.map_or(now, |rtp| Duration::from_nanos(rtp.unix_time));
         let zones = self.zones.iter();
         let zones = zones.map(|zone| (zone.name.as_str(), self.counts(zone, &objects)));
         let line = Line {
-            time: now.map_or(0.0, |now| round(now.as_secs_f64())),
+            time: round(captured.as_secs_f64()),
             position: seconds(found.pts().unwrap_or_default()),
             latency: self.frames.age(found).map(seconds),
             frame: found.offset(),

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use super::settings::{Settings, SettingsError};
 use super::undecoded;
+use super::upstream::Files;
 use crate::deepstream::{DeepStreamError, NVMM};
 use crate::elements::{any_video, frame_size, lock, not_started, property};
 use crate::json::{Detections, FrameCaps, Line};
@@ -76,6 +77,9 @@ struct State {
     caps: Option<FrameCaps>,
     /// The number of buffers so far, with and without a line.
     frames: u64,
+    files: Files,
+    /// The path of the stream's file.
+    file: Option<String>,
     detections: Detections,
     /// True if any frame so far had tensors but no detections.
     had_tensors: bool,
@@ -105,6 +109,8 @@ impl State {
             add_empty_results: settings.add_empty_results,
             caps: None,
             frames: 0,
+            files: Files::default(),
+            file: None,
             had_tensors: false,
             text: Vec::new(),
         })
@@ -132,7 +138,9 @@ impl State {
             size: caps.size,
             index,
             source: self.source.as_deref(),
+            file: self.file.as_deref(),
             timestamp: timestamp(frame, segment),
+            unix_time: unix_time(frame),
             tags: self.tags.as_deref(),
             inferred: inferred(frame),
         };
@@ -167,6 +175,20 @@ fn timestamp(frame: &gst::BufferRef, segment: &gst::Segment) -> Option<u64> {
         None => Some(pts),
     };
     time.map(gst::ClockTime::nseconds)
+}
+
+/// Returns the wall-clock time of a frame in nanoseconds since 1970: its NTP time or, without one, its Unix time.
+fn unix_time(frame: &gst::BufferRef) -> Option<u64> {
+    /// The seconds from 1900 to 1970.
+    const NTP_TO_UNIX: gst::ClockTime = gst::ClockTime::from_seconds(2_208_988_800);
+    let time = |reference: &str| {
+        let mut metas = frame.iter_meta::<gst::ReferenceTimestampMeta>();
+        let is_reference =
+            |caps: &gst::CapsRef| caps.structure(0).is_some_and(|caps| caps.name() == reference);
+        metas.find(|meta| is_reference(meta.reference())).map(|meta| meta.timestamp())
+    };
+    let ntp = time("timestamp/x-ntp").and_then(|time| time.checked_sub(NTP_TO_UNIX));
+    ntp.or_else(|| time("timestamp/x-unix")).map(gst::ClockTime::nseconds)
 }
 
 #[glib::object_subclass]
@@ -267,6 +289,15 @@ impl BaseTransformImpl for DetectionJson {
             state.caps = Some(FrameCaps { size, is_nvmm });
         }
         Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if let gst::EventView::StreamStart(start) = event.view()
+            && let Some(state) = lock(&self.state).as_mut()
+        {
+            state.file = state.files.of_stream(start.stream_id(), self.obj().upcast_ref());
+        }
+        self.parent_sink_event(event)
     }
 
     /// Proposes any kind of memory and any layout of pixels, because the element does not read them.

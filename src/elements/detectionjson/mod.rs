@@ -12,6 +12,7 @@
 mod imp;
 mod settings;
 mod undecoded;
+mod upstream;
 
 /// The texts of errors, as in the source, for the test of docs/troubleshooting.md.
 #[doc(hidden)]

@@ -7,6 +7,7 @@
 
 use gst::prelude::*;
 
+use super::upstream;
 use crate::input::Tensors;
 
 /// Returns whether a frame has tensors other than DeepStream's.
@@ -16,36 +17,7 @@ pub fn has_tensors(frame: &gst::BufferRef) -> bool {
 
 /// Returns whether an element upstream of `element` decodes tensors.
 pub fn has_decoder(element: &gst::Element) -> bool {
-    let mut elements = vec![element.clone()];
-    let mut next = 0;
-    while let Some(element) = elements.get(next).cloned() {
-        next += 1;
-        for upstream in element.sink_pads().iter().filter_map(linked_element) {
-            if is_decoder(&upstream) {
-                return true;
-            }
-            if !elements.contains(&upstream) {
-                elements.push(upstream);
-            }
-        }
-    }
-    false
-}
-
-/// Returns the element whose source pad is linked to a sink pad, directly or across the borders of bins.
-fn linked_element(sink: &gst::Pad) -> Option<gst::Element> {
-    let mut source = sink.peer()?;
-    loop {
-        if let Some(ghost) = source.downcast_ref::<gst::GhostPad>() {
-            source = ghost.target()?;
-            continue;
-        }
-        match source.parent()?.downcast::<gst::Element>() {
-            Ok(element) => return Some(element),
-            // The pad is the inner side of a ghost pad. Continue at its outer side.
-            Err(parent) => source = parent.downcast::<gst::GhostPad>().ok()?.peer()?,
-        }
-    }
+    upstream::elements(element).any(|element| is_decoder(&element))
 }
 
 fn is_decoder(element: &gst::Element) -> bool {

@@ -14,7 +14,7 @@ size_t standin_sizes(unsigned which);
 typedef struct {
     guint batch_id, source_id, pad_index;
     gint frame_num;
-    guint64 buf_pts;
+    guint64 buf_pts, ntp_timestamp;
     guint pipeline_width, pipeline_height;
     guint source_frame_width, source_frame_height;
 } StandinFrame;

@@ -204,6 +204,7 @@ void standin_describe_frame(NvDsFrameMeta *meta, const StandinFrame *frame)
     meta->pad_index = frame->pad_index;
     meta->frame_num = frame->frame_num;
     meta->buf_pts = frame->buf_pts;
+    meta->ntp_timestamp = frame->ntp_timestamp;
     meta->num_surfaces_per_frame = 1;
     meta->source_frame_width = frame->source_frame_width;
     meta->source_frame_height = frame->source_frame_height;

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::reader::read;
 use super::{CAPS, harness, text};
-use crate::support::pipeline::{init, parse, run};
+use crate::support::pipeline::{init, parse, run, watch};
+use crate::support::scratch::Scratch;
 
 const MS: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
@@ -151,6 +152,82 @@ fn lines_number_their_frames_from_the_start_of_the_element_whatever_their_timest
     harness.play();
     harness.set_src_caps_str(CAPS);
     assert_eq!(index(&text(&harness.push_and_pull(frame(None)).unwrap())), 0);
+}
+
+#[test]
+fn lines_have_the_wall_clock_time_where_dl_streamers_readers_look_for_it() {
+    let mut harness = harness(&[]);
+    let mut time = |references: &[(&str, u64)]| {
+        let mut frame = frame(None);
+        for (caps, time) in references {
+            let time = gst::ClockTime::from_nseconds(*time);
+            let caps = caps.parse::<gst::Caps>().unwrap();
+            let buffer = frame.get_mut().unwrap();
+            gst::ReferenceTimestampMeta::add(buffer, &caps, time, gst::ClockTime::NONE);
+        }
+        let line: serde_json::Value =
+            serde_json::from_str(&text(&harness.push_and_pull(frame).unwrap())).unwrap();
+        line.get("rtp").map(|rtp| rtp["sender_ntp_unix_timestamp_ns"].as_u64().unwrap())
+    };
+    // The time that the test of gvametaconvert uses: 2026-02-23, 13:31:02 UTC.
+    let ntp = 3_980_842_262_174_494_742;
+    let unix = 1_771_853_462_174_494_742;
+    let server = "timestamp/x-ntp,host=pool.ntp.org,port=123";
+    assert_eq!(time(&[("timestamp/x-ntp", ntp)]), Some(unix));
+    assert_eq!(time(&[("timestamp/x-unix", 7), (server, ntp)]), Some(unix));
+    assert_eq!(time(&[("timestamp/x-unix", unix + 1)]), Some(unix + 1));
+    // Before 1970, another clock, none.
+    assert_eq!(time(&[("timestamp/x-ntp", 5)]), None);
+    assert_eq!(time(&[("timestamp/x-ptp", ntp)]), None);
+    assert_eq!(time(&[]), None);
+}
+
+#[test]
+fn lines_have_the_file_of_their_stream() {
+    init();
+    let folder = Scratch::new();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let [first, second, video] = [path("a picture \u{fc} 1.png"), path("2.png"), path("3.mkv")];
+    for (file, elements) in [
+        (&first, "num-buffers=1 ! pngenc"),
+        (&second, "num-buffers=1 pattern=snow ! pngenc"),
+        (&video, "num-buffers=2 ! video/x-raw,format=I420 ! matroskamux"),
+    ] {
+        assert_eq!(
+            run(&parse(&format!("videotestsrc {elements} ! filesink location=\"{file}\""))).error,
+            None
+        );
+    }
+    let files = |elements: &str| {
+        let pipeline = parse(&format!("{elements} ! detectionjson name=json ! fakesink"));
+        let lines = watch(&pipeline, "json", |line| {
+            serde_json::from_slice::<serde_json::Value>(&line.map_readable().unwrap()).unwrap()
+        });
+        assert_eq!(run(&pipeline).error, None, "{elements}");
+        let lines = std::mem::take(&mut *lines.lock().unwrap());
+        let file = |line: &serde_json::Value| Some(line.get("file")?.as_str().unwrap().to_owned());
+        lines.iter().map(file).collect::<Vec<_>>()
+    };
+    let uri = gst::glib::filename_to_uri(&first, None).unwrap();
+    let [one, two] = [Some(first.clone()), Some(second.clone())];
+    assert_eq!(
+        files(&format!("filesrc location=\"{first}\" ! pngdec ! videoconvert")),
+        [one.clone()]
+    );
+    assert_eq!(files(&format!("uridecodebin uri=\"{uri}\" ! queue")), [one.clone()]);
+    assert_eq!(
+        files(&format!("filesrc location={video} ! decodebin")),
+        [Some(video.clone()), Some(video)]
+    );
+    // The first source answers a query of the URI, also while the second one is played.
+    let input = |file: &str| format!("filesrc location=\"{file}\" ! decodebin ! all. ");
+    assert_eq!(files(&format!("{} {} concat name=all", input(&first), input(&second))), [one, two]);
+    let pattern = path("%d.png");
+    let numbered = format!(
+        "multifilesrc location={pattern} start-index=2 stop-index=2 caps=image/png,framerate=1/1 ! pngdec"
+    );
+    assert_eq!(files(&numbered), [None]);
+    assert_eq!(files("videotestsrc num-buffers=1"), [None]);
 }
 
 #[test]
