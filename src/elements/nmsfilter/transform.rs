@@ -122,17 +122,6 @@ impl BaseTransformImpl for NmsFilter {
         forward_allocation(self.obj().upcast_ref(), *CAT, query)
     }
 
-    /// Removes the pools: the element never allocates a frame.
-    fn decide_allocation(
-        &self,
-        query: &mut gst::query::Allocation,
-    ) -> Result<(), gst::LoggableError> {
-        while query.allocation_pools().next().is_some() {
-            query.remove_nth_allocation_pool(0);
-        }
-        Ok(())
-    }
-
     /// Copies a shared buffer (after a tee, for example) with the metadata that GStreamer would not copy:
     /// `GstTensorMeta` of GStreamer 1.26, and the sizes of DeepStream's frames.
     fn prepare_output_buffer(
