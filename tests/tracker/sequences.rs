@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use gstnmsfilter::regions;
 use trackforge::trackers::byte_track::ByteTrack;
 use trackforge::trackers::ocsort::OcSort;
 use trackforge::trackers::sort::Sort;
@@ -12,6 +13,7 @@ use trackforge::traits::{Detection, Tracker};
 
 use super::camera::{Camera, add_object};
 use crate::support::data;
+use crate::support::pipeline::{parse, run, watch};
 
 /// The frames of a sequence, with the edges and the confidence of each detection.
 struct Sequence {
@@ -38,6 +40,38 @@ impl Sequence {
             sequence.frames[frame as usize - 1].push((edges, score));
         }
         Some(sequence)
+    }
+
+    /// 200 frames of the test source with 100 people, and their true boxes in the format of the MOT challenge.
+    fn crowd() -> (Self, String) {
+        super::camera::init();
+        let size @ [width, height] = [1280, 720];
+        let pipeline = parse(&format!(
+            "crowdtestsrc truth=true num-buffers=200 people=100 ! video/x-raw,width={width},height={height}
+             ! nmsfilter name=nms score-threshold=0.1 ! fakesink"
+        ));
+        let frames = watch(&pipeline, "nms", move |frame| {
+            let (mut objects, mut people) = (Vec::new(), Vec::new());
+            for region in regions::iter(frame) {
+                if region.label == c"truth" {
+                    people.push((region.id, region.rectangle));
+                } else if let (Some(edges), Some(score)) = (region.edges, region.confidence) {
+                    let sides = [width, height, width, height].map(f64::from);
+                    objects.push((std::array::from_fn(|edge| edges[edge] * sides[edge]), score));
+                }
+            }
+            (objects, people)
+        });
+        assert_eq!(run(&pipeline).error, None);
+        let mut truth = String::new();
+        let mut sequence = Self { name: "crowd", size, frames: Vec::new() };
+        for (index, (objects, people)) in frames.lock().unwrap().drain(..).enumerate() {
+            for (id, [x, y, w, h]) in people {
+                writeln!(truth, "{},{id},{x},{y},{w},{h},1,-1,-1,-1", index + 1).unwrap();
+            }
+            sequence.frames.push(objects);
+        }
+        (sequence, truth)
     }
 
     fn all() -> Option<[Self; 2]> {
@@ -139,12 +173,23 @@ fn the_element_gives_the_tracks_of_the_library() {
     }
 }
 
-/// Writes the tracks of both sequences in the format of the MOT challenge to the folder NMSFILTER_TRACKS.
+/// Writes the tracks of both sequences and of a crowd, with its truth and detections, in the format of the MOT challenge to
+/// the folder NMSFILTER_TRACKS.
 #[test]
 #[ignore = "writes files for a program that computes MOTA"]
 fn write_tracks() {
     let folder = PathBuf::from(std::env::var_os("NMSFILTER_TRACKS").expect("a folder"));
-    for sequence in Sequence::all().expect("the sequences") {
+    let (crowd, truth) = Sequence::crowd();
+    std::fs::write(folder.join("crowd-gt.txt"), truth).unwrap();
+    let mut found = String::new();
+    for (index, objects) in crowd.frames.iter().enumerate() {
+        for ([x1, y1, x2, y2], score) in objects {
+            let (frame, w, h) = (index + 1, x2 - x1, y2 - y1);
+            writeln!(found, "{frame},-1,{x1},{y1},{w},{h},{score},-1,-1,-1").unwrap();
+        }
+    }
+    std::fs::write(folder.join("crowd-det.txt"), found).unwrap();
+    for sequence in Sequence::all().expect("the sequences").into_iter().chain([crowd]) {
         for algorithm in ["bytetrack", "ocsort", "sort", "sort min-hits=1"] {
             for (interval, predict) in [(0, true), (1, true), (1, false), (4, true), (4, false)] {
                 let mut text = String::new();
