@@ -22,7 +22,7 @@ class ConvertError(Exception):
 
 
 def frames(path: pathlib.Path) -> list[Json]:
-    """Reads the lines. Each object gets its box as "rectangle": left, top, width and height in pixels."""
+    """Reads the lines of one source."""
     found: list[Json] = []
     for number, text in enumerate(path.read_text("utf-8").splitlines(), 1):
         where = f"{path}, line {number}"
@@ -30,22 +30,26 @@ def frames(path: pathlib.Path) -> list[Json]:
             frame = json.loads(text)
             if "streams" in frame:
                 raise ConvertError(f"{where} is a batch of DeepStream; expected lines of one stream")
-            width, height = frame["resolution"]["width"], frame["resolution"]["height"]
-            for index, item in enumerate(frame["objects"]):
-                detection = item["detection"]
-                box = detection.get("bounding_box", {})
-                edges = [box.get(edge) for edge in ("x_min", "y_min", "x_max", "y_max")]
-                if None in edges or detection.get("confidence") is None:
-                    raise ConvertError(f"{where}: object {index} has no confidence, or not all edges of its box")
-                x1, y1, x2, y2 = (edge * side for edge, side in zip(edges, (width, height) * 2))
-                item["rectangle"] = [x1, y1, x2 - x1, y2 - y1]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConvertError(f"{where}: expected a line of detectionjson: {error!r}") from error
+            if not {"index", "resolution", "objects"} <= set(frame):
+                raise ValueError("a field is missing")
+        except (ValueError, TypeError) as error:
+            raise ConvertError(f"{where}: expected a line of detectionjson: {error}") from error
         found.append(frame)
     sources = {frame.get("source") for frame in found}
     if len(sources) > 1:
         raise ConvertError(f"{path} has lines of several sources, {sources}; expected those of one")
     return found
+
+
+def measured(frame: Json, item: Json) -> tuple[float, float, float, float, float]:
+    """Returns left, top, width and height of an object in pixels of the frame, and its confidence."""
+    box = item["detection"].get("bounding_box", {})
+    numbers = [box.get(edge) for edge in ("x_min", "y_min", "x_max", "y_max")] + [item["detection"].get("confidence")]
+    if None in numbers:
+        raise ConvertError(f"frame {frame['index']} has an object without confidence, or with an unknown edge")
+    width, height = frame["resolution"]["width"], frame["resolution"]["height"]
+    x1, y1, x2, y2, score = (number * side for number, side in zip(numbers, (width, height, width, height, 1)))
+    return x1, y1, x2 - x1, y2 - y1, score
 
 
 def label(item: Json) -> str:
@@ -91,11 +95,12 @@ def coco(lines: list[Json], annotations: Json, pictures: pathlib.Path | None) ->
         for item in frame["objects"]:
             if label(item) not in categories:
                 raise ConvertError(f"the annotations have no category {label(item)!r}")
+            *box, score = measured(frame, item)
             result = {
                 "image_id": images[name]["id"],
                 "category_id": categories[label(item)],
-                "bbox": item["rectangle"],
-                "score": item["detection"]["confidence"],
+                "bbox": box,
+                "score": score,
             }
             if "mask" in item:
                 counts = compressed(column_runs(item["mask"], *size))
@@ -143,22 +148,22 @@ def mot(lines: list[Json]) -> Iterator[str]:
     """Yields lines of the MOT challenge for objects that have an id. Frames and positions count from 1."""
     if len({frame["index"] for frame in lines}) < len(lines):
         raise ConvertError("two lines have one index; expected the lines of one run")
-    tracked = [(frame["index"] + 1, item) for frame in lines for item in frame["objects"] if "id" in item]
+    tracked = [(frame, item) for frame in lines for item in frame["objects"] if "id" in item]
     if not tracked and any(frame["objects"] for frame in lines):
         raise ConvertError("no object has an id; put objecttracker before detectionjson")
     for frame, item in tracked:
-        left, top, *size = item["rectangle"]
-        numbers = [frame, item["id"], left + 1, top + 1, *size, item["detection"]["confidence"], -1, -1, -1]
+        left, top, width, height, score = measured(frame, item)
+        numbers = [frame["index"] + 1, item["id"], left + 1, top + 1, width, height, score, -1, -1, -1]
         yield ",".join(str(number) for number in numbers)
 
 
 def kitti(frame: Json) -> Iterator[str]:
     """Yields lines of KITTI. What a detector does not know has KITTI's values for unknown."""
     for item in frame["objects"]:
-        x, y, width, height = item["rectangle"]
+        x, y, width, height, score = measured(frame, item)
         box = f"{x:.2f} {y:.2f} {x + width:.2f} {y + height:.2f}"
         name = "_".join(label(item).split())
-        yield f"{name} -1 -1 -10 {box} -1 -1 -1 -1000 -1000 -1000 -10 {item['detection']['confidence']}"
+        yield f"{name} -1 -1 -10 {box} -1 -1 -1 -1000 -1000 -1000 -10 {score}"
 
 
 def lines_of(texts: Iterable[str]) -> str:

@@ -204,7 +204,7 @@ class Converted(unittest.TestCase):
             (["mot"], [frame(0, [], source="a"), frame(0, [], source="b")], "lines of several sources"),
             (["mot"], [{"streams": []}], "line 1 is a batch of DeepStream"),
             (["mot"], [frame(0, []), {"x": 1}], "line 2: expected a line of detectionjson"),
-            (["kitti"], [frame(0, [unsure], file="a.png")], "line 1: object 0 has no confidence"),
+            (["kitti"], [frame(0, [unsure], file="a.png")], "frame 0 has an object without confidence"),
             (["kitti"], [frame(0, [unnamed], file="a.png")], "an object of class 2 has no label; set label-file of nmsfilter"),
             (["kitti"], [frame(0, [])], "lines have no file; --pictures FILE"),
             (["kitti"], [frame(0, [], file="a.mp4"), frame(1, [], file="a.mp4")], "two lines are of a.mp4"),
