@@ -126,6 +126,8 @@ fn crowd(rng: &mut Rng, images: usize, boxes: usize, objects: usize) -> (Vec<f32
         boxes: BoxRule::decoded(BoxFormat::Center),
         count: None,
         columns: Vec::new(),
+        pairs: None,
+        image: None,
         prototypes: None,
         priors: None,
         normalized: false,

@@ -138,7 +138,7 @@ fn errors_have_the_line_what_was_expected_and_what_is_there() {
             8,
             "stride = 8",
             "line 8: key of section [anchors]: expected strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, \
-             priors, count, got \"stride\"",
+             priors, count, pairs, image, got \"stride\"",
         ),
         (
             8,

@@ -225,12 +225,12 @@ fn no_rows_are_no_objects() {
 }
 
 /// The anchors and the formula of the model's authors: distances in pixels from the middle of a cell, and the square
-/// root of two probabilities.
+/// root of two probabilities. The names of AdelaiDet's outputs have no slash, and its distances are in cells.
 #[test]
-fn heads_of_fcos_are_distances_in_pixels() {
+fn heads_of_fcos_are_distances_in_pixels_or_cells() {
     const STRIDES: [usize; 5] = [8, 16, 32, 64, 128];
     // 608 is no multiple of 64 and 128.
-    for side in [640usize, 608] {
+    for (side, slash) in [(640usize, "/"), (608, "/"), (640, ""), (608, "")] {
         let cells = STRIDES.map(|stride| side.div_ceil(stride));
         let maps = |channels: usize| cells.map(|n| vec![-9.0f32; channels * n * n]);
         let (mut logits, mut distances, mut centerness) = (maps(80), maps(4), maps(1));
@@ -242,7 +242,8 @@ fn heads_of_fcos_are_distances_in_pixels() {
             let at = row * n + column;
             let point = [column, row].map(|cell| cell as f32 * stride + stride / 2.0);
             for (side, edge) in corners.iter().enumerate() {
-                distances[level][side * n * n + at] = (edge - point[side % 2]).abs();
+                let unit = if slash.is_empty() { stride } else { 1.0 };
+                distances[level][side * n * n + at] = (edge - point[side % 2]).abs() / unit;
             }
             // The square root of the product of `score` and itself.
             logits[level][*class as usize * n * n + at] = logit(*score);
@@ -250,7 +251,7 @@ fn heads_of_fcos_are_distances_in_pixels() {
         }
         let mut tensors = Vec::new();
         let names = ["P3", "P4", "P5", "P6", "P7"].map(|level| {
-            ["logits", "bbox_reg", "centerness"].map(|name| format!("{level}/{name}"))
+            ["logits", "bbox_reg", "centerness"].map(|name| format!("{level}{slash}{name}"))
         });
         for level in 0..5 {
             let n = cells[level];

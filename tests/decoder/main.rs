@@ -16,6 +16,7 @@ mod models2026;
 mod points;
 mod prototypes;
 mod refusals;
+mod rows_of_images;
 mod score_activation;
 mod tensor_ids;
 mod yolo_tasks;

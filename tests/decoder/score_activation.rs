@@ -226,6 +226,14 @@ fn every_decoder_obeys_the_activation_that_is_set() {
             if let Some(objectness) = group.objectness {
                 set(objectness, 0, 1.5);
             }
+            if let Some(image) = layout.image {
+                set(image, 0, 0.0);
+            }
+            if let Some(pairs) = layout.pairs.filter(|pairs| anchor < pairs.rows) {
+                let last = layout.score.components - 1;
+                let row = [0.0, last as f32, anchor as f32];
+                (0..3).for_each(|component| set(pairs.field, component, row[component]));
+            }
         }
         let with_objectness = layout.groups[0].objectness.is_some();
         let expected = match (with_objectness, layout.score.combination) {

@@ -393,7 +393,14 @@ fn values(
     let mut values = vec![0.0; elements];
     match id {
         "num_dets" | "paddle-nms-count" | "generic-variant-1-out-count" => values.fill(2.0),
-        "" | "yolov3-indices" => {}
+        "" => {}
+        // Rows of picture, class and box.
+        "yolov3-indices" => {
+            for (index, (_, (class, _))) in objects().enumerate() {
+                values[index * 3 + 1] = class as f32;
+                values[index * 3 + 2] = index as f32;
+            }
+        }
         "yolov3-scores" => {
             for (index, (_, (class, score))) in objects().enumerate() {
                 values[class * dims[2] + index] = score;
@@ -413,6 +420,26 @@ fn values(
         "blazeface-classificators" => {
             values.fill(-9.0);
             objects().enumerate().for_each(|(at, (_, (_, score)))| values[at * 2] = logit(score));
+        }
+        id if id.starts_with("fcos-") => {
+            let stride: f32 = id.rsplit('-').next().unwrap().parse().unwrap();
+            let [channels, rows, columns] = [dims[1], dims[2], dims[3]];
+            // The score is the square root of a product, of which the centerness is 1.
+            values.fill(if id.contains("centerness") { 30.0 } else { -20.0 });
+            for (corners, (class, score)) in objects().filter(|_| stride == 16.0) {
+                let [x, y, ..] = center(corners);
+                let cell = [x, y].map(|it| (it / stride) as usize);
+                let at = |channel: usize| (channel * rows + cell[1]) * columns + cell[0];
+                if channels == 80 {
+                    values[at(class)] = logit(score * score);
+                }
+                let [x, y] = cell.map(|it| (it as f32 + 0.5) * stride);
+                let unit = if id.contains("cells") { stride } else { 1.0 };
+                let sides = [x - corners[0], y - corners[1], corners[2] - x, corners[3] - y];
+                if channels == 4 {
+                    (0..4).for_each(|side| values[at(side)] = sides[side] / unit);
+                }
+            }
         }
         id if id.starts_with("centernet-") => {
             let [channels, rows, columns] = [dims[1], dims[2], dims[3]];
@@ -456,16 +483,21 @@ fn values(
 fn length(dim: &str, [width, height]: [i64; 2]) -> i64 {
     match dim.split('|').next().unwrap().trim_start_matches('>').trim_end_matches('?') {
         "B" | "OB" => 1,
-        "N" | "Q" | "M" | "L" | "" => 2,
+        "N" | "Q" | "M" | "" => 2,
         "A" | "K" => 5,
         "C" => 80,
         "S" | "H" => height,
         "W" => width,
-        "HH" => height / 4,
-        "HW" => width / 4,
         "8+16+32" => [8, 16, 32].map(|it| (height / it) * (width / it)).iter().sum(),
         "1" if dim.starts_with('>') => 91,
-        number => number.parse().unwrap(),
+        dim => match dim.split_once('/') {
+            Some((side, stride)) => {
+                let side = if side == "H" { height } else { width };
+                let stride: i64 = stride.parse().unwrap();
+                (side + stride - 1) / stride
+            }
+            None => dim.parse().unwrap(),
+        },
     }
 }
 
@@ -558,8 +590,10 @@ fn every_signature_is_read_as_it_is() {
                     .output(&name, element, stated.as_str());
             }
             let properties = if signature.facts.pixels_vary { "channel-order=rgb" } else { "" };
-            // The kernels have no peaks.
-            let backend = if signature.name == "centernet" { "backend=cpu" } else { "" };
+            // The kernels have neither peaks nor pairs.
+            let is_of_cpu =
+                ["centernet", "zoo-yolov3", "zoo-tiny-yolov3"].contains(&signature.name);
+            let backend = if is_of_cpu { "backend=cpu" } else { "" };
             let (found, taken) = run(&parts, properties, backend);
             assert_eq!(taken.as_deref(), Some(signature.name), "{found:?}");
             let found = found.unwrap_or_else(|error| panic!("{}: {error}", signature.name));
@@ -786,4 +820,95 @@ fn rows_of_a_batch_name_their_picture() {
             assert!(error.contains("batch-size") && error.contains("output"), "{error}");
         }
     }
+}
+
+/// YOLOv3 of the model zoo gives all boxes and scores, and the pairs that its own suppression selects: a black picture has one,
+/// a white one more. Other pairs have higher scores.
+#[test]
+fn the_pairs_that_a_model_selects_are_those_of_their_picture() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let yx = |[x1, y1, x2, y2]: [f32; 4]| [y1, x1, y2, x2];
+    let objects = corners(false, 1.0).into_iter().map(yx);
+    let boxes: Vec<f32> = objects.chain([[1.0, 2.0, 30.0, 40.0]]).flatten().collect();
+    let mut scores = vec![0.97; 80 * 3];
+    for (index, (_, class, score)) in OBJECTS.iter().enumerate() {
+        scores[class * 3 + index] = *score;
+    }
+    let pair = |picture: i64, object: usize| [picture, OBJECTS[object].1 as i64, object as i64];
+    for (batch, pairs, names) in [
+        (
+            1,
+            vec![pair(0, 1), pair(0, 0)],
+            ["yolonms_layer_1", "yolonms_layer_1:1", "yolonms_layer_1:2"],
+        ),
+        (
+            2,
+            vec![pair(1, 0), pair(0, 0), [-1, 7, 2], pair(0, 1), pair(1, 1)],
+            [
+                "yolonms_layer_1/ExpandDims_1:0",
+                "yolonms_layer_1/ExpandDims_3:0",
+                "yolonms_layer_1/concat_2:0",
+            ],
+        ),
+    ] {
+        let rows = pairs.len() as i64;
+        let mut model = OnnxModel::new()
+            .input("input_1", Element::F32, "N,3,64,64")
+            .input("image_shape", Element::F32, "N,2")
+            .node(Node::new("ReduceSum", &["input_1"], &["sum"]).int("keepdims", 0))
+            .node(Node::new("ReduceSum", &["image_shape"], &["sides"]).int("keepdims", 0))
+            .initializer("zero", &Tensor::f32(&[], &[0.0]))
+            .node(Node::new("Add", &["sum", "sides"], &["both"]))
+            .node(Node::new("Mul", &["both", "zero"], &["nothing"]));
+        for (name, stated, dims, values) in [
+            (names[0], "batch,N,4", [batch, 3, 4], boxes.repeat(batch as usize)),
+            (names[1], "batch,80,N", [batch, 80, 3], scores.repeat(batch as usize)),
+        ] {
+            let stored = format!("stored {name}");
+            model = model
+                .initializer(&stored, &Tensor::f32(&dims, &values))
+                .node(Node::new("Add", &[&stored, "nothing"], &[name]))
+                .output(name, Element::F32, stated);
+        }
+        let model = model
+            .initializer("pairs", &Tensor::i64(&[rows, 3], &pairs.concat()))
+            .initializer("from", &Tensor::i64(&[1], &[0]))
+            .initializer("one", &Tensor::i64(&[1], &[1]))
+            .initializer("more", &Tensor::i64(&[1], &[rows - 1]))
+            .node(Node::new("Greater", &["sum", "zero"], &["is white"]))
+            .node(Node::new("Cast", &["is white"], &["white"]).int("to", 7))
+            .node(Node::new("Mul", &["white", "more"], &["further"]))
+            .node(Node::new("Add", &["further", "one"], &["count"]))
+            .node(Node::new("Slice", &["pairs", "from", "count"], &["selected"]))
+            .node(Node::new("Cast", &["selected"], &[names[2]]).int("to", 6))
+            .output(names[2], Element::I32, "M,3");
+        let properties = match batch {
+            1 => "",
+            _ => "batch-size=2 model-instance-id=pairs",
+        };
+        // The kernels have no pairs.
+        let (found, signature) = run(&model, properties, "backend=cpu");
+        assert_eq!(found, Ok(expected(0)));
+        assert!(signature.unwrap().contains("yolov3"));
+    }
+}
+
+/// Rows of several pictures follow each other: as many rows as pictures are not a row for each.
+#[test]
+fn rows_that_do_not_name_their_picture_are_refused_in_batches() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let outputs: [Output<'_>; 3] = [
+        ("boxes", Element::F32, "?,4", &[2, 4], corners(true, 1.0).concat()),
+        ("labels", Element::I64, "?", &[2], classes(1)),
+        ("scores", Element::F32, "?", &[2], scores()),
+    ];
+    let model = model(("images", Element::F32, "N,3,64,64"), &outputs);
+    assert_found(&model, "torchvision", 1);
+    let (found, _) = run(&model, "batch-size=2 model-instance-id=unnamed", "");
+    let error = found.expect_err("the rows are of two pictures");
+    assert!(error.contains("batch-size") && error.contains("boxes"), "{error}");
 }

@@ -109,6 +109,8 @@ impl OrientedScene {
             },
             count: None,
             columns: Vec::new(),
+            pairs: None,
+            image: None,
             prototypes: None,
             priors: None,
             normalized: false,

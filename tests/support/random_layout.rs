@@ -410,6 +410,8 @@ fn empty(images: usize, classes: usize, score: ScoreRule, boxes: BoxRule) -> Lay
         boxes,
         count: None,
         columns: Vec::new(),
+        pairs: None,
+        image: None,
         prototypes: None,
         priors: None,
         normalized: false,

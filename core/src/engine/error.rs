@@ -158,6 +158,19 @@ pub enum EngineError {
         /// The number of elements of an image of the tensor.
         held: usize,
     },
+    /// A row has the number of another image.
+    #[error(
+        "tensor {tensor}: row {row} is of image {number}; expected rows of one image, with the number 0, or below 0 for \
+         none: pass the rows of each image in a tensor of their own, or correct `decoder`"
+    )]
+    OtherImage {
+        /// The tensor, as displayed.
+        tensor: String,
+        /// The index of the row.
+        row: usize,
+        /// The number in the row.
+        number: String,
+    },
     /// Parts of the layout do not fit each other.
     #[error("the layout: expected {expected}; correct the layout")]
     Layout {

@@ -8,7 +8,7 @@
 
 use crate::decoder::layout::{
     Activation, Axes, BoxFormat, BoxRule, BoxTransform, Combination, Field, Grid, Group, Layout,
-    PointRule, Reference, ScoreRule,
+    Pairs, PointRule, Reference, ScoreRule,
 };
 use crate::functions::{exp, sigmoid};
 use crate::geometry::OrientedBox;
@@ -71,6 +71,34 @@ pub(super) fn grid_of(group: &Group) -> [usize; 2] {
         Reference::None | Reference::Priors(_) | Reference::Table(_) => 1,
     };
     [columns.max(1), group.anchors]
+}
+
+/// Rule 0: the pairs of anchor and score of the image with this index, and how many rows are of none. `number` reads a
+/// component of a row. `found` becomes the pairs, each once, in ascending order.
+pub(super) fn pairs(
+    layout: &Layout,
+    Pairs { field, rows }: &Pairs,
+    image: usize,
+    number: impl Fn(usize, usize) -> f32,
+    found: &mut Vec<(usize, usize)>,
+) -> usize {
+    let image = if field.image_stride == 0 { image as f32 } else { 0.0 };
+    let index = |number: f32, count: usize| {
+        let index = number as usize;
+        (index as f32 == number && index < count).then_some(index)
+    };
+    let mut rejected = 0;
+    found.clear();
+    for row in (0..*rows).filter(|&row| number(row, 0) == image) {
+        let score = index(number(row, 1), layout.score.components);
+        match index(number(row, 2), layout.anchors()).zip(score) {
+            Some(pair) => found.push(pair),
+            None => rejected += 1,
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    rejected
 }
 
 /// Objectness in the form that enters the score.

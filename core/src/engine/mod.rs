@@ -37,7 +37,8 @@
 //! operations.
 //!
 //! An anchor is dropped if its index is at or beyond [`Layout::count`], truncated to a whole
-//! number.
+//! number. With [`Layout::pairs`], every pair that a row of the image names is an anchor with this class alone, once; a
+//! row with another class or anchor than there are is rejected.
 //!
 //! 1. If the layout has objectness, an anchor whose objectness is not finite is rejected. With
 //!    [`Activation::Sigmoid`](crate::decoder::layout::Activation), objectness is then replaced by

@@ -16,10 +16,10 @@ use crate::decoder::layout::{
     MAX_GROUPS, Reference,
 };
 use crate::geometry::Overlap;
-use crate::tensor::{TensorError, TensorView};
+use crate::tensor::{HostImages, TensorError, TensorView};
 
 /// Checks that indices fit in 32 bits, and that every element that `layout` addresses is within the
-/// shape of its tensor. Reads no elements and, unless there is an error, does not allocate.
+/// shape of its tensor. Reads no elements but numbers of images and, unless there is an error, does not allocate.
 pub(super) fn validate(
     Job { tensors, layout, params, images: places }: Job<'_>,
 ) -> Result<(), EngineError> {
@@ -62,6 +62,32 @@ pub(super) fn validate(
     for tensor in layout.tensors().into_iter().map(|index| &tensors[index]) {
         if tensor.has_separate_images() {
             tensor.checked_len()?;
+        }
+    }
+    check_image_numbers(tensors, layout)
+}
+
+/// Checks that the rows of tensors in host memory are of their image, whose number they have, or 0. A tensor without a
+/// dimension for images could have rows of several.
+fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<(), EngineError> {
+    let Some(field) = layout.image.filter(|_| layout.anchors() > 0) else { return Ok(()) };
+    let tensor = &tensors[field.tensor];
+    if tensor.is_on_device() {
+        return Ok(());
+    }
+    let host = HostImages::new(tensor)?;
+    for image in 0..layout.images {
+        let elements = host.holding(image)?;
+        let field = if tensor.has_separate_images() { field } else { field.of_image(image) };
+        let number = |row| {
+            let element = elements.to_f32(field.index(row, 0));
+            tensor.quantization.map_or(element, |it| it.number(element))
+        };
+        if let Some(row) =
+            (0..layout.anchors()).find(|&row| number(row) > 0.0 && number(row) != image as f32)
+        {
+            let (tensor, number) = (tensor.to_string(), number(row).to_string());
+            return Err(EngineError::OtherImage { tensor, row, number });
         }
     }
     Ok(())
@@ -158,6 +184,11 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
     expect(
         !layout.score.peaks || (groups.iter().all(is_cell) && !layout.has_class_field()),
         "a grid with one anchor in each cell, and a score for each class, where scores are peaks",
+    )?;
+    expect(
+        layout.pairs.is_none()
+            || (groups.len() == 1 && !layout.score.peaks && !layout.has_class_field()),
+        "one group of anchors with a score for each class, without peaks, where there are pairs",
     )?;
     expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
     let tensors = layout.tensors();

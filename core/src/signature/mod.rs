@@ -223,6 +223,12 @@ impl Pattern {
         }
     }
 
+    /// True if the first dimension is that of rows, so that rows of several pictures follow each other.
+    pub fn has_rows_first(&self) -> bool {
+        let first = |dims: &'static str| dims.split(',').next().unwrap_or_default();
+        self.dims.split('|').map(first).all(|dim| ["N", "M", "L"].contains(&dim))
+    }
+
     /// Returns whether a tensor of this type and these dimensions has the pattern. Adds the lengths of words.
     fn has_form(&self, element: ElementType, shape: &[i64], words: &mut Words) -> bool {
         let known = words.len();
@@ -257,6 +263,10 @@ fn has_dims(shape: &[i64], dims: &'static str, words: &mut Words) -> bool {
             let sides = of_word("H").zip(of_word("W"));
             let cells = |(h, w)| strides.map(|stride| (h / stride) * (w / stride)).sum();
             return sides.map(cells).is_none_or(|cells: i64| cells == length);
+        }
+        if let Some((side, stride)) = dim.split_once('/') {
+            let cells = |(side, stride): (i64, i64)| (side + stride - 1) / stride == length;
+            return of_word(side).zip(stride.parse().ok()).is_none_or(cells);
         }
         let known = of_word(dim);
         words.push((dim, length));
@@ -333,6 +343,125 @@ mod tests {
         assert_eq!(find(&[images], &damo)[0].id("952"), Some("boxes"));
         let bytes = ("images", U8, &[1, 3, 640, 640][..]);
         assert_eq!(found(&[bytes], &damo), [""; 0]);
+    }
+
+    /// A tensor of a model: name, type and dimensions.
+    type Owned = (String, ElementType, Vec<i64>);
+
+    /// A model with a pattern of each input and output, of which a word has one length.
+    fn model_of(patterns: &[Pattern], alternative: usize) -> Vec<Owned> {
+        let length = |dim: &str| -> i64 {
+            let side = |word: &str| if word == "H" { 640 } else { 1280 };
+            if let Some((word, stride)) = dim.split_once('/') {
+                return side(word) / stride.parse::<i64>().unwrap();
+            }
+            match dim.trim_start_matches('>').trim_end_matches('?') {
+                "B" | "OB" => 2,
+                "" => -1,
+                "H" | "W" => side(dim),
+                "N" | "Q" | "M" => 77,
+                "A" | "K" | "C" => 21,
+                cells if cells.contains('+') => {
+                    let strides = cells.split('+').map(|it| it.parse::<i64>().unwrap());
+                    strides.map(|stride| (640 / stride) * (1280 / stride)).sum()
+                }
+                least if dim.starts_with('>') => least.parse::<i64>().unwrap() + 1,
+                number => number.parse().unwrap(),
+            }
+        };
+        let tensor = |pattern: &Pattern| {
+            let all: Vec<&str> = pattern.dims.split('|').collect();
+            let dims = all[alternative.min(all.len() - 1)].split(',').map(length);
+            (pattern.name.replace('*', "any"), pattern.types[0], dims.collect())
+        };
+        patterns.iter().map(tensor).collect()
+    }
+
+    fn found_of([inputs, outputs]: &[Vec<Owned>; 2]) -> Vec<&'static str> {
+        fn views(tensors: &[Owned]) -> Vec<ModelTensor<'_>> {
+            tensors.iter().map(|(name, element, dims)| (&**name, *element, &**dims)).collect()
+        }
+        found(&views(inputs), &views(outputs))
+    }
+
+    /// True if a dimension of the pattern can have any length: its word stands nowhere else.
+    fn is_free(signature: &Signature, dims: &str, axis: usize) -> bool {
+        let word = dims.split(',').nth(axis).unwrap();
+        let all = signature.inputs.iter().chain(&signature.outputs);
+        let stands = |dims: &str| {
+            let parts = dims.split(',').filter(|dim| {
+                let with_stride = dim.split_once('/').is_some_and(|(side, _)| side == word);
+                let of_cells = dim.contains('+') && ["H", "W"].contains(&word);
+                *dim == word || with_stride || of_cells
+            });
+            parts.count()
+        };
+        // The alternatives of a pattern are not compared with each other.
+        let count: usize = all.map(|it| it.dims.split('|').map(stands).max().unwrap_or(0)).sum();
+        let is_word = word.chars().all(|it| it.is_ascii_uppercase());
+        word == "?" || word.starts_with('>') || (is_word && count == 1)
+    }
+
+    /// Each signature with one name, dimension or type changed, one output more, and one tensor less.
+    #[test]
+    fn a_model_that_is_nearly_one_of_a_signature_is_unknown() {
+        for (signature, alternative) in all().iter().flat_map(|it| [(it, 0), (it, 1)]) {
+            let name = signature.name;
+            let patterns = [&signature.inputs, &signature.outputs];
+            let whole = patterns.map(|of| model_of(of, alternative));
+            assert_eq!(found_of(&whole), [name]);
+            for (side, index) in
+                [0, 1].into_iter().flat_map(|side| (0..whole[side].len()).map(move |at| (side, at)))
+            {
+                let pattern = &patterns[side][index];
+                let with = |change: &dyn Fn(&mut Owned)| {
+                    let mut model = whole.clone();
+                    change(&mut model[side][index]);
+                    found_of(&model)
+                };
+                if pattern.name != "*" {
+                    let renamed = with(&|it| it.0.push('0'));
+                    assert_eq!(renamed, [""; 0], "{name}: {} has another name", pattern.name);
+                }
+                for element in
+                    [ElementType::F32, ElementType::I64, ElementType::U8, ElementType::I8]
+                {
+                    let taken = with(&|it| it.1 = element);
+                    assert_eq!(
+                        !taken.is_empty(),
+                        pattern.types.contains(&element),
+                        "{name}: {element:?}"
+                    );
+                }
+                let dims: Vec<&str> = pattern.dims.split('|').collect();
+                let dims = dims[alternative.min(dims.len() - 1)];
+                for axis in 0..whole[side][index].2.len() {
+                    // A side of a few pixels more can have as many cells.
+                    let is_side = ["H", "W"].contains(&dims.split(',').nth(axis).unwrap());
+                    for more in if is_side { [128, 256] } else { [1, 7] } {
+                        let taken = with(&|it| it.2[axis] = it.2[axis].max(0) + more);
+                        let can_be = is_free(signature, dims, axis) && !dims.starts_with('?');
+                        assert!(
+                            taken.is_empty() || taken == [name] && can_be,
+                            "{name}: {} {dims}, dimension {axis}",
+                            pattern.name
+                        );
+                    }
+                }
+                let longer = with(&|it| it.2.push(1));
+                assert_eq!(longer, [""; 0], "{name}: {} has a further dimension", pattern.name);
+                let mut fewer = whole.clone();
+                fewer[side].remove(index);
+                let expected = if pattern.is_optional { &[name][..] } else { &[] };
+                assert_eq!(found_of(&fewer), expected, "{name}: without {}", pattern.name);
+                let mut more = whole.clone();
+                let copy = more[side][index].clone();
+                more[side].push(copy);
+                assert_eq!(found_of(&more), [""; 0], "{name}: {} twice", pattern.name);
+                more[side].last_mut().unwrap().0 = "another".to_owned();
+                assert_eq!(found_of(&more), [""; 0], "{name}: another {}", pattern.name);
+            }
+        }
     }
 
     /// Ids that no decoder has would hide the name of an output.

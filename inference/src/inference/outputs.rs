@@ -136,7 +136,7 @@ impl AttachedOutput {
     }
 
     /// Writes the elements of a run, in which the output had `rows` rows, to the output's memory. Further rows become
-    /// zeros.
+    /// zeros, or if they are indices of a picture, -1: of none.
     ///
     /// # Panics
     /// If the sizes of `from` and `to` are other ones.
@@ -145,8 +145,10 @@ impl AttachedOutput {
             return to.copy_from_slice(from);
         };
         let row = self.row_bytes(axis);
+        let are_indices = self.output.has_images && self.output.element.is_integer();
+        let empty = if are_indices { 0xff } else { 0 };
         if self.has_images {
-            to.fill(0);
+            to.fill(empty);
             let mut pictures: Vec<_> = to
                 .chunks_exact_mut(self.shape[1] * row)
                 .map(|of| of.chunks_exact_mut(row))
@@ -167,7 +169,7 @@ impl AttachedOutput {
             let to = &mut to[index * self.shape[axis] * row..][..self.shape[axis] * row];
             let (used, rest) = to.split_at_mut(rows * row);
             used.copy_from_slice(&from[index * rows * row..][..rows * row]);
-            rest.fill(0);
+            rest.fill(empty);
         }
     }
 }

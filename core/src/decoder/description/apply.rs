@@ -11,7 +11,7 @@ use super::{
 };
 use crate::decoder::layout::{
     Activation, Background, Column, ColumnKind, Field, Grid, Group, Layout, LayoutError,
-    MAX_GROUPS, MAX_SIZES, PointRule, Prototypes, Reference, ScoreRule,
+    MAX_GROUPS, MAX_SIZES, Pairs, PointRule, Prototypes, Reference, ScoreRule,
 };
 use crate::decoder::matrix::check_classes;
 use crate::decoder::{MAX_CLASSES, Options};
@@ -172,7 +172,14 @@ impl Description<'static> {
             let tensor = tensors[self.input(self.boxes.field, 0)].to_string();
             return Err(LayoutError::Priors { tensor, found: first, priors: priors.len() });
         }
-        let count = rule.count.and_then(|count| self.field(count, 0, 0, 1, &fitted));
+        let of_image = |of: Option<FieldRule>, numbers| {
+            of.and_then(|field| self.field(field, 0, 0, numbers, &fitted))
+        };
+        let pairs = of_image(rule.pairs, 3).map(|mut field| {
+            // The rows of several images name theirs.
+            field.image_stride = if fitted.images > 1 { 0 } else { field.image_stride };
+            Pairs { field, rows: fitted.placed[field.tensor].anchors }
+        });
         let mut layout = Layout {
             decoder: self.name,
             images: fitted.images,
@@ -180,7 +187,9 @@ impl Description<'static> {
             groups,
             score,
             boxes: self.boxes.rule,
-            count,
+            count: of_image(rule.count, 1),
+            pairs,
+            image: of_image(rule.image, 1),
             columns,
             prototypes,
             priors: self.priors.clone(),

@@ -120,15 +120,17 @@ impl Description<'static> {
                 fitted.placed.push(Placed::default());
                 continue;
             }
-            if rule.is_ignored {
-                let fits = |shape: &Pattern| shape.fit(&tensor.shape, Known::default()).is_some();
-                if !rule.shapes.iter().any(fits) {
-                    return Err(self.shape_error(tensor, expects));
-                }
-                fitted.placed.push(Placed::default());
+            let has_pairs = self.anchors.pairs.is_some_and(|pairs| pairs.tensor == section);
+            if !rule.is_ignored {
+                self.check_element(section, tensor)?;
+            }
+            if rule.is_ignored || has_pairs {
+                // Their rows are no anchors, and are not those of one image.
+                let fit = |shape: &Pattern| shape.fit(&tensor.shape, Known::default());
+                let placed = rule.shapes.iter().find_map(fit);
+                fitted.placed.push(placed.ok_or_else(|| self.shape_error(tensor, expects))?);
                 continue;
             }
-            self.check_element(section, tensor)?;
             let grid = grids.as_ref().map(|grids| grids[level]);
             let is_level = rule.per_level || self.anchors.levels.groups() == 1;
             let expected = match grid {

@@ -111,6 +111,8 @@ struct AnchorRule {
     sizes: ArrayVec<ArrayVec<[f32; 2], MAX_SIZES>, MAX_GROUPS>,
     priors: Option<FieldRule>,
     count: Option<FieldRule>,
+    pairs: Option<FieldRule>,
+    image: Option<FieldRule>,
 }
 
 /// The number of cells where a stride does not divide the model's input.

@@ -121,7 +121,7 @@ const ENTRIES: &[Entry] = &[
         include_str!("yolov4-raw-logits.layout"),
     ])),
     Described(family(&[include_str!("yolov3-raw.layout")])),
-    Described(family(&[include_str!("fcos.layout")])),
+    Described(family(&[include_str!("fcos.layout"), include_str!("fcos-cells.layout")])),
     Described(family(&[include_str!("centernet.layout"), include_str!("centernet-scores.layout")])),
     Described(family(&[include_str!("blazeface.layout"), include_str!("blazeface-back.layout")])),
     Described(family(&[include_str!("fomo.layout")])),

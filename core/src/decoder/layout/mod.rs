@@ -70,6 +70,11 @@ pub struct Layout {
     /// The number of valid anchors of an image, one component of anchor 0; further anchors are not read.
     /// `None` if all are valid.
     pub count: Option<Field>,
+    /// The pairs of anchor and class that can be candidates; `None` if all can.
+    pub pairs: Option<Pairs>,
+    /// The number of an anchor's image, one component, if a tensor can have rows of other images, which are an error. A
+    /// number below 0 is of no image.
+    pub image: Option<Field>,
     /// Numbers that survivors carry along.
     pub columns: Vec<Column>,
     /// The images that masks are computed from.
@@ -78,6 +83,16 @@ pub struct Layout {
     pub priors: Option<Arc<[[f32; 4]]>>,
     /// True if coordinates are normalized (0 to 1). If not, they are pixels of the model's input.
     pub normalized: bool,
+}
+
+/// Rows of image, class and anchor, as ONNX's NonMaxSuppression selects them. A class is the number of its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairs {
+    /// The three components. With an image stride of 0 all images have the same rows, of which each names its image;
+    /// otherwise the image of an image's rows is 0.
+    pub field: Field,
+    /// The number of rows.
+    pub rows: usize,
 }
 
 /// Anchors whose numbers share fields, such as the anchors of one level of a feature pyramid.
@@ -194,11 +209,16 @@ impl Layout {
     /// The fields, with the name and the number of components of each, and the number of anchors that have them.
     pub(crate) fn fields(&self) -> impl Iterator<Item = NamedField<'_>> {
         let count = self.count.as_ref().map(|field| NamedField::new("count", field, 1, 1));
+        let pairs =
+            self.pairs.as_ref().map(|pairs| NamedField::new("pairs", &pairs.field, 3, pairs.rows));
+        let image = self.image.as_ref();
+        let image = image.map(|field| NamedField::new("image", field, 1, self.anchors()));
         let prototypes = self.prototypes.as_ref().map(|prototypes| {
             let channels = self.columns.get(prototypes.column).map_or(0, |of| of.components);
             NamedField::new("prototypes", &prototypes.field, channels, prototypes.pixels())
         });
-        self.groups.iter().flat_map(|group| self.fields_of(group)).chain(count).chain(prototypes)
+        let of_groups = self.groups.iter().flat_map(|group| self.fields_of(group));
+        of_groups.chain(count).chain(pairs).chain(image).chain(prototypes)
     }
 
     /// The fields of a group.
@@ -251,7 +271,8 @@ impl Layout {
 
     /// Calls `change` with each field.
     fn for_each_field(&mut self, mut change: impl FnMut(&mut Field)) {
-        self.count.iter_mut().for_each(&mut change);
+        self.count.iter_mut().chain(&mut self.image).for_each(&mut change);
+        self.pairs.iter_mut().for_each(|pairs| change(&mut pairs.field));
         self.prototypes.iter_mut().for_each(|prototypes| change(&mut prototypes.field));
         for group in &mut self.groups {
             change(&mut group.boxes);

@@ -57,6 +57,8 @@ impl From<PlainLayout> for Layout {
             boxes: BoxRule::decoded(box_format),
             count: None,
             columns: Vec::new(),
+            pairs: None,
+            image: None,
             prototypes: None,
             priors: None,
             normalized,
@@ -88,6 +90,7 @@ impl Layout {
             self.score;
         let is_plain = *reference == Reference::None
             && self.count.is_none()
+            && self.pairs.is_none()
             && (first_class, background) == (0, Background::None)
             && components == self.classes
             && activation == Activation::None

@@ -55,6 +55,8 @@ pub(super) struct CandidateDecoder {
     pub found: Found,
     /// With `multi_label`, the pairs of a block of anchors.
     pub(super) pairs: Pairs,
+    /// The pairs of anchor and score that the layout names.
+    pub(super) named_pairs: Vec<(usize, usize)>,
     /// The number of classes of the layout.
     pub classes: usize,
     /// True if the candidates are oriented.

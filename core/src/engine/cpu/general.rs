@@ -93,15 +93,33 @@ impl CandidateDecoder {
                     lowest,
                 };
                 let found = &mut self.found;
-                match group.scores.elements {
-                    _ if group.is_multi() || layout.score.peaks => {
-                        group.decode_one_by_one(anchors, found)
+                let one_by_one = |found: &mut Found| {
+                    let scores = if group.is_multi() { layout.score.components } else { 0 };
+                    let pairs = (0..anchors).flat_map(|anchor| {
+                        let all = (scores == 0).then_some((anchor, None));
+                        (0..scores).map(move |score| (anchor, Some(score))).chain(all)
+                    });
+                    group.decode_one_by_one(pairs, found);
+                };
+                match (&layout.pairs, group.scores.elements) {
+                    (Some(pairs), _) => {
+                        let numbers = tensors.numbers(&pairs.field);
+                        let number = |row, component| numbers.at(row, component);
+                        let named = &mut self.named_pairs;
+                        found.rejected +=
+                            formula::pairs(layout, pairs, tensors.image, number, named);
+                        let valid = named.iter().filter(|(anchor, _)| *anchor < anchors);
+                        group.decode_one_by_one(
+                            valid.map(|&(anchor, of)| (anchor, Some(of))),
+                            found,
+                        );
                     }
-                    Elements::F32(scores) => group.decode(scores, anchors, found),
-                    Elements::F16(scores) => group.decode(scores, anchors, found),
-                    Elements::I8(scores) => group.decode(scores, anchors, found),
-                    Elements::U8(scores) => group.decode(scores, anchors, found),
-                    Elements::I32(_) | Elements::I64(_) => group.decode_one_by_one(anchors, found),
+                    _ if group.is_multi() || layout.score.peaks => one_by_one(found),
+                    (None, Elements::F32(scores)) => group.decode(scores, anchors, found),
+                    (None, Elements::F16(scores)) => group.decode(scores, anchors, found),
+                    (None, Elements::I8(scores)) => group.decode(scores, anchors, found),
+                    (None, Elements::U8(scores)) => group.decode(scores, anchors, found),
+                    (None, Elements::I32(_) | Elements::I64(_)) => one_by_one(found),
                 }
             }
             first_anchor += group.anchors;
@@ -149,13 +167,15 @@ impl GroupDecoder<'_> {
         }
     }
 
-    /// Decodes one anchor after the other, with `multi_label` one pair of anchor and class after the other.
+    /// Decodes one anchor, or pair of anchor and score, after the other.
     #[inline(always)]
-    fn decode_one_by_one(&self, anchors: usize, found: &mut Found) {
+    fn decode_one_by_one(
+        &self,
+        pairs: impl Iterator<Item = (usize, Option<usize>)>,
+        found: &mut Found,
+    ) {
         let rule = &self.layout.score;
         let first = rule.first_column();
-        let is_multi = self.is_multi();
-        let pairs = if is_multi { rule.components } else { 1 };
         let grid = formula::grid_of(self.group);
         // Lower scores make no candidate, whether they are peaks or not.
         let least = match (rule.activation, &self.objectness) {
@@ -163,36 +183,36 @@ impl GroupDecoder<'_> {
             (Activation::Sigmoid, None) => logit_threshold(self.lowest),
             _ => f32::NEG_INFINITY,
         };
-        for anchor in 0..anchors {
-            for pair in 0..pairs {
-                let lowest = if is_multi {
-                    self.rules.params.thresholds.of(rule.first_class + pair as u32)
-                } else {
-                    self.lowest
-                };
-                let mut objectness = None;
-                if let Some(numbers) = &self.objectness {
-                    objectness = self.objectness(numbers, anchor, lowest, found);
-                    if objectness.is_none() {
-                        continue;
-                    }
+        for (anchor, pair) in pairs {
+            let (lowest, classes) = match pair {
+                Some(class) => {
+                    let threshold =
+                        self.rules.params.thresholds.of(rule.first_class + class as u32);
+                    (threshold, class..class + 1)
                 }
-                let classes = if is_multi { pair..pair + 1 } else { 0..rule.components };
-                let (mut best, mut component) = (f32::NEG_INFINITY, 0);
-                for class in classes {
-                    let score = self.scores.at(anchor, first + class);
-                    let of_class = |anchor| self.scores.at(anchor, first + class);
-                    let counts = !rule.peaks
-                        || (score >= least && formula::is_peak(grid, anchor, score, of_class));
-                    if score > best && counts {
-                        (best, component) = (score, class);
-                    }
-                }
-                if rule.peaks && best == f32::NEG_INFINITY {
+                None => (self.lowest, 0..rule.components),
+            };
+            let mut objectness = None;
+            if let Some(numbers) = &self.objectness {
+                objectness = self.objectness(numbers, anchor, lowest, found);
+                if objectness.is_none() {
                     continue;
                 }
-                self.add(anchor, component, best, objectness, found);
             }
+            let (mut best, mut component) = (f32::NEG_INFINITY, 0);
+            for class in classes {
+                let score = self.scores.at(anchor, first + class);
+                let of_class = |anchor| self.scores.at(anchor, first + class);
+                let counts = !rule.peaks
+                    || (score >= least && formula::is_peak(grid, anchor, score, of_class));
+                if score > best && counts {
+                    (best, component) = (score, class);
+                }
+            }
+            if rule.peaks && best == f32::NEG_INFINITY {
+                continue;
+            }
+            self.add(anchor, component, best, objectness, found);
         }
     }
 

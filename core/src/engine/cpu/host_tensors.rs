@@ -42,7 +42,8 @@ impl<'t, 'a> HostTensors<'t, 'a> {
 pub(super) struct ImageTensors<'t, 'a> {
     tensors: &'t [TensorView<'a>],
     elements: ArrayVec<(usize, Elements<'a>), MAX_INPUTS>,
-    image: usize,
+    /// The index of the image.
+    pub image: usize,
 }
 
 /// The numbers of a field of an image.

@@ -159,7 +159,7 @@ pub fn supports(params: &Params) -> Result<(), EngineError> {
 pub(super) fn supports_run(layout: &Layout, params: &Params) -> Result<(), EngineError> {
     supports(params)?;
     let has_sizes = layout.groups.iter().any(|group| group.sizes.is_some());
-    if layout.score.peaks || has_sizes {
+    if layout.score.peaks || layout.pairs.is_some() || has_sizes {
         return Err(EngineError::Unsupported {
             engine: Cuda::NAME,
             what: "decoder",

@@ -242,18 +242,26 @@ impl Image<'_> {
         let count = layout.count.filter(|_| layout.anchors() > 0);
         // The conversion saturates; NaN becomes 0.
         let valid = count.map_or(usize::MAX, |count| self.number(&count, 0, 0) as usize);
-        let pairs = if params.multi_label && !layout.has_class_field() {
+        let all = if params.multi_label && !layout.has_class_field() {
             (0..layout.score.components).map(Some).collect()
         } else {
             vec![None]
         };
-        for anchor in 0..layout.anchors().min(valid) {
-            for pair in &pairs {
-                match self.decode_anchor(layout, params, anchor, *pair) {
-                    Verdict::Candidate(candidate) => candidates.push(candidate),
-                    Verdict::Rejected => *rejected += 1,
-                    Verdict::Dropped => {}
-                }
+        let valid = layout.anchors().min(valid);
+        let pairs: Vec<(usize, Option<usize>)> = match &layout.pairs {
+            Some(pairs) => {
+                let number = |row, component| self.number(&pairs.field, row, component);
+                let mut named = Vec::new();
+                *rejected += formula::pairs(layout, pairs, self.index, number, &mut named);
+                named.into_iter().map(|(anchor, score)| (anchor, Some(score))).collect()
+            }
+            None => (0..valid).flat_map(|anchor| all.iter().map(move |&it| (anchor, it))).collect(),
+        };
+        for (anchor, pair) in pairs.into_iter().filter(|&(anchor, _)| anchor < valid) {
+            match self.decode_anchor(layout, params, anchor, pair) {
+                Verdict::Candidate(candidate) => candidates.push(candidate),
+                Verdict::Rejected => *rejected += 1,
+                Verdict::Dropped => {}
             }
         }
     }

@@ -333,7 +333,9 @@ impl Model {
                     signature.output(&output.name).filter(|it| !it.meaning.is_empty())
                 {
                     pattern.meaning.clone_into(&mut output.id);
-                    (output.logits, output.has_images) = (pattern.logits, pattern.has_images);
+                    output.logits = pattern.logits;
+                    (output.has_images, output.has_rows_first) =
+                        (pattern.has_images, pattern.has_rows_first());
                 }
             }
         }

@@ -32,6 +32,8 @@ pub struct OutputSpec {
     pub logits: Option<(&'static str, usize)>,
     /// True if the first number of a row is the number of its picture in the batch.
     pub has_images: bool,
+    /// True if the first dimension is known to be that of rows, not of pictures.
+    pub has_rows_first: bool,
 }
 
 impl OutputSpec {
@@ -88,6 +90,7 @@ pub fn describe(
             dims: dims.to_vec(),
             logits: None,
             has_images: false,
+            has_rows_first: false,
         });
     }
     if outputs.is_empty() {

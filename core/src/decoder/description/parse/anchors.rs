@@ -116,10 +116,28 @@ pub(super) fn read(
             "count: expected one tensor, not one for each level",
         ));
     }
+    let pairs_entry = keys.peek("pairs");
+    let pairs = fields.anchor_field(keys, "pairs", |_| Count::constant(3))?;
+    if let (Some(entry), true) = (pairs_entry, has_grid) {
+        return Err(entry.error("no pairs of anchors that are cells"));
+    }
+    let image = fields.anchor_field(keys, "image", |_| Count::constant(1))?;
     keys.finish(
-        "strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, priors, count",
+        "strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, priors, count, pairs, image",
     )?;
-    Ok(AnchorRule { levels, rounding, offset, scale_xy, per_cell, by_cell, sizes, priors, count })
+    Ok(AnchorRule {
+        levels,
+        rounding,
+        offset,
+        scale_xy,
+        per_cell,
+        by_cell,
+        sizes,
+        priors,
+        count,
+        pairs,
+        image,
+    })
 }
 
 /// One factor for each of `groups` levels.
