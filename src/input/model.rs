@@ -17,7 +17,7 @@
 //! | `task` | string | the task that the model was trained for, in the words of Ultralytics: `detect`, `segment`, ... |
 //! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
 //! | `suppressed` | boolean | whether the detections need no suppression |
-//! | `queries` | int, at least 1 | the detections are so many best pairs of box and class |
+//! | `queries` | int, from 1 on | the detections are so many best pairs of box and class |
 //! | `keypoint-layout` | string | the meaning of the keypoints of every class: `coco-17`, `face-5`, or `points` for any other ([`KeypointLayout`]) |
 //! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
 //!
@@ -417,13 +417,15 @@ fn queries(structure: &gst::StructureRef) -> Result<Option<NonZeroU32>, InputErr
     let Ok(value) = structure.value("queries") else {
         return Ok(None);
     };
-    let number =
-        value.get::<i32>().ok().and_then(|number| NonZeroU32::new(number.try_into().ok()?));
-    number.map(Some).ok_or_else(|| wrong_queries(&format!("{value:?}")))
+    let Ok(number) = value.get::<i32>() else {
+        return Err(wrong_queries(&value.type_()));
+    };
+    let queries = u32::try_from(number).ok().and_then(NonZeroU32::new);
+    queries.map(Some).ok_or_else(|| wrong_queries(&number))
 }
 
 fn wrong_queries(got: &dyn Display) -> InputError {
-    malformed(format!("expected queries as an int of at least 1, got {got}"))
+    malformed(format!("expected queries as an int from 1 to {}, got {got}", i32::MAX))
 }
 
 fn flag(structure: &gst::StructureRef, name: &str) -> Result<bool, InputError> {

@@ -299,3 +299,33 @@ fn advice_leads_to_the_right_reading_without_a_circle() {
         }
     }
 }
+
+/// Tensors with the anchors of each other, of which one has boxes, keypoints or maps: a reading of one alone would take scores
+/// or edges for sizes.
+#[test]
+fn one_of_several_tensors_of_the_same_anchors_is_not_offered_alone() {
+    let cases: [&[&[usize]]; 4] = [
+        // SSD by NVIDIA: boxes and scores, each by coordinate or class.
+        &[&[1, 4, 8732], &[1, 81, 8732]],
+        // RTMO by MMDeploy: a score in the row of a box, and keypoints.
+        &[&[1, 300, 5], &[1, 300, 17, 3]],
+        // CenterFace: a heat map, sizes, offsets, and five points.
+        &[&[1, 1, 120, 160], &[1, 2, 120, 160], &[1, 2, 120, 160], &[1, 10, 120, 160]],
+        // Distances over bins and scores of YOLOv8, before the decoding.
+        &[&[1, 64, 8400], &[1, 80, 8400]],
+    ];
+    for case in cases {
+        let shapes: Shapes = case.iter().map(|shape| shape.to_vec()).collect();
+        let text = check_refusal(&shapes, Options::default()).expect("nothing is chosen");
+        assert!(!text.contains(" can be read as "), "{text}");
+        assert!(text.contains("layout file"), "{text}");
+    }
+    // A second output with the same numbers, or without boxes, is no part of the first one's detections.
+    for other in [[1, 84, 8400], [1, 1, 8400]] {
+        let shapes = vec![vec![1, 84, 8400], other.to_vec()];
+        let read = choose(&shapes, None, Options::default());
+        let text = read.map(|choice| choice.decoder.name().to_owned());
+        let text = text.unwrap_or_else(|error| error.to_string());
+        assert!(text.contains("yolov8"), "{text}");
+    }
+}

@@ -2,6 +2,8 @@
 //! The model description of tensors: written as caps, and read back from a buffer. Malformed caps
 //! give an error that states what was expected and what came.
 
+use std::num::NonZeroU32;
+
 use gst::glib;
 use gst::glib::translate::ToGlibPtrMut;
 use gst::prelude::*;
@@ -75,6 +77,16 @@ fn caps_in_text_form_are_read() {
 }
 
 /// Earlier versions write these values. Their inference elements round like nvinfer.
+/// Caps have no greater numbers.
+#[test]
+fn any_number_of_queries_that_caps_have_is_read_back() {
+    init();
+    for queries in [1, 300, 2_147_483_647] {
+        let info = with_queries(queries);
+        assert_eq!(ModelInfo::from_caps(&info.to_caps().unwrap()), Ok(info));
+    }
+}
+
 #[test]
 fn a_letterbox_that_is_not_exact_has_even_sides() {
     for (name, letterbox) in [("center", Letterbox::Center), ("top-left", Letterbox::TopLeft)] {
@@ -82,6 +94,12 @@ fn a_letterbox_that_is_not_exact_has_even_sides() {
         let expected = expected.with_rounding(Rounding::EvenSides);
         assert_eq!(read(&format!("{MEDIA_TYPE}, letterbox={name}")), Ok(expected));
     }
+}
+
+fn with_queries(queries: u32) -> ModelInfo {
+    let mut info = info();
+    info.queries = NonZeroU32::new(queries);
+    info
 }
 
 #[test]
@@ -96,6 +114,10 @@ fn numbers_that_caps_cannot_have_are_an_error() {
         (
             info().with_pixel_aspect_ratio([u32::MAX, 1]),
             "expected pixel-aspect-ratio as a fraction above 0, got 4294967295/1",
+        ),
+        (
+            with_queries(2_147_483_648),
+            "expected queries as an int from 1 to 2147483647, got 2147483648",
         ),
     ] {
         let error = info.to_caps().expect_err(expected).to_string();
@@ -169,6 +191,13 @@ fn malformed_caps_are_an_error_with_what_was_expected_and_what_came() {
         (", labels=(int)<1,2>", "expected text as label 0, got gint"),
         (", task=7", "expected text as task, got gint"),
         (", end2end=7", "expected end2end of type boolean, got gint"),
+        (", queries=0", "expected queries as an int from 1 to 2147483647, got 0"),
+        (", queries=-1", "expected queries as an int from 1 to 2147483647, got -1"),
+        (", queries=300.0", "expected queries as an int from 1 to 2147483647, got gdouble"),
+        (
+            ", queries=(uint)2147483648",
+            "expected queries as an int from 1 to 2147483647, got guint",
+        ),
         (
             "; application/x-nmsfilter-model, width=1, height=1",
             "expected caps application/x-nmsfilter-model with one structure, got 2 structures",

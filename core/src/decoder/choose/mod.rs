@@ -53,7 +53,7 @@ pub use self::misread::{
 pub use self::offer::Offers;
 pub(super) use self::refusal::list;
 use self::refusal::{incomplete, no_fit, several_numbers_of_classes};
-use super::{Decoder, Form, Layout, LayoutError, Options, decoders};
+use super::{BoxFormat, Decoder, Form, Layout, LayoutError, Options, decoders};
 use crate::tensor::TensorView;
 
 /// A decoder and its layout of the buffer's tensors.
@@ -234,7 +234,10 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let errors = std::mem::take(&mut readings.errors);
     let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
         [_] if fit.decoder.is_alone() => unknown.len() == 1,
-        [_] => !is_single_row(&tensors[fit.layout.groups[0].boxes.tensor]),
+        [_] => {
+            let of = fit.layout.groups[0].boxes.tensor;
+            !is_single_row(&tensors[of]) && !is_part(tensors, &unknown, of)
+        }
         _ => true,
     };
     fits.retain(can_be_right);
@@ -271,7 +274,9 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             let can_fit = |decoder: &&'static dyn Decoder| {
                 let name = decoder.name();
                 fits.iter().any(|(fit, _)| fit.decoder.name() == name)
-                    || errors.iter().any(|error| needs_setting(error) == Some(name))
+                    || errors.iter().any(|error| {
+                        needs_setting(error) == Some(name) && !is_of_part(tensors, &unknown, error)
+                    })
             };
             match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
                 Some(offers) if !fits.is_empty() => {
@@ -314,6 +319,27 @@ fn differ_in_scores(fits: &[(Choice, &'static dyn Form)]) -> bool {
         layout == first
     };
     fits.len() > 1 && fits.iter().all(without_scores)
+}
+
+/// True if another tensor has the longest dimension, too, and for each index of it as many numbers as a box: the numbers of a
+/// detection are in both.
+fn is_part(tensors: &[TensorView<'_>], among: &[usize], of: usize) -> bool {
+    let shape = &tensors[of].shape;
+    let longest = shape.iter().max().copied().unwrap_or(0);
+    let has_more = |other: &TensorView<'_>| {
+        other.shape != *shape
+            && other.shape.contains(&longest)
+            && other.shape.elements().unwrap_or(0) / longest.max(1)
+                >= BoxFormat::Corners.components()
+    };
+    among.iter().any(|&index| index != of && has_more(&tensors[index]))
+}
+
+/// True if the error is about a tensor that is a part of the detections.
+fn is_of_part(tensors: &[TensorView<'_>], among: &[usize], error: &LayoutError) -> bool {
+    let LayoutError::Keypoints { tensor, .. } = error else { return false };
+    let of = among.iter().find(|&&index| tensors[index].to_string() == *tensor);
+    of.is_some_and(|&of| is_part(tensors, among, of))
 }
 
 /// True if these tensors have one row of numbers each, as the outputs of classifiers have.
