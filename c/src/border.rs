@@ -170,27 +170,6 @@ pub unsafe fn write<T: Copy>(to: *mut T, size: usize, value: &T) {
     }
 }
 
-/// Changes fields of the structure at `at`.
-///
-/// # Errors
-/// The errors of [`read`].
-///
-/// # Safety
-/// `at` is NULL or valid for reads and writes of as many bytes as its first field has.
-pub unsafe fn change<T: SizedStruct>(
-    at: *mut T,
-    argument: &str,
-    change: impl FnOnce(&mut T),
-) -> Result<(), Failure> {
-    // SAFETY: the caller guarantees it.
-    unsafe {
-        let (size, mut value) = (size_at(at, argument)?, read(at, argument)?);
-        change(&mut value);
-        write(at, size, &value);
-    }
-    Ok(())
-}
-
 /// # Errors
 /// If the pointer is NULL.
 pub fn check_pointer<T: ?Sized>(pointer: *const T, argument: &str) -> Result<(), Failure> {

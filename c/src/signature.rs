@@ -234,14 +234,14 @@ pub unsafe extern "C" fn nmsfilter_signature(
             .map_err(|error| Failure::new(Status::Decoder, in_c(error)))?;
         if let Some(found) = &found {
             if !options.is_null() {
-                border::change(options, "options", |options| {
+                change(options, "options", |options| {
                     if let Some(size) = found.size {
                         [options.model_width, options.model_height] = size.map(|side| side as f32);
                     }
                 })?;
             }
             if !params.is_null() {
-                border::change(params, "params", |params| {
+                change(params, "params", |params| {
                     let facts = found.signature.facts;
                     params.letterbox = Letterbox::of(facts.letterbox) as u32;
                     if found.signature.is_suppressed {
@@ -299,4 +299,25 @@ pub unsafe extern "C" fn nmsfilter_signature_tensors(
         *count = kept;
         Ok(())
     })
+}
+
+/// Changes fields of the structure at `at`.
+///
+/// # Errors
+/// The errors of [`border::read`].
+///
+/// # Safety
+/// `at` is NULL or valid for reads and writes of as many bytes as its first field has.
+unsafe fn change<T: border::SizedStruct>(
+    at: *mut T,
+    argument: &str,
+    change: impl FnOnce(&mut T),
+) -> Result<(), Failure> {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        let (size, mut value) = (border::size_at(at, argument)?, border::read(at, argument)?);
+        change(&mut value);
+        border::write(at, size, &value);
+    }
+    Ok(())
 }
