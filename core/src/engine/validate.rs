@@ -10,11 +10,11 @@ use super::{
     BoxPixels, EngineError, ImagePlace, Job, MAX_FRAME_SIDE, MAX_IMAGES, MAX_PROTOTYPE_SIDE,
     MaskSize, Method, Params,
 };
-use crate::decoder::MAX_CLASSES;
 use crate::decoder::layout::{
     BoxFormat, ColumnKind, Field, Group, Layout, MAX_BINS, MAX_COLUMN_COMPONENTS, MAX_COLUMNS,
     MAX_GROUPS, Reference,
 };
+use crate::decoder::{MAX_CLASSES, MAX_INPUTS};
 use crate::geometry::Overlap;
 use crate::tensor::{HostImages, TensorError, TensorView};
 
@@ -52,14 +52,15 @@ pub(super) fn validate(
     if params.multi_label && u32::try_from(pairs).is_err() {
         return Err(EngineError::Pairs { anchors, classes: scores });
     }
-    check_structure(layout)?;
+    let read = &layout.tensors();
+    check_structure(layout, read)?;
     check_masks(layout)?;
-    for named in layout.fields() {
-        check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)?;
-    }
+    layout.fields().try_for_each(|named| {
+        check_field(named.name, *named.field, [images, named.anchors, named.components], tensors)
+    })?;
     // Checks the memory of all images before the first is read, so that every engine returns an
     // equal error.
-    for tensor in layout.tensors().into_iter().map(|index| &tensors[index]) {
+    for tensor in read.iter().map(|&index| &tensors[index]) {
         if tensor.has_separate_images() {
             tensor.checked_len()?;
         }
@@ -130,8 +131,8 @@ pub(crate) fn check_column(layout: &Layout, method: Method) -> Result<(), Engine
     Err(EngineError::MethodColumn { method, kind: kind.name(), decoder })
 }
 
-/// Checks that the parts of the layout fit together.
-fn check_structure(layout: &Layout) -> Result<(), EngineError> {
+/// Checks that the parts of the layout, which reads the tensors `read`, fit together.
+fn check_structure(layout: &Layout, read: &[usize]) -> Result<(), EngineError> {
     let groups = &layout.groups;
     let first = groups.first();
     let has = |group: &Group| {
@@ -191,10 +192,9 @@ fn check_structure(layout: &Layout) -> Result<(), EngineError> {
         "one group of anchors with a score for each class, without peaks, where there are pairs",
     )?;
     expect((1..=MAX_BINS).contains(&layout.boxes.bins), "1 to 256 bins per component of a box")?;
-    let tensors = layout.tensors();
     expect(
-        !tensors.is_full() || layout.fields().all(|named| tensors.contains(&named.field.tensor)),
-        "at most 16 tensors",
+        read.len() < MAX_INPUTS || layout.fields().all(|named| read.contains(&named.field.tensor)),
+        "at most 32 tensors",
     )?;
     let priors = layout.priors.as_ref().map_or(0, |priors| priors.len());
     for group in groups {

@@ -37,7 +37,7 @@ const COEFFICIENTS: [f32; 5] =
     [0.499_999_94, 0.166_665_23, 0.041_668_292, 0.008_368_533, 0.001_381_829];
 
 /// The exponential function.
-#[inline]
+#[inline(always)]
 pub fn exp(x: f32) -> f32 {
     if x.is_nan() {
         return NAN;
@@ -57,13 +57,13 @@ pub fn exp(x: f32) -> f32 {
 }
 
 /// 2^n, for n from -126 to 127.
-#[inline]
+#[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) as u32) << 23)
 }
 
 /// The logistic function, 1 / (1 + exp(-x)).
-#[inline]
+#[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     if x.is_nan() {
         return NAN;

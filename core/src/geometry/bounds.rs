@@ -31,4 +31,10 @@ impl Bounds {
         let is_above_or_below = (y2 <= self.top) | (y1 >= self.bottom);
         !(is_beside | is_above_or_below)
     }
+
+    /// Returns true if no edge of a box (left, upper, right, lower) is outside.
+    #[inline(always)]
+    pub(crate) fn contains(&self, [x1, y1, x2, y2]: [f32; 4]) -> bool {
+        (x1 >= self.left) & (y1 >= self.top) & (x2 <= self.right) & (y2 <= self.bottom)
+    }
 }

@@ -14,6 +14,7 @@ use super::notice::Finding;
 use crate::decoder::{BoxFormat, Scores};
 use crate::engine::detail::{Detail, Point};
 use crate::engine::{Detection, GroupOutcome};
+use crate::geometry::Bounds;
 
 /// The greatest score that counts as a probability. The outputs of quantized models can exceed 1 by one step, which
 /// is at most 1/128.
@@ -41,7 +42,7 @@ const MIN_THRESHOLD: f32 = 0.1;
 /// Normalized coordinates are from 0 to 1, and boxes of objects at the edges extend a little beyond this range. If
 /// the coordinates were pixels, a box within these limits would be at most two pixels large, and in the corner of
 /// the model's input.
-const UNIT: [f32; 2] = [-0.5, 1.5];
+const UNIT: Bounds = Bounds { left: -0.5, top: -0.5, right: 1.5, bottom: 1.5 };
 
 /// Boxes are near the upper left corner if they end within this fraction of the model's input: 13 of 640 pixels.
 /// The offsets from grid cells that YOLOX outputs before its decode step are within it.
@@ -160,25 +161,29 @@ impl Evidence {
         if let Some(best) = frame.survivors.first() {
             self.greatest_score = self.greatest_score.max(best.score);
         }
-        let classes = || frame.survivors.iter().map(|survivor| survivor.class);
-        self.lowest_class = self.lowest_class.into_iter().chain(classes()).min();
-        let ends = [read_as.first_class, (read_as.classes as u32).saturating_sub(1)];
-        for (count, end) in self.at_ends.iter_mut().zip(ends) {
-            *count += classes().filter(|&class| class == end).count();
-        }
         let model = read_as.boxes.model;
-        let corner = model.map(|sides| sides.map(|side| CORNER * side)).unwrap_or_else(|| {
-            let is_dense = anchors >= MIN_ANCHORS;
-            [if is_dense { CORNER * (anchors as f32 * PIXELS_PER_ANCHOR).sqrt() } else { 0.0 }; 2]
-        });
+        let [right, bottom] = match model {
+            Some(sides) => sides.map(|side| CORNER * side),
+            None if anchors >= MIN_ANCHORS => {
+                [CORNER * (anchors as f32 * PIXELS_PER_ANCHOR).sqrt(); 2]
+            }
+            None => [0.0; 2],
+        };
+        let corner = Bounds { right, bottom, ..Bounds::ANY };
         // Normalized boxes on an input of unknown size stay normalized.
         let input = model.or_else(|| read_as.boxes.normalized.then_some([1.0; 2]));
-        for survivor in frame.survivors {
-            self.within_unit += usize::from(is_within_unit(survivor));
-            self.in_corner += usize::from(survivor.x2 <= corner[0] && survivor.y2 <= corner[1]);
-            let is_beyond = |extension| input.is_some_and(|it| is_beyond(survivor, it, extension));
-            self.huge += usize::from(is_beyond(MAX_EXTENSION));
-            self.beyond += usize::from(is_beyond(USUAL_EXTENSION));
+        let [far, near] = [MAX_EXTENSION, USUAL_EXTENSION]
+            .map(|extension| input.map_or(Bounds::ANY, |input| extended(input, extension)));
+        let [first, last] = [read_as.first_class, (read_as.classes as u32).saturating_sub(1)];
+        for &Detection { x1, y1, x2, y2, class, .. } in frame.survivors {
+            let edges = [x1, y1, x2, y2];
+            self.within_unit += usize::from(UNIT.contains(edges));
+            self.in_corner += usize::from(corner.contains(edges));
+            self.huge += usize::from(!far.contains(edges));
+            self.beyond += usize::from(!near.contains(edges));
+            self.at_ends[0] += usize::from(class == first);
+            self.at_ends[1] += usize::from(class == last);
+            self.lowest_class = Some(self.lowest_class.map_or(class, |lowest| lowest.min(class)));
         }
     }
 
@@ -356,16 +361,10 @@ pub(super) fn check_labels(survivors: &[Detection], reading: &Interpretation) ->
         .then_some(Finding::ClassWithoutLabel { class, labels, first, decoder })
 }
 
-fn is_within_unit(box_: &Detection) -> bool {
-    let [low, high] = UNIT;
-    box_.x1 >= low && box_.y1 >= low && box_.x2 <= high && box_.y2 <= high
-}
-
-/// True if the box extends beyond the model's input by more than this multiple of the input's size.
-fn is_beyond(box_: &Detection, [width, height]: [f32; 2], extension: f32) -> bool {
-    let is_beyond =
-        |low: f32, high: f32, side: f32| low < -extension * side || high > (1.0 + extension) * side;
-    is_beyond(box_.x1, box_.x2, width) || is_beyond(box_.y1, box_.y2, height)
+/// The model's input, extended by this multiple of its size on each side.
+fn extended([width, height]: [f32; 2], by: f32) -> Bounds {
+    let [right, bottom] = [(1.0 + by) * width, (1.0 + by) * height];
+    Bounds { left: -by * width, top: -by * height, right, bottom }
 }
 
 #[cfg(test)]

@@ -244,11 +244,12 @@ impl Layout {
     /// them.
     pub fn tensors(&self) -> ArrayVec<usize, MAX_INPUTS> {
         let mut tensors = ArrayVec::new();
-        for NamedField { field, .. } in self.fields() {
+        // Faster than a loop over the chained iterators.
+        self.fields().for_each(|NamedField { field, .. }| {
             if !tensors.contains(&field.tensor) && !tensors.is_full() {
                 tensors.push(field.tensor);
             }
-        }
+        });
         tensors
     }
 

@@ -42,27 +42,6 @@ impl CandidateDecoder {
         rules: &ImageRules<'_>,
         tensors: &ImageTensors<'_, '_>,
     ) {
-        dispatch((self, layout, rules, tensors));
-    }
-}
-
-impl Work for (&mut CandidateDecoder, &Layout, &ImageRules<'_>, &ImageTensors<'_, '_>) {
-    #[inline(always)]
-    fn run(self) {
-        let (decoder, layout, rules, tensors) = self;
-        decoder.decode_groups(layout, rules, tensors);
-    }
-}
-
-impl CandidateDecoder {
-    /// A function with references as arguments, which the compiler knows to have no memory in common.
-    #[inline(always)]
-    fn decode_groups(
-        &mut self,
-        layout: &Layout,
-        rules: &ImageRules<'_>,
-        tensors: &ImageTensors<'_, '_>,
-    ) {
         self.classes = layout.classes;
         self.is_oriented = layout.is_oriented();
         let params = rules.params;
@@ -92,15 +71,7 @@ impl CandidateDecoder {
                     priors: group.reference.priors().map(|priors| tensors.numbers(priors)),
                     lowest,
                 };
-                let found = &mut self.found;
-                let one_by_one = |found: &mut Found| {
-                    let scores = if group.is_multi() { layout.score.components } else { 0 };
-                    let pairs = (0..anchors).flat_map(|anchor| {
-                        let all = (scores == 0).then_some((anchor, None));
-                        (0..scores).map(move |score| (anchor, Some(score))).chain(all)
-                    });
-                    group.decode_one_by_one(pairs, found);
-                };
+                let (group, found) = (&group, &mut self.found);
                 match (&layout.pairs, group.scores.elements) {
                     (Some(pairs), _) => {
                         let numbers = tensors.numbers(&pairs.field);
@@ -108,22 +79,53 @@ impl CandidateDecoder {
                         let named = &mut self.named_pairs;
                         found.rejected +=
                             formula::pairs(layout, pairs, tensors.image, number, named);
-                        let valid = named.iter().filter(|(anchor, _)| *anchor < anchors);
-                        group.decode_one_by_one(
-                            valid.map(|&(anchor, of)| (anchor, Some(of))),
-                            found,
-                        );
+                        dispatch((group, &named[..], anchors, found));
                     }
-                    _ if group.is_multi() || layout.score.peaks => one_by_one(found),
-                    (None, Elements::F32(scores)) => group.decode(scores, anchors, found),
-                    (None, Elements::F16(scores)) => group.decode(scores, anchors, found),
-                    (None, Elements::I8(scores)) => group.decode(scores, anchors, found),
-                    (None, Elements::U8(scores)) => group.decode(scores, anchors, found),
-                    (None, Elements::I32(_) | Elements::I64(_)) => one_by_one(found),
+                    _ if group.is_multi() || layout.score.peaks => {
+                        dispatch((group, anchors, found));
+                    }
+                    (None, Elements::F32(scores)) => dispatch((group, scores, anchors, found)),
+                    (None, Elements::F16(scores)) => dispatch((group, scores, anchors, found)),
+                    (None, Elements::I8(scores)) => dispatch((group, scores, anchors, found)),
+                    (None, Elements::U8(scores)) => dispatch((group, scores, anchors, found)),
+                    (None, Elements::I32(_) | Elements::I64(_)) => {
+                        dispatch((group, anchors, found));
+                    }
                 }
             }
             first_anchor += group.anchors;
         }
+    }
+}
+
+impl<S: Score> Work for (&GroupDecoder<'_>, &[S], usize, &mut Found) {
+    #[inline(always)]
+    fn run(self) {
+        let (group, scores, anchors, found) = self;
+        group.decode(scores, anchors, found);
+    }
+}
+
+impl Work for (&GroupDecoder<'_>, usize, &mut Found) {
+    #[inline(always)]
+    fn run(self) {
+        let (group, anchors, found) = self;
+        let scores = if group.is_multi() { group.layout.score.components } else { 0 };
+        let pairs = (0..anchors).flat_map(|anchor| {
+            let all = (scores == 0).then_some((anchor, None));
+            (0..scores).map(move |score| (anchor, Some(score))).chain(all)
+        });
+        group.decode_one_by_one(pairs, found);
+    }
+}
+
+/// Pairs of an anchor and a score.
+impl Work for (&GroupDecoder<'_>, &[(usize, usize)], usize, &mut Found) {
+    #[inline(always)]
+    fn run(self) {
+        let (group, named, anchors, found) = self;
+        let valid = named.iter().filter(|(anchor, _)| *anchor < anchors);
+        group.decode_one_by_one(valid.map(|&(anchor, score)| (anchor, Some(score))), found);
     }
 }
 

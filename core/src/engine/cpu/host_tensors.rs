@@ -19,13 +19,17 @@ pub(super) struct HostTensors<'t, 'a> {
 }
 
 impl<'t, 'a> HostTensors<'t, 'a> {
-    pub fn new(tensors: &'t [TensorView<'a>], layout: &Layout) -> Result<Self, EngineError> {
-        // Loops, because collecting into a `Result` would copy the arrays.
-        let mut mapped = ArrayVec::new();
-        for index in layout.tensors() {
-            mapped.push((index, HostImages::new(&tensors[index])?));
+    /// None yet, because a result would copy the arrays.
+    pub fn new(tensors: &'t [TensorView<'a>]) -> Self {
+        Self { tensors, mapped: ArrayVec::new() }
+    }
+
+    /// Maps the tensors of a layout.
+    pub fn map(&mut self, layout: &Layout) -> Result<(), EngineError> {
+        for &index in &layout.tensors() {
+            self.mapped.push((index, HostImages::new(&self.tensors[index])?));
         }
-        Ok(Self { tensors, mapped })
+        Ok(())
     }
 
     /// The tensors of image `image`.

@@ -96,7 +96,8 @@ impl Engine for Cpu {
         self.survivors.clear();
         self.columns.clear();
         self.masks.clear();
-        let host = HostTensors::new(tensors, layout)?;
+        let mut host = HostTensors::new(tensors);
+        host.map(layout)?;
         let plain = layout.plain(tensors);
         let column = params.method.column().and_then(|kind| layout.column_of(kind));
         for group in image_groups(images) {
