@@ -3,18 +3,23 @@
 //!
 //! In: frames. Out: a JSON line per frame, a preview window, a video file.
 
+use std::sync::Arc;
+
 use gst::prelude::*;
 
 use crate::frames::Frames;
 use crate::options::Options;
 use crate::pipeline::{Failure, Pipeline};
 use crate::report::Report;
+use crate::view::{self, Values};
 use crate::{Error, overlay, record, tracker};
 
 /// The detector pipeline.
 pub struct Detector {
     /// The entry for frames.
     pub frames: Frames,
+    /// What the page of --view shows.
+    pub view: Option<Arc<Values>>,
     pipeline: Pipeline,
 }
 
@@ -35,13 +40,19 @@ impl Detector {
         if let Some(labels) = &options.labels {
             nms.set_property("classes", labels);
         }
-        if let Some(overlay) = pipeline.find("overlay") {
+        for overlay in ["overlay", "view-overlay"].into_iter().filter_map(|it| pipeline.find(it)) {
             overlay::draw(options, &overlay);
         }
 
         let appsrc = pipeline.find("frames").expect("it is in the description");
         let frames = Frames::new(appsrc, options.restarts());
-        let mut report = Report::new(options, inference, nms, frames.clone())?;
+        let view = options.view.map(|_| Arc::new(Values::new(frames.clone())));
+        if let (Some(queue), Some(sink), Some(view)) =
+            (pipeline.find("viewed"), pipeline.find("view"), &view)
+        {
+            view::connect(&queue, &sink, view);
+        }
+        let mut report = Report::new(options, inference, nms, frames.clone(), view.clone())?;
         let sink: gst_app::AppSink = pipeline.find("report").expect("it is in the description");
         let callbacks = gst_app::AppSinkCallbacks::builder()
             .new_sample(move |sink| {
@@ -53,7 +64,7 @@ impl Detector {
             })
             .build();
         sink.set_callbacks(callbacks);
-        Ok(Self { frames, pipeline })
+        Ok(Self { frames, view, pipeline })
     }
 
     /// Records the video to this file, and to others if the frames change.
@@ -121,6 +132,14 @@ fn description(options: &Options) -> String {
     }
     if options.preview {
         text += &format!(" pictures. ! {queue} ! videoconvert ! autovideosink sync=false");
+    }
+    if options.view.is_some() {
+        // Frames are dropped for the page, also those of a file, so that nothing waits for it.
+        text += &format!(
+            " results. ! queue name=viewed leaky=downstream max-size-buffers=1 max-size-bytes=0 max-size-time=0
+             ! videorate drop-only=true max-rate=15 ! videoconvert ! roioverlay name=view-overlay ! {}",
+            view::PICTURES
+        );
     }
     if options.record.is_some() {
         text += &format!(" pictures. ! {queue} ! videoconvert ! jpegenc name=recorded");

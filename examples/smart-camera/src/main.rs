@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! camera, file ─► source pipeline ─► frames ─► detector pipeline ─► a JSON line per frame
-//!                 stopped and started          runs to the end      preview, recording
+//!                 stopped and started          runs to the end      preview, recording, a page
 //!                 again when it fails
 //! ```
 //!
@@ -26,6 +26,7 @@ mod record;
 mod report;
 mod source;
 mod tracker;
+mod view;
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ use gst::glib;
 use detector::Detector;
 use options::Options;
 use source::Source;
+use view::View;
 
 /// Delay before a source is restarted. The delay doubles after each attempt that gives no frame.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
@@ -80,6 +82,8 @@ fn run() -> Result<(), Error> {
         files::check_written("output", file, &[&source, detector.pipeline()])?;
     }
 
+    let view = View::new(&options)?;
+
     glib::MainContext::default().block_on(async {
         // 2. This loads the model. Afterwards the pipeline waits for frames.
         detector.start().await?;
@@ -89,6 +93,10 @@ fn run() -> Result<(), Error> {
         for signal in [libc::SIGINT, libc::SIGTERM] {
             let frames = detector.frames.clone();
             glib_unix::unix_signal_add_once(signal, move || frames.end());
+        }
+
+        if let (Some(view), Some(values)) = (view, &detector.view) {
+            view.serve(values);
         }
 
         // 4. GStreamer's threads move frames from the source to the detector, while this thread
@@ -133,7 +141,11 @@ async fn supervise(options: &Options, detector: &Detector) -> Result<(), Error> 
             delay = FIRST_DELAY;
         }
         let why = source_end.map_or_else(|error| error.to_string(), |()| "the end".to_owned());
-        messages::print(&format!("{}: {why}; starts again in {delay:?}", options.source));
+        let why = format!("{}: {why}; starts again in {delay:?}", options.source);
+        messages::print(&why);
+        if let Some(view) = &detector.view {
+            view.set_failure(&why);
+        }
         let pause = glib::timeout_future(delay);
         if let Either::Right((detector_end, _)) = select(pause, &mut detector_end).await {
             return Ok(detector_end?);

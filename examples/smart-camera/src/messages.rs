@@ -17,7 +17,7 @@ pub fn print(text: &str) {
 }
 
 /// Replaces passwords by `***`, as in `rtsp://user:***@camera/` and `user-pw=***`.
-fn without_passwords(text: &str) -> String {
+pub fn without_passwords(text: &str) -> String {
     let text = without_named_passwords(text);
     let mut result = String::new();
     let mut rest = text.as_str();

@@ -2,14 +2,14 @@
 //! The command-line arguments of the program.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
 
-use crate::Error;
 use crate::crossings::Line;
 use crate::report::Zone;
-use crate::tracker;
+use crate::{Error, tracker, view};
 
 /// The text that `--help` prints.
 pub const HELP: &str = "\
@@ -47,6 +47,9 @@ Report
 
 Pictures
   --preview             show a window with the detections
+  --view ADDRESS:PORT   serve a page with the live picture and the counts, for example at
+                        127.0.0.1:8080. An address that other machines can reach needs --token
+  --token FILE          the password of the page, at least 16 characters, for any user name
   --record FILE.mkv     write a video with the detections (JPEG in Matroska). If the frames change
                         their size, it goes on in FILE-2.mkv, or the next that does not exist
 
@@ -72,6 +75,8 @@ pub struct Options {
     pub frames: Option<u64>,
     pub output: Option<String>,
     pub preview: bool,
+    pub view: Option<SocketAddr>,
+    pub token: Option<String>,
     pub record: Option<String>,
     pub repeat: bool,
     pub timeout: Duration,
@@ -101,6 +106,7 @@ impl Options {
 
     /// Checks combinations of arguments.
     fn check(&self) -> Result<(), Error> {
+        view::check(self.view, self.token.as_deref())?;
         check_names("zone", self.zones.iter().map(|zone| &*zone.name))?;
         check_names("line", self.lines.iter().map(|line| &*line.name))?;
         if self.labels.is_some() && self.labels().next().is_none() {
@@ -163,6 +169,13 @@ pub fn parse() -> Result<Option<Options>, Error> {
             }
             Long("output") => options.output = Some(arguments.value()?.string()?),
             Long("preview") => options.preview = true,
+            Long("view") => {
+                let value = arguments.value()?.string()?;
+                let wrong =
+                    || expected("view", "an address and a port, such as 127.0.0.1:8080", &value);
+                options.view = Some(value.parse().map_err(|_| wrong())?);
+            }
+            Long("token") => options.token = Some(arguments.value()?.string()?),
             Long("record") => options.record = Some(arguments.value()?.string()?),
             Long("loop") => options.repeat = true,
             Long("timeout") => {

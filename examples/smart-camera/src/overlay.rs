@@ -35,11 +35,12 @@ fn add_zone(frame: &mut gst::BufferRef, zone: &Zone, size: [u32; 2]) {
 fn add_line(frame: &mut gst::BufferRef, line: &Line, size: [u32; 2]) {
     let [[x1, y1], [x2, y2]] =
         line.ends.map(|[x, y]| [x * f64::from(size[0]), y * f64::from(size[1])]);
-    // Bounds of at least one pixel of the frame.
-    let [(x, w), (y, h)] = [(x1, x2, size[0]), (y1, y2, size[1])].map(|(a, b, side)| {
-        let low = (a.min(b) as u32).min(side - 1);
-        (low, (a.max(b) as u32).clamp(low + 1, side) - low)
-    });
+    // The bounds are not drawn. They are in the frame, and so wide that there is space for the name.
+    let bounds = |from: f64, to: f64, side: u32, least: u32| {
+        let low = (from.min(to) as u32).min(side.saturating_sub(least));
+        (low, (from.max(to) as u32).clamp(low + least, side.max(low + least)) - low)
+    };
+    let ((x, w), (y, h)) = (bounds(x1, x2, size[0], size[0] / 8 + 1), bounds(y1, y2, size[1], 1));
     let detection = gst::Structure::builder("detection")
         .field("rotation", (y2 - y1).atan2(x2 - x1))
         .field("center-x", (x1 + x2) / 2.0)

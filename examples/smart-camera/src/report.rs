@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use gst::prelude::*;
@@ -17,6 +18,7 @@ use crate::crossings::{self, Crossings};
 use crate::frames::Frames;
 use crate::options::Options;
 use crate::tracker::FirstTrack;
+use crate::view::Values;
 use crate::{Error, named_numbers, output};
 
 /// A zone of the frame.
@@ -139,6 +141,7 @@ pub struct Report {
     inference: Option<gst::Element>,
     nms: gst::Element,
     frames: Frames,
+    view: Option<Arc<Values>>,
     lines: u64,
     limit: Option<u64>,
     output: Box<dyn Write + Send>,
@@ -151,6 +154,7 @@ impl Report {
         inference: Option<gst::Element>,
         nms: gst::Element,
         frames: Frames,
+        view: Option<Arc<Values>>,
     ) -> Result<Self, Error> {
         let output = output::open(options.output.as_deref())?;
         let labels: Vec<_> = options.labels().map(str::to_owned).collect();
@@ -169,6 +173,7 @@ impl Report {
             inference,
             nms,
             frames,
+            view,
             lines: 0,
             limit,
             output,
@@ -203,9 +208,12 @@ impl Report {
             zones: (inferred != Some(false)).then(|| zones.collect()),
             lines: self.crossings.report(),
         };
+        let mut whole = serde_json::to_vec(&line)?;
+        if let Some(view) = &self.view {
+            view.add_line(line.zones.is_some().then_some(&whole));
+        }
         // Two JSON objects are merged into one, by omitting the end of the first and the beginning
         // of the second.
-        let mut whole = serde_json::to_vec(&line)?;
         whole.pop();
         whole.push(b',');
         whole.extend_from_slice(&text[1..]);

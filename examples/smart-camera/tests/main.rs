@@ -18,6 +18,7 @@ mod scratch;
 mod skip;
 mod sources;
 mod tracks;
+mod view;
 mod support {
     pub(crate) use crate::project;
 }
