@@ -22,16 +22,12 @@ use access::Access;
 pub use access::check;
 pub use values::Values;
 
-/// The pictures in the notation of `gst-launch-1.0`: at most 15 per second, so that a browser can
-/// follow, and of a size that fits to a page.
+/// The end of the pictures' branch in the notation of `gst-launch-1.0`: JPEG of a size that fits to a page.
 pub const PICTURES: &str = "videoscale ! video/x-raw,width=[1,1280],height=[1,720],pixel-aspect-ratio=1/1 \
     ! videoconvert ! jpegenc quality=75 ! appsink name=view sync=false async=false max-buffers=1 drop=true";
 
 /// The address of the page, at which nobody is served yet.
-pub struct View {
-    listener: TcpListener,
-    access: Access,
-}
+pub struct View(TcpListener, Access);
 
 impl View {
     /// Occupies the address of `--view`, if it is set.
@@ -41,7 +37,7 @@ impl View {
         let listener =
             TcpListener::bind(address).map_err(|error| format!("--view {address}: {error}"))?;
         messages::print(&format!("the view is at http://{}/", listener.local_addr()?));
-        Ok(Some(Self { listener, access }))
+        Ok(Some(Self(listener, access)))
     }
 
     /// Serves the page, until the program ends.
@@ -51,7 +47,7 @@ impl View {
             clock.tick();
             glib::ControlFlow::Continue
         });
-        server::start(self.listener, self.access, Arc::clone(values));
+        server::start(self.0, self.1, Arc::clone(values));
     }
 }
 

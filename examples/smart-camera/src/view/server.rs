@@ -7,6 +7,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,17 +17,14 @@ use super::values::Values;
 
 const PAGE: &str = include_str!("page.html");
 
-/// Content types.
-const HTML: &str = "text/html; charset=utf-8";
+/// Content types of what does not end.
 const EVENTS: &str = "text/event-stream";
 const PICTURES: &str = "multipart/x-mixed-replace; boundary=picture";
 
-/// Number of connections; a page has two.
+/// Number of connections; a page has two. As many further ones are refused, others are closed.
 const MAX_CONNECTIONS: usize = 64;
-/// Number of further connections that are told so; others are closed.
-const MAX_REFUSALS: usize = 16;
+/// Size of a request in bytes.
 const MAX_HEAD: usize = 8192;
-const MAX_HEADERS: usize = 64;
 
 /// Time in which a request must come, and in which each part of an answer must be taken.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,7 +42,7 @@ pub fn start(listener: TcpListener, access: Access, values: Arc<Values>) {
                 continue;
             };
             let others = Arc::strong_count(&places) - 1;
-            if others >= MAX_CONNECTIONS + MAX_REFUSALS {
+            if others >= 2 * MAX_CONNECTIONS {
                 continue;
             }
             let (access, values, place) =
@@ -99,7 +97,7 @@ fn read(mut stream: &TcpStream, access: &Access) -> io::Result<Result<Accepted, 
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             count => length += count?,
         }
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(&bytes[..length]) {
             Ok(httparse::Status::Partial) => {}
@@ -119,7 +117,7 @@ fn accept(request: &httparse::Request<'_, '_>, access: &Access) -> Result<Accept
     };
     access.check(request.headers)?;
     match request.path.and_then(|path| path.split('?').next()) {
-        Some("/") => Ok((HTML, is_head)),
+        Some("/") => Ok(("text/html; charset=utf-8", is_head)),
         Some("/events") => Ok((EVENTS, is_head)),
         Some("/picture") => Ok((PICTURES, is_head)),
         _ => Err(("404 Not Found", "")),
@@ -159,6 +157,7 @@ fn send_events(mut stream: &TcpStream, values: &Values) -> io::Result<()> {
 
 fn send_pictures(mut stream: &TcpStream, values: &Values) -> io::Result<()> {
     let mut viewer = values.viewer();
+    limit_buffer(stream);
     stream.write_all(b"--picture\r\n")?;
     loop {
         let Some(picture) = viewer.next() else {
@@ -173,14 +172,20 @@ fn send_pictures(mut stream: &TcpStream, values: &Values) -> io::Result<()> {
     }
 }
 
+/// Limits what waits in the kernel for a slow viewer to about two pictures, so that it sees new ones.
+fn limit_buffer(stream: &TcpStream) {
+    let size: libc::c_int = 1 << 17;
+    let (value, length) = ((&raw const size).cast(), size_of_val(&size) as libc::socklen_t);
+    let (socket, level) = (stream.as_raw_fd(), libc::SOL_SOCKET);
+    // SAFETY: the socket is open, and the value is an int. If it fails, pictures come late only.
+    unsafe { libc::setsockopt(socket, level, libc::SO_SNDBUF, value, length) };
+}
+
 /// Returns an error if the viewer has closed the connection.
 fn check_is_there(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    let read = stream.peek(&mut [0]);
-    stream.set_nonblocking(false)?;
-    match read {
+    stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+    match stream.peek(&mut [0]) {
         Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
         _ => Ok(()),
     }
 }
