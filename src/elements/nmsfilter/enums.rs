@@ -325,7 +325,7 @@ property_enum! {
         TorchVision = 39, "torchvision",
             "torchvision, Faster R-CNN of the ONNX model zoo: boxes [N,4], labels [N] from 1, scores [N]";
         Yolov3 = 40, "yolov3",
-            "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N]";
+            "YOLOv3 of the ONNX model zoo: boxes [1,N,4] of y1, x1, y2, x2, scores [1,C,N], selected pairs [M,3]";
         Yolov4Raw = 43, "yolov4-raw",
             "YOLOv4 of the ONNX model zoo, also tiny: [1,H,W,3,5+C] for each stride";
         Yolov3Raw = 44, "yolov3-raw",
