@@ -26,13 +26,11 @@ if [ -n "$asan" ]; then
     ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=64:detect_odr_violation=0
     export ASAN_OPTIONS=$ASAN_OPTIONS:malloc_context_size=1:detect_stack_use_after_return=0
 else
-    source pipelines/setup.sh
-    mapfile -t features < <(setup_features)
     # The counters need an unstable option, but no nightly compiler. With --target, the build has
     # its own folder.
     host=$(rustc -vV | sed -n 's/^host: //p')
     RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
-        cargo build --locked --package nmsfuzz --target "$host" "${features[@]}"
+        cargo build --locked --package nmsfuzz --target "$host"
     program=${CARGO_TARGET_DIR:-target}/$host/debug/nmsfuzz
 fi
 "$program" run --seed "$seed" "${limit[@]}" "${rest[@]}"

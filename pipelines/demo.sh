@@ -11,8 +11,7 @@ source pipelines/setup.sh
 echo "1/3 Looking for what is missing"
 setup
 echo "2/3 Building the plugins and the demonstration"
-mapfile -t features < <(setup_features)
-cargo build --release --locked "${features[@]}" --lib --example crowd \
+cargo build --release --locked --lib --example crowd \
     --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --package gst-plugin-nmsfilterdemo
 echo "3/3 Running the crowd"
 "${CARGO_TARGET_DIR:-target}/release/examples/crowd"

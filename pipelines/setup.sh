@@ -87,24 +87,6 @@ setup_check_by_hand() {
     return 1
 }
 
-# Prints cargo's arguments for the features that this machine's GStreamer supports, one per line.
-# `setup` does not install the development files of the analytics library, because their package
-# depends on OpenCV and hundreds of others.
-setup_features() {
-    local minor
-    pkg-config --exists gstreamer-analytics-1.0 || return 0
-    minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
-    features_for "$minor"
-}
-
-# Prints cargo's arguments for GStreamer 1.$1, one per line.
-features_for() {
-    if [ "$1" -ge 28 ]; then printf '%s\n' --features v1_28
-    elif [ "$1" -ge 26 ]; then printf '%s\n' --features v1_26
-    elif [ "$1" -ge 24 ]; then printf '%s\n' --features v1_24
-    fi
-}
-
 # Puts a Rust that is new enough for the crate on PATH: the installed one, or else the stable
 # version of rustup.
 setup_rust() {

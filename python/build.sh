@@ -25,14 +25,11 @@ if ! "$tools/bin/python" -c 'import importlib.metadata, sys; [importlib.metadata
     "$tools/bin/pip" install --quiet "${wanted[@]}"
 fi
 
-# The features that this machine's GStreamer has, as of the other builds.
-source ../pipelines/setup.sh
-mapfile -t features < <(setup_features)
 folder=debug
 [ "$profile" = dev ] || folder=$profile
 # With these packages alone, so that the plugins have no feature of the tests.
 (cd .. && cargo build --locked --profile "$profile" --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime \
-    --package nmsfilter-gst-c "${features[@]}")
+    --package nmsfilter-gst-c)
 rm -rf nmsfilter/_libs
 mkdir -p nmsfilter/_libs/plugins
 cp "$target/$folder"/libgst{nmsfilter,onnxruntime}.so nmsfilter/_libs/plugins

@@ -4,17 +4,12 @@
 #![allow(missing_docs, reason = "the macro generates items without documentation")]
 
 use crate::elements;
-#[cfg(feature = "v1_20")]
 use crate::input::{custom_meta, inference_mark};
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
-    #[cfg(feature = "v1_20")]
-    {
-        custom_meta::register();
-        inference_mark::register();
-    }
+    custom_meta::register();
+    inference_mark::register();
     elements::nmsfilter::register(plugin)?;
-    #[cfg(feature = "v1_26")]
     elements::nmstensordec::register(plugin)?;
     elements::detectionjson::register(plugin)
 }

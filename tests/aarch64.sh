@@ -3,7 +3,7 @@
 # Builds for 64-bit Arm, checks that JetPack's GStreamer and glibc have what the plugins need, and
 # runs the core's tests and a pipeline: tests/aarch64.sh
 #
-#   JetPack 5 (Ubuntu 20.04, GStreamer 1.16): the plugin without v1_20, linked to the libraries of Debian 11
+#   JetPack 5 (Ubuntu 20.04, GStreamer 1.16): the plugins, linked to the libraries of Debian 11
 #   JetPack 6 (Ubuntu 22.04, GStreamer 1.20): the plugins, linked to the libraries of Debian 12, by meson with
 #       packaging/aarch64.cross
 #
@@ -145,5 +145,5 @@ for_root env NMSFILTER_TEST_FEWER=20 cargo test --locked --package nmsfilter-cor
 
 debian bullseye 10
 plugins=$target_folder/aarch64-bullseye/$target/release
-for_root cargo build --locked --release --package gst-plugin-nmsfilter --no-default-features --target-dir "${plugins%/*/*}"
+for_root cargo build --locked --release --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime --target-dir "${plugins%/*/*}"
 jetpack 5 focal

@@ -46,7 +46,7 @@ NMSFILTER_TEST_DATA=$(realpath -m "${NMSFILTER_TEST_DATA:-../shared}")
 export NMSFILTER_TEST_DATA
 
 log=$(mktemp)
-trap 'rm -f "$log" ${roots_log:+"$roots_log"}' EXIT
+trap 'rm -f "$log" ${roots_log:+"$roots_log"} ${built:+"$built"}' EXIT
 failures=() skips=() summary=() totals=(0 0 0)
 # Shows the output of passed tests, which say if they skipped themselves. With a single thread, the
 # harness would run tests on its own thread, which does not have their names.
@@ -83,7 +83,7 @@ tests() {
     local where=$1 environment=$2 complete=yes
     shift 2
     : >"$log"
-    step "$where: cargo test" "$@" cargo test --locked "${packages[@]}" --no-fail-fast "${features[@]}" -- \
+    step "$where: cargo test" "$@" cargo test --locked "${packages[@]}" --no-fail-fast -- \
         "${harness[@]}" || complete=
     count "$where"
     [ "${CI-}" != true ] || compare_skips "$where" "tests/skips/$environment" "$complete"
@@ -160,36 +160,27 @@ license_headers() {
     local missing
     missing=$(grep -rL --include='*.rs' --include='*.cuh' --include='*.cu' --include='*.cpp' --include='*.c' --include='*.h' \
         --include='*.sh' --include='*.py' 'SPDX-License-Identifier: MIT OR Apache-2.0' \
-        build.rs src core c c-gst kernels demo tests benches fuzz examples inference pipelines python tracker || true)
+        build.rs src core c c-gst kernels demo tests benches fuzz examples gstreamer inference pipelines python tracker || true)
     [ -z "$missing" ] || { echo "no SPDX-License-Identifier in:" $missing; return 1; }
 }
 
-lints() {
-    local where=$1
-    shift
-    step "$where: cargo clippy" "$@" cargo clippy --locked --workspace --all-targets "${features[@]}" -- -D warnings || true
-}
-
 # What is published; --workspace would add benchmarks, fuzzer and tests.
-plugins=(--package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime)
+plugins=(--package nmsfilter-core --package nmsfilter-gstreamer --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime)
 
 on_host() {
     step "cargo fmt" cargo fmt --all --check || true
     step "license headers" license_headers || true
-    lints "$host"
+    step "cargo clippy" cargo clippy --locked --workspace --all-targets -- -D warnings || true
     tests "$host" "host-1.$host_minor"
 }
 
 # Runs everything else that this machine's GStreamer allows.
 more_on_host() {
     step "$host: cargo doc" env RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps \
-        "${plugins[@]}" "${features[@]}" || true
-    # Without v1_20, the bindings have only functions that GStreamer 1.14 has (docs/jetson.md).
-    step "for GStreamer 1.14: cargo check" env RUSTFLAGS='-D warnings' cargo check --locked --no-default-features \
-        --package gst-plugin-nmsfilter --lib --target-dir "$target/check" || true
+        "${plugins[@]}" || true
     # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
     # of the tests' dependencies, so that what was compiled for them is used.
-    step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests "${features[@]}" || true
+    step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests || true
     step "$host: nmsbench --quick" "$target/debug/nmsbench" --quick --out "$target/nmsbench" || true
     # Each run has a new seed, which is printed. Cases that find a defect are kept in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
@@ -213,7 +204,7 @@ with_python() {
 
 # Runs the commands that the documents tell users to type.
 documents() {
-    cargo build --locked --workspace --lib --bins --tests "${features[@]}" && tests/documents.py "$target/debug"
+    cargo build --locked --workspace --lib --bins --tests && tests/documents.py "$target/debug"
 }
 
 # Tests the ways to install in README. The installation is used in a Debian root that contains
@@ -248,7 +239,7 @@ crates() {
         skip "the crates, because there is no Debian root or no ONNX Runtime"
         return
     fi
-    step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" v1_26 || true
+    step "crates: package, build, use" tests/packages/crate.sh "$root" "$target/crates" "$target/trixie" || true
 }
 
 # Tests examples/archive on two workers, with Ray from the Python Package Index and the Python
@@ -332,16 +323,26 @@ make_roots() {
     roots_job=$!
 }
 
-# in_root SUITE MINOR [OPTION...]: runs the tests that need GStreamer in a Debian root with
-# GStreamer 1.MINOR. Options of cargo can select some of them.
+# Builds the plugin with analyticscombiner and analyticssplitter, for which no Debian release has a package, in a root with
+# GStreamer 1.28: build_combiner COMMAND... enters the root. Its sources are those that tests/Cargo.toml names.
+build_combiner() {
+    local source
+    source=$(cargo metadata --locked --format-version 1 --all-features |
+        python3 -c 'import json, sys; print(*(p["manifest_path"] for p in json.load(sys.stdin)["packages"] if p["name"] == "gst-plugin-analytics"))')
+    rm -rf "$target/combiner/source"
+    mkdir -p "$target/combiner"
+    cp -r "$(dirname "$source")" "$target/combiner/source"
+    # The versions of other packages are those of this workspace, which are there.
+    cp Cargo.lock "$target/combiner/source/"
+    "$@" CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --manifest-path "$target/combiner/source/Cargo.toml" --features v1_28 --lib \
+        --target-dir "$target/combiner"
+}
+
+# in_root SUITE MINOR PROGRAM...: runs these test programs, as they were built for this machine, in a Debian root with
+# GStreamer 1.MINOR.
 in_root() {
-    local suite=$1 minor=$2 tests=("${@:3}") root where="GStreamer 1.$2 (Debian $1)"
+    local suite=$1 minor=$2 programs=("${@:3}") root program where="GStreamer 1.$2 (Debian $1)"
     root=$(root_folder "$suite")
-    mapfile -t features < <(features_for "$minor")
-    if [ "$host_minor" = "$minor" ] && [ ${#features[@]} -gt 0 ] && pkg-config --exists gstreamer-analytics-1.0; then
-        echo "$where: this machine has that version itself."
-        return
-    fi
     if [ -n "$no_roots" ]; then
         skip "$where, because $no_roots"
         return
@@ -353,41 +354,35 @@ in_root() {
         return
     fi
 
-    mkdir -p "$target/$suite"
-    local enter=(as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)"
-        ro "$checkout" /src rw "$target/$suite" /target ro "$toolchain" /rust
-        rw "${CARGO_HOME:-$HOME/.cargo}" /cargo)
+    # Programs and plugins find their files at the paths that they have here.
+    local enter=(as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" ro "$checkout" "$checkout" rw "$target" "$target")
+    local combiner=("${enter[@]}" ro "$toolchain" /rust rw "${CARGO_HOME:-$HOME/.cargo}" /cargo -- env -C "$target"
+        RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/bin:/bin CARGO_HOME=/cargo CARGO_NET_OFFLINE=true)
     [ ! -d "$NMSFILTER_TEST_DATA" ] || enter+=(ro "$NMSFILTER_TEST_DATA" /data)
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ro "$(dirname "$ORT_DYLIB_PATH")" "$root_onnxruntime")
-    # RUSTUP_TOOLCHAIN is needed because cargo prefers the proxies in its home, which would look for
-    # a rustup.
-    enter+=(-- env -C /src RUSTUP_TOOLCHAIN=/rust PATH=/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/cargo
-        CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/target GST_REGISTRY=/target/gst-registry.bin
+    enter+=(-- env -C "$checkout/tests" PATH=/usr/local/bin:/usr/bin:/bin GST_REGISTRY="$target/gst-registry-$suite.bin"
         NMSFILTER_TEST_DATA=/data CI="${CI-}")
     # NMSFILTER_TEST_PYTHON is not passed on, because its interpreter is not in the root.
     [ -z "${ORT_DYLIB_PATH-}" ] || enter+=(ORT_DYLIB_PATH="$root_onnxruntime/${ORT_DYLIB_PATH##*/}")
-    # There are so few tests that optimization would take longer than it saves.
-    [ "$minor" != 26 ] || enter+=(CARGO_PROFILE_DEV_OPT_LEVEL=0)
-    local packages=(--package nmsfilter-tests "${tests[@]}")
-    tests "$where" "root-1.$minor" "${enter[@]}"
-    if [ "$minor" = 26 ]; then
-        # No Debian release has GStreamer 1.24, but the oldest one with its API can at least compile
-        # for it.
-        step "GStreamer 1.24 (API, in Debian $suite): cargo check" "${enter[@]}" \
-            cargo check --locked --lib --features v1_24 || true
-    else
-        lints "$where" "${enter[@]}"
-        # The tests' packages are included, because the plugins were compiled with their features.
-        step "$where: plugins" "${enter[@]}" cargo build --locked --package nmsfilter-tests --package nmsfilter-gst-c \
-            --package gst-plugin-nmsfilterdemo "${plugins[@]}" --lib "${features[@]}" || true
-        step "$where: the commands of the documents that need it" "${enter[@]}" \
-            python3 tests/documents.py /target/debug --versioned || true
-        # The wheel was built with this machine's GStreamer.
-        rm -rf "$target/$suite/python"
-        python3 -m zipfile -e "$target"/wheels/*.whl "$target/$suite/python" || true
-        step "$where: Python" "${enter[@]}" PYTHONPATH=/target/python \
-            python3 -m unittest discover --start-directory python/tests || true
+    if [ "$minor" -ge 28 ]; then
+        step "$where: analyticscombiner" build_combiner "${combiner[@]}" || true
+        enter+=(GST_PLUGIN_PATH="$target/combiner/debug")
     fi
+    local complete=yes
+    : >"$log"
+    for program in "${programs[@]}"; do
+        step "$where: $program" "${enter[@]}" "$(sed -n "s/.*\"name\":\"$program\".*\"executable\":\"\([^\"]*\)\".*/\1/p" "$built" | tail -n 1)" \
+            "${harness[@]}" || complete=
+    done
+    count "$where"
+    [ "${CI-}" != true ] || compare_skips "$where" "tests/skips/root-1.$minor" "$complete"
+    [ "$minor" -ge 28 ] || return 0
+    step "$where: the commands of the documents that need it" "${enter[@]}" \
+        python3 "$checkout/tests/documents.py" "$target/debug" --versioned || true
+    rm -rf "$target/$suite/python"
+    python3 -m zipfile -e "$target"/wheels/*.whl "$target/$suite/python" || true
+    step "$where: Python" "${enter[@]}" PYTHONPATH="$target/$suite/python" \
+        python3 -m unittest discover --start-directory "$checkout/python/tests" || true
 }
 
 # Prints why no root can be entered here. Prints nothing if it is possible.
@@ -411,7 +406,6 @@ if ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
 fi
 host_minor=$(pkg-config --modversion gstreamer-1.0 | cut -d . -f 2)
 host="GStreamer 1.$host_minor (this machine)"
-mapfile -t features < <(setup_features)
 # A build that runs only once does not need the files that cargo keeps for the next build.
 [ "${CI-}" != true ] || export CARGO_INCREMENTAL=0
 
@@ -433,10 +427,11 @@ if [ -n "$all" ]; then
     cargo fetch --locked --target "$(rustc -vV | sed -n 's/^host: //p')"
     # With both versions, the tests that read or write metadata, which differ between versions. With
     # the newer version, also the tests for elements that only this version of GStreamer has.
-    in_root trixie 26 --test input --test nmsfilter
+    built=$(mktemp)
+    cargo test --locked --workspace --no-run --message-format=json >"$built"
+    in_root trixie 26 allocations input nmsfilter tracker
     crates
-    in_root forky 28 --package nmsfilter-gst-c --package smart-camera --test smart_camera --test allocations --test c_gst_interface --test input --test nmsfilter --test inference \
-        --test plugin --test tracker
+    in_root forky 28 allocations c_gst_interface input nmsfilter inference plugin tracker smart_camera
 fi
 
 announce Summary

@@ -2,9 +2,8 @@
 //! Attaches regions to a buffer, by kind of metadata. The time does not include removing them.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use gstnmsfilter::output::{
-    self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
-};
+use gst_newer::Capabilities;
+use gstnmsfilter::output::{self, DetailedRegions, Kinds, Labels, MaskBuffers, Region};
 
 const ROI: Kinds = Kinds { roi: true, analytics: false, nvds: false };
 const ANALYTICS: Kinds = Kinds { roi: false, analytics: true, nvds: false };
@@ -14,7 +13,7 @@ const FRAME: [u32; 2] = [1920, 1080];
 fn attach(criterion: &mut Criterion) {
     gst::init().expect("GStreamer can be initialized");
     let mut kinds = vec![("roi", ROI)];
-    if HAS_ANALYTICS {
+    if Capabilities::get().relations.is_ok() {
         kinds.extend([("analytics", ANALYTICS), ("both", BOTH)]);
     }
     let mut group = criterion.benchmark_group("attach");

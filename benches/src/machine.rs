@@ -3,7 +3,7 @@
 
 use std::fs::read_to_string;
 
-use gstnmsfilter::output::HAS_ANALYTICS;
+use gst_newer::Capabilities;
 
 use crate::engines::Engines;
 
@@ -22,10 +22,9 @@ pub fn describe(engines: &Engines) -> Vec<[String; 2]> {
         (None, Some(error)) => format!("none: {error}"),
         (None, None) => "none".to_owned(),
     };
-    let analytics = if HAS_ANALYTICS { "with" } else { "without" };
     let gstreamer = gst::version_string();
     let processor = format!("{}, {cores} cores, {}", cpu_field("model name"), instruction_set());
-    let version = format!("{}, {analytics} analytics", env!("CARGO_PKG_VERSION"));
+    let version = format!("{}; {}", env!("CARGO_PKG_VERSION"), Capabilities::get());
     let lines = [
         ["processor", &processor],
         ["GPU", &gpu],

@@ -99,9 +99,12 @@ fn run(arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Enables GStreamer's latency tracer, which is configured with environment variables.
-#[cfg(feature = "v1_28")]
+/// Enables GStreamer's latency tracer, which is configured with environment variables. Only the section `stock` needs
+/// it, and GStreamer 1.28.
 fn enable_latency_tracer(folder: &Folder) {
+    if gst::version() < (1, 28, 0, 0) {
+        return;
+    }
     let file = folder.file(nmsbench::section::TRACE_FILE);
     let _ = std::fs::remove_file(&file);
     // SAFETY: no other thread exists that could access the environment.
@@ -111,9 +114,6 @@ fn enable_latency_tracer(folder: &Folder) {
         std::env::set_var("GST_DEBUG_FILE", file);
     }
 }
-
-#[cfg(not(feature = "v1_28"))]
-fn enable_latency_tracer(_folder: &Folder) {}
 
 fn main() -> ExitCode {
     let arguments = match arguments() {

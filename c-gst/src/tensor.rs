@@ -6,9 +6,9 @@ use std::ffi::{c_char, c_void};
 use gstnmsfilter::cuda::{
     Device, DeviceError, DriverError, Event, ForeignStream, OwnedEvent, Ready,
 };
-use gstnmsfilter::input::cuda_memory;
 use gstnmsfilter::input::custom_meta::{self, NewTensor};
 use gstnmsfilter::input::region::{FrameRegion, TensorRegion};
+use gstnmsfilter::input::{InputError, cuda_memory};
 use gstnmsfilter::tensor::{
     self, DeviceSlice, MAX_DIMENSIONS, Quantization, Shape, Storage, TensorError, TensorView,
 };
@@ -178,12 +178,15 @@ unsafe fn attach(buffer: &mut gst::BufferRef, tensor: &Tensor) -> Result<(), Fai
         // SAFETY: the caller guarantees that these are caps.
         new = new.with_model(unsafe { gst::Caps::from_glib_none(tensor.model) });
     }
-    match (source, region) {
-        (source, Some(region)) => custom_meta::attach_region(buffer, &new, source, &region)?,
-        (Some(source), None) => custom_meta::attach_from(buffer, &new, source)?,
-        (None, None) => custom_meta::attach(buffer, &new)?,
-    }
-    Ok(())
+    let attached = match (source, region) {
+        (source, Some(region)) => custom_meta::attach_region(buffer, &new, source, &region),
+        (Some(source), None) => custom_meta::attach_from(buffer, &new, source),
+        (None, None) => custom_meta::attach(buffer, &new),
+    };
+    attached.map_err(|error| match error {
+        InputError::Tensor(error) => error.into(),
+        error => Failure::new(Status::Gstreamer, error),
+    })
 }
 
 /// The greatest number that the metadata can express.

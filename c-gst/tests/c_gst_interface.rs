@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gst::glib;
 use gst::glib::translate::{ToGlibPtr, from_glib_full};
+use gst_newer::CustomMeta;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::cuda::{Device, DeviceBuffer, OwnedEvent, PinnedBuffer, Stream};
 use gstnmsfilter::input::Tensors;
@@ -120,7 +121,7 @@ fn a_tensor_of_a_part_of_the_frame_has_a_region() {
         let mut buffer = buffer();
         check(attach(&mut buffer, tensor));
         let meta = buffer.iter_meta::<gst::Meta>().last().unwrap();
-        let structure = meta.try_as_custom_meta().unwrap().structure();
+        let structure = CustomMeta::structure_of(&meta).unwrap();
         let region: gst::Array = structure.get("region").unwrap();
         let sides: Vec<i32> = region.iter().map(|side| side.get().unwrap()).collect();
         (sides, structure.get::<i32>("parent").ok())
@@ -167,9 +168,9 @@ fn tensors_have_what_the_structure_has() {
     assert_eq!(views[1].quantization, Quantization::new(0.5, -7));
     assert_eq!(tensors.model().unwrap(), &caps);
     let meta = buffer.iter_meta::<gst::Meta>().last().unwrap();
-    let source = meta.try_as_custom_meta().unwrap().structure().get::<String>("source");
-    assert_eq!(source.unwrap(), "camera");
-    assert!(!meta.try_as_custom_meta().unwrap().structure().has_field("region"));
+    let structure = CustomMeta::structure_of(&meta).unwrap();
+    assert_eq!(structure.get::<String>("source").unwrap(), "camera");
+    assert!(!structure.has_field("region"));
 }
 
 fn model_caps(change: impl FnOnce(&mut Model)) -> Result<gst::Caps, String> {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes tensors as `GstTensorMeta`.
 
-use gst::glib;
-use gst::glib::translate::{IntoGlib, IntoGlibPtr};
-use gst_analytics::{TensorDataType, ffi};
+use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
 use crate::raw;
 use crate::tensors::Spec;
@@ -20,25 +18,15 @@ pub fn write(buffer: &mut gst::BufferRef, spec: &Spec, data: gst::Buffer, id: Op
         "i64" => TensorDataType::Int64,
         _ => TensorDataType::Int32,
     };
-    let quark = id.map_or(0, raw::quark);
-    // SAFETY: the tensor has room for all dimensions and owns its data, and the metadata owns the
-    // tensor.
-    unsafe {
-        let tensor = ffi::gst_tensor_alloc(spec.dims.len());
-        (*tensor).id = quark;
-        (*tensor).layout = ffi::GST_TENSOR_LAYOUT_CONTIGUOUS;
-        (*tensor).data_type = data_type.into_glib();
-        (*tensor).data = match id {
-            None => std::ptr::null_mut(),
-            Some(_) => data.into_glib_ptr(),
-        };
-        let dims = (*tensor).dims.as_mut_ptr();
-        for (i, &dim) in spec.dims.iter().enumerate() {
-            *dims.add(i) = dim as usize;
-        }
-        let meta = ffi::gst_buffer_add_tensor_meta(buffer.as_mut_ptr());
-        let array = glib::ffi::g_malloc(size_of::<*mut ffi::GstTensor>());
-        *array.cast::<*mut ffi::GstTensor>() = tensor;
-        ffi::gst_tensor_meta_set(meta, 1, array.cast());
+    let (id, data) = match id {
+        None => (0, None),
+        Some(id) => (raw::quark(id), Some(data)),
+    };
+    let dims: Vec<usize> = spec.dims.iter().map(|&dim| dim as usize).collect();
+    let order = TensorDimOrder::RowMajor;
+    // Without this metadata, there is nothing to fuzz.
+    let Ok(tensor) = Tensor::new(id, data_type, data, order, &dims) else { return };
+    if let Ok(mut meta) = TensorMeta::add(buffer) {
+        meta.set(vec![tensor]);
     }
 }

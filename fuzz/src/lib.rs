@@ -4,7 +4,6 @@
 //! In: the bytes of a case. Out: a [`Failure`] if the case's result differs from the prediction of
 //! the reference engine and the rules, or if anything panics, warns or leaks.
 
-#[cfg(feature = "v1_26")]
 mod analytics;
 mod bytes;
 mod caps;

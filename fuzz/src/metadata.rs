@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use gst::glib;
 use gst::prelude::*;
+use gst_newer::{Capabilities, CustomMeta};
 use gstnmsfilter::input::custom_meta::{self, META_NAME};
 use nmsfilter_core::tensor::ElementType;
 
@@ -71,7 +72,6 @@ pub struct Attached {
     memory: Memory,
     defect: Defect,
     /// If true, the tensor is written as `GstTensorMeta`.
-    #[cfg_attr(not(feature = "v1_26"), allow(dead_code))]
     analytics: bool,
 }
 
@@ -111,7 +111,7 @@ impl Attached {
     pub fn is_valid(&self) -> bool {
         // In GStreamer 1.26.2, a buffer has only one GstTensorMeta, so another one replaces its
         // tensors.
-        if cfg!(feature = "v1_26") && self.analytics {
+        if self.analytics && Capabilities::get().tensors.is_ok() {
             return false;
         }
         let fits = self.spec.dims.len() <= nmsfilter_core::tensor::MAX_DIMENSIONS;
@@ -121,7 +121,6 @@ impl Attached {
 
     /// Writes the tensor to `buffer`.
     pub fn write(&self, buffer: &mut gst::BufferRef) {
-        #[cfg(feature = "v1_26")]
         if self.analytics {
             let id = match self.defect {
                 Defect::Bare | Defect::Null(_) | Defect::Missing(_) => None,
@@ -131,8 +130,11 @@ impl Attached {
             return crate::analytics::write(buffer, &self.spec, self.data(), id);
         }
         custom_meta::register();
-        let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).expect("it is registered");
-        let structure = meta.mut_structure();
+        // Without custom metadata, there is nothing to fuzz.
+        let _ = CustomMeta::new(META_NAME, &[]).add(buffer, |structure| self.set_fields(structure));
+    }
+
+    fn set_fields(&self, structure: &mut gst::StructureRef) {
         if matches!(self.defect, Defect::Bare) {
             return;
         }

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use gst_newer::Capabilities;
 use gstnmsfilter::deepstream::layout::StructureLayout;
 use gstnmsfilter::elements::nmsfilter::enums::{self, NmsFilterLetterbox};
 use gstnmsfilter::input::Tensors;
-use gstnmsfilter::output::{HAS_ANALYTICS, Region};
+use gstnmsfilter::output::Region;
 use nmsfilter_core::decoder::{self, Choice, MAX_CLASSES, Options, Scores, classifier};
 use nmsfilter_core::engine::{
     ClassRule, ClassThresholds, Cuda, Engine, ImagePlace, Job, Params, Reference, Scalar,
@@ -319,14 +320,14 @@ fn check(settings: &Snapshot) -> Result<(), String> {
     // No buffer has DeepStream's metadata.
     let kinds = settings.nicks("attach");
     let has = |kind: &str| kinds.iter().any(|nick| nick == kind);
-    if has("nvds") && !has("roi") && !(has("analytics") && HAS_ANALYTICS) {
+    if has("nvds") && !has("roi") && !(has("analytics") && Capabilities::get().relations.is_ok()) {
         return Err("NothingForFrame".into());
     }
     Ok(())
 }
 
 fn cannot_attach(settings: &Snapshot) -> bool {
-    settings.nicks("attach") == ["analytics"] && !HAS_ANALYTICS
+    settings.nicks("attach") == ["analytics"] && Capabilities::get().relations.is_err()
 }
 
 /// Returns the parameters. Lengths are in pixels of the frame.

@@ -71,7 +71,6 @@ pub fn set_text_field(structure: &mut gst::StructureRef, name: &str, text: &[u8]
 }
 
 /// Returns the quark of any bytes except 0.
-#[cfg(feature = "v1_26")]
 pub fn quark(text: &[u8]) -> glib::ffi::GQuark {
     let text = CString::new(text).expect("there is no 0 in it");
     // SAFETY: the text ends with a zero byte, and is copied.

@@ -21,13 +21,11 @@ impl FieldName {
         Self { name, quark: OnceLock::new() }
     }
 
-    #[cfg(feature = "v1_20")]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// The value of the field, or `None` if the structure does not have it.
-    #[cfg(feature = "v1_20")]
     pub fn value<'a>(&self, structure: &'a gst::StructureRef) -> Option<&'a glib::Value> {
         // SAFETY: the structure is valid, and is borrowed immutably for as long as the result. `glib::Value` has the
         // representation of `GValue`.

@@ -15,7 +15,6 @@ use crate::deepstream::NVMM;
 pub mod detectionjson;
 mod list;
 pub mod nmsfilter;
-#[cfg(feature = "v1_26")]
 pub mod nmstensordec;
 pub mod property;
 

@@ -73,13 +73,18 @@ mod tests {
             (VideoFormat::Yvyu, "YVYU"),
             (VideoFormat::Vyuy, "VYUY"),
             (VideoFormat::Ayuv, "AYUV"),
-            (VideoFormat::Vuya, "VUYA"),
             (VideoFormat::V308, "YUV"),
         ] {
             let found = components(&VideoFormatInfo::from_format(format)).unwrap();
             let offsets: Vec<_> = found.iter().map(|component| component.offset).collect();
             let expected: Vec<_> = "YUV".chars().map(|name| bytes.find(name).unwrap()).collect();
             assert_eq!(offsets, expected, "{format}");
+        }
+        // GStreamer has this format since 1.16.
+        let vuya = VideoFormat::from_string("VUYA");
+        if vuya != VideoFormat::Unknown {
+            let found = components(&VideoFormatInfo::from_format(vuya)).unwrap();
+            assert!(found.iter().map(|component| component.offset).eq([2, 1, 0]));
         }
     }
 

@@ -9,14 +9,14 @@
 //! buffers, lists of buffers, and the serialized events between them. Objects can have further references, for example
 //! where a tee is upstream; who changes a frame changes a copy then.
 
-use gst_analytics::{AnalyticsBatchMeta, CAPS_FEATURE_META_ANALYTICS_BATCH_META};
+use gst_newer::AnalyticsBatchMeta;
 
 /// The media type of buffers that hold a batch of frames.
 const MEDIA_TYPE: &str = "multistream/x-analytics-batch";
 
 /// The caps of batches of any streams.
 pub fn any_batch() -> gst::Caps {
-    gst::Caps::builder(MEDIA_TYPE).features([CAPS_FEATURE_META_ANALYTICS_BATCH_META]).build()
+    gst::Caps::builder(MEDIA_TYPE).features(["meta:GstAnalyticsBatchMeta"]).build()
 }
 
 /// Returns true if these are caps of batches. A frame can have the metadata, too: with the caps of video, it only has

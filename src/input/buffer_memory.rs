@@ -19,7 +19,6 @@ pub(crate) struct BufferMemory<'a> {
 }
 
 impl<'a> BufferMemory<'a> {
-    #[cfg(feature = "v1_20")]
     pub fn new(buffer: &'a gst::BufferRef) -> Self {
         Self { buffer, host: OnceCell::new(), device: OnceCell::new() }
     }

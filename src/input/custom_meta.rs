@@ -36,9 +36,9 @@
 
 use gst::glib;
 use gst::glib::prelude::StaticType;
+use gst_newer::CustomMeta;
 
 use super::region::TensorRegion;
-use super::registered_meta::RegisteredMeta;
 use super::selection::SetTensors;
 use super::{AttachedTensor, InputError, Tensors};
 use crate::bindings::field_name::FieldName;
@@ -59,7 +59,7 @@ static SOURCE: FieldName = FieldName::new("source");
 static SCALE: FieldName = FieldName::new("scale");
 static ZERO_POINT: FieldName = FieldName::new("zero-point");
 
-static META: RegisteredMeta = RegisteredMeta::new(META_NAME, &["video", "nmsfilter-tensor"]);
+static META: CustomMeta = CustomMeta::new(META_NAME, &["video", "nmsfilter-tensor"]);
 
 /// Registers the metadata with GStreamer. Further calls have no effect.
 ///
@@ -147,8 +147,9 @@ impl<T: Element> AsRef<[u8]> for Pod<T> {
 /// Attaches `tensor` to `buffer`, after the tensors that are already attached.
 ///
 /// # Errors
-/// If tensors of the element type cannot be read, or if the memory is smaller than the shape requires.
-pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), TensorError> {
+/// If tensors of the element type cannot be read, if the memory is smaller than the shape requires, or if the running
+/// GStreamer has no custom metadata.
+pub fn attach(buffer: &mut gst::BufferRef, tensor: &NewTensor) -> Result<(), InputError> {
     add(buffer, tensor, None, None)
 }
 
@@ -161,7 +162,7 @@ pub fn attach_from(
     buffer: &mut gst::BufferRef,
     tensor: &NewTensor,
     source: &str,
-) -> Result<(), TensorError> {
+) -> Result<(), InputError> {
     add(buffer, tensor, Some(source), None)
 }
 
@@ -175,7 +176,7 @@ pub fn attach_region(
     tensor: &NewTensor,
     source: Option<&str>,
     region: &TensorRegion,
-) -> Result<(), TensorError> {
+) -> Result<(), InputError> {
     add(buffer, tensor, source, Some(region))
 }
 
@@ -184,11 +185,19 @@ fn add(
     tensor: &NewTensor,
     source: Option<&str>,
     region: Option<&TensorRegion>,
-) -> Result<(), TensorError> {
+) -> Result<(), InputError> {
     tensor.as_attached().view().checked_len()?;
 
-    let mut meta = META.add(buffer);
-    let structure = meta.mut_structure();
+    META.add(buffer, |structure| write(structure, tensor, source, region))?;
+    Ok(())
+}
+
+fn write(
+    structure: &mut gst::StructureRef,
+    tensor: &NewTensor,
+    source: Option<&str>,
+    region: Option<&TensorRegion>,
+) {
     structure.set(ID.name(), &tensor.id);
     structure.set(TYPE.name(), tensor.element.name());
     structure.set(DIMS.name(), gst::Array::new(tensor.shape.iter().map(|&dim| dim as u64)));
@@ -206,7 +215,6 @@ fn add(
     if let Some(region) = region {
         region.write(structure);
     }
-    Ok(())
 }
 
 /// Reads the attached tensors of `buffer` into `tensors`, in the order in which they were attached. If there are
@@ -413,24 +421,10 @@ fn is_null(name: &FieldName) -> InputError {
 
 /// Removes the attached tensors from `buffer`.
 pub fn remove(buffer: &mut gst::BufferRef) {
-    remove_if(buffer, |_| true);
+    META.remove_if(buffer, |_| true);
 }
 
 /// Removes the attached tensors with this source from `buffer`; `None` stands for tensors without a source.
 pub(super) fn remove_from(buffer: &mut gst::BufferRef, source: Option<&str>) {
-    remove_if(buffer, |structure| self::source(structure).is_ok_and(|is| is == source));
-}
-
-fn remove_if(buffer: &mut gst::BufferRef, remove: impl Fn(&gst::StructureRef) -> bool) {
-    let api = META.api();
-    buffer.foreach_meta_mut(|meta| {
-        let is_ours = meta.api() == api;
-        let is_removed =
-            is_ours && meta.try_as_custom_meta().is_none_or(|custom| remove(custom.structure()));
-        std::ops::ControlFlow::Continue(if is_removed {
-            gst::buffer::BufferMetaForeachAction::Remove
-        } else {
-            gst::buffer::BufferMetaForeachAction::Keep
-        })
-    });
+    META.remove_if(buffer, |structure| self::source(structure).is_ok_and(|is| is == source));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of reading and writing tensor metadata.
 
-#[cfg(feature = "v1_20")]
 use super::custom_meta;
+use gst_newer::Missing;
 use nmsfilter_core::tensor::TensorError;
 
 /// The reason why tensors cannot be attached to a buffer or read from it.
@@ -10,7 +10,6 @@ use nmsfilter_core::tensor::TensorError;
 #[non_exhaustive]
 pub enum InputError {
     /// A field of the plugin's own metadata is missing or has another type.
-    #[cfg(feature = "v1_20")]
     #[error("metadata {name}: {problem}", name = custom_meta::META_NAME)]
     Malformed {
         /// The problem, for a message.
@@ -29,6 +28,9 @@ pub enum InputError {
         /// The text of the message: what was expected, and what was found.
         problem: String,
     },
+    /// The running GStreamer has no metadata for tensors.
+    #[error("tensors cannot be attached: {0}")]
+    Missing(#[from] Missing),
     /// The tensor's shape, element type or memory is invalid.
     #[error(transparent)]
     Tensor(#[from] TensorError),

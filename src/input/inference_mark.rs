@@ -10,7 +10,7 @@
 //! The mark has no tags, because it does not depend on pixels: elements that convert, scale or turn the frame copy
 //! it to the new frame.
 
-use super::registered_meta::RegisteredMeta;
+use gst_newer::CustomMeta;
 
 /// The name under which the metadata is registered.
 pub const META_NAME: &str = "NmsFilterInference";
@@ -18,7 +18,7 @@ pub const META_NAME: &str = "NmsFilterInference";
 const FIELD: &str = "inferred";
 const REGIONS: &str = "regions";
 
-static META: RegisteredMeta = RegisteredMeta::new(META_NAME, &[]);
+static META: CustomMeta = CustomMeta::new(META_NAME, &[]);
 
 /// Registers the metadata with GStreamer. Further calls have no effect.
 ///
@@ -27,17 +27,17 @@ pub fn register() {
     META.api();
 }
 
-/// Marks `frame` as a frame on which a model ran, or did not run.
+/// Marks `frame` as a frame on which a model ran, or did not run. Without effect before GStreamer 1.20.
 pub fn attach(frame: &mut gst::BufferRef, inferred: bool) {
-    META.add(frame).mut_structure().set(FIELD, inferred);
+    let _ = META.add(frame, |mark| mark.set(FIELD, inferred));
 }
 
 /// Marks `frame` as inferred, although it had no region to run the model on, so that it has no tensors.
 pub fn attach_without_regions(frame: &mut gst::BufferRef) {
-    let mut mark = META.add(frame);
-    let structure = mark.mut_structure();
-    structure.set(FIELD, true);
-    structure.set(REGIONS, 0i32);
+    let _ = META.add(frame, |mark| {
+        mark.set(FIELD, true);
+        mark.set(REGIONS, 0i32);
+    });
 }
 
 /// Returns whether an element marked `frame` as a frame without a region to run a model on.

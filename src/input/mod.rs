@@ -3,32 +3,25 @@
 //!
 //! In: a `GstBuffer` with tensor metadata. Out: [`Tensors`], which borrow from the buffer and provide
 //! [`TensorView`]s for decoders and engines. There is one reader per kind of metadata: [`custom_meta`] for the
-//! plugin's own metadata (cargo feature `v1_20`), `tensor_meta` for `GstTensorMeta` (`v1_26`), and `deepstream` for
+//! plugin's own metadata (GStreamer 1.20), `tensor_meta` for `GstTensorMeta` (1.26), and `deepstream` for
 //! batches of NVIDIA DeepStream. [`cuda_memory`] reads and creates `GstMemory` in device memory, and [`model`]
 //! reads the model description of tensors. `selection` reads the tensors of one inference element if there are
 //! several, [`region`] reads the part of the frame that tensors belong to, and `source` turns the result into images
-//! with their places. `analytics_batch` has the frames of several streams on one buffer (`v1_28`), `tensor_caps`
-//! the tensors that caps announce (`v1_28`), and `inference_mark` says whether a model ran on a frame (`v1_20`).
+//! with their places. `analytics_batch` has the frames of several streams on one buffer (1.28), `tensor_caps`
+//! the tensors that caps announce (1.28), and `inference_mark` says whether a model ran on a frame (1.20).
 
-#[cfg(feature = "v1_28")]
 pub mod analytics_batch;
 mod buffer_memory;
 pub mod cuda_memory;
-#[cfg(feature = "v1_20")]
 pub mod custom_meta;
 pub(crate) mod deepstream;
 mod error;
-#[cfg(feature = "v1_20")]
 pub mod inference_mark;
 pub mod model;
 pub mod region;
-#[cfg(feature = "v1_20")]
-mod registered_meta;
 pub(crate) mod selection;
 pub(crate) mod source;
-#[cfg(feature = "v1_28")]
 pub(crate) mod tensor_caps;
-#[cfg(feature = "v1_26")]
 pub(crate) mod tensor_meta;
 
 use std::fmt;
@@ -64,7 +57,6 @@ pub(crate) struct AttachedTensor<'a> {
     quantization: Option<Quantization>,
 }
 
-#[cfg(feature = "v1_20")]
 impl<'a> AttachedTensor<'a> {
     pub fn new(
         id: &'a str,
@@ -130,22 +122,11 @@ impl<'a> Tensors<'a> {
     ///
     /// # Errors
     /// If the plugin's own metadata is malformed.
-    #[cfg(feature = "v1_20")]
     pub fn of(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut tensors = Self::default();
-        #[cfg(feature = "v1_26")]
         tensor_meta::read(buffer, &mut tensors);
         custom_meta::read(buffer, &mut tensors)?;
         Ok(tensors)
-    }
-
-    /// Returns no tensors, because there is no metadata to read with GStreamer before 1.20.
-    ///
-    /// # Errors
-    /// Never.
-    #[cfg(not(feature = "v1_20"))]
-    pub fn of(_buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
-        Ok(Self::default())
     }
 
     /// Returns views of the tensors. No memory is mapped yet.
@@ -181,7 +162,6 @@ impl<'a> Tensors<'a> {
     }
 }
 
-#[cfg(feature = "v1_20")]
 impl<'a> Tensors<'a> {
     /// Returns whether there is a tensor with this id.
     fn has_id(&self, id: &str) -> bool {
@@ -207,15 +187,12 @@ impl<'a> Tensors<'a> {
 }
 
 /// Removes all tensors from `buffer`, in every kind of metadata.
-#[cfg(feature = "v1_20")]
 pub(crate) fn remove(buffer: &mut gst::BufferRef) {
-    #[cfg(feature = "v1_26")]
     tensor_meta::remove(buffer);
     custom_meta::remove(buffer);
 }
 
 /// Creates the value from tensors that are not attached to a buffer.
-#[cfg(feature = "v1_20")]
 impl<'a> FromIterator<&'a custom_meta::NewTensor> for Tensors<'a> {
     fn from_iter<I: IntoIterator<Item = &'a custom_meta::NewTensor>>(tensors: I) -> Self {
         let mut read = Self::default();

@@ -3,18 +3,13 @@
 //!
 //! In: the fields `region` and `parent` of the plugin's own tensor metadata. Out: a [`TensorRegion`].
 
-#[cfg(feature = "v1_20")]
 use gst::glib;
 
-#[cfg(feature = "v1_20")]
 use super::InputError;
-#[cfg(feature = "v1_20")]
 use crate::bindings::field_name::FieldName;
 pub use nmsfilter_core::geometry::FrameRegion;
 
-#[cfg(feature = "v1_20")]
 static REGION: FieldName = FieldName::new("region");
-#[cfg(feature = "v1_20")]
 static PARENT: FieldName = FieldName::new("parent");
 
 /// The part of a frame on which a model ran: a tile, a region of interest, or an object.
@@ -44,7 +39,6 @@ impl TensorRegion {
     /// # Errors
     /// If `region` is not an array of four int, of which width and height are above 0 and the others are not negative,
     /// or if `parent` is not an int.
-    #[cfg(feature = "v1_20")]
     pub(super) fn read(structure: &gst::StructureRef) -> Result<Option<Self>, InputError> {
         let malformed = |problem: String| InputError::Malformed { problem };
         let Some(value) = REGION.value(structure) else { return Ok(None) };
@@ -72,7 +66,6 @@ impl TensorRegion {
     }
 
     /// Writes the fields. Sides beyond the range of int are limited to it; no frame is so large.
-    #[cfg(feature = "v1_20")]
     pub(super) fn write(&self, structure: &mut gst::StructureRef) {
         let FrameRegion { left, top, width, height } = self.pixels;
         let sides = [left, top, width, height].map(|side| i32::try_from(side).unwrap_or(i32::MAX));

@@ -9,10 +9,8 @@ use std::fmt;
 
 use arrayvec::ArrayVec;
 
-#[cfg(feature = "v1_20")]
 use super::custom_meta;
 use super::region::TensorRegion;
-#[cfg(feature = "v1_26")]
 use super::tensor_meta;
 use super::{InputError, Tensors};
 
@@ -58,7 +56,6 @@ impl fmt::Display for Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set<S> {
     /// The tensors of the `GstTensorMeta` with this index.
-    #[cfg(feature = "v1_26")]
     TensorMeta(usize),
     /// The tensors in the plugin's own metadata with this source; `None` stands for tensors without a source.
     Source(Option<S>),
@@ -68,7 +65,6 @@ impl<S: AsRef<str>> Set<S> {
     /// Returns the set with a borrowed source.
     pub fn as_ref(&self) -> Set<&str> {
         match self {
-            #[cfg(feature = "v1_26")]
             Self::TensorMeta(index) => Set::TensorMeta(*index),
             Self::Source(source) => Set::Source(source.as_ref().map(AsRef::as_ref)),
         }
@@ -78,7 +74,6 @@ impl<S: AsRef<str>> Set<S> {
 impl Set<&str> {
     fn to_owned(self) -> Set<String> {
         match self {
-            #[cfg(feature = "v1_26")]
             Self::TensorMeta(index) => Set::TensorMeta(index),
             Self::Source(source) => Set::Source(source.map(ToOwned::to_owned)),
         }
@@ -92,7 +87,6 @@ pub enum SetTensors<'a> {
     /// The tensors of a model that ran on the whole frame, or no tensors.
     Frame(Tensors<'a>),
     /// The tensors of a model that ran on parts of the frame: at least one part, each with its tensors.
-    #[cfg_attr(not(feature = "v1_20"), expect(dead_code, reason = "no metadata has regions"))]
     Regions(Vec<(TensorRegion, Tensors<'a>)>),
 }
 
@@ -103,7 +97,6 @@ impl<'a> SetTensors<'a> {
     }
 
     /// Returns the tensors of the frame, or of the first region.
-    #[cfg(feature = "v1_28")]
     pub fn first(&self) -> &Tensors<'a> {
         match self {
             Self::Frame(tensors) => tensors,
@@ -138,22 +131,15 @@ impl<'a> SetTensors<'a> {
 pub struct Sets<'a>(ArrayVec<Set<&'a str>, MAX_SETS>);
 
 impl<'a> Sets<'a> {
-    #[cfg_attr(
-        not(feature = "v1_20"),
-        expect(unused_mut, unused_variables, reason = "there are no sets")
-    )]
     fn read(buffer: &'a gst::BufferRef) -> Result<Self, InputError> {
         let mut sets = Self::default();
-        #[cfg(feature = "v1_26")]
         (0..tensor_meta::count(buffer)).for_each(|index| sets.add(Set::TensorMeta(index)));
-        #[cfg(feature = "v1_20")]
         for source in custom_meta::sources(buffer) {
             sets.add(Set::Source(source?));
         }
         Ok(sets)
     }
 
-    #[cfg(feature = "v1_20")]
     fn add(&mut self, set: Set<&'a str>) {
         if !self.0.contains(&set) {
             // Sets beyond the maximum are not distinguished.
@@ -237,27 +223,21 @@ impl SetReader {
         }
         let tensors = match set {
             None => SetTensors::Frame(Tensors::default()),
-            #[cfg(feature = "v1_26")]
             Some(Set::TensorMeta(index)) => {
                 let mut tensors = Tensors::default();
                 tensor_meta::read_one(buffer, index, &mut tensors);
                 SetTensors::Frame(tensors)
             }
-            #[cfg(feature = "v1_20")]
             Some(Set::Source(source)) => custom_meta::read_from(buffer, source)?,
-            #[cfg(not(feature = "v1_20"))]
-            Some(Set::Source(_)) => SetTensors::Frame(Tensors::default()),
         };
         Ok((tensors, sets))
     }
 
     /// Removes the set that was read last, or all tensors if the user has selected no set.
-    #[cfg(feature = "v1_20")]
     pub fn remove(&self, buffer: &mut gst::BufferRef) {
         match (&self.selection, &self.last) {
             (Selection::First, _) => super::remove(buffer),
             (_, None) => {}
-            #[cfg(feature = "v1_26")]
             (_, Some(Set::TensorMeta(index))) => tensor_meta::remove_one(buffer, *index),
             (_, Some(Set::Source(source))) => custom_meta::remove_from(buffer, source.as_deref()),
         }

@@ -24,10 +24,8 @@ impl CapsTensor {
 /// The tensors of each group, if all of a group are known.
 pub fn groups(caps: &gst::CapsRef) -> Vec<Vec<CapsTensor>> {
     let groups = caps.structure(0).and_then(|caps| caps.get::<gst::Structure>("tensors").ok());
-    let group = |value: &gst::glib::SendValue| {
-        let tensors = value.get::<gst::UniqueList>().ok()?;
-        tensors.iter().map(tensor_of).collect()
-    };
+    let group =
+        |value: &gst::glib::SendValue| gst_newer::unique_list(value)?.map(tensor_of).collect();
     groups.iter().flat_map(|groups| groups.iter()).filter_map(|(_, value)| group(value)).collect()
 }
 

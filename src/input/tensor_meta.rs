@@ -5,8 +5,7 @@
 //! for equal bytes; decoders use ids and shapes. The metadata does not guarantee that the size
 //! of the memory matches the shape; [`TensorView`](nmsfilter_core::tensor::TensorView) checks it.
 
-use gst::glib::translate::ToGlibPtr;
-use gst_analytics::{TensorDataType, TensorMeta};
+use gst_newer::{Tensor, TensorDataType, TensorMeta};
 
 use super::{AttachedTensor, Tensors};
 use crate::bindings::strings;
@@ -38,40 +37,24 @@ fn add<'a>(meta: &gst::MetaRef<'a, TensorMeta>, tensors: &mut Tensors<'a>) {
             continue;
         };
         let element = element_type(tensor.data_type());
-        tensors.push(AttachedTensor::new(id(tensor), element, shape, data(tensor)));
+        tensors.push(AttachedTensor::new(id(tensor), element, shape, tensor.data()));
     }
 }
 
 /// Returns the tensors of a metadata item, with the lifetime of the buffer's borrow.
-fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [gst_analytics::Tensor] {
-    let tensors: *const [gst_analytics::Tensor] = meta.as_slice();
+fn slice<'a>(meta: &gst::MetaRef<'a, TensorMeta>) -> &'a [Tensor] {
+    let tensors: *const [Tensor] = meta.as_slice();
     // SAFETY: the metadata owns the array, and the buffer, which is borrowed immutably for `'a`, owns the metadata.
     // `as_slice()` returns a slice with the shorter lifetime of the borrow of `meta`.
     unsafe { &*tensors }
 }
 
-/// Returns the C structure of the tensor.
-fn raw(tensor: &gst_analytics::Tensor) -> &gst_analytics::ffi::GstTensor {
-    let raw: *const gst_analytics::ffi::GstTensor = tensor.to_glib_none().0;
-    // SAFETY: `raw` points to a `GstTensor` that is valid as long as `tensor` is borrowed.
-    unsafe { &*raw }
-}
-
 /// Replaces a tensor id that is not UTF-8. No decoder uses this text as an id.
 const NOT_UTF8: &str = "(an id that is not UTF-8)";
 
-/// Returns the tensor's id. Unlike `id()` of the Rust bindings, this function supports tensors without an id, and
-/// ids that are not UTF-8.
-pub(crate) fn id(tensor: &gst_analytics::Tensor) -> &'static str {
-    strings::of_quark(raw(tensor).id).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
-}
-
-/// Returns the tensor's memory. Unlike `data()` of the Rust bindings, this function supports tensors without
-/// memory.
-fn data(tensor: &gst_analytics::Tensor) -> Option<&gst::BufferRef> {
-    let data = raw(tensor).data;
-    // SAFETY: if the pointer is not NULL, the tensor owns a reference to the buffer.
-    (!data.is_null()).then(|| unsafe { gst::BufferRef::from_ptr(data) })
+/// Returns the tensor's id; empty if there is none.
+pub(crate) fn id(tensor: &Tensor) -> &'static str {
+    strings::of_quark(tensor.id()).map_or("", |id| id.to_str().unwrap_or(NOT_UTF8))
 }
 
 fn element_type(data_type: TensorDataType) -> ElementType {
@@ -100,7 +83,9 @@ pub fn copy(from: &gst::BufferRef, to: &mut gst::BufferRef) {
         return;
     }
     for meta in from.iter_meta::<TensorMeta>() {
-        TensorMeta::add(to).set(meta.as_slice().to_vec().into());
+        if let Ok(mut added) = TensorMeta::add(to) {
+            added.set(meta.as_slice().to_vec());
+        }
     }
 }
 

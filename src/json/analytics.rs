@@ -4,17 +4,15 @@
 //! In: relation metadata, from any element. Out: objects.
 
 use gst::glib::translate::IntoGlib;
-use gst_analytics::{
-    AnalyticsClassificationMtd, AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd,
-    AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes,
+use gst_newer::{
+    AnalyticsClassificationMtd, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
+    AnalyticsSegmentationMtd, AnalyticsTrackingMtd, RelTypes,
 };
 
 use super::merge::Merger;
 use super::object::{self, Class, Number, Object, edges, normalized};
-#[cfg(feature = "v1_26")]
-use super::segmentation::{self, AnalyticsSegmentationMtd};
+use super::segmentation;
 use crate::bindings::strings;
-#[cfg(feature = "v1_26")]
 use nmsfilter_core::geometry::OrientedBox;
 
 /// The types of relation between an object and its track or mask, which differ from element to element.
@@ -32,7 +30,6 @@ pub(super) fn read(
         // Most metadata has neither tracks nor masks, and searching the relations of an object reads a whole row of
         // the relation matrix. These two flags avoid that search.
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
-        #[cfg(feature = "v1_26")]
         let has_masks = meta.iter::<AnalyticsSegmentationMtd>().next().is_some();
         let found = meta.iter::<AnalyticsClassificationMtd>().filter(is_result);
         let mut without_object: Vec<u32> = found.map(|classes| classes.id()).collect();
@@ -57,10 +54,9 @@ pub(super) fn read(
                     object.classification = of_object.iter().flat_map(classes).collect();
                 }
             }
-            #[cfg(feature = "v1_26")]
             if has_masks && object.mask.is_none() {
                 let mut masks = meta.iter_direct_related::<AnalyticsSegmentationMtd>(id, ANY);
-                object.mask = masks.next().and_then(|mask| segmentation::read(&meta, mask.id()));
+                object.mask = masks.next().and_then(|mask| segmentation::read(&mask));
             }
         }
         // Beside objects, such classes may belong to any of them: other elements do not relate them.
@@ -105,7 +101,9 @@ fn classes(
     found: &AnalyticsMtdRef<'_, AnalyticsClassificationMtd>,
 ) -> impl Iterator<Item = Class> + use<> {
     let class = |index| Class {
-        label: object::label(strings::of_quark(found.quark(index).into_glib())),
+        label: object::label(
+            found.quark(index).and_then(|quark| strings::of_quark(quark.into_glib())),
+        ),
         label_id: None,
         confidence: Some(Number::F32(found.level(index))),
         attribute_name: None,
@@ -126,27 +124,16 @@ fn object(detection: &AnalyticsMtdRef<'_, AnalyticsODMtd>, frame: [u32; 2]) -> O
         let bounds = Some(normalized(edges(rect), frame));
         Object { rect, upright: rect, bounds, ..object.clone() }
     };
-    #[cfg(feature = "v1_26")]
-    {
-        let location = detection.oriented_location().ok()?;
-        let rect = [location.x, location.y, location.w, location.h];
-        let angle = location.r;
-        if angle != 0.0 {
-            let [x, y, w, h] = rect.map(|side| side as f32);
-            let center = [x + w / 2.0, y + h / 2.0];
-            let bounds = OrientedBox { center, size: [w, h], angle }.bounds();
-            let bounds = [bounds.x1, bounds.y1, bounds.x2, bounds.y2].map(f64::from);
-            return Some(Object {
-                bounds: Some(normalized(bounds, frame)),
-                rotation: Some(angle),
-                ..upright(rect)
-            });
-        }
-        Some(upright(rect))
+    let location = detection.oriented_location()?;
+    let rect = [location.x, location.y, location.w, location.h];
+    let angle = location.r;
+    if angle == 0.0 {
+        return Some(upright(rect));
     }
-    #[cfg(not(feature = "v1_26"))]
-    {
-        let location = detection.location().ok()?;
-        Some(upright([location.x, location.y, location.w, location.h]))
-    }
+    let [x, y, w, h] = rect.map(|side| side as f32);
+    let center = [x + w / 2.0, y + h / 2.0];
+    let bounds = OrientedBox { center, size: [w, h], angle }.bounds();
+    let bounds = [bounds.x1, bounds.y1, bounds.x2, bounds.y2].map(f64::from);
+    let bounds = Some(normalized(bounds, frame));
+    Some(Object { bounds, rotation: Some(angle), ..upright(rect) })
 }

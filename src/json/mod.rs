@@ -2,7 +2,7 @@
 //! Writes the detections of a buffer as JSON.
 //!
 //! In: a buffer whose metadata has detections from this plugin or from other elements:
-//! `GstVideoRegionOfInterestMeta`; `GstAnalyticsODMtd`, with the cargo feature `v1_24`; or a DeepStream batch. Out:
+//! `GstVideoRegionOfInterestMeta`; `GstAnalyticsODMtd` (GStreamer 1.24); or a DeepStream batch. Out:
 //! one line of JSON. [`Detections::read`] converts the metadata to plain structures ([`Object`]), and [`Line`]
 //! converts these to text.
 //!
@@ -50,16 +50,13 @@
 //!
 //! A number that is NaN or infinite is written as `null`. Bytes that are not valid UTF-8 are written as U+FFFD.
 
-#[cfg(feature = "v1_24")]
 mod analytics;
 mod deepstream;
 mod line;
-#[cfg(any(test, feature = "v1_24"))]
 mod merge;
 mod object;
 mod region;
 mod runs;
-#[cfg(feature = "v1_26")]
 mod segmentation;
 
 use crate::deepstream::layout::Version;
@@ -88,7 +85,6 @@ pub struct Detections {
     /// The frames of a batch.
     streams: Vec<FrameDetections>,
     is_batch: bool,
-    #[cfg(feature = "v1_24")]
     merger: merge::Merger,
 }
 
@@ -146,12 +142,9 @@ impl Detections {
     /// Reads the metadata of a buffer that contains one frame of this size.
     fn read_regions(&mut self, buffer: &gst::BufferRef, size: [u32; 2]) {
         region::read(buffer, size, &mut self.objects);
-        #[cfg(feature = "v1_24")]
-        {
-            self.merger.begin(self.objects.len());
-            let Self { objects, merger, .. } = self;
-            analytics::read(buffer, size, objects, merger);
-        }
+        self.merger.begin(self.objects.len());
+        let Self { objects, merger, .. } = self;
+        analytics::read(buffer, size, objects, merger);
     }
 
     /// Returns whether there are no detections.

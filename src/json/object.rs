@@ -59,7 +59,6 @@ pub(crate) enum Number {
 
 impl Number {
     /// Returns whether both numbers are equal when rounded to single precision.
-    #[cfg(any(test, feature = "v1_24"))]
     pub fn is_near(self, other: Self) -> bool {
         let single = |number| match number {
             Self::F32(number) => number,

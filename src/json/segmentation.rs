@@ -1,56 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads `GstAnalyticsSegmentationMtd`, a type that the Rust bindings do not have.
+//! Reads `GstAnalyticsSegmentationMtd`.
 //!
 //! In: relation metadata from any element. Out: the mask of one object. A picture that has the masks of several
 //! objects is not read, because nothing says which of its regions belongs to which object.
 
-use std::mem::MaybeUninit;
-
-use gst::glib::translate::from_glib_full;
-use gst_analytics::{AnalyticsMtd, AnalyticsRelationMeta, ffi};
+use gst_newer::{AnalyticsMtdRef, AnalyticsSegmentationMtd, Mask};
 use gst_video::{VideoFormat, VideoMeta};
 
 use super::runs::{self, MaskRuns};
 
-/// Stands for `GstAnalyticsSegmentationMtd` as a type argument.
-#[derive(Debug)]
-pub(super) enum AnalyticsSegmentationMtd {}
-
-// SAFETY: `mtd_type` returns the type of `GstAnalyticsSegmentationMtd`.
-unsafe impl AnalyticsMtd for AnalyticsSegmentationMtd {
-    fn mtd_type() -> ffi::GstAnalyticsMtdType {
-        // SAFETY: the function has no preconditions.
-        unsafe { ffi::gst_analytics_segmentation_mtd_get_mtd_type() }
-    }
-}
-
-/// Reads the mask with this id, if it contains a single object.
-pub(super) fn read(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, id: u32) -> Option<MaskRuns> {
-    // SAFETY: the functions that get this pointer only read.
-    let handle = ffi::GstAnalyticsSegmentationMtd { id, meta: unsafe { meta.as_mut_ptr() } };
-    // SAFETY: the metadata has a segmentation with this id.
-    let regions = unsafe { ffi::gst_analytics_segmentation_mtd_get_region_count(&handle) };
-    // SAFETY: as above; the index is less than the number of regions.
-    let ids = (0..regions)
-        .map(|index| unsafe { ffi::gst_analytics_segmentation_mtd_get_region_id(&handle, index) });
+/// Reads a mask, if it contains a single object.
+pub(super) fn read(mask: &AnalyticsMtdRef<'_, AnalyticsSegmentationMtd>) -> Option<MaskRuns> {
     // Region 0 is the background.
-    if ids.filter(|&id| id != 0).count() > 1 {
+    if mask.region_ids().filter(|&id| id != 0).count() > 1 {
         return None;
     }
-    let [mut x, mut y] = [0; 2];
-    let [mut w, mut h] = [MaybeUninit::uninit(); 2];
-    // SAFETY: as above. The function writes the four numbers, and returns a reference to the buffer or null.
-    let (buffer, [w, h]) = unsafe {
-        let buffer = ffi::gst_analytics_segmentation_mtd_get_mask(
-            &handle,
-            &mut x,
-            &mut y,
-            w.as_mut_ptr(),
-            h.as_mut_ptr(),
-        );
-        (from_glib_full::<_, Option<gst::Buffer>>(buffer), [w, h].map(|side| side.assume_init()))
-    };
-    let buffer = buffer?;
+    let Mask { buffer, origin: [x, y], size: [w, h] } = mask.mask()?;
     let picture = buffer.meta::<VideoMeta>()?;
     let size = [picture.width(), picture.height()];
     runs::area(size)?;

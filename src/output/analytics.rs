@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes `GstAnalyticsODMtd`: objects in a `GstAnalyticsRelationMeta`.
 //!
-//! In: regions in pixels of the video frame. Out: one object per region. With GStreamer 1.26, the object of an
+//! In: regions in pixels of the video frame. Out: one object per region. From GStreamer 1.26 on, the object of an
 //! oriented box is oriented, and a region's mask becomes a `GstAnalyticsSegmentationMtd`. The object and its mask
 //! are related in both directions, as in GStreamer's decoder `yolosegv8tensordec`. Before 1.26, the object of an
 //! oriented box has the bounds of the box.
@@ -13,31 +13,24 @@
 //! downstream element such as a tracker adds an object, the order doubles, because the matrix grows by its initial
 //! order.
 
-#[cfg(feature = "v1_26")]
-use std::mem::MaybeUninit;
-
 use gst::glib;
-#[cfg(feature = "v1_26")]
-use gst::glib::translate::IntoGlibPtr;
-#[cfg(feature = "v1_26")]
-use gst_analytics::AnalyticsODOrientedLocation;
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsRelationMetaClassificationExt, AnalyticsRelationMetaInitParams,
-    AnalyticsRelationMetaODExt, RelTypes,
+use gst_newer::{
+    AnalyticsMtdRef, AnalyticsODMtd, AnalyticsRelationMeta, Capabilities, Location, Mask,
+    OrientedLocation, RelTypes,
 };
 
-#[cfg(feature = "v1_26")]
-use super::oriented_pixels;
-use super::{DetailedRegion, DetailedRegions, Labels, MaskBuffers, Region};
+use super::{
+    DetailedRegion, DetailedRegions, Labels, MaskBuffers, Region, analytics_keypoints,
+    oriented_pixels,
+};
 use crate::regions::{self, AttachedObject, AttachedRegion};
 use nmsfilter_core::decoder::classifier::ClassScore;
+use nmsfilter_core::geometry::OrientedBox;
 
 /// The size of an object in the relation metadata, in bytes.
 const OBJECT_SIZE: usize = 56;
 
 /// The size of a mask in the relation metadata, in bytes.
-#[cfg(feature = "v1_26")]
 const MASK_SIZE: usize = 88;
 
 /// Adds one object per region. Returns the id of the first object. The ids of the other objects follow in order;
@@ -54,17 +47,19 @@ pub(super) fn attach(
 ) -> Result<u32, gst::glib::BoolError> {
     let parents = parents(buffer, regions);
     let count = regions.regions.len().max(1);
-    let [items, bytes] = size_of_details(regions);
-    let size = AnalyticsRelationMetaInitParams::new(count + items, count * OBJECT_SIZE + bytes);
-    let mut meta = AnalyticsRelationMeta::add_full(buffer, &size);
+    let newer = Capabilities::get();
+    let [items, bytes] = size_of_details(regions, &newer);
+    let bytes = count * OBJECT_SIZE + bytes;
+    let mut meta = AnalyticsRelationMeta::add_with_room(buffer, count + items, bytes)?;
     let first_id = meta.len() as u32;
     for detailed in regions.iter() {
         let region = detailed.region;
         let label = labels.label(region.class).quark;
-        #[cfg(feature = "v1_26")]
-        if let Some(oriented) = &detailed.oriented {
-            let ([x, y, w, h], angle) = oriented_pixels(oriented);
-            meta.add_oriented_od_mtd(label, x, y, w, h, angle, region.confidence)?;
+        if let Some(oriented) = &detailed.oriented
+            && newer.oriented.is_ok()
+        {
+            let location = oriented_location(oriented);
+            meta.add_oriented_od_mtd(label, location, region.confidence)?;
             continue;
         }
         let [x, y, w, h] = region.pixels(frame).map(|side| side as i32);
@@ -75,12 +70,12 @@ pub(super) fn attach(
         meta.set_relation(RelTypes::IS_PART_OF, child, parent)?;
         meta.set_relation(RelTypes::CONTAIN, parent, child)?;
     }
-    #[cfg(feature = "v1_26")]
-    add_masks(&mut meta, first_id, regions, mask_buffers)?;
-    #[cfg(not(feature = "v1_26"))]
-    let _ = mask_buffers;
-    #[cfg(feature = "v1_30")]
-    super::analytics_keypoints::add(&mut meta, first_id, regions, labels)?;
+    if newer.segmentation.is_ok() {
+        add_masks(&mut meta, first_id, regions, mask_buffers)?;
+    }
+    if newer.keypoints.is_ok() {
+        analytics_keypoints::add(&mut meta, first_id, regions, labels)?;
+    }
     Ok(first_id)
 }
 
@@ -124,8 +119,8 @@ pub(super) fn add_classes(
 ) -> Result<(), glib::BoolError> {
     let (scores, quarks): (Vec<f32>, Vec<glib::Quark>) =
         classes.iter().map(|it| (it.score, labels.quark_of_output(output, it.class))).unzip();
-    let mut meta = AnalyticsRelationMeta::add(buffer);
-    let id = meta.add_cls_mtd(&scores, &quarks)?.id();
+    let mut meta = AnalyticsRelationMeta::add(buffer)?;
+    let id = meta.add_cls_mtd(&scores, &quarks)?;
     for (from, to) in object.into_iter().flat_map(|object| [(object, id), (id, object)]) {
         meta.set_relation(RelTypes::RELATE_TO, from, to)?;
     }
@@ -148,20 +143,19 @@ fn parents(buffer: &gst::BufferRef, found: DetailedRegions<'_>) -> Vec<(usize, u
 }
 
 /// Returns the number of items other than objects, and their size in bytes.
-fn size_of_details(regions: DetailedRegions<'_>) -> [usize; 2] {
-    #[cfg(feature = "v1_26")]
-    let [masks, bytes] = [regions.masks(), regions.masks() * MASK_SIZE];
-    #[cfg(not(feature = "v1_26"))]
-    let (_, [masks, bytes]) = (regions, [0, 0]);
-    #[cfg(feature = "v1_30")]
-    let [points, point_bytes] = super::analytics_keypoints::size(regions);
-    #[cfg(not(feature = "v1_30"))]
-    let [points, point_bytes] = [0, 0];
-    [masks + points, bytes + point_bytes]
+fn size_of_details(regions: DetailedRegions<'_>, newer: &Capabilities) -> [usize; 2] {
+    let masks = if newer.segmentation.is_ok() { regions.masks() } else { 0 };
+    let keypoints = newer.keypoints.map(|()| analytics_keypoints::size(regions));
+    let [points, bytes] = keypoints.unwrap_or_default();
+    [masks + points, masks * MASK_SIZE + bytes]
+}
+
+fn oriented_location(oriented: &OrientedBox) -> OrientedLocation {
+    let ([x, y, w, h], r) = oriented_pixels(oriented);
+    OrientedLocation { x, y, w, h, r }
 }
 
 /// Adds a segmentation for each region with a mask. `first_id` is the id of the first region's object.
-#[cfg(feature = "v1_26")]
 fn add_masks(
     meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
     first_id: u32,
@@ -176,32 +170,12 @@ fn add_masks(
         let value = 1 + index % COLORS;
         let buffer = mask_buffers.filled(&mask, value as u8)?;
         // According to the documentation of this metadata, the background is a region, too.
-        let mut region_ids = [0, value as u32];
+        let region_ids = [0, value as u32];
         let [left, top, right, bottom] = mask.shape.area.map(|edge| edge.round() as i32);
         let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
-        let mut added = MaybeUninit::uninit();
-        // SAFETY: the metadata is writable. The function takes ownership of the buffer, which has a GstVideoMeta of
-        // the format GRAY8, and copies the array of region ids.
-        let id = unsafe {
-            let buffer = buffer.into_glib_ptr();
-            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
-                meta.as_mut_ptr(),
-                buffer,
-                gst_analytics::ffi::GST_SEGMENTATION_TYPE_INSTANCE,
-                region_ids.len(),
-                region_ids.as_mut_ptr(),
-                left,
-                top,
-                width.max(1) as u32,
-                height.max(1) as u32,
-                added.as_mut_ptr(),
-            );
-            if is_added == glib::ffi::GFALSE {
-                drop(gst::Buffer::from_glib_full(buffer));
-                return Err(glib::bool_error!("the mask of an object cannot be added"));
-            }
-            added.assume_init().id
-        };
+        let size = [width, height].map(|side| side.max(1) as u32);
+        let mask = Mask { buffer, origin: [left, top], size };
+        let id = meta.add_segmentation_mtd(mask, &region_ids)?;
         let object = first_id + index as u32;
         for (from, to) in [(object, id), (id, object)] {
             meta.set_relation(RelTypes::RELATE_TO, from, to)?;
@@ -218,17 +192,13 @@ pub(super) fn is_attached(
     region: DetailedRegion<'_>,
 ) -> bool {
     let is_there = |object: AnalyticsMtdRef<'_, AnalyticsODMtd>| {
-        #[cfg(feature = "v1_26")]
-        if let Some(oriented) = &region.oriented {
-            return object.oriented_location().is_ok_and(|location| {
-                let AnalyticsODOrientedLocation { x, y, w, h, r, .. } = location;
-                ([x, y, w, h], r) == oriented_pixels(oriented)
-            });
+        if let Some(oriented) = &region.oriented
+            && Capabilities::get().oriented.is_ok()
+        {
+            return object.oriented_location() == Some(oriented_location(oriented));
         }
-        let pixels = region.region.pixels(frame).map(|side| side as i32);
-        object
-            .location()
-            .is_ok_and(|location| [location.x, location.y, location.w, location.h] == pixels)
+        let [x, y, w, h] = region.region.pixels(frame).map(|side| side as i32);
+        object.location() == Some(Location { x, y, w, h })
     };
     let parent = parents(buffer, DetailedRegions::from(std::slice::from_ref(region.region)));
     let parent = parent.first().map(|&(_, parent)| parent);

@@ -8,11 +8,11 @@
 //! Each point is an item of the relation metadata, whose matrix has a byte for each pair of items: 100 people take
 //! 4 MB.
 
+use std::ffi::CStr;
+
 use arrayvec::ArrayVec;
 use gst::glib;
-use gst_analytics::{
-    AnalyticsKeypointDimensions, AnalyticsRelationMeta, AnalyticsRelationMetaGroupExt, RelTypes,
-};
+use gst_newer::{AnalyticsRelationMeta, RelTypes};
 
 use super::{DetailedRegions, KeypointLayout, Labels};
 use nmsfilter_core::decoder::layout::MAX_COLUMN_COMPONENTS;
@@ -42,24 +42,16 @@ pub(super) fn add(
         }
         let layout = labels.keypoint_layout(region.region.class, region.points.len());
         // A layout has at most this many numbers.
-        let mut positions = ArrayVec::<i32, MAX_COLUMN_COMPONENTS>::new();
+        let mut positions = ArrayVec::<[i32; 2], { MAX_COLUMN_COMPONENTS / 2 }>::new();
         let mut confidences = ArrayVec::<f32, { MAX_COLUMN_COMPONENTS / 2 }>::new();
         for point in region.points {
             let (position, confidence) = whole(point);
-            positions.extend(position);
+            positions.push(position);
             confidences.push(confidence);
         }
-        let pairs: ArrayVec<i32, 64> =
-            layout.skeleton().iter().flatten().map(|&index| index as i32).collect();
-        let group = meta.add_keypoints_group(
-            tag(layout),
-            AnalyticsKeypointDimensions::_2d,
-            &positions,
-            Some(&confidences),
-            None,
-            &pairs,
-        )?;
-        let group = group.id();
+        let pair = |pair: &[usize; 2]| pair.map(|index| index as i32);
+        let pairs: ArrayVec<[i32; 2], 32> = layout.skeleton().iter().map(pair).collect();
+        let group = meta.add_keypoints_group(tag(layout), &positions, &confidences, &pairs)?;
         for (from, to) in [(object, group), (group, object)] {
             meta.set_relation(RelTypes::RELATE_TO, from, to)?;
         }
@@ -68,11 +60,11 @@ pub(super) fn add(
 }
 
 /// Returns the tag that GStreamer's documentation defines for a group of such points.
-fn tag(layout: KeypointLayout) -> &'static str {
+fn tag(layout: KeypointLayout) -> &'static CStr {
     match layout {
-        KeypointLayout::Coco17 => "pose-17-kp",
-        KeypointLayout::Face5 => "face-5-kp",
-        KeypointLayout::Points => "points-kp",
+        KeypointLayout::Coco17 => c"pose-17-kp",
+        KeypointLayout::Face5 => c"face-5-kp",
+        KeypointLayout::Points => c"points-kp",
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `model_name` | string | the name of the element `nmsfilter`; DL Streamer's `gvametaconvert` needs one |
 //! | `attribute_name` | string | the name of the tensor; missing if it has none |
 //!
-//! With the cargo feature `v1_24`, all classes of an output are also a `GstAnalyticsClsMtd`, which is related
+//! From GStreamer 1.24 on, all classes of an output are also a `GstAnalyticsClsMtd`, which is related
 //! (`RELATE_TO`, in both directions) to the object. It has no field for the name of the tensor.
 //!
 //! An image without an object on the buffer (the whole frame, a tile, a region of a list) becomes a region of interest of
@@ -85,7 +85,6 @@ pub(super) fn attach(
                 roi.add_param(classification.build());
             }
         }
-        #[cfg(feature = "v1_24")]
         if kinds.analytics {
             super::analytics::add_classes(buffer, object.mtd, (image.output, classes), labels)?;
         }
@@ -126,7 +125,6 @@ struct Object {
     /// The index of its region of interest.
     roi: Option<usize>,
     /// The id of its object in the relation metadata.
-    #[cfg(feature = "v1_24")]
     mtd: Option<u32>,
 }
 
@@ -141,15 +139,10 @@ impl Object {
             .min_by_key(|(_, attached)| distance(attached, region.pixels));
         let object = Self {
             roi: nearest.map(|(index, _)| index).filter(|_| kinds.roi),
-            #[cfg(feature = "v1_24")]
             mtd: super::analytics::object_of(buffer, parent, nearest.as_ref().map(|(_, roi)| roi))
                 .filter(|_| kinds.analytics),
         };
-        #[cfg(feature = "v1_24")]
-        let has_mtd = object.mtd.is_some();
-        #[cfg(not(feature = "v1_24"))]
-        let has_mtd = false;
-        (object.roi.is_some() || has_mtd).then_some(object)
+        (object.roi.is_some() || object.mtd.is_some()).then_some(object)
     }
 
     /// Adds a region of interest, and an object unless it is the whole frame. The class is its number in the row of the
@@ -176,12 +169,10 @@ impl Object {
         };
         let kinds = Kinds { analytics: kinds.analytics && region.is_some(), ..kinds };
         let added = DetailedRegions::from(std::slice::from_ref(&added));
-        #[cfg(feature = "v1_24")]
         let first = super::analytics::next_id(buffer);
         super::attach(buffer, frame, added, labels, &mut MaskBuffers::default(), kinds)?;
         Ok(Self {
             roi: kinds.roi.then(|| regions::count(buffer) - 1),
-            #[cfg(feature = "v1_24")]
             mtd: kinds.analytics.then_some(first),
         })
     }

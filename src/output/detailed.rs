@@ -70,7 +70,6 @@ impl<'a> DetailedRegions<'a> {
     }
 
     /// Returns the number of masks.
-    #[cfg(feature = "v1_26")]
     pub(super) fn masks(self) -> usize {
         self.details.iter().filter(|detail| detail.mask.is_some()).count()
     }

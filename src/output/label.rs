@@ -138,7 +138,6 @@ impl Labels {
     }
 
     /// The labels of the label file, for tensors of another model.
-    #[cfg(feature = "v1_28")]
     pub fn of_file(&self) -> Self {
         let names = if self.from_file { self.names.clone() } else { Vec::new() };
         let Self { from_file, are_numbered, .. } = *self;

@@ -4,29 +4,22 @@
 //! In: a mask of bits. Out: a buffer of the format GRAY8 with a `GstVideoMeta`. The buffers come from pools, and
 //! return to them when the metadata is freed, so a stream allocates no buffers once it is warm.
 
-#[cfg(feature = "v1_26")]
 use gst::glib;
-#[cfg(feature = "v1_26")]
 use gst::prelude::*;
-#[cfg(feature = "v1_26")]
 use gst_video::{VideoBufferPool, VideoFormat, VideoInfo};
 
-#[cfg(feature = "v1_26")]
 use super::MaskRows;
 
 /// Pools of buffers for masks. Empty before GStreamer 1.26, which introduced metadata for masks.
 #[derive(Debug, Default)]
 pub struct MaskBuffers {
     /// The pools by size: the buffers of the pool with index i have 2^i times [`SMALLEST`] bytes.
-    #[cfg(feature = "v1_26")]
     pools: Vec<Option<VideoBufferPool>>,
 }
 
 /// The size of the smallest buffers in bytes.
-#[cfg(feature = "v1_26")]
 const SMALLEST: usize = 4096;
 
-#[cfg(feature = "v1_26")]
 impl MaskBuffers {
     /// Returns a buffer in which the pixels of `mask` have the value `value`, and all others 0. Rows are not
     /// padded, because GStreamer's `segmentationoverlay` ignores the stride.
@@ -81,7 +74,6 @@ impl MaskBuffers {
 
 /// Creates and activates a pool of buffers with this many bytes. The pool grows to the number of buffers that are
 /// in use at a time.
-#[cfg(feature = "v1_26")]
 fn pool(bytes: u32) -> Result<VideoBufferPool, glib::BoolError> {
     let pool = VideoBufferPool::new();
     let info = VideoInfo::builder(VideoFormat::Gray8, bytes, 1).build()?;
@@ -93,7 +85,6 @@ fn pool(bytes: u32) -> Result<VideoBufferPool, glib::BoolError> {
     Ok(pool)
 }
 
-#[cfg(feature = "v1_26")]
 impl Drop for MaskBuffers {
     fn drop(&mut self) {
         for pool in self.pools.iter().flatten() {

@@ -3,14 +3,12 @@
 //!
 //! In: detections in pixels of the model's input, and the mapping to the frame. Out: metadata on the buffer. A
 //! [`Region`] is a detection in pixels of the frame. [`attach`] writes it as `GstVideoRegionOfInterestMeta` and,
-//! with the cargo feature `v1_24`, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `sink`
+//! from GStreamer 1.24 on, as `GstAnalyticsODMtd`; `deepstream` writes it as `NvDsObjectMeta`. `sink`
 //! attaches the regions of all frames of a buffer. `classification` attaches the classes of images to the objects that they
 //! are pictures of. Each kind of metadata also gets the details of a region other
 //! than its upright box ([`RegionDetail`]), if it has fields for them.
 
-#[cfg(feature = "v1_24")]
 mod analytics;
-#[cfg(feature = "v1_30")]
 mod analytics_keypoints;
 mod classification;
 pub(crate) mod deepstream;
@@ -29,6 +27,7 @@ mod roi;
 pub(crate) mod sink;
 
 use gst::glib;
+use gst_newer::Capabilities;
 
 pub use classification::ClassifiedImage;
 pub use detailed::{DetailedRegion, DetailedRegions, MaskRows};
@@ -50,14 +49,11 @@ pub struct Kinds {
     /// `mask`.
     pub roi: bool,
     /// `GstAnalyticsODMtd`. With GStreamer 1.26, oriented boxes and `GstAnalyticsSegmentationMtd` are also written,
-    /// and with 1.30, groups of keypoints. Ignored by a build that cannot write this metadata ([`HAS_ANALYTICS`]).
+    /// and with 1.30, groups of keypoints. Ignored if the running GStreamer has no such metadata.
     pub analytics: bool,
     /// `NvDsObjectMeta`. Ignored for buffers without DeepStream metadata.
     pub nvds: bool,
 }
-
-/// True if this build can write [`Kinds::analytics`].
-pub const HAS_ANALYTICS: bool = cfg!(feature = "v1_24");
 
 /// Attaches `regions` to `buffer`. `frame` is the width and height of the video frame in pixels. The ids of the
 /// regions of interest continue after the greatest id on the buffer. If objects (`GstAnalyticsODMtd`) are attached,
@@ -76,18 +72,14 @@ pub fn attach(
     mask_buffers: &mut MaskBuffers,
     kinds: Kinds,
 ) -> Result<(), glib::BoolError> {
+    let has_relations = Capabilities::get().relations.is_ok();
+    let kinds = Kinds { analytics: kinds.analytics && has_relations, ..kinds };
     if !regions.classified.is_empty() {
         return classification::attach(buffer, frame, regions, labels, kinds);
     }
-    #[cfg(feature = "v1_24")]
     let first_object = if kinds.analytics {
         Some(analytics::attach(buffer, frame, regions, labels, mask_buffers)?)
     } else {
-        None
-    };
-    #[cfg(not(feature = "v1_24"))]
-    let first_object = {
-        let _ = mask_buffers;
         None
     };
 
@@ -131,7 +123,6 @@ pub fn is_attached(
     kinds: Kinds,
 ) -> bool {
     let label = labels.label(region.region.class).quark;
-    #[cfg(feature = "v1_24")]
     if kinds.analytics && analytics::is_attached(buffer, label, frame, region) {
         return true;
     }

@@ -58,16 +58,11 @@ fn id(buffer: &gst::BufferRef, object: &ParentObject) -> Option<i32> {
     if let Some(region) = region {
         return Some(region.id);
     }
-    #[cfg(feature = "v1_24")]
-    {
-        let pixels = object.pixels.map(i64::from);
-        let is_object = |found: &regions::AttachedObject| {
-            found.rectangle == pixels
-                && found.label.is_some_and(|label| label.as_bytes() == object.label)
-        };
-        let found = regions::objects(buffer).into_iter().find(is_object)?;
-        i32::try_from(found.id).ok()
-    }
-    #[cfg(not(feature = "v1_24"))]
-    None
+    let pixels = object.pixels.map(i64::from);
+    let is_object = |found: &regions::AttachedObject| {
+        found.rectangle == pixels
+            && found.label.is_some_and(|label| label.as_bytes() == object.label)
+    };
+    let found = regions::objects(buffer).into_iter().find(is_object)?;
+    i32::try_from(found.id).ok()
 }

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::deepstream::DeepStreamError;
 use crate::input::InputError;
-#[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::deepstream::TensorPlace;
 use crate::input::source::{Images, Sources};
@@ -34,7 +33,6 @@ pub(crate) enum Target {
         place: TensorPlace,
     },
     /// The frames of a batch of GStreamer's analytics library.
-    #[cfg(feature = "v1_28")]
     Streams,
 }
 
@@ -69,7 +67,6 @@ pub(crate) enum OutputError {
     DeepStream(#[from] DeepStreamError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[cfg(feature = "v1_28")]
     #[error("stream {number} of the batch: {error}")]
     Stream { number: u32, error: Box<Self> },
 }
@@ -119,9 +116,8 @@ impl Sink<'_> {
                     deepstream::is_attached(batch, frame, region, labels, unique_id)
                 })
             }
-            #[cfg(feature = "v1_28")]
             Target::Streams => {
-                let Some(batch) = buffer.meta::<gst_analytics::AnalyticsBatchMeta>() else {
+                let Some(batch) = buffer.meta::<gst_newer::AnalyticsBatchMeta>() else {
                     return false;
                 };
                 let frames = &mut analytics_batch::frames(&batch);
@@ -176,7 +172,6 @@ impl Sink<'_> {
                     super::attach(buffer, frame.size, found, labels, mask_buffers, kinds)?;
                 }
             }
-            #[cfg(feature = "v1_28")]
             Target::Streams => self.attach_to_streams(buffer, regions, models, mask_buffers)?,
         }
         Ok(())
@@ -184,7 +179,6 @@ impl Sink<'_> {
 
     /// Attaches the regions to the frames of a batch of GStreamer's analytics library. A frame that has other references
     /// is replaced by a copy.
-    #[cfg(feature = "v1_28")]
     fn attach_to_streams(
         &mut self,
         buffer: &mut gst::BufferRef,
@@ -216,9 +210,7 @@ impl Sink<'_> {
         })
     }
 
-    #[cfg_attr(not(feature = "v1_20"), expect(unused_variables, reason = "there are no tensors"))]
     fn remove_tensors(&self, buffer: &mut gst::BufferRef) {
-        #[cfg(feature = "v1_20")]
         self.sources.tensor_sets.remove(buffer);
     }
 }

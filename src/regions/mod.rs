@@ -27,7 +27,6 @@
 mod field;
 mod keypoints;
 mod mask;
-#[cfg(feature = "v1_24")]
 mod objects;
 
 use std::ffi::CStr;
@@ -41,7 +40,6 @@ use field::{Structure, field};
 pub use keypoints::AttachedKeypoints;
 pub use mask::AttachedMask;
 use nmsfilter_core::geometry::OrientedBox;
-#[cfg(feature = "v1_24")]
 pub use objects::{AttachedObject, AttachedTrack, for_each_object, objects, track};
 
 /// A region of interest of a buffer.

@@ -3,9 +3,7 @@
 
 use gst::glib::ffi::GQuark;
 use gst::glib::translate::IntoGlib;
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes,
-};
+use gst_newer::{AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes};
 
 use crate::bindings::strings;
 
@@ -54,7 +52,7 @@ pub fn for_each_object(buffer: &gst::BufferRef, mut read: impl FnMut(AttachedObj
         // Without tracks, no relations are searched.
         let has_tracks = meta.iter::<AnalyticsTrackingMtd>().next().is_some();
         for object in meta.iter::<AnalyticsODMtd>() {
-            let Ok(location) = object.location() else { continue };
+            let Some(location) = object.location() else { continue };
             let label_quark = object.obj_type().map_or(0, IntoGlib::into_glib);
             let label = strings::of_quark(label_quark).and_then(|label| label.to_str().ok());
             let rectangle = [location.x, location.y, location.w, location.h].map(i64::from);
@@ -67,24 +65,7 @@ pub fn for_each_object(buffer: &gst::BufferRef, mut read: impl FnMut(AttachedObj
 }
 
 /// Returns the track that is related to the object with this id.
-pub fn track(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, object: u32) -> Option<AttachedTrack> {
-    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?;
-    let handle = gst_analytics::ffi::GstAnalyticsTrackingMtd {
-        id: track.id(),
-        // SAFETY: the function that gets this pointer only reads.
-        meta: unsafe { meta.as_mut_ptr() },
-    };
-    let (mut id, mut first, mut last, mut is_lost) = (0, 0, 0, 0);
-    // SAFETY: the metadata has a track with this id. (The method of the Rust bindings panics if the track has no
-    // times.)
-    let is_found = unsafe {
-        gst_analytics::ffi::gst_analytics_tracking_mtd_get_info(
-            &handle,
-            &mut id,
-            &mut first,
-            &mut last,
-            &mut is_lost,
-        )
-    };
-    (is_found != 0).then_some(AttachedTrack { id, is_lost: is_lost != 0 })
+pub fn track(meta: &AnalyticsRelationMeta, object: u32) -> Option<AttachedTrack> {
+    let track = meta.iter_direct_related::<AnalyticsTrackingMtd>(object, ANY).next()?.info()?;
+    Some(AttachedTrack { id: track.id, is_lost: track.is_lost })
 }

@@ -13,6 +13,7 @@ use crate::windows::windows;
 
 #[test]
 fn a_warm_element_allocates_nothing_for_the_streams_of_a_batch() {
+    crate::support::needs::needs!(batches);
     pipeline::init();
     let mut harness = Harness::new("nmsfilter");
     harness.set_src_caps_str("multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)");

@@ -176,17 +176,17 @@ fn a_warm_element_allocates_nothing_for_tensors_that_describe_their_model() {
     assert_eq!(warm_frames(&[("classes", "person,bicycle")], shared), [0; 20]);
 }
 
-#[cfg(feature = "v1_26")]
 #[test]
 fn a_warm_element_allocates_nothing_for_several_tensors_of_gstreamers_metadata() {
-    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+    crate::support::needs::needs!(tensors);
+    use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     fn add(buffer: &mut gst::BufferRef, tensors: &[NewTensor]) {
         let tensors = tensors.iter().map(|tensor| {
             let id = gst::glib::Quark::from_str(&tensor.id);
             let (order, data) = (TensorDimOrder::RowMajor, tensor.data.clone());
             Tensor::new_simple(id, TensorDataType::Float32, data, order, &tensor.shape)
         });
-        TensorMeta::add(buffer).set(tensors.collect::<Vec<_>>().into());
+        TensorMeta::add(buffer).unwrap().set(tensors.collect::<Vec<_>>());
     }
     for properties in PROPERTIES {
         assert_eq!(warm_frames(properties, add), [0; 20], "{properties:?}");

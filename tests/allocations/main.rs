@@ -7,7 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[cfg(feature = "v1_28")]
 mod batches;
 mod counting;
 mod details;

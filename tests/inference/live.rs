@@ -245,7 +245,13 @@ fn a_file_needs_no_message_about_latency() {
     }
     let model = file(&identity(DIMS, Element::F32));
     let mut camera = Camera::new(&model);
-    camera.harness.set_live(false);
+    let sink = camera.harness.element().unwrap().static_pad("sink").unwrap();
+    sink.add_probe(gst::PadProbeType::QUERY_UPSTREAM, |_, info| {
+        let query = info.query_mut().map(|query| query.view_mut());
+        let Some(gst::QueryViewMut::Latency(query)) = query else { return gst::PadProbeReturn::Ok };
+        query.set(false, gst::ClockTime::ZERO, None);
+        gst::PadProbeReturn::Handled
+    });
     assert!(!camera.latency().0);
     assert_eq!(camera.inferred(0..3), [0, 1, 2]);
     assert_eq!(camera.latency_messages(), 0);

@@ -30,9 +30,7 @@ mod plugin_provider;
 mod regions;
 mod several;
 mod signatures;
-#[cfg(feature = "v1_28")]
 mod stock;
 mod stopping;
-#[cfg(feature = "v1_28")]
 mod streams;
 mod varying;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gst::prelude::*;
 use gst_check::Harness;
+use gst_newer::CustomMeta;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::META_NAME;
 use gstonnxruntime::regions::tiles;
@@ -22,11 +23,7 @@ type Picture = ([i32; 4], Option<i32>, Vec<f32>);
 
 /// Returns the regions and tensors on a buffer, as another program reads them.
 fn pictures(buffer: &gst::BufferRef) -> Vec<Picture> {
-    let read = |meta: gst::MetaRef<'_, gst::Meta>| {
-        let structure = meta.try_as_custom_meta()?.structure().to_owned();
-        if structure.name() != META_NAME {
-            return None;
-        }
+    let read = |structure: &gst::StructureRef| {
         let region: gst::Array = structure.get("region").ok()?;
         let sides: Vec<i32> = region.iter().map(|side| side.get().unwrap()).collect();
         let data: gst::Buffer = structure.get("data").unwrap();
@@ -35,7 +32,7 @@ fn pictures(buffer: &gst::BufferRef) -> Vec<Picture> {
         let values = bytes.as_chunks().0.iter().map(number).collect();
         Some((sides.try_into().unwrap(), structure.get("parent").ok(), values))
     };
-    buffer.iter_meta::<gst::Meta>().filter_map(read).collect()
+    CustomMeta::new(META_NAME, &[]).structures(buffer).filter_map(read).collect()
 }
 
 /// Runs the model `model` on a frame. Returns its regions and the counts of regions, and of frames without any.
@@ -582,12 +579,10 @@ fn a_second_model_runs_on_the_objects_of_the_first() {
 }
 
 /// Objects of the analytics library, as GStreamer's own decoders attach them, without regions of interest.
-#[cfg(feature = "v1_28")]
 #[test]
 fn objects_of_the_analytics_library_are_regions_too() {
-    use gst_analytics::{
-        AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt, RelTypes, prelude::*,
-    };
+    crate::support::needs::needs!(relations);
+    use gst_newer::{AnalyticsODMtd, AnalyticsRelationMeta, RelTypes};
 
     if !has_onnx_runtime() {
         return;
@@ -601,7 +596,7 @@ fn objects_of_the_analytics_library_are_regions_too() {
         inference(&model, "provider=cpu regions=rois roi-labels=person"),
     ));
     intercept(&pipeline, "in", |buffer| {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+        let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
         for (label, x) in [("car", 0), ("person", 100)] {
             meta.add_od_mtd(gst::glib::Quark::from_str(label), x, 40, 64, 48, 0.5).unwrap();
         }

@@ -67,15 +67,18 @@ fn equals_onnxinference(model: &DetectorCase, file: &str, tolerances: &[f32]) {
 
 #[test]
 fn faces_of_a_crowd_equal_onnxinference_results() {
+    crate::support::needs::needs!(tensor_caps);
     equals_onnxinference(&ULTRAFACE, "data/images/crowd_selfie.jpg", &[1e-4, 1e-4]);
 }
 
 #[test]
 fn faces_of_the_papers_picture_equal_onnxinference_results() {
+    crate::support::needs::needs!(tensor_caps);
     equals_onnxinference(&ULTRAFACE, "data/oscars/oscars.png", &[1e-4, 1e-4]);
 }
 
 #[test]
 fn objects_of_a_street_equal_onnxinference_results() {
+    crate::support::needs::needs!(tensor_caps);
     equals_onnxinference(&YOLOV8, "data/images/street.png", &[1.0]);
 }

@@ -8,7 +8,7 @@ use crate::detections::{Region, regions};
 use crate::element::{self, has_onnx_runtime, ids, tensors};
 use crate::frames::{self, Picture};
 use crate::support::onnx::{Element, constant, identity};
-use crate::support::{batches, data, pipeline};
+use crate::support::{data, pipeline};
 
 const FACES: &str = "data/models/version-RFB-320.onnx";
 const OBJECTS: &str = "data/models/yolov8n_int8_320.onnx";
@@ -43,7 +43,6 @@ fn inference(model: &str) -> Option<String> {
 
 /// Returns the regions of each frame that arrives at each of these sinks.
 fn run(description: &str, sinks: &[&str]) -> Vec<Vec<Vec<Region>>> {
-    batches::init();
     let pipeline = pipeline::parse(description);
     let seen: Vec<_> = sinks.iter().map(|sink| pipeline::watch(&pipeline, sink, regions)).collect();
     let ended = pipeline::run(&pipeline);
@@ -85,6 +84,7 @@ fn equal_those_alone(before: [&str; 3], behind: &str, alone: [&str; 3]) {
 
 #[test]
 fn models_before_a_combiner_are_each_decoded() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let (Some(faces), Some(objects)) = (inference(FACES), inference(OBJECTS)) else { return };
     if has_onnx_runtime() {
         let models = [&*objects, &faces, &objects];
@@ -94,6 +94,7 @@ fn models_before_a_combiner_are_each_decoded() {
 
 #[test]
 fn one_model_behind_a_combiner_infers_all_streams() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let Some(objects) = inference(OBJECTS) else { return };
     if has_onnx_runtime() {
         equal_those_alone(["identity"; 3], &objects, [&*objects; 3]);
@@ -103,6 +104,7 @@ fn one_model_behind_a_combiner_infers_all_streams() {
 /// Tiles of different streams are not compared, whether they were inferred before the combiner or behind it.
 #[test]
 fn tiles_of_combined_streams_are_suppressed_per_stream() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let Some(objects) = inference(OBJECTS) else { return };
     if has_onnx_runtime() {
         let tiles = "regions=tiles tile-width=640 tile-height=640 full-frame=false";
@@ -115,6 +117,7 @@ fn tiles_of_combined_streams_are_suppressed_per_stream() {
 
 #[test]
 fn frames_on_one_buffer_are_run_together() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     if !has_onnx_runtime() {
         return;
     }
@@ -134,7 +137,6 @@ fn frames_on_one_buffer_are_run_together() {
         model.display(),
         sources.collect::<String>()
     );
-    batches::init();
     let pipeline = pipeline::parse(&description);
     let color = |stream: usize, frame: u64| [frame as u8 * 20, stream as u8 * 100, 7];
     for (stream, size) in streams.into_iter().enumerate() {
@@ -170,6 +172,7 @@ fn frames_on_one_buffer_are_run_together() {
 
 #[test]
 fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     if !has_onnx_runtime() {
         return;
     }
@@ -184,7 +187,6 @@ fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
            s.src_0_1 ! queue ! fakesink name=audio",
         model.display()
     );
-    batches::init();
     let pipeline = pipeline::parse(&description);
     let held = pipeline::watch(&pipeline, "held", |buffer| -> gst::Buffer {
         // SAFETY: the buffer is valid. The additional reference keeps it shared.
@@ -201,6 +203,7 @@ fn frames_that_others_hold_and_streams_of_other_media_are_not_changed() {
 
 #[test]
 fn inference_interval_counts_buffers_and_each_of_their_frames_has_a_mark() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     if !has_onnx_runtime() {
         return;
     }
@@ -217,7 +220,6 @@ fn inference_interval_counts_buffers_and_each_of_their_frames_has_a_mark() {
         model.display(),
         sources.concat()
     );
-    batches::init();
     let pipeline = pipeline::parse(&description);
     let seen = ["out0", "out1"].map(|sink| {
         pipeline::watch(&pipeline, sink, |frame| (is_inferred(frame), ids(frame).len()))

@@ -3,6 +3,7 @@
 //! Malformed metadata is an error.
 
 use gst::glib;
+use gst_newer::CustomMeta;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, remove};
 use half::f16;
@@ -143,13 +144,14 @@ fn a_tensor_larger_than_its_memory_is_not_attached() {
 fn foreign(write: impl FnOnce(&mut gst::StructureRef)) -> gst::Buffer {
     init();
     let mut buffer = gst::Buffer::new();
-    let mut meta = gst::meta::CustomMeta::add(buffer.get_mut().unwrap(), META_NAME).unwrap();
-    let structure = meta.mut_structure();
-    structure.set("id", "foreign");
-    structure.set("type", "f32");
-    structure.set("dims", gst::Array::new([2u64]));
-    structure.set("data", gst::Buffer::with_size(8).unwrap());
-    write(structure);
+    let added = CustomMeta::new(META_NAME, &[]).add(buffer.get_mut().unwrap(), |structure| {
+        structure.set("id", "foreign");
+        structure.set("type", "f32");
+        structure.set("dims", gst::Array::new([2u64]));
+        structure.set("data", gst::Buffer::with_size(8).unwrap());
+        write(structure);
+    });
+    added.unwrap();
     buffer
 }
 

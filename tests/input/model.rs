@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use gst::glib;
 use gst::glib::translate::ToGlibPtrMut;
 use gst::prelude::*;
+use gst_newer::CustomMeta;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, MAX_CLASSES, MEDIA_TYPE, ModelInfo, Rounding};
@@ -267,13 +268,14 @@ fn a_model_that_is_not_caps_is_an_error() {
     init();
     let error = |value: glib::SendValue| {
         let mut buffer = gst::Buffer::new();
-        let mut meta = gst::meta::CustomMeta::add(buffer.get_mut().unwrap(), META_NAME).unwrap();
-        let structure = meta.mut_structure();
-        structure.set("id", "foreign");
-        structure.set("type", "f32");
-        structure.set("dims", gst::Array::new([0u64]));
-        structure.set("data", gst::Buffer::new());
-        structure.set_value("model", value);
+        let added = CustomMeta::new(META_NAME, &[]).add(buffer.get_mut().unwrap(), |structure| {
+            structure.set("id", "foreign");
+            structure.set("type", "f32");
+            structure.set("dims", gst::Array::new([0u64]));
+            structure.set("data", gst::Buffer::new());
+            structure.set_value("model", value);
+        });
+        added.unwrap();
         Tensors::of(&buffer).unwrap_err().to_string()
     };
     let expected = "metadata NmsFilterTensor: the field model ";

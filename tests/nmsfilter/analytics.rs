@@ -2,13 +2,10 @@
 //! GStreamer's analytics metadata: the objects that `nmsfilter` attaches, and tensors in
 //! `GstTensorMeta`.
 
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsRelationMetaODExt,
-};
+use gst_newer::{AnalyticsODMtd, AnalyticsRelationMeta};
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 
-#[cfg(feature = "v1_26")]
 use crate::support::pipeline::regions;
 use crate::support::pipeline::{init, intercept, parse, run, watch};
 
@@ -68,6 +65,7 @@ fn frame(
 
 #[test]
 fn each_region_has_an_object_with_its_id() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(7);
     let found = frame("", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!(found.objects.len(), 7);
@@ -76,6 +74,7 @@ fn each_region_has_an_object_with_its_id() {
 
 #[test]
 fn the_relation_meta_is_attached_also_without_objects() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(7);
     let found = frame("score-threshold=1", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!(found, Attached { relation: true, objects: vec![], regions: vec![] });
@@ -85,6 +84,7 @@ fn the_relation_meta_is_attached_also_without_objects() {
 
 #[test]
 fn attach_selects_regions_or_objects_alone() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(3);
     let roi = frame("attach=roi", move |buffer| attach(buffer, &tensor).unwrap());
     assert_eq!((roi.relation, roi.regions.len()), (false, 3));
@@ -95,9 +95,10 @@ fn attach_selects_regions_or_objects_alone() {
 
 #[test]
 fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(4);
     let found = frame("", move |buffer| {
-        let mut relation = AnalyticsRelationMeta::add(buffer);
+        let mut relation = AnalyticsRelationMeta::add(buffer).unwrap();
         let kind = gst::glib::Quark::from_str("other");
         relation.add_od_mtd(kind, 1, 2, 3, 4, 0.5).unwrap();
         relation.add_od_mtd(kind, 5, 6, 7, 8, 0.5).unwrap();
@@ -109,6 +110,7 @@ fn earlier_objects_are_kept_and_region_ids_equal_object_ids() {
 
 #[test]
 fn no_region_has_the_id_of_another_one_or_of_another_object() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(3);
     let found = frame("", move |buffer| {
         // The id of this region is 0, which would also be the first object's id.
@@ -121,6 +123,7 @@ fn no_region_has_the_id_of_another_one_or_of_another_object() {
 
 #[test]
 fn thousands_of_objects_are_attached() {
+    crate::support::needs::needs!(relations);
     let tensor = windows(5_000);
     let found = frame("score-threshold=0 max-detections=0", move |buffer| {
         attach(buffer, &tensor).unwrap();
@@ -131,6 +134,7 @@ fn thousands_of_objects_are_attached() {
 
 #[test]
 fn a_second_nmsfilter_that_attaches_the_same_objects_gives_a_warning_that_says_what_to_set() {
+    crate::support::needs::needs!(relations);
     let pipeline = parse(
         "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
            ! nmsfilter attach=analytics ! nmsfilter attach=analytics name=nms ! fakesink",
@@ -145,10 +149,9 @@ fn a_second_nmsfilter_that_attaches_the_same_objects_gives_a_warning_that_says_w
     assert!(ended.warnings[0].contains("keep-tensors=false"), "{:?}", ended.warnings);
 }
 
-#[cfg(feature = "v1_26")]
 mod tensor_meta {
     use gst::prelude::*;
-    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+    use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     use gstnmsfilter::input::Tensors;
     use nmsfilter_core::tensor::{Elements, MAX_DIMENSIONS};
 
@@ -186,11 +189,12 @@ mod tensor_meta {
     }
 
     fn add(buffer: &mut gst::BufferRef, tensors: Vec<Tensor>) {
-        TensorMeta::add(buffer).set(tensors.into());
+        TensorMeta::add(buffer).unwrap().set(tensors);
     }
 
     #[test]
     fn every_tensor_of_every_meta_is_listed() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
@@ -207,6 +211,7 @@ mod tensor_meta {
 
     #[test]
     fn unsupported_element_types_are_listed_by_name_and_cannot_be_read() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![tensor("a", TensorDataType::Int16, &[2], 4)]);
@@ -222,6 +227,7 @@ mod tensor_meta {
 
     #[test]
     fn integers_are_read() {
+        crate::support::needs::needs!(tensors);
         init();
         for (data_type, size, text) in [
             (TensorDataType::Int8, 1, "a (i8 2)"),
@@ -240,11 +246,10 @@ mod tensor_meta {
 
     #[test]
     fn memory_shorter_than_the_shape_cannot_be_read() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
-        // GStreamer rejects such a tensor, but the memory can be resized later.
-        let mut short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 2_822_400);
-        short.data_mut().set_size(64);
+        let short = tensor("a", TensorDataType::Float32, &[1, 84, 8400], 64);
         add(buffer.get_mut().unwrap(), vec![short]);
         let error = Tensors::of(&buffer).unwrap().views()[0].elements().unwrap_err().to_string();
         assert!(error.contains("needs 2822400 bytes, but its memory holds 64"), "{error}");
@@ -252,6 +257,7 @@ mod tensor_meta {
 
     #[test]
     fn tensors_of_too_many_dimensions_or_beyond_the_sixteenth_are_counted() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
         let deep = tensor("a", TensorDataType::Float32, &[1; MAX_DIMENSIONS + 1], 4);
@@ -266,6 +272,7 @@ mod tensor_meta {
 
     #[test]
     fn tensors_of_too_many_dimensions_give_a_warning() {
+        crate::support::needs::needs!(tensors);
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480
                ! nmsfilter name=nms ! fakesink",
@@ -282,6 +289,7 @@ mod tensor_meta {
 
     #[test]
     fn an_id_that_is_not_utf8_is_replaced_by_a_note() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
         // SAFETY: the text ends with a zero byte, and GLib copies it.
@@ -300,6 +308,7 @@ mod tensor_meta {
 
     #[test]
     fn a_copied_buffer_has_the_tensors_once_and_keep_tensors_false_removes_them() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
         add(buffer.get_mut().unwrap(), vec![window(1.0)]);
@@ -316,15 +325,15 @@ mod tensor_meta {
     }
 
     /// The first versions of GStreamer 1.26 allow only one `GstTensorMeta` per buffer.
-    #[cfg(feature = "v1_28")]
     #[test]
     fn several_metas_on_a_buffer_are_read_in_order_and_copied_with_shared_memory() {
+        crate::support::needs::needs!(tensor_caps);
         init();
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
         add(writable, vec![window(1.0), tensor("a", TensorDataType::Float16, &[3], 6)]);
         // This metadata has no tensors.
-        TensorMeta::add(writable);
+        TensorMeta::add(writable).unwrap();
         add(writable, vec![tensor("b", TensorDataType::Float64, &[1], 8)]);
         let expected = ["windows (f32 1x4)", "a (f16 3)", "b (f64 1)"];
         assert_eq!(listed(&buffer), expected);
@@ -345,15 +354,15 @@ mod tensor_meta {
     }
 
     /// Before GStreamer 1.28, a buffer has at most one `GstTensorMeta`.
-    #[cfg(feature = "v1_28")]
     #[test]
     fn one_of_several_metas_is_decoded_and_removed() {
+        crate::support::needs::needs!(tensor_caps);
         init();
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
         add(writable, vec![window(100.0)]);
         // Metadata without tensors belongs to no inference element.
-        TensorMeta::add(writable);
+        TensorMeta::add(writable).unwrap();
         add(writable, vec![window(200.0)]);
         attach(writable, &windows(1)).unwrap();
         for (selected, left) in [("", 100), ("0", 100), ("1", 200), ("2", 0)] {
@@ -370,13 +379,11 @@ mod tensor_meta {
 
     #[test]
     fn a_tensor_without_memory_and_id_is_listed_and_cannot_be_read() {
+        crate::support::needs::needs!(tensors);
         init();
         let mut buffer = gst::Buffer::new();
-        // SAFETY: the function returns a tensor that the caller owns. It has one dimension, and all
-        // other fields are zero.
-        let bare: Tensor = unsafe {
-            gst::glib::translate::from_glib_full(gst_analytics::ffi::gst_tensor_alloc(1))
-        };
+        let (kind, order) = (TensorDataType::Int4, TensorDimOrder::RowMajor);
+        let bare = Tensor::new(0, kind, None, order, &[0]).unwrap();
         add(buffer.get_mut().unwrap(), vec![bare, window(1.0)]);
         let attached = Tensors::of(&buffer).unwrap();
         let tensors = attached.views();
@@ -389,6 +396,7 @@ mod tensor_meta {
     /// Behind a tee, the buffer is shared, and GStreamer 1.26 copies it without its tensors.
     #[test]
     fn both_branches_of_a_tee_are_decoded_and_keep_their_tensors() {
+        crate::support::needs::needs!(tensors);
         let pipeline = parse(
             "videotestsrc name=in num-buffers=3 ! video/x-raw,width=640,height=480 ! tee name=t
                t. ! queue ! nmsfilter name=one ! fakesink
@@ -406,13 +414,8 @@ mod tensor_meta {
 }
 
 /// Reads oriented objects and masks with GStreamer's own functions.
-#[cfg(feature = "v1_26")]
 mod details {
-    use std::mem::MaybeUninit;
-    use std::ptr::null_mut;
-
-    use gst::glib;
-    use gst_analytics::ffi;
+    use gst_newer::{AnalyticsSegmentationMtd, RelTypes};
     use gst_video::prelude::*;
 
     use super::*;
@@ -438,54 +441,37 @@ mod details {
     /// Returns the segmentations that are related to the object. The relation must exist in both
     /// directions.
     fn masks_of(meta: &gst::MetaRef<'_, AnalyticsRelationMeta>, object: u32) -> Vec<Mask> {
-        let (mut masks, mut state) = (Vec::new(), null_mut());
-        let mut found = MaybeUninit::<ffi::GstAnalyticsMtd>::uninit();
-        // SAFETY: the metadata is borrowed, and the functions initialize what they return.
-        unsafe {
-            let segmentation = ffi::gst_analytics_segmentation_mtd_get_mtd_type();
-            while ffi::gst_analytics_relation_meta_get_direct_related(
-                meta.as_ptr() as *mut _,
-                object,
-                ffi::GST_ANALYTICS_REL_TYPE_RELATE_TO,
-                segmentation,
-                &mut state,
-                found.as_mut_ptr(),
-            ) != 0
-            {
-                let mtd = found.assume_init_ref() as *const ffi::GstAnalyticsMtd;
-                let relation = meta.relation((*mtd).id, object);
-                assert_eq!(relation, gst_analytics::RelTypes::RELATE_TO);
-                let mtd = mtd.cast::<ffi::GstAnalyticsSegmentationMtd>();
-                let (mut x, mut y, mut w, mut h) = (0, 0, 0, 0);
-                let mask = ffi::gst_analytics_segmentation_mtd_get_mask(
-                    mtd, &mut x, &mut y, &mut w, &mut h,
-                );
-                let mask = gst::Buffer::from_glib_full(mask);
-                let video = mask.meta::<gst_video::VideoMeta>().expect("it is required");
-                assert_eq!(video.format(), gst_video::VideoFormat::Gray8);
-                let size = [video.width() as usize, video.height() as usize];
-                let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(
-                    &mask,
-                    &gst_video::VideoInfo::builder(video.format(), video.width(), video.height())
-                        .build()
-                        .unwrap(),
-                );
-                let frame = frame.unwrap();
-                let stride = frame.plane_stride()[0] as usize;
-                let rows = frame.plane_data(0).unwrap().chunks(stride).take(size[1]);
-                let pixels: Vec<u8> = rows.flat_map(|row| row[..size[0]].to_vec()).collect();
-                // There is one region for the background and one for the object.
-                assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_count(mtd), 2);
-                let id = ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 1) as u8;
-                assert_eq!(ffi::gst_analytics_segmentation_mtd_get_region_id(mtd, 0), 0);
-                assert!((1..=10).contains(&id) && pixels.iter().all(|&p| p == 0 || p == id));
-                masks.push(Mask {
-                    place: [x, y, w as i32, h as i32],
-                    size,
-                    pixels: pixels.iter().map(|&pixel| u8::from(pixel != 0)).collect(),
-                    address: mask.as_ptr() as usize,
-                });
-            }
+        let mut masks = Vec::new();
+        for found in
+            meta.iter_direct_related::<AnalyticsSegmentationMtd>(object, RelTypes::RELATE_TO)
+        {
+            assert_eq!(meta.relation(found.id(), object), RelTypes::RELATE_TO);
+            let gst_newer::Mask { buffer: mask, origin: [x, y], size: [w, h] } =
+                found.mask().unwrap();
+            let video = mask.meta::<gst_video::VideoMeta>().expect("it is required");
+            assert_eq!(video.format(), gst_video::VideoFormat::Gray8);
+            let size = [video.width() as usize, video.height() as usize];
+            let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(
+                &mask,
+                &gst_video::VideoInfo::builder(video.format(), video.width(), video.height())
+                    .build()
+                    .unwrap(),
+            );
+            let frame = frame.unwrap();
+            let stride = frame.plane_stride()[0] as usize;
+            let rows = frame.plane_data(0).unwrap().chunks(stride).take(size[1]);
+            let pixels: Vec<u8> = rows.flat_map(|row| row[..size[0]].to_vec()).collect();
+            // There is one region for the background and one for the object.
+            let [0, id @ 1..=10] = found.region_ids().collect::<Vec<_>>()[..] else {
+                panic!("{:?}", found.region_ids().collect::<Vec<_>>())
+            };
+            assert!(pixels.iter().all(|&p| p == 0 || u32::from(p) == id));
+            masks.push(Mask {
+                place: [x, y, w as i32, h as i32],
+                size,
+                pixels: pixels.iter().map(|&pixel| u8::from(pixel != 0)).collect(),
+                address: mask.as_ptr() as usize,
+            });
         }
         masks
     }
@@ -522,6 +508,7 @@ mod details {
 
     #[test]
     fn objects_of_oriented_boxes_have_their_center_sides_and_angle() {
+        crate::support::needs::needs!(segmentation);
         let properties = "decoder=yolov8-obb coordinates=normalized";
         let Some(recorded) = recorded("04_obb/nnstreamer", properties) else { return };
         let expected = recorded.expected.clone();
@@ -543,6 +530,7 @@ mod details {
 
     #[test]
     fn a_mask_is_a_segmentation_related_to_its_object_with_the_pixels_of_the_region() {
+        crate::support::needs::needs!(segmentation);
         for mask_size in ["prototypes", "frame"] {
             let properties = format!("decoder=yolov8-seg mask-size={mask_size}");
             let Some(recorded) = recorded("02_seg_yolov8/street", &properties) else { return };
@@ -556,7 +544,7 @@ mod details {
                     let side = |name: &str| expected.get::<i32>(name).unwrap() as usize;
                     let [mask] = &found.masks[..] else { panic!("one mask per object") };
                     assert_eq!(mask.size, [side("width"), side("height")]);
-                    let data: glib::Bytes = expected.get("data").unwrap();
+                    let data: gst::glib::Bytes = expected.get("data").unwrap();
                     let stride = mask.size[0].div_ceil(8);
                     for (i, &pixel) in mask.pixels.iter().enumerate() {
                         let (column, row) = (i % mask.size[0], i / mask.size[0]);

@@ -5,23 +5,15 @@
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
-use gst_analytics::{
-    AnalyticsBatchMeta, AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
-};
+use gst_newer::{AnalyticsBatchMeta, AnalyticsODMtd, AnalyticsRelationMeta};
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::Tensors;
 use gstnmsfilter::input::custom_meta::{NewTensor, attach};
 use gstnmsfilter::input::model::{Letterbox, ModelInfo};
 
 use super::bad_input::claim;
-use crate::support::batches::{self, batch, caps_event};
-use crate::support::pipeline::{self, Ended, intercept, regions, run, watch};
-
-/// Makes a pipeline, which may contain a combiner and a splitter.
-fn parse(description: &str) -> gst::Pipeline {
-    batches::init();
-    pipeline::parse(description)
-}
+use crate::support::batches::{batch, caps_event};
+use crate::support::pipeline::{self, Ended, intercept, parse, regions, run, watch};
 
 /// Left, top, width and height.
 type Rect = (u32, u32, u32, u32);
@@ -53,7 +45,7 @@ fn read(buffer: &gst::BufferRef) -> Frame {
             let location = object.location().unwrap();
             let label = object.obj_type().unwrap().as_str().to_string();
             let rect = [location.x, location.y, location.w, location.h];
-            (label, rect, location.loc_conf_lvl)
+            (label, rect, object.confidence_level())
         })
     });
     Frame {
@@ -213,6 +205,7 @@ fn combined(combiner: &str, properties: &str) -> (Vec<FramesAndGaps>, Ended) {
 
 #[test]
 fn streams_of_a_batch_have_the_regions_that_they_have_alone() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let alone = one_by_one("");
     let frames: Vec<usize> = alone.iter().map(|(frames, _)| frames.len()).collect();
     assert_eq!(frames, [124, 30, 108]);
@@ -238,6 +231,7 @@ fn streams_of_a_batch_have_the_regions_that_they_have_alone() {
 
 #[test]
 fn settings_apply_to_each_stream() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let properties = "score-threshold=0.6 attach=roi keep-tensors=false";
     let alone = one_by_one(properties);
     let (streams, ended) = combined("batch-duration=100000000", properties);
@@ -250,6 +244,7 @@ fn settings_apply_to_each_stream() {
 
 #[test]
 fn frames_that_others_hold_are_not_changed() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     // Frames are shared before the combiner, and batches after it.
     let pipeline = parse(
         "videotestsrc name=in num-buffers=20 ! video/x-raw,width=640,height=480,framerate=10/1 ! tee name=t
@@ -281,14 +276,15 @@ fn frames_that_others_hold_are_not_changed() {
 
 #[test]
 fn a_copy_of_a_frame_keeps_gstreamers_tensors() {
-    use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+    crate::support::needs::needs!(batches);
+    use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
     let mut harness = harness();
     let mut frame = gst::Buffer::new();
     let NewTensor { id, data, shape, .. } = window();
     let id = gst::glib::Quark::from_str(&id);
     let (kind, order) = (TensorDataType::Float32, TensorDimOrder::RowMajor);
     let tensor = Tensor::new_simple(id, kind, data, order, &shape);
-    TensorMeta::add(frame.get_mut().unwrap()).set([tensor][..].into());
+    TensorMeta::add(frame.get_mut().unwrap()).unwrap().set(vec![tensor]);
     let caps = caps_event("video/x-raw,width=640,height=480");
     let shared = batch(vec![(0, vec![caps], vec![frame.clone().upcast()])]);
     let found = harness.push_and_pull(shared.clone()).unwrap();
@@ -304,6 +300,7 @@ fn a_copy_of_a_frame_keeps_gstreamers_tensors() {
 
 #[test]
 fn a_stream_can_change_its_size() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     // If the model's size is set, the region depends on the size of the frame.
     let source = |index| {
         format!(
@@ -335,6 +332,7 @@ fn a_stream_can_change_its_size() {
 
 #[test]
 fn the_error_of_a_frame_names_its_stream() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let pipeline = parse(
         "videotestsrc name=in0 num-buffers=9 ! video/x-raw,width=640,height=480 ! c.sink_0
          videotestsrc name=in1 num-buffers=9 ! video/x-raw,width=640,height=480 ! c.sink_1
@@ -351,6 +349,7 @@ fn the_error_of_a_frame_names_its_stream() {
 
 #[test]
 fn a_mistake_that_all_streams_have_is_reported_once() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let sources = (0..5).map(|index| {
         format!(
             "videotestsrc name=in{index} num-buffers=30 ! video/x-raw,width=640,height=480,framerate=10/1
@@ -379,6 +378,7 @@ fn a_mistake_that_all_streams_have_is_reported_once() {
 
 #[test]
 fn streams_without_tensors_are_reported() {
+    crate::support::needs::needs!(batches, "analyticscombiner");
     let pipeline = parse(
         "videotestsrc num-buffers=40 ! video/x-raw,framerate=20/1 ! c.sink_0
          audiotestsrc num-buffers=40 ! c.sink_1
@@ -453,6 +453,7 @@ const HALF: Rect = (80, 100, 32, 32);
 
 #[test]
 fn batches_as_gvastreammux_makes_them_are_read() {
+    crate::support::needs::needs!(batches);
     // Streams without a frame are left out of a batch, so a position in the batch is not the number
     // of a stream. One stream is not video.
     let mut harness = harness();
@@ -478,6 +479,7 @@ fn batches_as_gvastreammux_makes_them_are_read() {
 
 #[test]
 fn lists_events_and_frames_without_caps_are_read() {
+    crate::support::needs::needs!(batches);
     let mut harness = harness();
     let caps = |size: &str| caps_event(&format!("video/x-raw,{size}"));
     let mut list = gst::BufferList::new();
@@ -523,6 +525,7 @@ fn lists_events_and_frames_without_caps_are_read() {
 
 #[test]
 fn a_frame_of_unknown_size_is_an_error() {
+    crate::support::needs::needs!(batches);
     let mut harness = harness();
     let (element, bus) = (harness.element().unwrap(), gst::Bus::new());
     element.set_bus(Some(&bus));
@@ -591,6 +594,7 @@ fn frame_with(tensors: &[NewTensor]) -> gst::Buffer {
 
 #[test]
 fn streams_of_the_same_and_of_other_models_have_the_details_that_they_have_alone() {
+    crate::support::needs::needs!(batches);
     let size = |stream: usize| ["width=640,height=480", "width=1280,height=720"][stream % 5 / 4];
     // Adjacent streams often share a model, and mostly share a size.
     let models = [0, 0, 0, 2, 2, 1, 1, 1, 3, 3, 0, 2, 1];
@@ -645,6 +649,7 @@ fn stats_of_equal_streams(streams: usize) -> gst::Structure {
 
 #[test]
 fn the_number_of_windows_can_change_with_each_frame_and_size_and_settings_with_a_batch() {
+    crate::support::needs::needs!(batches);
     let windows = |frame: usize, count: usize| {
         let rows = (0..count).flat_map(|row| {
             [row as f32 * 11.0, frame as f32 * 7.0, 10.0 + frame as f32, 0.9 - row as f32 * 0.01]
@@ -682,6 +687,7 @@ fn the_number_of_windows_can_change_with_each_frame_and_size_and_settings_with_a
 
 #[test]
 fn more_equal_streams_than_one_run_has_are_each_decoded() {
+    crate::support::needs::needs!(batches);
     let stats = stats_of_equal_streams(37);
     assert_eq!(stats.get::<u64>("frames"), Ok(3 * 37));
 }
@@ -689,6 +695,7 @@ fn more_equal_streams_than_one_run_has_are_each_decoded() {
 #[test]
 #[ignore = "needs a GPU"]
 fn equal_streams_are_one_launch() {
+    crate::support::needs::needs!(batches);
     let stats = stats_of_equal_streams(16);
     assert_eq!(stats.get::<&str>("engine"), Ok("cuda"));
     // In the first batch, each stream makes its plan.
@@ -697,6 +704,7 @@ fn equal_streams_are_one_launch() {
 
 #[test]
 fn the_error_of_one_of_several_equal_streams_names_it() {
+    crate::support::needs::needs!(batches);
     let mut harness = harness();
     let (element, bus) = (harness.element().unwrap(), gst::Bus::new());
     element.set_bus(Some(&bus));
@@ -727,6 +735,7 @@ fn the_error_of_one_of_several_equal_streams_names_it() {
 /// A frame whose scores cannot be read leaves nothing on the frames of the run before it.
 #[test]
 fn frames_of_equal_classifiers_have_their_own_classes() {
+    crate::support::needs::needs!(batches);
     const ID: &str = "classification-generic-out";
     pipeline::init();
     let mut harness = harness();
@@ -757,6 +766,7 @@ fn frames_of_equal_classifiers_have_their_own_classes() {
 
 #[test]
 fn more_streams_than_are_kept_are_read() {
+    crate::support::needs::needs!(batches);
     let mut harness = harness();
     for _ in 0..3 {
         let streams = (0..400).map(|index| {
@@ -775,6 +785,7 @@ fn more_streams_than_are_kept_are_read() {
 
 #[test]
 fn a_frame_that_has_the_number_of_its_stream_is_a_frame() {
+    crate::support::needs::needs!(batches);
     // With output-mode=passthrough, gvastreammux declares as many streams as its batch has frames,
     // and all but the first are empty.
     pipeline::init();

@@ -5,6 +5,7 @@
 //! No case may panic, block or produce a box.
 
 use gst::prelude::*;
+use gst_newer::CustomMeta;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach};
 use nmsfilter_core::tensor::ElementType;
 
@@ -56,13 +57,18 @@ fn counts(properties: &str, tensors: Vec<NewTensor>) -> [u64; 2] {
 
 /// Attaches metadata without comparing the shape with the memory.
 pub fn claim(buffer: &mut gst::BufferRef, id: &str, dims: &[u64], bytes: usize) {
+    add_meta(buffer, |structure| {
+        structure.set("id", id);
+        structure.set("type", "f32");
+        structure.set("dims", gst::Array::new(dims.iter().copied()));
+        structure.set("data", gst::Buffer::from_mut_slice(vec![0u8; bytes]));
+    });
+}
+
+/// Attaches metadata with these fields.
+fn add_meta(buffer: &mut gst::BufferRef, set: impl FnOnce(&mut gst::StructureRef)) {
     gstnmsfilter::input::custom_meta::register();
-    let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
-    let structure = meta.mut_structure();
-    structure.set("id", id);
-    structure.set("type", "f32");
-    structure.set("dims", gst::Array::new(dims.iter().copied()));
-    structure.set("data", gst::Buffer::from_mut_slice(vec![0u8; bytes]));
+    CustomMeta::new(META_NAME, &[]).add(buffer, set).unwrap();
 }
 
 fn assert_contains(message: &str, parts: &[&str]) {
@@ -142,15 +148,12 @@ fn a_shape_that_does_not_fit_the_decoder_that_was_set_is_an_error() {
 #[test]
 fn an_unsupported_element_type_is_an_error() {
     let ended = filter("", |buffer| {
-        let mut meta = {
-            gstnmsfilter::input::custom_meta::register();
-            gst::meta::CustomMeta::add(buffer, META_NAME).unwrap()
-        };
-        let structure = meta.mut_structure();
-        structure.set("id", "windows");
-        structure.set("type", "i4");
-        structure.set("dims", gst::Array::new([1u64, 4]));
-        structure.set("data", gst::Buffer::with_size(4).unwrap());
+        add_meta(buffer, |structure| {
+            structure.set("id", "windows");
+            structure.set("type", "i4");
+            structure.set("dims", gst::Array::new([1u64, 4]));
+            structure.set("data", gst::Buffer::with_size(4).unwrap());
+        });
     });
     assert_contains(
         ended.error(),
@@ -311,10 +314,7 @@ fn a_box_outside_the_frame_is_rejected() {
 
 #[test]
 fn metadata_without_fields_is_an_error() {
-    let ended = filter("", |buffer| {
-        gstnmsfilter::input::custom_meta::register();
-        gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
-    });
+    let ended = filter("", |buffer| add_meta(buffer, |_| {}));
     assert_contains(ended.error(), &["metadata NmsFilterTensor: the field id is missing"]);
 }
 
@@ -401,14 +401,12 @@ fn backend_cuda_without_that_gpu_is_an_error() {
     );
 }
 
-#[cfg(not(feature = "v1_24"))]
 #[test]
-fn attach_analytics_is_an_error_in_a_build_without_it() {
+fn attach_analytics_is_an_error_if_gstreamer_has_no_such_metadata() {
+    let Err(missing) = gst_newer::Capabilities::get().relations else { return };
     let message = error("attach=analytics", window());
-    assert_contains(
-        &message,
-        &["attach=analytics needs a plugin built for GStreamer 1.24", "attach=roi"],
-    );
+    let expected = format!("attach=analytics: {missing}; set attach=roi");
+    assert_contains(&message, &[&expected]);
 }
 
 #[test]

@@ -360,12 +360,8 @@ fn the_classes_of_two_classifiers_follow_one_another() {
 }
 
 /// GStreamer's decoders and overlays have it, too.
-#[cfg(feature = "v1_24")]
 mod analytics {
-    use gst_analytics::{
-        AnalyticsClassificationMtd, AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
-        AnalyticsRelationMetaODExt, RelTypes,
-    };
+    use gst_newer::{AnalyticsClassificationMtd, AnalyticsODMtd, AnalyticsRelationMeta, RelTypes};
 
     use super::*;
 
@@ -375,7 +371,8 @@ mod analytics {
     fn classes(buffer: &gst::BufferRef) -> Classes {
         let meta = buffer.meta::<AnalyticsRelationMeta>().unwrap();
         let all = meta.iter::<AnalyticsClassificationMtd>().map(|found| {
-            let labels = found.iterate().map(|(label, _)| label.as_str().to_string()).collect();
+            let labels =
+                (0..found.len()).map(|it| found.quark(it).unwrap().as_str().to_string()).collect();
             let kind = RelTypes::RELATE_TO;
             let objects = meta.iter_direct_related::<AnalyticsODMtd>(found.id(), kind);
             let objects: Vec<u32> = objects.map(|object| object.id()).collect();
@@ -410,7 +407,7 @@ mod analytics {
 
     fn add_object(buffer: &mut gst::BufferRef, x: i32) {
         let person = gst::glib::Quark::from_str("person");
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+        let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
         meta.add_od_mtd(person, x, 100, 50, 50, 0.5).unwrap();
     }
 
@@ -420,6 +417,7 @@ mod analytics {
 
     #[test]
     fn classes_are_related_to_their_objects() {
+        crate::support::needs::needs!(relations);
         for attach in ["analytics", "roi+analytics"] {
             let (classes, objects) = run_frame(&format!("attach={attach}"), |buffer| {
                 for x in [100, 300] {
@@ -438,6 +436,7 @@ mod analytics {
     /// A detection of `nmsfilter` is a region and an object, also where their ids differ.
     #[test]
     fn regions_and_objects_of_one_detection_have_the_same_classes() {
+        crate::support::needs::needs!(relations);
         for id in [0, 5] {
             let (classes, objects) = run_frame("", move |buffer| {
                 add_object(buffer, 100);
@@ -453,6 +452,7 @@ mod analytics {
 
     #[test]
     fn a_region_that_is_no_object_becomes_an_object_with_classes() {
+        crate::support::needs::needs!(relations);
         let (classes, objects) = run_frame("attach=analytics", |buffer| {
             add_object(buffer, 100);
             attach_to(buffer, None, [320, 0, 320, 240], 1);
@@ -465,6 +465,7 @@ mod analytics {
     /// GStreamer's classifiertensordecoder attaches it in this way.
     #[test]
     fn the_classes_of_a_frame_have_no_object() {
+        crate::support::needs::needs!(relations);
         for attach in ["analytics", "roi+analytics"] {
             let (classes, objects) = run_frame(&format!("attach={attach}"), |buffer| {
                 let tensor = tensor(LOGITS, &[1, 3], &[0.0, 0.0, 8.0]);

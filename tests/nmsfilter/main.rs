@@ -5,9 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[cfg(feature = "v1_24")]
 mod analytics;
-#[cfg(feature = "v1_28")]
 mod analytics_batch;
 mod background;
 mod bad_input;

@@ -387,7 +387,7 @@ fn tensors_are_removed_if_keep_tensors_is_false() {
 fn regions_are_attached_only_if_attach_has_roi() {
     let kinds = |properties: &str| rects(VGA, properties, boxes()).len();
     assert_eq!(kinds("attach=roi"), 4);
-    #[cfg(feature = "v1_24")]
+    crate::support::needs::needs!(relations);
     assert_eq!(kinds("attach=analytics"), 0);
 }
 

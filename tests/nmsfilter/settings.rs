@@ -94,9 +94,6 @@ const INVALID: [(&[Change], &str); 11] = [
         "tensor yolo-v8-out (f32 1x6x10): read by decoder yolov8 it has 2",
     ),
     (&[(3, "decoder", "boxes")], "no tensor fits decoder boxes"),
-    #[cfg(not(feature = "v1_24"))]
-    (&[(3, "attach", "analytics")], "attach=analytics needs a plugin built for GStreamer 1.24"),
-    #[cfg(feature = "v1_24")]
     (&[(3, "model-height", "320")], "model-width and model-height go together; got 0 and 320"),
 ];
 

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gst::prelude::*;
+use gst_newer::CustomMeta;
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::{META_NAME, NewTensor, attach, attach_region, register};
 use gstnmsfilter::input::model::ModelInfo;
@@ -200,13 +201,14 @@ fn foreign(
     set: impl Fn(&mut gst::StructureRef),
 ) {
     register();
-    let mut meta = gst::meta::CustomMeta::add(buffer, META_NAME).unwrap();
-    let structure = meta.mut_structure();
-    structure.set("id", id);
-    structure.set("type", "f32");
-    structure.set("dims", gst::Array::new(shape));
-    structure.set("data", gst::Buffer::from_slice(bytemuck::cast_slice(elements).to_vec()));
-    set(structure);
+    let added = CustomMeta::new(META_NAME, &[]).add(buffer, |structure| {
+        structure.set("id", id);
+        structure.set("type", "f32");
+        structure.set("dims", gst::Array::new(shape));
+        structure.set("data", gst::Buffer::from_slice(bytemuck::cast_slice(elements).to_vec()));
+        set(structure);
+    });
+    added.unwrap();
 }
 
 /// The error of a frame with two tensors that have these fields.

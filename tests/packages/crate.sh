@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# crate.sh ROOT FOLDER TARGET [FEATURE]: packages what is published, and builds in ROOT (tests/roots/make.sh), without this tree, a
-# program that depends on the core, and both plugins with FEATURE: the program prints survivors, the plugins find faces in a
+# crate.sh ROOT FOLDER TARGET: packages what is published, and builds in ROOT (tests/roots/make.sh), without this tree, a
+# program that depends on the core, and the plugins: the program prints survivors, the plugins find faces in a
 # picture. What is packaged is kept in FOLDER, the build in TARGET. ORT_DYLIB_PATH and NMSFILTER_TEST_DATA are those of tests/run.sh.
 set -euo pipefail
-root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3") feature=${4-}
+root=$1 folder=$(realpath -m "$2") target=$(realpath -m "$3")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source pipelines/setup.sh
 
 packages=$folder/packages sources=$folder/sources
 mkdir -p "$target"
 rm -rf "$sources" "$packages/package"
-cargo package --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
+cargo package --package nmsfilter-core --package nmsfilter-gstreamer --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime --locked --offline --no-verify --allow-dirty \
     --target-dir "$packages"
 mkdir -p "$sources/survivors/src"
 # The files in the archives are dated 2006. With --touch they get today's date, so that cargo builds
@@ -49,6 +49,7 @@ resolver = "3"
 [patch.crates-io]
 gst-plugin-nmsfilter = { path = "gst-plugin-nmsfilter-0.1.0" }
 nmsfilter-core = { path = "nmsfilter-core-0.1.0" }
+nmsfilter-gstreamer = { path = "nmsfilter-gstreamer-0.1.0" }
 MANIFEST
 # Use the dependency versions with which the tree is tested. Cargo ignores those that these packages
 # do not need.
@@ -66,7 +67,7 @@ as_root tests/roots/enter.sh "$root" "$(id -u):$(id -g)" "${data[@]}" \
         test ! -e '$PWD'
         test \"\$(cargo run --quiet --package survivors)\" = 'survivors: [0, 2]'
         echo 'the program prints the survivors'
-        cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime --features '$feature'
+        cargo build --lib --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime
         /check/picture.sh
         # The next build in this folder is of the tree, and cargo could take what was compiled here for it.
-        cargo clean --quiet --package nmsfilter-core --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime"
+        cargo clean --quiet --package nmsfilter-core --package nmsfilter-gstreamer --package gst-plugin-nmsfilter --package gst-plugin-objecttracker --package gst-plugin-onnxruntime"

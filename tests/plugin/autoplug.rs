@@ -2,12 +2,12 @@
 //! `tensordecodebin` of GStreamer 1.28, and caps that describe tensors.
 
 use gst::prelude::*;
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta, Tensor, TensorDataType,
-    TensorDimOrder, TensorMeta,
+use gst_newer::{
+    AnalyticsODMtd, AnalyticsRelationMeta, Tensor, TensorDataType, TensorDimOrder, TensorMeta,
 };
 use gst_video::VideoRegionOfInterestMeta;
 
+use gstnmsfilter::bindings::strings;
 use gstnmsfilter::elements::nmstensordec::groups::GROUPS;
 use nmsfilter_core::decoder::{Decoder, Groups, classifier, decoders};
 
@@ -95,6 +95,7 @@ fn set_ranks(ranks: [gst::Rank; 2]) {
 /// exactly one object per survivor.
 #[test]
 fn tensordecodebin_chooses_nmstensordec_and_every_object_comes_once() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let rank = |name: &&str| gst::ElementFactory::find(name).map(|factory| factory.rank());
     let ranks = STOCK.each_ref().map(|name| rank(name).unwrap_or(gst::Rank::NONE));
@@ -135,6 +136,7 @@ const YOLOV8_CAPS: [&str; 4] = ["yolo-v8-out", "yolo-v8-out", "1, 84, 8400", "fl
 
 #[test]
 fn nmstensordec_accepts_the_tensors_of_its_template_only() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let element = gst::ElementFactory::make("nmstensordec").build().unwrap();
     let pad = element.static_pad("sink").unwrap();
@@ -186,6 +188,7 @@ fn roles_with_ids(
 
 #[test]
 fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
+    crate::support::needs::needs!(tensor_caps);
     for decoder in decoders() {
         for roles in roles_with_ids(*decoder).filter(|roles| roles.len() == 1) {
             for id in roles[0] {
@@ -198,6 +201,7 @@ fn every_id_of_a_model_with_one_output_is_a_group_of_the_template() {
 
 #[test]
 fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
+    crate::support::needs::needs!(tensor_caps);
     for group in GROUPS.iter() {
         let is_read = decoders().iter().flat_map(|it| roles_with_ids(*it)).any(|roles| {
             roles.len() == group.tensors.len()
@@ -210,6 +214,7 @@ fn the_tensors_of_each_group_of_the_template_are_those_of_a_decoder() {
 
 #[test]
 fn nmsfilter_refuses_caps_whose_tensors_it_cannot_decode() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let [group, id, dims, kind] = YOLOV8_CAPS;
     for (properties, caps) in [
@@ -246,12 +251,16 @@ fn tensor(id: &str, dims: &[usize], numbers: &[f32]) -> Tensor {
     Tensor::new_simple(gst::glib::Quark::from_str(id), kind, data, order, dims)
 }
 
+/// Returns the text of an id.
+fn quark_text(id: gst::glib::ffi::GQuark) -> String {
+    strings::of_quark(id).unwrap().to_str().unwrap().to_owned()
+}
+
 /// Returns the ids of the tensors on a buffer.
 fn ids(buffer: &gst::BufferRef) -> Vec<String> {
     let metas = buffer.iter_meta::<TensorMeta>();
-    let ids = metas.flat_map(|meta| {
-        meta.as_slice().iter().map(|t| t.id().as_str().to_string()).collect::<Vec<_>>()
-    });
+    let ids = metas
+        .flat_map(|meta| meta.as_slice().iter().map(|t| quark_text(t.id())).collect::<Vec<_>>());
     ids.collect()
 }
 
@@ -275,6 +284,7 @@ fn ssd_caps(ids: &[String], dims: [&str; 4]) -> gst::Caps {
 /// Tensors of an SSD model with one detection. `ssdtensordec` requires them to be on the buffer.
 #[test]
 fn required_tensors_are_replaced_by_tensors_without_detections() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let ssd = |name: &str| format!("ssd-mobilenet-v1-variant-1-out-{name}");
     let count = "generic-variant-1-out-count";
@@ -288,7 +298,7 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
     let mut all: Vec<String> = ["boxes", "classes", "scores"].map(ssd).to_vec();
     all.push(count.to_owned());
     let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
-    TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
+    TensorMeta::add(buffer.get_mut().unwrap()).unwrap().set(tensors);
     let mut harness = gst_check::Harness::new("nmstensordec");
     harness.set_src_caps(ssd_caps(&all, ["1, 10, 4", "1, 10", "1, 10", "1"]));
     let buffer = harness.push_and_pull(buffer).unwrap();
@@ -296,8 +306,8 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
     assert_eq!(ids(&buffer), all);
     for meta in buffer.iter_meta::<TensorMeta>() {
         for tensor in meta.as_slice() {
-            let bytes = tensor.data().map_readable().unwrap();
-            assert!(bytes.iter().all(|&byte| byte == 0), "{}", tensor.id().as_str());
+            let bytes = tensor.data().unwrap().map_readable().unwrap();
+            assert!(bytes.iter().all(|&byte| byte == 0), "{}", quark_text(tensor.id()));
         }
     }
 }
@@ -306,6 +316,7 @@ fn required_tensors_are_replaced_by_tensors_without_detections() {
 /// 1.28.7.
 #[test]
 fn labels_of_ssd_equal_ssdtensordec_results() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     if gst::ElementFactory::find("ssdtensordec").is_none() || gst::version() < (1, 28, 7, 0) {
         skip::skip("ssdtensordec of GStreamer 1.28.7");
@@ -329,7 +340,7 @@ fn labels_of_ssd_equal_ssdtensordec_results() {
         let mut harness = gst_check::Harness::with_element(&element, Some("sink"), Some("src"));
         harness.set_src_caps(ssd_caps(&ids, dims));
         let mut buffer = gst::Buffer::with_size(640 * 640 * 3).unwrap();
-        TensorMeta::add(buffer.get_mut().unwrap()).set(tensors.into());
+        TensorMeta::add(buffer.get_mut().unwrap()).unwrap().set(tensors);
         let buffer = harness.push_and_pull(buffer).unwrap();
         attached(&buffer).0.into_iter().map(|(label, ..)| label).collect()
     };
@@ -340,6 +351,7 @@ fn labels_of_ssd_equal_ssdtensordec_results() {
 
 #[test]
 fn tensors_of_other_models_stay_on_the_buffer() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let [group, id, dims, kind] = YOLOV8_CAPS;
     let mut harness = gst_check::Harness::new("nmstensordec");
@@ -350,10 +362,10 @@ fn tensors_of_other_models_stay_on_the_buffer() {
         let writable = buffer.get_mut().unwrap();
         let (detections, class) = (tensor(id, &[1, 84, 8400], &[]), tensor(other, &[1, 10], &[]));
         if together {
-            TensorMeta::add(writable).set(vec![detections, class].into())
+            TensorMeta::add(writable).unwrap().set(vec![detections, class])
         } else {
-            TensorMeta::add(writable).set(vec![detections].into());
-            TensorMeta::add(writable).set(vec![class].into());
+            TensorMeta::add(writable).unwrap().set(vec![detections]);
+            TensorMeta::add(writable).unwrap().set(vec![class]);
         }
         let buffer = harness.push_and_pull(buffer).unwrap();
         assert_eq!(ids(&buffer), expected, "in one metadata: {together}");

@@ -6,7 +6,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[cfg(feature = "v1_28")]
 mod autoplug;
 mod deepstream_pipelines;
 mod frame;
@@ -17,7 +16,6 @@ mod pipelines;
 mod python;
 mod registry;
 mod stock;
-#[cfg(feature = "v1_28")]
 mod stock_decoders;
 mod stock_inference;
 mod tensors;

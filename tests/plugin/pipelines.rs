@@ -81,10 +81,10 @@ fn stock_overlay_launch_attaches_the_regions_of_a_crowd() {
     }
 }
 
-#[cfg(feature = "v1_24")]
 #[test]
 fn track_launch_assigns_far_fewer_tracks_than_detections() {
-    use gst_analytics::{AnalyticsMetaRefExt, AnalyticsRelationMeta, AnalyticsTrackingMtd};
+    crate::support::needs::needs!(relations);
+    use gst_newer::{AnalyticsRelationMeta, AnalyticsTrackingMtd};
     let Some(frames) = play("track") else { return };
     assert_a_crowd(&frames, 50);
 
@@ -95,7 +95,7 @@ fn track_launch_assigns_far_fewer_tracks_than_detections() {
     let seen = watch(&pipeline, "out", |buffer| {
         let relation = buffer.meta::<AnalyticsRelationMeta>().expect("attached to each frame");
         let tracks = relation.iter::<AnalyticsTrackingMtd>();
-        tracks.map(|track| track.info().0).collect::<Vec<_>>()
+        tracks.map(|track| track.info().unwrap().id).collect::<Vec<_>>()
     });
     assert_eq!(run(&pipeline).error, None);
     let seen = seen.lock().unwrap();

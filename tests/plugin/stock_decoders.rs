@@ -78,6 +78,7 @@ fn same_faces(name: &str, file: &str) -> Option<usize> {
 
 #[test]
 fn faces_of_a_crowd_equal_ultralightfacedetectortensordec_results() {
+    crate::support::needs::needs!(tensor_caps);
     let name = "crowd_selfie_both";
     if let Some(faces) = same_faces(name, "data/images/crowd_selfie.jpg") {
         assert!((265..=271).contains(&faces), "{faces}");
@@ -86,6 +87,7 @@ fn faces_of_a_crowd_equal_ultralightfacedetectortensordec_results() {
 
 #[test]
 fn faces_of_the_papers_picture_equal_ultralightfacedetectortensordec_results() {
+    crate::support::needs::needs!(tensor_caps);
     if let Some(faces) = same_faces("oscars_both", "data/oscars/oscars.png") {
         assert!((147..=153).contains(&faces), "{faces}");
     }
@@ -167,6 +169,7 @@ fn compare_yolov8(name: &str, source: &str) -> Option<[usize; 2]> {
 
 #[test]
 fn objects_of_a_street_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let Some(picture) = picture("data/images/street.png") else {
         return;
@@ -179,6 +182,7 @@ fn objects_of_a_street_equal_yolov8tensordec_results_except_for_rounding_to_pixe
 
 #[test]
 fn objects_of_every_video_frame_equal_yolov8tensordec_results_except_for_rounding_to_pixels() {
+    crate::support::needs::needs!(tensor_caps);
     pipeline::init();
     let Some(video) = video("data/videos/towncentre_96f_1080p.mp4") else {
         return;

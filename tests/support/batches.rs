@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Batches of several streams: the elements that combine and split them, and batches that are made
-//! by hand.
-
-use std::sync::Once;
+//! Batches of several streams, which are made by hand.
 
 use gst::glib::translate::IntoGlibPtr;
-use gst_analytics::AnalyticsBatchMeta;
-
-use super::pipeline;
-
-/// Initializes like [`pipeline::init`], and registers `analyticscombiner` and `analyticssplitter`, once.
-pub fn init() {
-    static INIT: Once = Once::new();
-    pipeline::init();
-    INIT.call_once(|| gstrsanalytics::plugin_register_static().unwrap());
-}
+use gst_newer::AnalyticsBatchMeta;
 
 /// A stream of a batch: its number, its sticky events, and its objects.
 pub type BatchStream = (u32, Vec<gst::Event>, Vec<gst::MiniObject>);
@@ -32,13 +20,13 @@ pub fn batch(streams: Vec<BatchStream>) -> gst::Buffer {
         }
     }
     let mut buffer = gst::Buffer::new();
-    let mut meta = AnalyticsBatchMeta::add(buffer.get_mut().unwrap());
+    let mut meta = AnalyticsBatchMeta::add(buffer.get_mut().unwrap()).unwrap();
     let streams: Vec<_> = streams
         .into_iter()
         .map(|(index, events, objects)| {
             let events: Vec<_> = events.into_iter().map(IntoGlibPtr::into_glib_ptr).collect();
             let objects: Vec<_> = objects.into_iter().map(IntoGlibPtr::into_glib_ptr).collect();
-            gst_analytics::ffi::GstAnalyticsBatchStream {
+            gst_newer::ffi::GstAnalyticsBatchStream {
                 index,
                 sticky_events: array(&events),
                 n_sticky_events: events.len(),

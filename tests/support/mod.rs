@@ -2,7 +2,6 @@
 //! Helpers that several test programs use. Programs of the package `nmsfilter-core` use `core.rs` instead.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
-#[cfg(feature = "v1_28")]
 pub mod batches;
 pub mod data;
 pub mod emulated;
@@ -10,6 +9,7 @@ pub mod engines;
 pub mod layout_scene;
 pub mod library;
 pub mod methods;
+pub mod needs;
 pub mod onnx;
 pub mod oriented_scene;
 pub mod pipeline;

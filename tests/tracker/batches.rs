@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Batches of several streams, and the metadata of GStreamer's analytics library.
 
-use gst_analytics::{
-    AnalyticsBatchMeta, AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsRelationMetaODExt, AnalyticsTrackingMtd, RelTypes,
+use gst_newer::{
+    AnalyticsBatchMeta, AnalyticsODMtd, AnalyticsRelationMeta, AnalyticsTrackingMtd, RelTypes,
 };
 use gstnmsfilter::input::analytics_batch;
 
@@ -14,6 +13,7 @@ const CAPS: &str = "video/x-raw,format=GRAY8,width=640,height=480,framerate=25/1
 
 #[test]
 fn each_stream_of_a_batch_has_its_tracks() {
+    crate::support::needs::needs!(batches);
     let caps = "multistream/x-analytics-batch(meta:GstAnalyticsBatchMeta)";
     let mut camera = Camera::with_caps("", caps);
     let mut push = |time: u64, streams: &[u32]| -> Vec<Vec<Tracked>> {
@@ -55,16 +55,17 @@ fn tracks(buffer: &gst::BufferRef) -> Vec<(u32, u64, u64, u64, bool)> {
         let mut tracks =
             meta.iter_direct_related::<AnalyticsTrackingMtd>(object, RelTypes::RELATE_TO);
         let track = tracks.next()?;
-        let (id, first, last, is_lost) = track.info();
+        let gst_newer::Track { id, first_seen, last_seen, is_lost } = track.info()?;
         let related = meta.relation(track.id(), object);
         assert_eq!(related, RelTypes::RELATE_TO, "in both directions");
-        Some((object, id, first.mseconds(), last.mseconds(), is_lost))
+        Some((object, id, first_seen?.mseconds(), last_seen?.mseconds(), is_lost))
     };
     objects.filter_map(|object| track(object.id())).collect()
 }
 
 #[test]
 fn analytics_objects_have_tracks() {
+    crate::support::needs::needs!(relations);
     for with_region in [false, true] {
         let mut camera = Camera::new("");
         let mut push = |time: u64, inferred: bool| {
@@ -72,7 +73,7 @@ fn analytics_objects_have_tracks() {
             let objects = if with_region && inferred { &objects[..] } else { &[] };
             let mut buffer = frame(time, Some(inferred), objects);
             if inferred {
-                let mut meta = AnalyticsRelationMeta::add(buffer.get_mut().unwrap());
+                let mut meta = AnalyticsRelationMeta::add(buffer.get_mut().unwrap()).unwrap();
                 let label = |label| gst::glib::Quark::from_str(label);
                 meta.add_od_mtd(label("dog"), 300, 10, 50, 60, 0.9).unwrap();
                 meta.add_od_mtd(label("person"), 100, 100, 80, 80, 0.9).unwrap();

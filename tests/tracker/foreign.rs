@@ -129,10 +129,9 @@ fn too_many_objects_are_a_warning() {
 #[test]
 fn a_batch_of_deepstream_is_an_error_that_names_its_tracker() {
     let mut camera = Camera::new("");
-    let tag = "nvdsmeta";
-    gst::meta::CustomMeta::register("TestBatch", &[tag]);
+    let batch = gst_newer::CustomMeta::new("TestBatch", &["nvdsmeta"]);
     let mut buffer = frame(0, None, &[]);
-    gst::meta::CustomMeta::add(buffer.get_mut().unwrap(), "TestBatch").unwrap();
+    batch.add(buffer.get_mut().unwrap(), |_| {}).unwrap();
     assert_eq!(camera.push_buffer(buffer), Err(gst::FlowError::Error));
     let error = camera.bus.pop_filtered(&[gst::MessageType::Error]).expect("an error");
     let gst::MessageView::Error(error) = error.view() else { unreachable!() };

@@ -4,7 +4,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-#[cfg(feature = "v1_28")]
 mod batches;
 mod camera;
 mod cost;

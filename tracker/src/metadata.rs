@@ -6,19 +6,10 @@
 //! a `GstAnalyticsTrackingMtd` that is related to the analytics object in both directions. A predicted object has the
 //! field `predicted` (boolean, true) in `object_id`, and its `GstAnalyticsTrackingMtd` is lost.
 
-#![cfg_attr(
-    not(feature = "v1_24"),
-    allow(dead_code, reason = "only analytics objects need these fields")
-)]
-
 use gst::glib;
 use gst::glib::ffi::GQuark;
 use gst::glib::translate::from_glib;
-#[cfg(feature = "v1_24")]
-use gst_analytics::{
-    AnalyticsRelationMeta, AnalyticsRelationMetaODExt, AnalyticsRelationMetaTrackingExt, RelTypes,
-    ffi,
-};
+use gst_newer::{AnalyticsRelationMeta, RelTypes};
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::bindings::strings;
 use gstnmsfilter::output::{add_region, roi_type};
@@ -75,7 +66,6 @@ pub(crate) fn read(buffer: &gst::BufferRef, frame: [u32; 2], objects: &mut Vec<O
             is_tracked: region.track_id.is_some(),
         }
     }));
-    #[cfg(feature = "v1_24")]
     add_objects(buffer, objects);
     objects.retain(|object| !object.is_tracked);
 }
@@ -94,7 +84,6 @@ fn exact(edges: Option<[f64; 4]>, pixels: [i64; 4], frame: [u32; 2]) -> [f32; 4]
 }
 
 /// Adds the analytics objects, to the regions of the same label and pixels where there are some.
-#[cfg(feature = "v1_24")]
 fn add_objects(buffer: &gst::BufferRef, objects: &mut Vec<Object>) {
     let regions = objects.len();
     // Both lists usually have one order, so that the search begins after the previous region.
@@ -139,9 +128,9 @@ pub(crate) fn write(
             meta.add_param(structure(identity.id).build());
         }
     }
-    #[cfg(feature = "v1_24")]
-    if found().any(|(object, _)| object.object.is_some()) {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+    if found().any(|(object, _)| object.object.is_some())
+        && let Ok(mut meta) = AnalyticsRelationMeta::add(buffer)
+    {
         for (object, identity) in found() {
             // Without memory for it, an object has no id.
             let _ = object.object.map(|object| add_track(&mut meta, object, identity, false));
@@ -153,7 +142,6 @@ fn structure(id: i32) -> gst::structure::Builder {
     gst::Structure::builder("object_id").field("id", id)
 }
 
-#[cfg(feature = "v1_24")]
 fn add_track(
     meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
     object: u32,
@@ -161,15 +149,8 @@ fn add_track(
     is_predicted: bool,
 ) -> Result<(), glib::BoolError> {
     let first_seen = gst::ClockTime::from_nseconds(identity.first_seen);
-    let track = meta.add_tracking_mtd(identity.id as u64, first_seen)?.id();
-    let mut place = ffi::GstAnalyticsTrackingMtd { id: track, meta: meta.as_mut_ptr() };
-    // SAFETY: the metadata has a track with this id. (The bindings' methods take the metadata for its whole life.)
-    unsafe {
-        ffi::gst_analytics_tracking_mtd_update_last_seen(&mut place, identity.last_seen);
-        if is_predicted {
-            ffi::gst_analytics_tracking_mtd_set_lost(&mut place);
-        }
-    }
+    let track = meta.add_tracking_mtd(identity.id as u64, first_seen)?;
+    meta.update_track(track, gst::ClockTime::from_nseconds(identity.last_seen), is_predicted);
     meta.set_relation(RelTypes::RELATE_TO, object, track)?;
     meta.set_relation(RelTypes::RELATE_TO, track, object)
 }
@@ -195,12 +176,11 @@ pub(crate) fn add_predicted<'a>(
         // SAFETY: 0 stands for no label; other numbers are quarks that the metadata of a frame had.
         let label = (seen.label != 0).then(|| unsafe { from_glib(seen.label) });
         let label: glib::Quark = label.unwrap_or_else(|| glib::Quark::from_str(""));
-        #[cfg(feature = "v1_24")]
-        if seen.object.is_some() {
-            let mut meta = AnalyticsRelationMeta::add(buffer);
+        if seen.object.is_some()
+            && let Ok(mut meta) = AnalyticsRelationMeta::add(buffer)
+        {
             let [x, y, w, h] = [x, y, w, h].map(|side| side as i32);
             if let Ok(object) = meta.add_od_mtd(label, x, y, w, h, seen.confidence as f32) {
-                let object = object.id();
                 id = object as i32;
                 // Without memory for it, the object has no id.
                 let _ = add_track(&mut meta, object, identity, true);

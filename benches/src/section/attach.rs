@@ -3,9 +3,8 @@
 //! decoding a tensor.
 
 use anyhow::Result;
-use gstnmsfilter::output::{
-    self, DetailedRegions, HAS_ANALYTICS, Kinds, Labels, MaskBuffers, Region,
-};
+use gst_newer::Capabilities;
+use gstnmsfilter::output::{self, DetailedRegions, Kinds, Labels, MaskBuffers, Region};
 
 use super::{Bench, Section, format_us};
 use crate::measure::{Times, measure_with};
@@ -27,13 +26,14 @@ fn regions(count: u32) -> Vec<Region> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut kinds = vec![("roi", Kinds { roi: true, analytics: false, nvds: false })];
-    if HAS_ANALYTICS {
+    let missing = Capabilities::get().relations;
+    if let Err(missing) = missing {
+        println!("SKIPPED: {missing}");
+    } else {
         kinds.extend([
             ("analytics", Kinds { roi: false, analytics: true, nvds: false }),
             ("both", Kinds { roi: true, analytics: true, nvds: false }),
         ]);
-    } else {
-        println!("SKIPPED: analytics metadata needs a build with the feature v1_24 or later");
     }
     let mut table =
         Table::new(["kind", "regions", "median us", "p10 us", "p90 us", "ns per region"]);

@@ -19,12 +19,10 @@ mod merging;
 mod oriented;
 mod oscars;
 mod partitions;
-#[cfg(feature = "v1_28")]
 mod stock;
 mod streams;
 mod tiles;
 
-#[cfg(feature = "v1_28")]
 pub use stock::TRACE_FILE;
 
 use std::path::PathBuf;
@@ -81,7 +79,6 @@ pub const SECTIONS: &[Section] = &[
     counts::SECTION,
     attach::SECTION,
     element::SECTION,
-    #[cfg(feature = "v1_28")]
     stock::SECTION,
     streams::SECTION,
 ];

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result};
 use gst::glib;
 use gst::prelude::*;
-use gst_analytics::{AnalyticsMetaRefExt, Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 use gstnmsfilter::input::custom_meta::NewTensor;
 
 use super::{Bench, Section, format_us};
@@ -186,11 +186,11 @@ fn frame_with_tensor(tensor: &NewTensor, number: usize) -> gst::Buffer {
         TensorDimOrder::ColMajor,
         &tensor.shape,
     );
-    TensorMeta::add(writable).set([stock].into());
+    TensorMeta::add(writable).expect("the decoders need it").set(vec![stock]);
     buffer
 }
 
 fn count_objects(buffer: &gst::BufferRef) -> usize {
-    let meta = buffer.meta::<gst_analytics::AnalyticsRelationMeta>();
-    meta.map_or(0, |meta| meta.iter::<gst_analytics::AnalyticsODMtd>().count())
+    let meta = buffer.meta::<gst_newer::AnalyticsRelationMeta>();
+    meta.map_or(0, |meta| meta.iter::<gst_newer::AnalyticsODMtd>().count())
 }

@@ -24,6 +24,7 @@ use crate::TensorMemory;
 use crate::tensor_memory::TensorTransfer;
 use gstnmsfilter::elements::{lock, property};
 use gstnmsfilter::frame::{FrameError, FrameLayout, MappedFrame, PlaneMut};
+use gstnmsfilter::input::InputError;
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta;
 use gstnmsfilter::tensor::TensorError;
@@ -68,6 +69,8 @@ enum FillError {
     Frame(#[from] FrameError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Attach(#[from] InputError),
     #[error(transparent)]
     Upload(#[from] UploadError),
 }

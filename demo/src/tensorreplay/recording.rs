@@ -10,6 +10,7 @@ use super::file::{ReadOptions, TensorFile};
 use super::npy::HeaderError;
 use super::pattern::Pattern;
 use gstnmsfilter::file::{FileError, TextError};
+use gstnmsfilter::input::InputError;
 use gstnmsfilter::input::cuda_memory::UploadError;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use gstnmsfilter::tensor::{ElementType, TensorError};
@@ -72,6 +73,8 @@ pub(super) enum RecordingError {
     Pattern(String),
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    #[error(transparent)]
+    Attach(#[from] InputError),
     #[error(transparent)]
     Upload(#[from] UploadError),
 }

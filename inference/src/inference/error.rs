@@ -181,18 +181,16 @@ pub enum InferenceError {
     /// A frame cannot be scaled.
     #[error("the frame cannot be scaled to the model's input: {0}")]
     Scale(#[from] glib::BoolError),
-    /// The model description has a value that is out of range.
+    /// The model description has a value that is out of range, or an output cannot be attached.
     #[error(transparent)]
     Info(#[from] InputError),
-    /// An output cannot be attached.
+    /// An output has an invalid shape or element type.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// A stream of a batch sent a frame before its caps.
-    #[cfg(feature = "v1_28")]
     #[error("a frame came before caps; expected video caps with format, width and height first")]
     NoCaps,
     /// One of the errors above, in a frame of a batch.
-    #[cfg(feature = "v1_28")]
     #[error("stream {number} of the batch: {error}")]
     Stream {
         /// The number of the stream.
@@ -213,7 +211,6 @@ impl InferenceError {
     /// Returns whether the element is being stopped or flushed.
     pub fn is_interruption(&self) -> bool {
         match self {
-            #[cfg(feature = "v1_28")]
             Self::Stream { error, .. } => error.is_interruption(),
             error => matches!(error, Self::Interrupted),
         }
@@ -324,7 +321,6 @@ impl InferenceError {
             | Self::Tensor(_) => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }
-            #[cfg(feature = "v1_28")]
             Self::NoCaps | Self::Stream { .. } => {
                 gst::error_msg!(gst::StreamError::Failed, ("{self}"), ["{context}"])
             }

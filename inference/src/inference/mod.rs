@@ -18,7 +18,6 @@
 
 pub(crate) mod debug_category;
 pub mod error;
-#[cfg(feature = "v1_28")]
 pub mod frames_run;
 pub mod instance;
 pub mod library;
@@ -38,7 +37,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use error::InferenceError;
-#[cfg(feature = "v1_28")]
 use frames_run::FramesRun;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use instance::{BatchEntry, Instance, Interrupt, Member, Run};
@@ -222,7 +220,6 @@ impl Inference {
     ///
     /// # Errors
     /// If the model has failed, or the interrupt ends the wait.
-    #[cfg(feature = "v1_28")]
     pub fn frames_run(&mut self, wanted: usize) -> Result<FramesRun<'_>, InferenceError> {
         let Self { pictures, member, last_run, .. } = self;
         let entry = member.enter(wanted, 1)?;

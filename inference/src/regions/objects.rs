@@ -32,7 +32,6 @@ pub(super) fn add(
             Some(TensorRegion::new(pixels).with_parent(region.id))
         });
     found.extend(wanted.take(limit));
-    #[cfg(feature = "v1_24")]
     if !has_regions {
         let wanted = regions::objects(buffer)
             .into_iter()
@@ -46,21 +45,15 @@ pub(super) fn add(
             });
         found.extend(wanted.take(limit));
     }
-    #[cfg(not(feature = "v1_24"))]
-    let _ = has_regions;
 }
 
 /// The labels of the regions of a buffer, or of its objects if there are no regions.
 pub(super) fn labels(buffer: &gst::BufferRef) -> impl Iterator<Item = &str> {
     let labels = regions::iter(buffer).filter_map(|region| region.label.to_str().ok());
-    #[cfg(feature = "v1_24")]
-    let labels = {
-        let has_regions = regions::count(buffer) > 0;
-        let objects = move || if has_regions { Vec::new() } else { regions::objects(buffer) };
-        let objects = std::iter::once_with(objects).flatten();
-        labels.chain(objects.filter_map(|object| object.label))
-    };
-    labels
+    let has_regions = regions::count(buffer) > 0;
+    let objects = move || if has_regions { Vec::new() } else { regions::objects(buffer) };
+    let objects = std::iter::once_with(objects).flatten();
+    labels.chain(objects.filter_map(|object| object.label))
 }
 
 /// Adds `margin` x width to the left and to the right, and `margin` x height above and below, and limits the result to

@@ -18,6 +18,7 @@ use super::undecoded;
 use super::upstream::Files;
 use crate::deepstream::{DeepStreamError, NVMM};
 use crate::elements::{any_video, frame_size, lock, not_started, property};
+use crate::input::inference_mark;
 use crate::json::{Detections, FrameCaps, Line};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -142,7 +143,7 @@ impl State {
             timestamp: timestamp(frame, segment),
             unix_time: unix_time(frame),
             tags: self.tags.as_deref(),
-            inferred: inferred(frame),
+            inferred: inference_mark::is_inferred(frame),
         };
         line.write(&self.detections, &mut self.text)?;
         let mut buffer = gst::Buffer::with_size(self.text.len())?;
@@ -153,18 +154,6 @@ impl State {
         new.set_flags(frame.flags() & (gst::BufferFlags::DISCONT | gst::BufferFlags::GAP));
         Ok(Some(buffer))
     }
-}
-
-/// Returns whether a model ran on the frame, if this is known.
-#[cfg(feature = "v1_20")]
-fn inferred(frame: &gst::BufferRef) -> Option<bool> {
-    crate::input::inference_mark::is_inferred(frame)
-}
-
-/// Returns `None`, because there are no marks with GStreamer before 1.20.
-#[cfg(not(feature = "v1_20"))]
-fn inferred(_frame: &gst::BufferRef) -> Option<bool> {
-    None
 }
 
 /// Returns the stream time of a frame in nanoseconds, the timestamp that `gvametaconvert` also writes.

@@ -17,7 +17,6 @@ use super::session::Session;
 use super::settings::{Settings, property_name};
 use super::stats::Stats;
 use crate::elements::{any_video, filter_templates, lock, property};
-#[cfg(feature = "v1_28")]
 use crate::input::analytics_batch;
 use crate::input::model::MAX_MODEL_SIDE;
 use nmsfilter_core::decoder::MAX_CLASSES;
@@ -401,13 +400,8 @@ impl ElementImpl for NmsFilter {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = any_video();
-            #[cfg(feature = "v1_28")]
-            let caps = {
-                let mut caps = caps;
-                caps.merge(analytics_batch::any_batch());
-                caps
-            };
+            let mut caps = any_video();
+            caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });
         &TEMPLATES

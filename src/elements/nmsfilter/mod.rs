@@ -32,7 +32,6 @@ use std::sync::LazyLock;
 
 use gst::glib;
 use gst::prelude::*;
-#[cfg(feature = "v1_26")]
 use gst_base::subclass::prelude::*;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -50,14 +49,12 @@ glib::wrapper! {
 }
 
 /// A subclass of `nmsfilter`.
-#[cfg(feature = "v1_26")]
 pub(super) trait NmsFilterImpl:
     BaseTransformImpl + ObjectSubclass<Type: IsA<NmsFilter>>
 {
 }
 
 // SAFETY: the class adds no fields and no methods.
-#[cfg(feature = "v1_26")]
 unsafe impl<T: NmsFilterImpl> IsSubclassable<T> for NmsFilter {}
 
 /// Registers the element with `plugin`.

@@ -111,13 +111,11 @@ impl Model {
     }
 
     /// Another model of this element.
-    #[cfg(feature = "v1_28")]
     pub fn other(&self) -> Self {
         Self::new(self.labels.of_file(), self.properties.clone(), self.nvinfer.clone())
     }
 
     /// Returns true if these caps describe the model.
-    #[cfg(feature = "v1_28")]
     pub fn has_description(&self, caps: Option<&gst::Caps>) -> bool {
         self.description.is_described_by(caps)
     }
@@ -163,7 +161,6 @@ impl Model {
     }
 
     /// How tensors are read with the settings in force.
-    #[cfg(feature = "v1_28")]
     pub fn reading(&self) -> Option<&ModelReading> {
         self.reading.as_ref()
     }

@@ -11,16 +11,13 @@ use super::settings::nvinfer_config::RegionRules;
 use super::settings::quantization::QuantizationRules;
 use crate::input::InputError;
 use crate::input::model::{ModelInfo, ModelInput};
-#[cfg(feature = "v1_28")]
 use crate::input::tensor_caps::{self, CapsTensor};
 use crate::output::Labels;
 use nmsfilter_core::decoder::Decoder;
 use nmsfilter_core::decoder::model_family::ModelFamily;
-#[cfg(feature = "v1_28")]
 use nmsfilter_core::decoder::{self, ChoiceError, LayoutError};
 use nmsfilter_core::engine::{Engine, Params};
 use nmsfilter_core::geometry::Mapping;
-#[cfg(feature = "v1_28")]
 use nmsfilter_core::reading::Refusal;
 use nmsfilter_core::reading::{self, Facts, Reading};
 use nmsfilter_core::tensor::TensorView;
@@ -195,7 +192,6 @@ impl TensorModel {
     }
 
     /// Returns true if these caps of a frame's tensors describe the model.
-    #[cfg(feature = "v1_28")]
     pub fn is_described_by(&self, caps: Option<&gst::Caps>) -> bool {
         let address = |caps: Option<&gst::Caps>| caps.map(|caps| caps.as_ptr());
         address(self.caps.as_ref()) == address(caps) || self.caps.as_ref() == caps
@@ -213,7 +209,6 @@ impl TensorModel {
 ///
 /// # Errors
 /// If it does not read their shapes or element types.
-#[cfg(feature = "v1_28")]
 pub(super) fn check_caps(
     caps: &gst::CapsRef,
     settings: &Settings,
@@ -246,7 +241,6 @@ pub(super) fn check_caps(
 }
 
 /// Returns true if the error is about facts that caps contain.
-#[cfg(feature = "v1_28")]
 fn contradicts(error: &ChoiceError) -> bool {
     match error {
         ChoiceError::NoFit { .. } | ChoiceError::Incomplete { .. } => true,

@@ -9,11 +9,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-#[cfg(feature = "v1_28")]
 use arrayvec::ArrayVec;
 use gst::glib;
-#[cfg(feature = "v1_28")]
-use gst_analytics::AnalyticsBatchMeta;
+use gst_newer::AnalyticsBatchMeta;
 
 use super::CAT;
 use super::NmsFilter;
@@ -26,11 +24,9 @@ use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::FrameCounts;
 use super::words::ElementNotice;
-#[cfg(feature = "v1_28")]
 use crate::elements::frame_size;
 use crate::input::InputError;
 use crate::input::Tensors;
-#[cfg(feature = "v1_28")]
 use crate::input::analytics_batch::{self, FrameToRead};
 use crate::input::deepstream::{self, BatchCaps};
 use crate::input::region::TensorRegion;
@@ -43,11 +39,9 @@ use nmsfilter_core::decoder::classifier::ClassScore;
 use nmsfilter_core::engine::Engine;
 
 /// The greatest number of frames of a batch of GStreamer's analytics library that one run decodes.
-#[cfg(feature = "v1_28")]
 const MAX_FRAMES: usize = 16;
 
 /// The greatest number of models that are kept from one batch to the next.
-#[cfg(feature = "v1_28")]
 const MAX_MODELS: usize = 64;
 
 /// The engine, and everything that is computed once and used for many frames.
@@ -60,7 +54,6 @@ pub(super) struct Session {
     /// The caps of the current frame or batch of DeepStream.
     caps: BatchCaps,
     /// True if buffers are batches of GStreamer's analytics library.
-    #[cfg(feature = "v1_28")]
     has_streams: bool,
     mask_buffers: MaskBuffers,
     /// The label of each survivor of the last buffer.
@@ -74,7 +67,6 @@ pub(super) struct Session {
 struct Models {
     models: Vec<Model>,
     /// For each further model, the stream for whose tensors it was made.
-    #[cfg(feature = "v1_28")]
     streams: Vec<u32>,
 }
 
@@ -87,7 +79,6 @@ impl ModelOutputs for Models {
     }
 }
 
-#[cfg(feature = "v1_28")]
 impl Models {
     /// Forgets the models of batches if there are too many.
     fn begin_batch(&mut self) {
@@ -146,13 +137,11 @@ impl Session {
             decoder: FrameDecoder::new(engine),
             models: Models {
                 models: vec![Model::new(labels, settings, nvinfer)],
-                #[cfg(feature = "v1_28")]
                 streams: Vec::new(),
             },
             colors,
             sources: Sources { batches, tensor_sets: SetReader::new(selection) },
             caps: BatchCaps::default(),
-            #[cfg(feature = "v1_28")]
             has_streams: false,
             mask_buffers: MaskBuffers::default(),
             survivor_labels: Vec::new(),
@@ -174,7 +163,6 @@ impl Session {
     /// Sets the size of the following frames, and whether they are in NVMM memory.
     pub fn set_caps(&mut self, frame: [u32; 2], is_nvmm: bool) {
         self.caps = BatchCaps { size: Some(frame), is_nvmm };
-        #[cfg(feature = "v1_28")]
         {
             self.has_streams = false;
         }
@@ -182,7 +170,6 @@ impl Session {
     }
 
     /// The following buffers are batches of GStreamer's analytics library.
-    #[cfg(feature = "v1_28")]
     pub fn set_has_streams(&mut self) {
         self.has_streams = true;
     }
@@ -231,15 +218,12 @@ impl Session {
         self.survivor_labels.clear();
         self.decoder.begin();
         let context = DecodeContext { element, now: self.clock.advance(buffer.pts()) };
-        #[cfg(feature = "v1_28")]
         let target = if self.has_streams {
             self.decode_streams(context, buffer)?;
             Some(Target::Streams)
         } else {
             self.decode_buffer(context, buffer)?
         };
-        #[cfg(not(feature = "v1_28"))]
-        let target = self.decode_buffer(context, buffer)?;
         self.decoder.regions.sort_frames();
         let all = self.decoder.regions.all();
         self.decoder.counts.survivors = all.regions.len() + all.classes.len();
@@ -310,7 +294,6 @@ impl Session {
 
     /// Finds the regions of the frames of a batch of GStreamer's analytics library. Frames that follow one another and
     /// whose tensors are alike are decoded together.
-    #[cfg(feature = "v1_28")]
     fn decode_streams(
         &mut self,
         context: DecodeContext<'_>,
@@ -425,7 +408,6 @@ fn region_images<'a>(
 }
 
 /// Returns the size of a frame of a batch, from the caps of its stream, or else from its metadata.
-#[cfg(feature = "v1_28")]
 fn stream_size(frame: &FrameToRead<'_>) -> Option<[u32; 2]> {
     let caps = frame.caps.as_deref();
     caps.and_then(|caps| frame_size(caps).ok()).or_else(|| {

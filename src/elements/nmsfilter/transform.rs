@@ -14,16 +14,13 @@ use gst_base::subclass::prelude::*;
 
 use super::CAT;
 use super::imp::NmsFilter;
-#[cfg(feature = "v1_28")]
 use super::reading::check_caps;
 use super::session::Session;
 use super::settings::SettingsError;
 use super::settings::nvinfer_config::NvinferConfig;
 use super::stats::{FrameCounts, Stats};
 use crate::elements::{forward_allocation, frame_size, is_nvmm, lock, not_started, property};
-#[cfg(feature = "v1_28")]
-use crate::input::analytics_batch;
-use crate::input::deepstream;
+use crate::input::{analytics_batch, deepstream, inference_mark};
 use crate::output::Labels;
 use nmsfilter_core::engine;
 
@@ -50,12 +47,8 @@ impl BaseTransformImpl for NmsFilter {
                 ["backend {:?}, cuda-device-id {}", settings.backend, settings.cuda_device_id]
             )
         })?;
-        if let Err(error @ SettingsError::NoAnalytics) = settings.check() {
-            return Err(gst::error_msg!(
-                gst::LibraryError::Settings,
-                ("{error}"),
-                ["built without the feature v1_24"]
-            ));
+        if let Err(error @ SettingsError::NoAnalytics(_)) = settings.check() {
+            return Err(gst::error_msg!(gst::LibraryError::Settings, ("{error}")));
         }
         settings.wanted_decoder().map_err(|error| {
             gst::error_msg!(gst::LibraryError::Settings, ("{error}"), ["{error:?}"])
@@ -91,12 +84,10 @@ impl BaseTransformImpl for NmsFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        #[cfg(feature = "v1_28")]
         if analytics_batch::is_batch(incaps) {
             return self.set_batch_caps(incaps);
         }
         let frame = frame_size(incaps).map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        #[cfg(feature = "v1_28")]
         self.check_tensors(incaps, frame)?;
         if let Some(session) = lock(&self.session).as_mut() {
             session.set_caps(frame, is_nvmm(incaps));
@@ -132,7 +123,6 @@ impl BaseTransformImpl for NmsFilter {
             InputBuffer::Writable(_) => Ok(PrepareOutputBufferSuccess::InputBuffer),
             InputBuffer::Readable(shared) => {
                 let mut copy = shared.copy();
-                #[cfg(feature = "v1_26")]
                 crate::input::tensor_meta::copy(shared, copy.make_mut());
                 if let Some(session) = &mut *lock(&self.session) {
                     // A copy has this error, too, and reports it when it is read.
@@ -269,15 +259,10 @@ impl NmsFilter {
 }
 
 /// True if there was no region to run a model on.
-#[cfg_attr(not(feature = "v1_20"), expect(unused_variables, reason = "there are no marks"))]
 fn has_no_regions(buffer: &gst::BufferRef) -> bool {
-    #[cfg(feature = "v1_20")]
-    return crate::input::inference_mark::has_no_regions(buffer);
-    #[cfg(not(feature = "v1_20"))]
-    false
+    inference_mark::has_no_regions(buffer)
 }
 
-#[cfg(feature = "v1_28")]
 impl NmsFilter {
     /// Posts an error if no decoder reads the tensors in the caps of frames of this size.
     fn check_tensors(&self, caps: &gst::Caps, frame: [u32; 2]) -> Result<(), gst::LoggableError> {

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use gst::buffer::BufferMetaForeachAction;
 use gst::glib;
-use gst_analytics::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
+use gst_newer::{Tensor, TensorDataType, TensorDimOrder, TensorMeta};
 
 use super::groups::{GROUPS, is_classifier, is_required};
 use crate::input::tensor_meta;
@@ -35,7 +35,7 @@ pub(super) fn consume(buffer: &mut gst::BufferRef) {
         if is_required(group) {
             tensors.extend(without_detections(group));
         }
-        meta.set(tensors.into());
+        meta.set(tensors);
     }
     // Metadata without tensors is removed, because decoders do not expect it.
     buffer.foreach_meta_mut(|mut meta| {

@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use gst_newer::Capabilities;
 use nmsfilter_core::decoder::{GroupTensor, TensorGroup, classifier, tensor_groups};
 
 /// The groups whose decoders in GStreamer end with an error if the tensors are missing.
@@ -31,7 +32,7 @@ pub(super) fn is_classifier(group: &TensorGroup) -> bool {
 pub(super) fn sink_caps() -> Option<&'static gst::Caps> {
     static CAPS: LazyLock<Option<gst::Caps>> = LazyLock::new(|| {
         // Before 1.28 the text is not valid, and parsing it would make GStreamer log an error.
-        (gst::version() >= (1, 28, 0, 0)).then(|| text().parse().ok()).flatten()
+        Capabilities::get().tensor_caps.ok().and_then(|()| text().parse().ok())
     });
     CAPS.as_ref()
 }

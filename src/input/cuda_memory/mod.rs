@@ -11,7 +11,6 @@
 
 mod allocator;
 mod gst_cuda;
-#[cfg(feature = "v1_20")]
 mod upload;
 
 use std::ffi::CStr;
@@ -26,7 +25,6 @@ pub use allocator::{Release, renew, wrap};
 pub use nmsfilter_core::device::READY_EVENT;
 use nmsfilter_core::device::{Event, Ready};
 use nmsfilter_core::tensor::DeviceSlice;
-#[cfg(feature = "v1_20")]
 pub use upload::{UploadError, Uploader, from_buffer};
 
 /// The memory type of the memory that [`wrap`] creates.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Lines for GStreamer's analytics metadata, alone and together with regions of equal objects.
 
-use gst_analytics::{
-    AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta,
-    AnalyticsRelationMetaClassificationExt, AnalyticsRelationMetaODExt,
-    AnalyticsRelationMetaTrackingExt, RelTypes,
-};
+use gst_newer::{AnalyticsODMtd, AnalyticsRelationMeta, RelTypes};
 use gst_video::VideoRegionOfInterestMeta;
 use gstnmsfilter::input::custom_meta::attach;
 
@@ -38,8 +34,9 @@ fn object(region_id: i64, rect: [i64; 4], confidence: f32) -> Object {
 
 #[test]
 fn objects_without_regions_have_their_box_label_score_and_parent() {
+    crate::support::needs::needs!(relations);
     let line = line_of(|buffer| {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+        let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
         meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
         meta.add_od_mtd(person(), 100, 60, 30, 40, 0.6).unwrap();
         meta.set_relation(RelTypes::IS_PART_OF, 1, 0).unwrap();
@@ -50,16 +47,17 @@ fn objects_without_regions_have_their_box_label_score_and_parent() {
 
 #[test]
 fn a_tracked_object_has_the_id_of_its_track() {
+    crate::support::needs::needs!(relations);
     for (kind, first_seen) in [
         (RelTypes::RELATE_TO, gst::ClockTime::ZERO),
         (RelTypes::CONTAIN, gst::ClockTime::from_seconds(9)),
     ] {
         let line = line_of(|buffer| {
-            let mut meta = AnalyticsRelationMeta::add(buffer);
+            let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
             for _ in 0..2 {
                 meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
             }
-            let track = meta.add_tracking_mtd(u64::MAX - 1, first_seen).unwrap().id();
+            let track = meta.add_tracking_mtd(u64::MAX - 1, first_seen).unwrap();
             meta.set_relation(kind, 1, track).unwrap();
         });
         let tracks: Vec<_> = read(&line).objects.iter().map(|object| object.track).collect();
@@ -67,24 +65,14 @@ fn a_tracked_object_has_the_id_of_its_track() {
     }
 }
 
-/// A GStreamer program in C can attach a track without times, for which the bindings have no value.
+/// A GStreamer program in C can attach a track without times.
 #[test]
 fn a_track_without_times_has_an_id() {
+    crate::support::needs::needs!(relations);
     let line = line_of(|buffer| {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+        let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
         meta.add_od_mtd(person(), 64, 48, 320, 240, 0.7).unwrap();
-        let mut track = std::mem::MaybeUninit::uninit();
-        // SAFETY: the metadata is writable.
-        let id = unsafe {
-            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_tracking_mtd(
-                meta.as_mut_ptr(),
-                5,
-                gst::ffi::GST_CLOCK_TIME_NONE,
-                track.as_mut_ptr(),
-            );
-            assert!(is_added != 0);
-            track.assume_init().id
-        };
+        let id = meta.add_tracking_mtd(5, None).unwrap();
         meta.set_relation(RelTypes::RELATE_TO, 0, id).unwrap();
     });
     assert_eq!(read(&line).objects[0].track, Some(5));
@@ -120,6 +108,7 @@ fn decoded(
 
 #[test]
 fn an_object_that_is_also_a_region_comes_once() {
+    crate::support::needs::needs!(relations);
     let all = |objects: &[Object]| {
         objects.iter().map(|object| (object.rect, object.roi_type.clone())).collect::<Vec<_>>()
     };
@@ -142,6 +131,7 @@ fn an_object_that_is_also_a_region_comes_once() {
 
 #[test]
 fn a_region_has_the_track_of_its_object() {
+    crate::support::needs::needs!(relations);
     let pipeline = parse(
         "videotestsrc name=in num-buffers=1 ! video/x-raw,width=640,height=480
            ! nmsfilter ! identity name=tracker ! detectionjson name=json ! fakesink",
@@ -151,7 +141,7 @@ fn a_region_has_the_track_of_its_object() {
     intercept(&pipeline, "tracker", |buffer| {
         let mut meta = buffer.meta_mut::<AnalyticsRelationMeta>().unwrap();
         for object in 0..7 {
-            let track = meta.add_tracking_mtd(100 + object, gst::ClockTime::ZERO).unwrap().id();
+            let track = meta.add_tracking_mtd(100 + object, gst::ClockTime::ZERO).unwrap();
             meta.set_relation(RelTypes::RELATE_TO, object as u32, track).unwrap();
         }
     });
@@ -163,10 +153,10 @@ fn a_region_has_the_track_of_its_object() {
     assert!(objects.iter().all(|object| object.track == Some(100 + object.region_id as u64)));
 }
 
-#[cfg(feature = "v1_26")]
 mod oriented_and_masks {
     use std::f64::consts::FRAC_PI_2;
 
+    use gst_newer::{Mask, OrientedLocation};
     use gst_video::{VideoFormat, VideoFrameFlags, VideoMeta};
     use serde_json::{Value, json};
 
@@ -174,10 +164,12 @@ mod oriented_and_masks {
 
     #[test]
     fn an_oriented_object_has_its_angle_and_its_bounds() {
+        crate::support::needs::needs!(segmentation);
         let line = line_of(|buffer| {
-            let mut meta = AnalyticsRelationMeta::add(buffer);
+            let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
             let angle = FRAC_PI_2 as f32;
-            meta.add_oriented_od_mtd(person(), 100, 200, 80, 40, angle, 0.7).unwrap();
+            let location = OrientedLocation { x: 100, y: 200, w: 80, h: 40, r: angle };
+            meta.add_oriented_od_mtd(person(), location, 0.7).unwrap();
         });
         let frame: Value = serde_json::from_str(&line).unwrap();
         let object = &frame["objects"][0];
@@ -195,50 +187,32 @@ mod oriented_and_masks {
         meta: &mut gst::MetaRefMut<'_, AnalyticsRelationMeta, gst::meta::Standalone>,
         pixels: [u8; 8],
         stride: i32,
-        regions: &mut [u32],
+        regions: &[u32],
     ) {
-        use gst::glib::translate::IntoGlibPtr;
-
         let mut buffer = gst::Buffer::from_mut_slice(pixels);
         let flags = VideoFrameFlags::empty();
         let format = VideoFormat::Gray8;
         let new = buffer.get_mut().unwrap();
         VideoMeta::add_full(new, flags, format, 3, 2, &[0], &[stride]).unwrap();
-        let mut added = std::mem::MaybeUninit::uninit();
-        // SAFETY: the metadata is writable and takes ownership of the buffer. The array is as long
-        // as the number of regions.
-        let id = unsafe {
-            let is_added = gst_analytics::ffi::gst_analytics_relation_meta_add_segmentation_mtd(
-                meta.as_mut_ptr(),
-                buffer.into_glib_ptr(),
-                gst_analytics::ffi::GST_SEGMENTATION_TYPE_INSTANCE,
-                regions.len(),
-                regions.as_mut_ptr(),
-                -5,
-                7,
-                30,
-                20,
-                added.as_mut_ptr(),
-            );
-            assert!(is_added != 0);
-            added.assume_init().id
-        };
+        let mask = Mask { buffer, origin: [-5, 7], size: [30, 20] };
+        let id = meta.add_segmentation_mtd(mask, regions).unwrap();
         meta.set_relation(RelTypes::RELATE_TO, 0, id).unwrap();
     }
 
     #[test]
     fn a_mask_of_one_object_is_read_and_one_of_several_is_not() {
+        crate::support::needs::needs!(segmentation);
         // Rows of three pixels are padded to four.
         let pixels = [0, 7, 7, 9, 7, 0, 0, 9];
         let expected = json!({
             "x": -5.0, "y": 7.0, "w": 30.0, "h": 20.0, "width": 3, "height": 2, "runs": [1, 3, 2]
         });
-        let (one, two): (&mut [u32], &mut [u32]) = (&mut [0, 7], &mut [0, 7, 9]);
+        let (one, two): (&[u32], &[u32]) = (&[0, 7], &[0, 7, 9]);
         for (regions, stride, expected) in
-            [(one, 4, Some(&expected)), (two, 4, None), (&mut [7], 400, None)]
+            [(one, 4, Some(&expected)), (two, 4, None), (&[7], 400, None)]
         {
             let line = line_of(|buffer| {
-                let mut meta = AnalyticsRelationMeta::add(buffer);
+                let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
                 meta.add_od_mtd(person(), 0, 7, 30, 20, 0.7).unwrap();
                 add_mask(&mut meta, pixels, stride, regions);
             });
@@ -252,14 +226,14 @@ mod oriented_and_masks {
 /// none.
 fn with_classes(objects: usize, levels: &[&[f32]], are_related: bool) -> serde_json::Value {
     let line = line_of(|buffer| {
-        let mut meta = AnalyticsRelationMeta::add(buffer);
+        let mut meta = AnalyticsRelationMeta::add(buffer).unwrap();
         for left in (0..objects).map(|it| 100 * it as i32) {
             meta.add_od_mtd(person(), left, 48, 50, 240, 0.75).unwrap();
         }
         for levels in levels {
             let labels: Vec<_> =
                 (0..levels.len()).map(|it| gst::glib::Quark::from_str(format!("l{it}"))).collect();
-            let id = meta.add_cls_mtd(levels, &labels).unwrap().id();
+            let id = meta.add_cls_mtd(levels, &labels).unwrap();
             for object in (0..objects as u32).filter(|_| are_related) {
                 meta.set_relation(RelTypes::RELATE_TO, object, id).unwrap();
             }
@@ -272,6 +246,7 @@ fn with_classes(objects: usize, levels: &[&[f32]], are_related: bool) -> serde_j
 /// DL Streamer's gvadetect relates the labels of its model to every object.
 #[test]
 fn a_list_of_labels_is_no_classification() {
+    crate::support::needs::needs!(relations);
     for are_related in [true, false] {
         let objects = with_classes(2, &[&[0.0; 80]], are_related);
         assert_eq!(objects.as_array().unwrap().len(), 2, "{objects}");
@@ -288,6 +263,7 @@ fn a_list_of_labels_is_no_classification() {
 /// gvaclassify and onvifmeta2relationmeta attach them in this way.
 #[test]
 fn classes_without_an_object_are_those_of_the_frame_only_without_objects() {
+    crate::support::needs::needs!(relations);
     let objects = with_classes(2, &[&[0.5], &[0.75]], false);
     let lefts: Vec<_> = objects.as_array().unwrap().iter().map(|it| it["x"].clone()).collect();
     assert_eq!(lefts, [0, 100], "{objects}");

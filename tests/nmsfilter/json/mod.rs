@@ -2,7 +2,6 @@
 //! The element `detectionjson`: lines agree with the metadata of any element, and are always valid
 //! JSON.
 
-#[cfg(feature = "v1_24")]
 mod analytics;
 mod details;
 mod foreign;

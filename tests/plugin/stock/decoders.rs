@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results of GStreamer's tensor decoders, and an independent implementation of their rules.
 
-use gst_analytics::{AnalyticsMetaRefExt, AnalyticsODMtd, AnalyticsRelationMeta};
+use gst_newer::{AnalyticsODMtd, AnalyticsRelationMeta};
 
 use crate::greedy::{Candidate, greedy};
 use crate::tensors::Recorded;

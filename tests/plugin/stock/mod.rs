@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! GStreamer's own inference element and tensor decoders.
 
-#[cfg(feature = "v1_28")]
 pub mod decoders;
 
 use std::path::{Path, PathBuf};

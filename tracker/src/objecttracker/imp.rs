@@ -12,7 +12,6 @@ use gst_base::subclass::prelude::*;
 use gstnmsfilter::elements::{
     any_video, filter_templates, forward_allocation, frame_size, lock, not_started, property,
 };
-#[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
 use gstnmsfilter::input::inference_mark;
 
@@ -239,13 +238,8 @@ impl ElementImpl for ObjectTracker {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let caps = any_video();
-            #[cfg(feature = "v1_28")]
-            let caps = {
-                let mut caps = caps;
-                caps.merge(analytics_batch::any_batch());
-                caps
-            };
+            let mut caps = any_video();
+            caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });
         &TEMPLATES
@@ -271,10 +265,7 @@ impl BaseTransformImpl for ObjectTracker {
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         self.begin_anew();
-        #[cfg(feature = "v1_28")]
         let is_batch = analytics_batch::is_batch(incaps);
-        #[cfg(not(feature = "v1_28"))]
-        let is_batch = false;
         let caps = (!is_batch).then(|| frame_caps(incaps)).transpose();
         let caps = caps.map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
         if let Some(state) = lock(&self.state).as_mut() {
@@ -354,7 +345,6 @@ fn process(
     state: &mut State,
     settings: &Settings,
 ) -> Result<bool, NoIds> {
-    #[cfg(feature = "v1_28")]
     if state.caps.is_none() {
         let mut is_complete = true;
         analytics_batch::try_for_each_frame(buffer, |mut frame| {
@@ -365,14 +355,11 @@ fn process(
         })?;
         return Ok(is_complete);
     }
-    #[cfg(feature = "v1_28")]
     let stream = {
         // A frame of one of several streams, of DL Streamer's gvastreammux.
-        let batch = buffer.meta::<gst_analytics::AnalyticsBatchMeta>();
+        let batch = buffer.meta::<gst_newer::AnalyticsBatchMeta>();
         batch.and_then(|batch| Some(batch.streams().first()?.index())).unwrap_or(0)
     };
-    #[cfg(not(feature = "v1_28"))]
-    let stream = 0;
     match state.caps {
         Some(caps) => state.process(buffer, stream, caps, settings),
         None => Ok(true),

@@ -20,7 +20,6 @@ use crate::inference::debug_category::CAT;
 use crate::inference::instance::Interrupt;
 use crate::regions::MAX_OVERLAP;
 use gstnmsfilter::elements::{filter_templates, lock, property};
-#[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
 
 /// The instance data of the element.
@@ -358,7 +357,6 @@ impl ElementImpl for OrtInference {
             // copied to the host.
             let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
-            #[cfg(feature = "v1_28")]
             caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });

@@ -3,7 +3,6 @@
 //!
 //! In: a buffer. Out: the buffer, with tensors on its frames, and a mark that says whether the model ran.
 
-#[cfg(feature = "v1_28")]
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,6 @@ use crate::inference::error::InferenceError;
 use crate::inference::instance::Interrupt;
 use crate::inference::{Inference, InferenceOptions, provider};
 use crate::regions::{RegionKind, Regions};
-#[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch::{self, StreamFrame};
 use gstnmsfilter::input::{custom_meta, inference_mark};
 
@@ -37,7 +35,6 @@ pub(super) struct State {
     /// The format of the frames; `None` before caps.
     pub frame: Option<VideoInfo>,
     /// True if buffers are batches of GStreamer's analytics library.
-    #[cfg(feature = "v1_28")]
     pub has_streams: bool,
 }
 
@@ -65,7 +62,6 @@ impl State {
 
     /// Marks the frame, or each frame of a batch, as passed without inference. Returns the number of frames.
     pub fn skip(&self, buffer: &mut gst::BufferRef) -> usize {
-        #[cfg(feature = "v1_28")]
         if self.has_streams {
             return mark_skipped_streams(buffer);
         }
@@ -75,7 +71,6 @@ impl State {
 
     /// Runs the model once, on as many of the batch's `frames` as it takes, and attaches the outputs. A frame that
     /// has other references is replaced by a copy. Returns the number of frames, and the number of uploaded bytes.
-    #[cfg(feature = "v1_28")]
     pub fn run_streams(
         &mut self,
         buffer: &mut gst::BufferRef,
@@ -127,7 +122,6 @@ impl State {
 
 /// Calls `process` for each of the `chosen` frames of a batch, with the frame's index among them. Errors name the
 /// stream.
-#[cfg(feature = "v1_28")]
 fn for_each_frame(
     buffer: &mut gst::BufferRef,
     chosen: &Range<usize>,
@@ -147,7 +141,6 @@ fn for_each_frame(
 }
 
 /// Marks each frame of a batch as passed without inference. Returns the number of frames.
-#[cfg(feature = "v1_28")]
 fn mark_skipped_streams(buffer: &mut gst::BufferRef) -> usize {
     let mut frames = 0;
     let marked = analytics_batch::try_for_each_frame(buffer, |mut frame| {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
+use gst_newer::Capabilities;
 use gst_video::{VideoInfo, VideoMeta};
 
 use super::enums::OrtInferenceRegions;
@@ -24,7 +25,6 @@ use crate::inference::provider;
 use crate::inference::{Inference, InferenceOptions};
 use crate::regions::{RegionSettings, Regions};
 use gstnmsfilter::elements::{lock, not_started, property};
-#[cfg(feature = "v1_28")]
 use gstnmsfilter::input::analytics_batch;
 
 impl BaseTransformImpl for OrtInference {
@@ -35,6 +35,9 @@ impl BaseTransformImpl for OrtInference {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = true;
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
+        Capabilities::get().custom_meta.map_err(|missing| {
+            gst::error_msg!(gst::LibraryError::Init, ("tensors cannot be attached: {missing}"))
+        })?;
         self.interrupt.clear();
         let settings = lock(&self.settings).clone();
         *lock(&self.stats) = Stats::default();
@@ -55,7 +58,6 @@ impl BaseTransformImpl for OrtInference {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        #[cfg(feature = "v1_28")]
         if let Some(state) = lock(&self.state).as_mut() {
             state.has_streams = analytics_batch::is_batch(incaps);
             if state.has_streams {
@@ -213,7 +215,6 @@ impl OrtInference {
             schedule: Schedule::default(),
             regions: Regions::default(),
             frame: None,
-            #[cfg(feature = "v1_28")]
             has_streams: false,
         }
     }
@@ -247,7 +248,6 @@ impl OrtInference {
         state: &mut State,
         buffer: &mut gst::BufferRef,
     ) -> Result<(), InferenceError> {
-        #[cfg(feature = "v1_28")]
         if state.has_streams {
             return self.process_streams(state, buffer);
         }
@@ -256,7 +256,6 @@ impl OrtInference {
 
     /// Runs the model on the frames of a batch, and counts the frames. Each run takes as many frames as the model's
     /// batch has room for.
-    #[cfg(feature = "v1_28")]
     fn process_streams(
         &self,
         state: &mut State,
@@ -285,7 +284,6 @@ impl OrtInference {
 
     /// Runs the model on the regions of each frame of a batch. The regions of a frame share runs, but different frames do
     /// not.
-    #[cfg(feature = "v1_28")]
     fn process_regions_of_streams(
         &self,
         state: &mut State,

@@ -19,8 +19,8 @@ use super::enums::{
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
 use crate::input::model::ModelInput;
-use crate::output::HAS_ANALYTICS;
 use class_rules::ClassRules;
+use gst_newer::{Capabilities, Missing};
 pub(super) use layout_file::LayoutFileError;
 use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
@@ -139,11 +139,8 @@ pub(in crate::elements::nmsfilter) enum SettingsError {
          numbers of each, such as 17x3, got \"{value}\""
     )]
     KeypointShape { value: String },
-    #[error(
-        "attach=analytics needs a plugin built for GStreamer 1.24 or later; set attach=roi, or \
-         build it with the feature v1_24"
-    )]
-    NoAnalytics,
+    #[error("attach=analytics: {0}; set attach=roi")]
+    NoAnalytics(Missing),
     #[error(transparent)]
     DeepStreamVersion(#[from] StructureLayoutError),
     #[error(
@@ -205,8 +202,10 @@ impl Settings {
     /// If a number is NaN, the size limits contradict each other, or the metadata is not supported.
     pub fn check(&self) -> Result<(), SettingsError> {
         // Checked first: with this error the element does not start.
-        if self.attach == Attach::ANALYTICS && !HAS_ANALYTICS {
-            return Err(SettingsError::NoAnalytics);
+        if self.attach == Attach::ANALYTICS
+            && let Err(missing) = Capabilities::get().relations
+        {
+            return Err(SettingsError::NoAnalytics(missing));
         }
         let sizes = [("min-size", self.min_size), ("max-size", self.max_size)];
         let size = sizes.iter().find(|(_, number)| number.is_nan());
@@ -269,7 +268,10 @@ impl Settings {
                 };
                 Err(SettingsError::NothingForBatch { attach, frames })
             }
-            None if has(Attach::NVDS) && !roi && !(analytics && HAS_ANALYTICS) => {
+            None if has(Attach::NVDS)
+                && !roi
+                && !(analytics && Capabilities::get().relations.is_ok()) =>
+            {
                 Err(SettingsError::NothingForFrame)
             }
             _ => Ok(()),
@@ -478,13 +480,13 @@ mod tests {
     }
 
     /// The element does not start with this error, so it must be reported before any other.
-    #[cfg(not(feature = "v1_24"))]
     #[test]
     fn unsupported_metadata_is_reported_before_other_errors() {
+        let Err(missing) = Capabilities::get().relations else { return };
         for min_size in [0.0, 10.0, f32::NAN] {
             let attach = Attach::ANALYTICS;
             let settings = Settings { attach, min_size, max_size: 8.0, ..Settings::default() };
-            assert_eq!(settings.check(), Err(SettingsError::NoAnalytics));
+            assert_eq!(settings.check(), Err(SettingsError::NoAnalytics(missing)));
         }
     }
 
