@@ -31,7 +31,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What the running GStreamer has. GStreamer's libraries are searched in the first call only.
+    /// What the running GStreamer has, which must be initialized, or loading plugins. Its libraries are searched in the
+    /// first call only.
     pub fn get() -> Self {
         Self {
             custom_meta: CustomMetaTable::get().map(|_| ()),

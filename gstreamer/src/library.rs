@@ -115,9 +115,19 @@ unsafe extern "C" {
     fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
 }
 
-/// Declares a table of functions: what it is for, the library, and the minor version that has introduced them.
+/// Returns whether metadata of this kind are as large as this crate's structure, to which a later version may add fields.
+///
+/// # Safety
+/// The address is null, or that of a structure.
+unsafe fn is_as_large(info: *const GstMetaInfo, size: usize) -> bool {
+    // SAFETY: this function requires it.
+    unsafe { info.as_ref() }.is_some_and(|info| info.size >= size)
+}
+
+/// Declares a table of functions: what it is for, the library, and the minor version that has introduced them. If a
+/// structure of metadata is read directly, the function that returns its size is named, too.
 macro_rules! table {
-    ($table:ident, $what:literal, $library:ident, $since:literal: $(
+    ($table:ident, $what:literal, $library:ident, $since:literal $(, $info:ident: $structure:ty)?: $(
         fn $function:ident($($argument:ty),*) $(-> $result:ty)?;
     )*) => {
         pub(crate) struct $table {
@@ -141,6 +151,13 @@ macro_rules! table {
                 let library = open($library)?;
                 // SAFETY: the fields have the types that the functions have in GStreamer's headers.
                 unsafe {
+                    $(
+                        let info: unsafe extern "C" fn() -> *const GstMetaInfo =
+                            *library.get(stringify!($info).as_bytes()).ok()?;
+                        if !is_as_large(info(), size_of::<$structure>()) {
+                            return None;
+                        }
+                    )?
                     Some(Self { $($function: *library.get(stringify!($function).as_bytes()).ok()?,)* })
                 }
             }
@@ -223,7 +240,7 @@ table! { SegmentationTable, "GstAnalyticsSegmentationMtd", ANALYTICS, 26:
     fn gst_analytics_segmentation_mtd_get_region_id(Mtd, usize) -> c_uint;
 }
 
-table! { TensorTable, "GstTensorMeta", ANALYTICS, 26:
+table! { TensorTable, "GstTensorMeta", ANALYTICS, 26, gst_tensor_meta_get_info: GstTensorMeta:
     fn gst_tensor_meta_api_get_type() -> GType;
     fn gst_buffer_add_tensor_meta(*mut GstBuffer) -> *mut GstTensorMeta;
     fn gst_tensor_meta_set(*mut GstTensorMeta, c_uint, *mut *mut GstTensor);
@@ -238,7 +255,7 @@ table! { UniqueListTable, "tensors in caps", CORE, 28:
     fn gst_value_unique_list_get_value(*const GValue, c_uint) -> *const GValue;
 }
 
-table! { BatchTable, "GstAnalyticsBatchMeta", ANALYTICS, 28:
+table! { BatchTable, "GstAnalyticsBatchMeta", ANALYTICS, 28, gst_analytics_batch_meta_get_info: GstAnalyticsBatchMeta:
     fn gst_analytics_batch_meta_api_get_type() -> GType;
     fn gst_buffer_add_analytics_batch_meta(*mut GstBuffer) -> *mut GstAnalyticsBatchMeta;
     fn gst_analytics_batch_stream_get_caps(*mut GstAnalyticsBatchStream) -> *mut GstCaps;
@@ -249,4 +266,23 @@ table! { KeypointTable, "GstAnalyticsKeypointMtd", ANALYTICS, 30:
         Relation, *const c_char, c_int, usize, *const c_int, usize, *const c_float, *const u8, usize, *const c_int,
         NewMtd
     ) -> gboolean;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_that_is_smaller_than_its_structure_is_not_read() {
+        let [smaller, equal, larger] = [24, 32, 40].map(|size| {
+            // SAFETY: a structure of numbers, addresses and optional functions can be all zero.
+            let mut info: GstMetaInfo = unsafe { std::mem::zeroed() };
+            info.size = size;
+            // SAFETY: the structure is there.
+            unsafe { is_as_large(&info, size_of::<GstTensorMeta>()) }
+        });
+        assert_eq!([smaller, equal, larger], [false, true, true]);
+        // SAFETY: null is allowed.
+        assert!(!unsafe { is_as_large(std::ptr::null(), 0) });
+    }
 }

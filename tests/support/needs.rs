@@ -7,6 +7,7 @@
 #[allow(unused_macros, reason = "each test program uses some of it")]
 macro_rules! needs {
     ($field:ident $(, $element:literal)?) => {
+        gst::init().unwrap();
         if let Err(missing) = gst_newer::Capabilities::get().$field {
             println!("BY VERSION: {missing}");
             return;
