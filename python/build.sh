@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Builds the wheel: python/build.sh OUT
 #
-# OUT gets nmsfilter-VERSION-cp310-abi3-manylinux_*.whl, with the plugins of this machine's GStreamer inside. Needs what
+# OUT gets nmsfilter-VERSION-cp310-abi3-manylinux_*.whl, with the plugins inside, for GStreamer 1.14 and later. Needs what
 # the plugins need (README), and Python 3.10 or later with venv. maturin and zig, which links for an old glibc, come from the
 # Python Package Index, to NMSFILTER_CACHE (default: the user's cache folder).
 #
@@ -25,11 +25,19 @@ if ! "$tools/bin/python" -c 'import importlib.metadata, sys; [importlib.metadata
     "$tools/bin/pip" install --quiet "${wanted[@]}"
 fi
 
-folder=debug
-[ "$profile" = dev ] || folder=$profile
+folder=debug for_target=()
+if [ "$profile" != dev ]; then
+    # zig links the plugins, too: with this machine's linker they would need its glibc.
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    folder=$host/$profile for_target=(--target "$host")
+    mkdir -p "$target"
+    printf '#!/bin/sh\nPATH=%q:$PATH exec maturin zig cc -- -target %s-linux-gnu.2.28 "$@"\n' "$tools/bin" "${host%%-*}" >"$target/zig-cc"
+    chmod +x "$target/zig-cc"
+    export "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_LINKER=$target/zig-cc"
+fi
 # With these packages alone, so that the plugins have no feature of the tests.
-(cd .. && cargo build --locked --profile "$profile" --package gst-plugin-nmsfilter --package gst-plugin-onnxruntime \
-    --package nmsfilter-gst-c)
+(cd .. && cargo build --locked --profile "$profile" "${for_target[@]}" --package gst-plugin-nmsfilter \
+    --package gst-plugin-onnxruntime --package nmsfilter-gst-c)
 rm -rf nmsfilter/_libs
 mkdir -p nmsfilter/_libs/plugins
 cp "$target/$folder"/libgst{nmsfilter,onnxruntime}.so nmsfilter/_libs/plugins

@@ -94,10 +94,12 @@ fn inside() {
             let first = meta.mtd::<AnalyticsODMtd>(0).unwrap();
             let upright = OrientedLocation { r: 0.0, ..location };
             assert_eq!(first.oriented_location(), Some(upright));
-            let size = [1, 1];
-            let mask = Mask { buffer: gst::Buffer::new(), origin: [0; 2], size };
-            let mask = meta.add_segmentation_mtd(mask, &[0, 1]);
-            assert_missing(mask, lacks(26), "GstAnalyticsSegmentationMtd", 26);
+            // GStreamer asserts that the buffer is a picture.
+            if lacks(26) {
+                let mask = Mask { buffer: gst::Buffer::new(), origin: [0; 2], size: [1, 1] };
+                let mask = meta.add_segmentation_mtd(mask, &[0, 1]);
+                assert_missing(mask, true, "GstAnalyticsSegmentationMtd", 26);
+            }
             assert!(meta.iter::<AnalyticsSegmentationMtd>().next().is_none());
             let points = meta.add_keypoints_group(c"points-kp", &[[1, 2]], &[0.5], &[]);
             assert_missing(points, lacks(30), "GstAnalyticsKeypointMtd", 30);
