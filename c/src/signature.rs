@@ -208,14 +208,15 @@ unsafe fn infos<'a>(
 /// `model_height`; `method`, `multi_label`, `max_detections` and `letterbox`. Then pass them to nmsfilter_set_options and
 /// nmsfilter_set_params.
 ///
-/// A model with the signatures of several exporters is an error, whose text nmsfilter_error_text(NULL) has. The metadata of
-/// the file are not read.
+/// `name` is the signature that is taken; NULL for the only one. A model with the signatures of several exporters, or others
+/// than `name`, is an error, whose text nmsfilter_error_text(NULL) has. The metadata of the file are not read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nmsfilter_signature(
     inputs: *const ModelTensorInfo,
     input_count: usize,
     outputs: *const ModelTensorInfo,
     output_count: usize,
+    name: *const c_char,
     signature: *mut Signature,
     options: *mut Options,
     params: *mut Params,
@@ -230,7 +231,8 @@ pub unsafe extern "C" fn nmsfilter_signature(
                 .map(|(name, element, dims)| -> ModelTensor<'_> { (name, *element, dims) })
                 .collect::<Vec<_>>()
         });
-        let found = signature::describe(&inputs, &outputs)
+        let name = border::text(name, "name")?;
+        let found = signature::describe(&inputs, &outputs, name)
             .map_err(|error| Failure::new(Status::Decoder, in_c(error)))?;
         if let Some(found) = &found {
             if !options.is_null() {

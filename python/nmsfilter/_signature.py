@@ -97,11 +97,12 @@ def _tensors(nodes: Any) -> list[tuple[str, str, list[int]]]:
     return [(node.name, _TYPES.get(node.type, "other"), [length(value) for value in node.shape]) for node in nodes]
 
 
-def signature(session: Any) -> Signature | None:
+def signature(session: Any, name: str | None = None) -> Signature | None:
     """The signature of a model, by the names, element types and dimensions of all its inputs and outputs.
 
-    session is an onnxruntime.InferenceSession, or has its methods get_inputs and get_outputs. None if the exporter is not
-    known. InputError if the model has the signatures of several.
+    session is an onnxruntime.InferenceSession, or has its methods get_inputs and get_outputs. name is the signature that is
+    taken; without it, the only one. None if the exporter is not known. InputError if the model has the signatures of several,
+    or others than name.
     """
-    facts = describe(_tensors(session.get_inputs()), _tensors(session.get_outputs()))
+    facts = describe(_tensors(session.get_inputs()), _tensors(session.get_outputs()), name)
     return None if facts is None else Signature(**facts)

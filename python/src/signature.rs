@@ -21,18 +21,23 @@ pub fn describe<'py>(
     py: Python<'py>,
     inputs: Vec<Tensor>,
     outputs: Vec<Tensor>,
+    name: Option<&str>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let found = described(&inputs, &outputs)?;
+    let found = described(&inputs, &outputs, name)?;
     found.map(|found| fields(py, &found, &inputs, &outputs)).transpose()
 }
 
-fn described(inputs: &[Tensor], outputs: &[Tensor]) -> Result<Option<Description>> {
+fn described(
+    inputs: &[Tensor],
+    outputs: &[Tensor],
+    name: Option<&str>,
+) -> Result<Option<Description>> {
     let element = |name| ElementType::from_name(name).unwrap_or(ElementType::Other("another type"));
     let [inputs, outputs] = [inputs, outputs].map(|tensors| {
         let tensor = |(name, ty, dims)| -> ModelTensor<'_> { (name, element(ty), dims) };
         tensors.iter().map(|(name, ty, dims)| tensor((&**name, &**ty, &**dims))).collect::<Vec<_>>()
     });
-    signature::describe(&inputs, &outputs).map_err(|error| Error::Input(in_python(&error)))
+    signature::describe(&inputs, &outputs, name).map_err(|error| Error::Input(in_python(&error)))
 }
 
 fn fields<'py>(
@@ -55,8 +60,10 @@ fn fields<'py>(
     if found.pairs > 0 {
         decoder.set_item("max_detections", found.pairs)?;
     }
-    for (output, ..) in outputs {
-        if let Some(pattern) = signature.output(output).filter(|it| !it.meaning.is_empty()) {
+    for (output, element, dims) in outputs {
+        let element = ElementType::from_name(element).unwrap_or_default();
+        let pattern = signature.output((output, element, dims));
+        if let Some(pattern) = pattern.filter(|it| !it.meaning.is_empty()) {
             ids.set_item(output, (pattern.meaning, pattern.logits, pattern.has_images))?;
         }
     }

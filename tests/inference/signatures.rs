@@ -5,6 +5,7 @@
 use gst::prelude::*;
 use gst_video::VideoRegionOfInterestMeta;
 use nmsfilter_core::geometry::Letterbox;
+use nmsfilter_core::signature::{Pattern, Signature};
 
 use crate::element::{self, file, has_onnx_runtime};
 use crate::support::onnx::{Element, Node, OnnxModel, Tensor, scaled_boxes};
@@ -370,7 +371,13 @@ fn row(id: &str, corners: [f32; 4], size: [f32; 2], of: (usize, f32), columns: u
         "yolonas-flat-rows" => [vec![0.0], corners, vec![score, number]].concat(),
         "yolov7-end2end-rows" => [vec![0.0], corners, vec![number, score]].concat(),
         "efficientdet-rows" => vec![0.0, y1, x1, y2, x2, score, number + 1.0],
-        "yolo-v5-out" => [center([1.0; 2]), vec![1.0], one_hot(80, class, score, 0.0)].concat(),
+        "yolo-v5-out" | "yolox-out" => {
+            [center([1.0; 2]), vec![1.0], one_hot(80, class, score, 0.0)].concat()
+        }
+        "yolo-v8-out" => [center([1.0; 2]), one_hot(80, class, score, 0.0)].concat(),
+        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes" => {
+            vec![x1 / size[0], y1 / size[1], x2 / size[0], y2 / size[1]]
+        }
         "labels" | "mmdetection-labels" | "det_classes" => vec![number],
         id if id.ends_with("-labels") || id.ends_with("-classes") => vec![number + 1.0],
         id if id.ends_with("scores") => vec![score],
@@ -385,6 +392,7 @@ fn values(
     dims: &[usize],
     corners: &[[f32; 4]],
     size: [f32; 2],
+    is_raw: bool,
     score_of: impl Fn(f32) -> f32,
 ) -> Vec<f32> {
     let elements = dims.iter().product();
@@ -415,6 +423,65 @@ fn values(
                 let [x, y] = [x - middle[0], y - middle[1]];
                 let row = [vec![x, y, width, height], [x, y].repeat(6)].concat();
                 values[index * 32..][..16].copy_from_slice(&row);
+            }
+        }
+        // Numbers and scores are rows.
+        "yolo-v8-out" => {
+            for (index, (corners, of)) in objects().enumerate() {
+                for (number, value) in row(id, corners, size, of, 80).into_iter().enumerate() {
+                    values[number * dims[2] + index] = value;
+                }
+            }
+        }
+        "scores" if dims[1] == 80 && dims[2] != 80 => {
+            for (index, (_, (class, score))) in objects().enumerate() {
+                values[class * dims[2] + index] = score;
+            }
+        }
+        "yolox-raw-out" | "nanodet-plus-out" => {
+            let columns =
+                size.map(|side| [8.0f32, 16.0].map(|stride| (side / stride).ceil() as usize));
+            for (corners, (class, score)) in objects() {
+                let [x, y, width, height] = center(corners).map(|it| it / 16.0);
+                let cell = y as usize * columns[0][1] + x as usize;
+                let at = (columns[0][0] * columns[1][0] + cell) * dims[2];
+                let (of_box, scores) = if id == "yolox-raw-out" { (0, 5) } else { (80, 0) };
+                let to = &mut values[at..][..dims[2]];
+                to[scores + class] = score;
+                if id == "yolox-raw-out" {
+                    let numbers = [x % 1.0, y % 1.0, width.ln(), height.ln(), 1.0];
+                    to[..5].copy_from_slice(&numbers);
+                    continue;
+                }
+                // Sides from the corner of the cell, each the mean of a distribution over 8 numbers.
+                let [column, row] = [x.floor(), y.floor()];
+                let [x1, y1, x2, y2] = corners.map(|it| it / 16.0);
+                for (side, length) in
+                    [column - x1, row - y1, x2 - column, y2 - row].iter().enumerate()
+                {
+                    let bins = &mut to[of_box + 8 * side..][..8];
+                    bins.fill(-40.0);
+                    let (bin, part) = (*length as usize, length % 1.0);
+                    bins[bin] = (1.0 - part).max(1e-9).ln();
+                    bins[bin + 1] = part.max(1e-9).ln();
+                }
+            }
+        }
+        // The first of three anchors of a cell of 8 pixels has 10.
+        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-boxes-without-postproc" => {
+            for (index, (corners, _)) in objects().enumerate() {
+                let [x, y, width, height] = center(corners);
+                let middle = [4.0 + 8.0 * index as f32, 4.0];
+                let offsets = [(x - middle[0]) / 10.0 / 0.1, (y - middle[1]) / 10.0 / 0.1];
+                let logarithms = [width, height].map(|side| (side / 10.0).ln() / 0.2);
+                values[index * 12..][..4].copy_from_slice(&[offsets, logarithms].concat());
+            }
+        }
+        // With a score for these anchors.
+        "ultra-lightweight-face-detection-rfb-320-v1-variant-1-out-scores" => {
+            for (index, (_, (_, score))) in objects().enumerate() {
+                let of = if is_raw { index * 3 } else { index };
+                values[of * 2..][..2].copy_from_slice(&[1.0 - score, score]);
             }
         }
         "blazeface-classificators" => {
@@ -484,11 +551,20 @@ fn length(dim: &str, [width, height]: [i64; 2]) -> i64 {
     match dim.split('|').next().unwrap().trim_start_matches('>').trim_end_matches('?') {
         "B" | "OB" => 1,
         "N" | "Q" | "M" | "" => 2,
-        "A" | "K" => 5,
+        "K" | "MH" | "MW" => 5,
+        // Those of UltraFace.
+        "A" => 940,
         "C" => 80,
+        "D" => 84,
         "S" | "H" => height,
         "W" => width,
-        "8+16+32" => [8, 16, 32].map(|it| (height / it) * (width / it)).iter().sum(),
+        cells if cells.contains('+') => {
+            let (of_cell, strides) = cells.split_once('x').unwrap_or(("1", cells));
+            let strides = strides.split('+').map(|it| it.parse::<i64>().unwrap());
+            let cells =
+                |stride: i64| (height + stride - 1) / stride * ((width + stride - 1) / stride);
+            strides.map(cells).sum::<i64>() * of_cell.parse::<i64>().unwrap()
+        }
         "1" if dim.starts_with('>') => 91,
         dim => match dim.split_once('/') {
             Some((side, stride)) => {
@@ -528,6 +604,7 @@ fn every_signature_is_read_as_it_is() {
             [x1 * x, y1 * y + top, x2 * x, y2 * y + top]
         };
         let corners = OBJECTS.map(|(corners, ..)| place(corners));
+        let is_raw = signature.name.ends_with("-raw");
         let has_logits = signature.outputs.iter().any(|it| it.logits.is_some());
         for score_of in
             [logit as fn(f32) -> f32, |score| score].into_iter().take(1 + usize::from(has_logits))
@@ -552,7 +629,8 @@ fn every_signature_is_read_as_it_is() {
                         },
                     )
                     .collect();
-                (name.replace('*', "any name"), element(types), lengths, stated.join(","))
+                let any = format!("any name {dims}");
+                (name.replace('*', &any), element(types), lengths, stated.join(","))
             };
             for input in &signature.inputs {
                 let (name, element, _, stated) = form(input.form);
@@ -574,7 +652,8 @@ fn every_signature_is_read_as_it_is() {
             for output in &signature.outputs {
                 let (name, element, lengths, stated) = form(output.form);
                 let dims: Vec<usize> = lengths.iter().map(|&it| it as usize).collect();
-                let values = values(output.meaning, &dims, &corners, [width, height], score_of);
+                let values =
+                    values(output.meaning, &dims, &corners, [width, height], is_raw, score_of);
                 // The model computes the dimensions, so that ONNX Runtime knows only what is stated.
                 let [stored, added, dims, zeros, shape, shaped] =
                     ["stored", "added", "dims", "zeros", "shape", "shaped"]
@@ -589,7 +668,16 @@ fn every_signature_is_read_as_it_is() {
                     .node(Node::new("Cast", &[&shaped], &[&name]).int("to", element as i64))
                     .output(&name, element, stated.as_str());
             }
-            let properties = if signature.facts.pixels_vary { "channel-order=rgb" } else { "" };
+            let mut properties = if signature.facts.pixels_vary { "channel-order=rgb" } else { "" };
+            let is_of = |other: &&Signature| {
+                let forms = |of: &[Pattern]| of.iter().map(|it| it.form).collect::<Vec<_>>();
+                forms(&other.inputs) == forms(&signature.inputs)
+                    && forms(&other.outputs) == forms(&signature.outputs)
+            };
+            let named = format!("signature={}", signature.name);
+            if nmsfilter_core::signature::all().iter().filter(is_of).count() > 1 {
+                properties = &named;
+            }
             // The kernels have neither peaks nor pairs.
             let is_of_cpu =
                 ["centernet", "zoo-yolov3", "zoo-tiny-yolov3"].contains(&signature.name);
@@ -602,7 +690,7 @@ fn every_signature_is_read_as_it_is() {
                 .iter()
                 .any(|it| has(it));
             let mut expected = expected(usize::from(first));
-            if has("blazeface") {
+            if has("blazeface") || has("ultra-lightweight") {
                 expected.iter_mut().for_each(|(class, ..)| "face".clone_into(class));
             }
             let is_near = |(found, expected): (&Found, &Found)| {
@@ -911,4 +999,44 @@ fn rows_that_do_not_name_their_picture_are_refused_in_batches() {
     let (found, _) = run(&model, "batch-size=2 model-instance-id=unnamed", "");
     let error = found.expect_err("the rows are of two pictures");
     assert!(error.contains("batch-size") && error.contains("boxes"), "{error}");
+}
+
+/// YOLOX's output is decoded or not, which its name and dimensions do not say: both are named, and the property decides.
+#[test]
+fn of_several_signatures_the_property_takes_one() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let rows = OBJECTS.iter().zip(corners(true, 2.0)).flat_map(|((_, class, score), corners)| {
+        row("yolox-out", corners, [INPUT; 2], (*class, *score), 85)
+    });
+    let mut numbers: Vec<f32> = rows.collect();
+    numbers.resize(336 * 85, 0.0);
+    let output = ("output", Element::F32, "1,336,85", &[1, 336, 85][..], numbers);
+    let model = model(("images", Element::F32, "1,3,128,128"), &[output]);
+    let named = "signature=yolox-decoded letterbox=none";
+    assert_eq!(run(&model, named, ""), (Ok(expected(0)), Some("yolox-decoded".to_owned())));
+    for (properties, expected) in [
+        (
+            "signature=fcos",
+            "signature=fcos: the model has other inputs or outputs; expected the inputs input_image float",
+        ),
+        ("signature=yolo", "signature: expected auto, none, or one of rt-detr, "),
+    ] {
+        let error = run(&model, properties, "").0.unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let file = file(&model);
+    let warnings = |properties: &str| {
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=160,height=80 ! {}
+               ! nmsfilter decoder=yolox ! fakesink",
+            element::inference(&file, &format!("provider=cpu {properties}"))
+        ));
+        pipeline::run(&pipeline).warnings.concat()
+    };
+    let told = warnings("");
+    assert!(told.contains("of which none is taken: yolox, yolox-decoded; set signature"), "{told}");
+    // Who sets the pixels knows the model.
+    assert!(!warnings("range=0,255 channel-order=bgr").contains("signature"));
 }

@@ -5,7 +5,6 @@
 
 use super::{ConstantNumbers, InputLayout, ModelTensor, Normalization, Signature, constant, find};
 use crate::tensor::{ElementType, TensorError, TensorView};
-use crate::wording::Setting;
 
 /// A model with one signature.
 #[derive(Clone, Debug)]
@@ -24,23 +23,40 @@ pub struct Description {
     pub pairs: usize,
 }
 
-/// A model has the signatures of several exporters.
+/// The reason why a model has no one signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the model has the signatures of several exporters: {}; set {}", .0.join(", "), Setting::Decoder)]
-pub struct SeveralSignatures(pub Vec<&'static str>);
+pub enum SignatureError {
+    /// It has those of several exporters.
+    #[error("the model has the signatures of several exporters: {}; pass the name of the right one", .0.join(", "))]
+    Several(Vec<&'static str>),
+    /// It does not have the one of this name.
+    #[error("the model does not have the signature {name}; it has {}", if .found.is_empty() { "none".to_owned() } else { .found.join(", ") })]
+    Other {
+        /// The name.
+        name: String,
+        /// The names of those that it has.
+        found: Vec<&'static str>,
+    },
+}
 
-/// Describes a model by its signature; `None` if it has none.
+/// Describes a model by its signature of this name, or its only one; `None` if it has none.
 ///
 /// # Errors
-/// If it has several.
+/// If it has several, or others.
 pub fn describe(
     inputs: &[ModelTensor<'_>],
     outputs: &[ModelTensor<'_>],
-) -> Result<Option<Description>, SeveralSignatures> {
-    let signature = match find(inputs, outputs)[..] {
-        [] => return Ok(None),
-        [signature] => signature,
-        ref all => return Err(SeveralSignatures(all.iter().map(|it| it.name).collect())),
+    name: Option<&str>,
+) -> Result<Option<Description>, SignatureError> {
+    let all = find(inputs, outputs);
+    let names = || all.iter().map(|it| it.name).collect();
+    let signature = match (name, &all[..]) {
+        (Some(name), all) => all.iter().find(|it| it.name == name).copied().ok_or_else(|| {
+            SignatureError::Other { name: name.to_owned(), found: names() }
+        })?,
+        (None, []) => return Ok(None),
+        (None, [signature]) => signature,
+        (None, _) => return Err(SignatureError::Several(names())),
     };
     let facts = signature.facts;
     let numbers: Vec<_> =
@@ -101,7 +117,9 @@ impl Signature {
     /// # Errors
     /// If an id depends on numbers in device memory, or if rows are of several pictures.
     pub fn tensor_id(&self, tensor: &TensorView<'_>) -> Result<Option<&'static str>, OutputError> {
-        let Some(pattern) = self.output(tensor.id).filter(|it| !it.meaning.is_empty()) else {
+        let dims: Vec<i64> = tensor.shape.iter().map(|&length| length as i64).collect();
+        let output = self.output((tensor.id, tensor.element, &dims));
+        let Some(pattern) = output.filter(|it| !it.meaning.is_empty()) else {
             return Ok(None);
         };
         if pattern.logits.is_none() && !pattern.has_images {
@@ -114,7 +132,7 @@ impl Signature {
         let columns = tensor.shape.last().map_or(1, |&columns| columns.max(1));
         let mut numbers = (0..len).map(|index| (index % columns, elements.to_f32(index)));
         if pattern.has_images {
-            return match numbers.all(|(column, number)| column > 0 || number == 0.0) {
+            return match numbers.all(|(column, number)| column > 0 || number <= 0.0) {
                 true => Ok(Some(pattern.meaning)),
                 false => Err(OutputError::Pictures { tensor: tensor.to_string() }),
             };

@@ -101,7 +101,7 @@ impl InferenceOptions {
             ("mean", a.mean != b.mean),
             ("std", a.std != b.std),
             ("inputs", a.inputs != b.inputs),
-            ("signature", a.without_signature != b.without_signature),
+            ("signature", a.signature != b.signature),
             ("letterbox", self.letterbox != other.letterbox),
             ("label-file", self.labels != other.labels),
             ("cuda-device-id", self.device != other.device),

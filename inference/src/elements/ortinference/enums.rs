@@ -151,23 +151,6 @@ impl From<OrtInferenceLetterbox> for Option<geometry::Letterbox> {
     }
 }
 
-/// True if models of known exporters are recognized.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-#[repr(u32)]
-#[enum_type(name = "GstOrtInferenceSignature", allow_name_conflict)]
-pub enum Signature {
-    /// They are.
-    #[default]
-    #[enum_value(
-        name = "Auto: by the names, types and dimensions of all inputs and outputs together",
-        nick = "auto"
-    )]
-    Auto = 0,
-    /// They are not.
-    #[enum_value(name = "None: no model is recognized", nick = "none")]
-    None = 1,
-}
-
 /// The order of the dimensions of the model's input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
 #[repr(u32)]

@@ -10,7 +10,6 @@ use gst::subclass::prelude::*;
 
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
-    Signature,
 };
 use super::latency::Latency;
 use super::settings::Settings;
@@ -171,11 +170,12 @@ pub struct OrtInference {
         mutable_ready
     )]
     #[property(
-        name = "signature", get, set, type = Signature, member = signature,
-        builder(Signature::default())
-            .nick("Signature")
-            .blurb("Whether models are recognized as those of a known exporter; properties come first")
-            .mutable_ready()
+        name = "signature", get, set, type = Option<String>, member = signature,
+        nick = "Signature",
+        blurb = "Exporter as whose model the model is read: auto recognizes it by the names, types and dimensions of all inputs \
+                 and outputs together; none; or the name of a signature, which decides if the model has several. Other \
+                 properties come first (unset: auto)",
+        mutable_ready
     )]
     #[property(
         name = "label-file", get, set, type = Option<String>, member = label_file,

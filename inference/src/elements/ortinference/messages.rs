@@ -40,8 +40,8 @@ pub(super) enum OrtNotice {
     #[error(transparent)]
     NeverRan(#[from] NeverRan),
     #[error(
-        "the model has the signatures of several exporters, of which none is taken: {}; set decoder of nmsfilter, and \
-         letterbox, range, mean and std of ortinference",
+        "the model has the signatures of several exporters, of which none is taken: {}; set signature of ortinference to the \
+         right one",
         .0.join(", ")
     )]
     Signatures(Vec<&'static str>),

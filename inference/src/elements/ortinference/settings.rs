@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::enums::{
     ChannelOrder, CudaGraph, InputLayout, OrtInferenceLetterbox, OrtInferenceRegions, Provider,
-    Signature,
 };
 use super::error::StartError;
 use crate::inference::model::{Overrides, constants, numbers};
@@ -42,7 +41,7 @@ pub(super) struct Settings {
     pub mean: Option<String>,
     pub std: Option<String>,
     pub inputs: Option<String>,
-    pub signature: Signature,
+    pub signature: Option<String>,
     pub label_file: Option<String>,
     pub regions: OrtInferenceRegions,
     pub tile_width: u32,
@@ -83,7 +82,7 @@ impl Default for Settings {
             mean: None,
             std: None,
             inputs: None,
-            signature: Signature::default(),
+            signature: None,
             label_file: None,
             regions: OrtInferenceRegions::default(),
             tile_width: 0,
@@ -172,7 +171,7 @@ impl Settings {
             mean: mean.transpose()?,
             std: std.transpose()?,
             inputs: constants::parse(self.inputs.as_deref().unwrap_or_default())?,
-            without_signature: self.signature == Signature::None,
+            signature: self.signature.clone().filter(|name| !["auto", ""].contains(&&**name)),
         };
         let label_file = self.label_file.as_ref().filter(|file| !file.is_empty());
         let labels = match label_file {

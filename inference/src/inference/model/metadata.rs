@@ -6,7 +6,7 @@
 //! - Exports by Ultralytics have the keys `names` (the class names, see [`parse_names`]), `imgsz` (height and width) and,
 //!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
 //!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
-//!   YOLOv5. With `end2end`, or `nms` among the export's arguments `args`, `[1,N,6]` with the task `detect` is the output
+//!   YOLOv5, whose authors' successors have such metadata for other outputs, too. With `end2end`, or `nms` among the export's arguments `args`, `[1,N,6]` with the task `detect` is the output
 //!   of an end-to-end model, and with the `head` `RTDETRDecoder` (since 8.4) that of RT-DETR. The outputs of
 //!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
 //!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
@@ -147,6 +147,8 @@ impl Metadata {
                 Some("yolo-v8-segmentation-out-detections")
             }
             _ if is_prototypes && has("task", "segment") => Some("yolo-v8-segmentation-out-protos"),
+            // YOLOv9 of its authors, which has the metadata of YOLOv5, and the numbers of YOLOv8.
+            [_, numbers, _] if is_yolov5 && numbers == 4 + classes => None,
             [_, _, numbers] if is_yolov5 && numbers == 5 + classes => Some("yolo-v5-out"),
             [_, _, numbers] if is_yolov5 && numbers > 5 + classes => {
                 Some("yolo-v5-segmentation-out-detections")
@@ -219,6 +221,8 @@ mod tests {
             Some("yolo-v5-segmentation-out-detections")
         );
         assert_eq!(id(&[], &[1, 25200, 6]).as_deref(), Some("yolo-v5-out"));
+        // YOLOv9 of its authors.
+        assert_eq!(id(&[], &[1, 5, 8400]), None);
         // The end-to-end output of a model with one class has this shape, too.
         for end2end in ["True", "true"] {
             assert_eq!(id(&[detect, ("end2end", end2end)], &[1, 5, 8400]), None);

@@ -63,8 +63,8 @@ pub struct Overrides {
     pub std: Option<PerChannel>,
     /// The numbers of inputs beside the picture.
     pub inputs: Vec<InputNumbers>,
-    /// True if known exporters are not recognized.
-    pub without_signature: bool,
+    /// The name of the signature, or `none`; `None` if the model's inputs and outputs decide.
+    pub signature: Option<String>,
 }
 
 /// A model that the element can run.
@@ -305,22 +305,27 @@ impl Model {
         let (name, dtype) = (input.name(), input.dtype());
         let (mut outputs, left_out) =
             output::describe(session.outputs(), info.as_ref(), &metadata)?;
-        let found = match overrides.without_signature || outputs.iter().any(OutputSpec::has_id) {
-            true => Vec::new(),
-            false => find(session, path),
+        let found = match overrides.signature.as_deref() {
+            Some("none") => Vec::new(),
+            Some(name) => vec![find_named(session, path, name)?],
+            None if outputs.iter().any(OutputSpec::has_id) => Vec::new(),
+            None => find(session, path),
         };
+        let pixels_are_set = overrides.range.is_some()
+            || overrides.mean.is_some()
+            || overrides.std.is_some()
+            || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
+        // Who sets the facts that a signature says knows the model.
+        let is_known = pixels_are_set || overrides.order.is_some();
+        let found = if found.len() > 1 && is_known { Vec::new() } else { found };
         let mut overrides = overrides.clone();
         let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
         let mut pixels_vary = false;
         if let [signature] = found[..] {
-            let is_set = overrides.range.is_some()
-                || overrides.mean.is_some()
-                || overrides.std.is_some()
-                || info.as_ref().map(|info| info.ranges(name)).transpose()?.flatten().is_some();
             let facts = signature.facts;
-            pixels_vary = facts.pixels_vary && !is_set && overrides.order.is_none();
+            pixels_vary = facts.pixels_vary && !is_known;
             overrides.order = overrides.order.or(facts.is_bgr.then_some(ChannelOrder::Bgr));
-            if let Some(normalization) = facts.normalization.filter(|_| !is_set) {
+            if let Some(normalization) = facts.normalization.filter(|_| !pixels_are_set) {
                 overrides.range = Some(normalization.range);
                 overrides.mean = Some(normalization.mean);
                 overrides.std = Some(normalization.std);
@@ -329,8 +334,9 @@ impl Model {
             metadata.size = metadata.size.or(facts.size);
             letterbox = Some(facts.letterbox);
             for output in &mut outputs {
-                if let Some(pattern) =
-                    signature.output(&output.name).filter(|it| !it.meaning.is_empty())
+                if let Some(pattern) = signature
+                    .output((&output.name, output.element, &output.dims))
+                    .filter(|it| !it.meaning.is_empty())
                 {
                     pattern.meaning.clone_into(&mut output.id);
                     output.logits = pattern.logits;
@@ -373,6 +379,35 @@ fn find(session: &Session, path: &Path) -> Vec<&'static Signature> {
         }
         _ => false,
     })
+}
+
+/// Returns the signature of this name.
+///
+/// # Errors
+/// If there is none, or if the model does not have it.
+fn find_named(
+    session: &Session,
+    path: &Path,
+    name: &str,
+) -> Result<&'static Signature, ModelError> {
+    let Some(wanted) = signature::all().iter().find(|it| it.name == name) else {
+        let names: Vec<&str> = signature::all().iter().map(|it| it.name).collect();
+        let names = names.join(", ");
+        return Err(ModelError::Property(format!(
+            "signature: expected auto, none, or one of {names}; got {name}"
+        )));
+    };
+    if find(session, path).iter().any(|it| it.name == name) {
+        return Ok(wanted);
+    }
+    let forms = |patterns: &[signature::Pattern]| {
+        patterns.iter().map(|it| it.form).collect::<Vec<_>>().join("; ")
+    };
+    Err(ModelError::Property(format!(
+        "signature={name}: the model has other inputs or outputs; expected the inputs {} and the outputs {}",
+        forms(&wanted.inputs),
+        forms(&wanted.outputs),
+    )))
 }
 
 /// Formats dimensions for messages; `?` stands for a dynamic dimension.
