@@ -7,7 +7,8 @@
 //!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
 //!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
 //!   YOLOv5, whose authors' successors have such metadata for other outputs, too. With `end2end`, or `nms` among the export's arguments `args`, `[1,N,6]` with the task `detect` is the output
-//!   of an end-to-end model, and with the `head` `RTDETRDecoder` (since 8.4) that of RT-DETR. The outputs of
+//!   of an end-to-end model, and with the `head` `RTDETRDecoder` (since 8.4) that of RT-DETR. Before, the name in the
+//!   `description` says that a model is RT-DETR, whose output then is `[1,N,4+C]`, or YOLOv10. The outputs of
 //!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
 //!   prototypes of the masks. The keys `task`, `end2end` and `kpt_shape` (the number of keypoints and of their
 //!   components) and the meaning of the keypoints by `kpt_names` also become part of the model description, so that errors can name the model family.
@@ -75,7 +76,8 @@ impl Metadata {
 
     /// Returns whether the model selects the detections itself: it was trained to, or exported with `nms=True`.
     pub fn end2end(&self) -> bool {
-        self.custom.get("end2end").is_some_and(|value| is_true(value)) || self.has_nms()
+        let end2end = self.custom.get("end2end");
+        end2end.map_or_else(|| self.is_named("yolov10"), |value| is_true(value)) || self.has_nms()
     }
 
     /// Returns whether its detections need no suppression. A model that was trained without can have duplicates.
@@ -85,7 +87,14 @@ impl Metadata {
 
     /// Returns whether it is Ultralytics' RT-DETR, into which frames are stretched.
     pub fn is_rt_detr(&self) -> bool {
-        self.custom.get("head").is_some_and(|head| head == RT_DETR)
+        self.custom.get("head").map_or_else(|| self.is_named("rtdetr"), |head| head == RT_DETR)
+    }
+
+    /// Returns whether the name in a description such as `Ultralytics YOLOv10n model` begins so.
+    fn is_named(&self, name: &str) -> bool {
+        let of = self.custom.get("description").and_then(|it| it.strip_prefix("Ultralytics "));
+        let begin = of.and_then(|it| it.get(..name.len()));
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(name))
     }
 
     fn has_nms(&self) -> bool {
@@ -109,8 +118,12 @@ impl Metadata {
         let has = |key: &str, value: &str| self.custom.get(key).is_some_and(|is| is == value);
         let is_prototypes = dims.len() == 4 && name == "output1";
         if self.is_rt_detr() {
-            let is_rows = matches!(*dims, [_, _, 6]) && has("task", "detect");
-            return is_rows.then_some("rt-detr-end2end-out-normalized");
+            let [_, _, numbers] = *dims else { return None };
+            let (rows, id) = match self.custom.contains_key("head") {
+                true => (6, "rt-detr-end2end-out-normalized"),
+                false => (4 + classes, "rt-detr-out-normalized"),
+            };
+            return (numbers == rows && has("task", "detect")).then_some(id);
         }
         if self.end2end() {
             return match *dims {
@@ -288,6 +301,33 @@ mod tests {
         let expected = Some("rt-detr-end2end-out-normalized".to_owned());
         assert_eq!(id(&rtdetr, &[1, 300, 6]), ([false, true], expected));
         assert_eq!(id(&rtdetr, &[1, 300, 84]), ([false, true], None));
+    }
+
+    #[test]
+    fn the_description_of_older_exports_names_rt_detr_and_yolov10() {
+        let names = ("names", "{0: 'a', 1: 'b'}");
+        let id = |description: &str, further: &[(&str, &str)], dims: &[i64]| {
+            let entries = [("task", "detect"), names, ("description", description)];
+            let metadata = metadata(&[&entries, further].concat());
+            let flags = [metadata.end2end(), metadata.is_suppressed()];
+            (flags, metadata.id("output0", dims).map(ToOwned::to_owned))
+        };
+        // With two classes, both have rows of six.
+        let (rows, rt_detr) = ([1, 300, 6], Some("rt-detr-out-normalized".to_owned()));
+        assert_eq!(id("Ultralytics rtdetr-l model", &[], &rows), ([false, true], rt_detr));
+        assert_eq!(id("Ultralytics rtdetr-l model", &[], &[1, 300, 84]), ([false, true], None));
+        let end2end = Some("yolo-26-end2end-out".to_owned());
+        let yolov10 = "Ultralytics YOLOv10n model trained on coco.yaml";
+        assert_eq!(id(yolov10, &[], &rows), ([true, false], end2end));
+        let columns = Some("yolo-v8-out".to_owned());
+        let raw = id(yolov10, &[("end2end", "False")], &[1, 6, 8400]);
+        assert_eq!(raw, ([false, false], columns.clone()));
+        assert_eq!(id("Ultralytics YOLO11n model", &[], &[1, 6, 8400]), ([false; 2], columns));
+        for other in
+            ["Ultralytics best model", "YOLOv10n", "Ultralytics ", "Ultralytics YOLOv1\u{e9}"]
+        {
+            assert_eq!(id(other, &[], &rows), ([false; 2], None), "{other}");
+        }
     }
 
     #[test]
