@@ -994,11 +994,22 @@ fn rows_that_do_not_name_their_picture_are_refused_in_batches() {
         ("labels", Element::I64, "?", &[2], classes(1)),
         ("scores", Element::F32, "?", &[2], scores()),
     ];
-    let model = model(("images", Element::F32, "N,3,64,64"), &outputs);
-    assert_found(&model, "torchvision", 1);
-    let (found, _) = run(&model, "batch-size=2 model-instance-id=unnamed", "");
-    let error = found.expect_err("the rows are of two pictures");
-    assert!(error.contains("batch-size") && error.contains("boxes"), "{error}");
+    let torchvision = model(("images", Element::F32, "N,3,64,64"), &outputs);
+    assert_found(&torchvision, "torchvision", 1);
+    // PaddleDetection counts the rows of each picture in another output.
+    let rows = corners(true, 1.0).into_iter().zip(OBJECTS);
+    let rows = rows
+        .flat_map(|(corners, (_, class, score))| [&[class as f32, score], &corners[..]].concat());
+    let outputs: [Output<'_>; 2] = [
+        ("multiclass_nms3_0.tmp_0", Element::F32, "?,6", &[2, 6], rows.collect()),
+        ("multiclass_nms3_0.tmp_2", Element::I32, "N", &[2], vec![1.0; 2]),
+    ];
+    let paddle = model(("image", Element::F32, "N,3,64,64"), &outputs);
+    for (model, output) in [(torchvision, "boxes"), (paddle, "multiclass_nms3_0.tmp_0")] {
+        let (found, _) = run(&model, "batch-size=2 model-instance-id=unnamed", "");
+        let error = found.expect_err("the rows are of two pictures");
+        assert!(error.contains("batch-size") && error.contains(output), "{error}");
+    }
 }
 
 /// YOLOX's output is decoded or not, which its name and dimensions do not say: both are named, and the property decides.
