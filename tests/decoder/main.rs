@@ -18,6 +18,7 @@ mod prototypes;
 mod refusals;
 mod rows_of_images;
 mod score_activation;
+mod signatures;
 mod tensor_ids;
 mod yolo_tasks;
 mod yolox;

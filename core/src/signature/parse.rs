@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the text of signatures.
 
-use super::{Facts, InputLayout, Normalization, Pattern, Signature};
+use super::{InputLayout, Normalization, Pattern, Signature};
 use crate::geometry::Letterbox;
 use crate::tensor::ElementType::{self, F16, F32, I32, I64, U8};
 
@@ -12,34 +12,11 @@ pub(super) fn signatures(text: &'static str) -> Result<Vec<Signature>, &'static 
     let mut all: Vec<Signature> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            Some(name) => all.push(empty(name)),
+            Some(name) => all.push(Signature { name, ..Signature::default() }),
             None => all.last_mut().and_then(|last| set(last, line)).ok_or(line)?,
         }
     }
     Ok(all)
-}
-
-fn empty(name: &'static str) -> Signature {
-    let facts = Facts {
-        letterbox: Letterbox::None,
-        size: None,
-        layout: None,
-        normalization: None,
-        is_bgr: false,
-        pixels_vary: false,
-    };
-    let (inputs, outputs) = (Vec::new(), Vec::new());
-    Signature {
-        name,
-        models: "",
-        source: "",
-        left: "",
-        inputs,
-        outputs,
-        facts,
-        is_suppressed: false,
-        selects_pairs: false,
-    }
 }
 
 fn set(signature: &mut Signature, line: &'static str) -> Option<()> {
@@ -103,7 +80,9 @@ mod tests {
 
     #[test]
     fn the_text_is_of_signatures() {
-        let all = signatures(include_str!("signatures.txt")).unwrap();
+        let text = include_str!("signatures.txt");
+        let all = signatures(text).unwrap();
+        assert_eq!(text.matches("\nframe = ").count(), all.len());
         assert!(all.iter().all(|it| !it.models.is_empty() && !it.source.is_empty()));
         assert!(all.iter().all(|it| !it.inputs.is_empty() && !it.outputs.is_empty()));
         for line in ["frame = left", "input = a float", "mean = 1 2", "size = 1", "a", "[b"] {
