@@ -137,7 +137,7 @@ fn description(options: &Options) -> String {
         // Frames are dropped for the page, also those of a file, so that nothing waits for it.
         text += &format!(
             " results. ! queue name=viewed leaky=downstream max-size-buffers=1 max-size-bytes=0 max-size-time=0
-             ! videorate drop-only=true max-rate=15 ! videoconvert ! roioverlay name=view-overlay ! {}",
+             ! videoconvert ! roioverlay name=view-overlay ! {}",
             view::PICTURES
         );
     }

@@ -51,12 +51,12 @@ impl View {
     }
 }
 
-/// Gives the pictures of `sink` to the values. Without a viewer no frame passes `queue`, so that none is
-/// drawn and encoded.
+/// Gives the pictures of `sink` to the values. Other frames than those that are wanted do not pass `queue`, so that they are
+/// neither drawn nor encoded.
 pub fn connect(queue: &gst::Element, sink: &gst_app::AppSink, values: &Arc<Values>) {
-    let watched = Arc::clone(values);
+    let viewed = Arc::clone(values);
     let pad = queue.static_pad("sink").expect("a queue has a sink pad");
-    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| match watched.is_watched() {
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| match viewed.takes_frame() {
         true => gst::PadProbeReturn::Ok,
         false => gst::PadProbeReturn::Handled,
     });

@@ -31,9 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts to serve.
 pub fn start(listener: TcpListener, access: Access, values: Arc<Values>) {
-    let access = Arc::new(access);
     // Each thread has a clone.
-    let places = Arc::new(());
+    let access = Arc::new(access);
     thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(stream) = stream else {
@@ -41,12 +40,11 @@ pub fn start(listener: TcpListener, access: Access, values: Arc<Values>) {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let others = Arc::strong_count(&places) - 1;
+            let others = Arc::strong_count(&access) - 1;
             if others >= 2 * MAX_CONNECTIONS {
                 continue;
             }
-            let (access, values, place) =
-                (Arc::clone(&access), Arc::clone(&values), Arc::clone(&places));
+            let (access, values) = (Arc::clone(&access), Arc::clone(&values));
             // Without a thread, the connection is closed.
             let _ = thread::Builder::new().spawn(move || {
                 // An error is the end of the connection.
@@ -54,7 +52,6 @@ pub fn start(listener: TcpListener, access: Access, values: Arc<Values>) {
                     true => serve(&stream, &access, &values),
                     false => refuse(&stream, ("503 Service Unavailable", "")),
                 };
-                drop(place);
             });
         }
     });

@@ -4,9 +4,8 @@
 //! new page has a curve. A viewer that is too slow misses pictures and events; nobody waits for it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::frames::Frames;
 use crate::messages;
@@ -14,13 +13,15 @@ use crate::messages;
 /// Number of events that are kept, one per second.
 const EVENTS: usize = 300;
 
+/// Least time between two pictures, so that a browser can follow.
+const PERIOD: Duration = Duration::from_millis(66);
+
 /// A JPEG picture.
 pub type Picture = Arc<gst::buffer::MappedBuffer<gst::buffer::Readable>>;
 
 /// The values.
 pub struct Values {
     frames: Frames,
-    viewers: AtomicUsize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -36,6 +37,9 @@ struct State {
     /// The latest events, and the number of the next.
     events: VecDeque<Arc<str>>,
     next_event: u64,
+    /// Number of viewers of pictures, and when a frame was taken for them.
+    viewers: u32,
+    taken: Option<Instant>,
     /// The latest picture, while there are viewers, and its number.
     picture: Option<Picture>,
     pictures: u64,
@@ -75,7 +79,8 @@ impl Viewer<'_> {
 impl Drop for Viewer<'_> {
     fn drop(&mut self) {
         let mut state = self.values.state();
-        if self.values.viewers.fetch_sub(1, Ordering::Relaxed) == 1 {
+        state.viewers -= 1;
+        if state.viewers == 0 {
             // The next viewer would take it for a new one.
             state.picture = None;
         }
@@ -88,7 +93,7 @@ impl Values {
         let why = "no frame so far".to_owned();
         let failure = Some(Failure { frames: 0, since: now(), why });
         let state = Mutex::new(State { failure, ..State::default() });
-        Self { frames, viewers: AtomicUsize::new(0), state, changed: Condvar::new() }
+        Self { frames, state, changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,25 +153,28 @@ impl Values {
     /// Sets the latest picture.
     pub fn show(&self, picture: gst::buffer::MappedBuffer<gst::buffer::Readable>) {
         let mut state = self.state();
-        state.picture = self.is_watched().then(|| Arc::new(picture));
+        state.picture = (state.viewers > 0).then(|| Arc::new(picture));
         state.pictures += 1;
         self.changed.notify_all();
     }
 
     /// Adds a viewer of pictures.
     pub fn viewer(&self) -> Viewer<'_> {
-        self.viewers.fetch_add(1, Ordering::Relaxed);
+        self.state().viewers += 1;
         Viewer { values: self, number: 0 }
     }
 
-    /// Returns true if there are viewers of pictures.
-    pub fn is_watched(&self) -> bool {
-        self.viewers.load(Ordering::Relaxed) > 0
+    /// Returns true if a picture is to be made of a frame that comes now.
+    pub fn takes_frame(&self) -> bool {
+        let mut state = self.state();
+        let is_late = state.taken.is_none_or(|taken| taken.elapsed() >= PERIOD);
+        let is_taken = is_late && state.viewers > 0;
+        state.taken = if is_taken { Some(Instant::now()) } else { state.taken };
+        is_taken
     }
 }
 
 /// Returns the Unix time in seconds.
 fn now() -> f64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0.0, |now| now.as_secs_f64())
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |now| now.as_secs_f64())
 }
