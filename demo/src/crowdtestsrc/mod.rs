@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Out: video frames, each with a detector's tensor as metadata. If `truth` is true, the true boxes
-//! of the heads are attached as regions with the type `truth`. Pixels and tensors are reproducible:
+//! of the heads are attached as regions with the type `truth`, whose id is the person's index.
+//! Pixels and tensors are reproducible:
 //! they depend only on the seed, the size and the number of people.
 //!
 //! Unless the source is live, it supports seeking. A segment with a negative rate has the frames in
