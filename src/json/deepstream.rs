@@ -5,7 +5,7 @@
 
 use super::object::{Label, Number, Object, normalized};
 use super::runs::{self, MaskRuns};
-use super::{FrameCaps, FrameDetections};
+use super::{FrameCaps, FrameDetections, Rtp};
 use crate::deepstream::{
     BatchMeta, DeepStreamError, FoundMask, FoundObject, FrameMeta, LockedBatch,
 };
@@ -31,11 +31,11 @@ pub(super) fn read(
         let surface = surfaces.as_ref().and_then(|all| all.size(batch.batch_id(frame)));
         let size = surface.or_else(|| batch.muxed_size(frame)).unwrap_or(caps.size);
         streams.push(FrameDetections {
-            index: batch.pad_index(frame),
-            source: batch.source_id(frame),
-            size: Some(size),
+            stream_index: batch.pad_index(frame),
+            stream_id: batch.source_id(frame).to_string(),
+            resolution: size.into(),
             timestamp: batch.timestamp(frame),
-            unix_time: batch.unix_time(frame),
+            rtp: batch.unix_time(frame).map(Rtp::from),
             objects: objects(&batch, frame, size)?,
         });
     }
@@ -100,5 +100,5 @@ fn mask(found: &FoundMask<'_>, rect: [f32; 4]) -> Option<MaskRuns> {
     let area = runs::area(size)?;
     let pixels = found.numbers.get(..area)?;
     let runs = runs::runs(pixels.iter().map(|&number| number > found.threshold));
-    Some(MaskRuns { rect: rect.map(f64::from), size, runs })
+    Some(MaskRuns::new(rect.map(f64::from), size, runs))
 }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::object::{Class, Keypoints, Number, Object};
 use super::runs::MaskRuns;
-use super::{Detections, FrameDetections};
+use super::{Detections, FrameDetections, Rtp, Size};
 
 /// The parts of a line other than the detections.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Line<'_> {
             source: self.source,
             file: self.file,
             timestamp: self.timestamp,
-            rtp: Rtp::new(self.unix_time),
+            rtp: self.unix_time.map(Rtp::from),
             tags: self.tags,
             inferred: self.inferred,
             objects: (!is_batch).then_some(&detections.objects),
@@ -78,62 +78,6 @@ struct LineText<'a> {
     objects: Option<&'a Vec<Object>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     streams: Option<&'a Vec<FrameDetections>>,
-}
-
-#[derive(serde::Serialize)]
-struct Size {
-    width: u32,
-    height: u32,
-}
-
-/// The place and unit in which DL Streamer's readers expect the wall-clock time.
-#[derive(serde::Serialize)]
-struct Rtp {
-    sender_ntp_unix_timestamp_ns: u64,
-}
-
-impl Rtp {
-    fn new(unix_time: Option<u64>) -> Option<Self> {
-        unix_time.map(|time| Self { sender_ntp_unix_timestamp_ns: time })
-    }
-}
-
-impl From<[u32; 2]> for Size {
-    fn from([width, height]: [u32; 2]) -> Self {
-        Self { width, height }
-    }
-}
-
-impl Serialize for FrameDetections {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct StreamText<'a> {
-            stream_index: u32,
-            // GStreamer's stream ids are strings.
-            #[serde(serialize_with = "as_text")]
-            stream_id: u32,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            resolution: Option<Size>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            timestamp: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            rtp: Option<Rtp>,
-            objects: &'a [Object],
-        }
-        let text = StreamText {
-            stream_index: self.index,
-            stream_id: self.source,
-            resolution: self.size.map(Size::from),
-            timestamp: self.timestamp,
-            rtp: Rtp::new(self.unix_time),
-            objects: &self.objects,
-        };
-        text.serialize(serializer)
-    }
-}
-
-fn as_text<S: Serializer>(number: &u32, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(number)
 }
 
 impl Serialize for Object {
@@ -247,22 +191,5 @@ impl Serialize for Keypoints {
         }
 
         KeypointsText { layout: &self.layout, points: Points(self) }.serialize(serializer)
-    }
-}
-
-impl Serialize for MaskRuns {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct MaskText<'a> {
-            x: f64,
-            y: f64,
-            w: f64,
-            h: f64,
-            width: u32,
-            height: u32,
-            runs: &'a [u32],
-        }
-        let ([x, y, w, h], [width, height]) = (self.rect, self.size);
-        MaskText { x, y, w, h, width, height, runs: &self.runs }.serialize(serializer)
     }
 }

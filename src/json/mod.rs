@@ -89,14 +89,41 @@ pub struct Detections {
 }
 
 /// A frame of a batch.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct FrameDetections {
-    pub index: u32,
-    pub source: u32,
-    pub size: Option<[u32; 2]>,
-    pub timestamp: Option<u64>,
-    pub unix_time: Option<u64>,
-    pub objects: Vec<Object>,
+#[derive(Debug, serde::Serialize)]
+struct FrameDetections {
+    stream_index: u32,
+    /// A number; GStreamer's stream ids are strings.
+    stream_id: String,
+    resolution: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtp: Option<Rtp>,
+    objects: Vec<Object>,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct Size {
+    width: u32,
+    height: u32,
+}
+
+impl From<[u32; 2]> for Size {
+    fn from([width, height]: [u32; 2]) -> Self {
+        Self { width, height }
+    }
+}
+
+/// The wall-clock time, at the place and in the unit that DL Streamer's readers expect.
+#[derive(Debug, serde::Serialize)]
+struct Rtp {
+    sender_ntp_unix_timestamp_ns: u64,
+}
+
+impl From<u64> for Rtp {
+    fn from(sender_ntp_unix_timestamp_ns: u64) -> Self {
+        Self { sender_ntp_unix_timestamp_ns }
+    }
 }
 
 impl Detections {

@@ -62,5 +62,5 @@ fn mask(AttachedMask { width, height, edges, bytes, .. }: AttachedMask<'_>) -> O
         (0..width).map(move |column| row[column / 8] & (0x80 >> (column % 8)) != 0)
     });
     let [left, top, right, bottom] = edges;
-    Some(MaskRuns { rect: [left, top, right - left, bottom - top], size, runs: runs::runs(pixels) })
+    Some(MaskRuns::new([left, top, right - left, bottom - top], size, runs::runs(pixels)))
 }

@@ -2,14 +2,25 @@
 //! Masks as lengths of runs of equal pixels.
 
 /// A mask.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub(crate) struct MaskRuns {
-    /// Left, top, width and height of the rectangle that the mask covers, in pixels of the frame.
-    pub rect: [f64; 4],
+    /// The rectangle that the mask covers, in pixels of the frame.
+    x: f64,
+    y: f64,
+    w: f64,
+    h: f64,
     /// The number of pixels per row, and the number of rows.
-    pub size: [u32; 2],
+    width: u32,
+    height: u32,
     /// The lengths of runs of equal pixels, row by row. The first run has pixels that are not set.
-    pub runs: Vec<u32>,
+    runs: Vec<u32>,
+}
+
+impl MaskRuns {
+    /// A mask of `size` pixels on the rectangle with this left, top, width and height.
+    pub fn new([x, y, w, h]: [f64; 4], [width, height]: [u32; 2], runs: Vec<u32>) -> Self {
+        Self { x, y, w, h, width, height, runs }
+    }
 }
 
 /// Computes the lengths of runs of equal pixels. The first run has pixels that are not set; its length is 0 if the

@@ -38,5 +38,5 @@ pub(super) fn read(mask: &AnalyticsMtdRef<'_, AnalyticsSegmentationMtd>) -> Opti
         row.chunks_exact(bytes_per_pixel).map(|pixel| pixel.iter().any(|&byte| byte != 0))
     });
     let rect = [f64::from(x), f64::from(y), f64::from(w), f64::from(h)];
-    Some(MaskRuns { rect, size, runs: runs::runs(pixels) })
+    Some(MaskRuns::new(rect, size, runs::runs(pixels)))
 }

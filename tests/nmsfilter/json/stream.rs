@@ -220,8 +220,9 @@ fn lines_have_the_file_of_their_stream() {
         [Some(video.clone()), Some(video)]
     );
     // The first source answers a query of the URI, also while the second one is played.
-    let input = |file: &str| format!("filesrc location=\"{file}\" ! decodebin ! all. ");
-    assert_eq!(files(&format!("{} {} concat name=all", input(&first), input(&second))), [one, two]);
+    let input = |file: &str| format!("filesrc location=\"{file}\" ! pngdec ! all. ");
+    let both = format!("concat name=all {} {} all.", input(&first), input(&second));
+    assert_eq!(files(&both), [one, two]);
     let pattern = path("%d.png");
     let numbered = format!(
         "multifilesrc location={pattern} start-index=2 stop-index=2 caps=image/png,framerate=1/1 ! pngdec"
