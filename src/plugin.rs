@@ -3,10 +3,13 @@
 //! custom metadata.
 #![allow(missing_docs, reason = "the macro generates items without documentation")]
 
+use gst_newer::Capabilities;
+
 use crate::elements;
 use crate::input::{custom_meta, inference_mark};
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
+    gst::info!(elements::nmsfilter::CAT, "{}", Capabilities::get());
     custom_meta::register();
     inference_mark::register();
     elements::nmsfilter::register(plugin)?;

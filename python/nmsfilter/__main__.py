@@ -84,8 +84,8 @@ def _gstreamer() -> str:
             f"{gst.PLUGIN_FOLDER}/libgst*.so has the reason"
         )
     plugin = Gst.ElementFactory.find("nmsfilter").get_plugin().get_filename()
-    note = "" if plugin.startswith(gst.PLUGIN_FOLDER) else f" (another installation's: {plugin})"
-    return f"{Gst.version_string()}, elements {', '.join(found)}{note}"
+    note = "of this package" if plugin.startswith(gst.PLUGIN_FOLDER) else "of another installation"
+    return f"{Gst.version_string()}, elements {', '.join(found)} {note}: {plugin}"
 
 
 def _attach() -> str:

@@ -2,7 +2,7 @@
 """Arrays attached to GStreamer's buffers for the element nmsfilter, and the regions that it attaches as NumPy arrays.
 
 Importing this module makes the elements of this package (nmsfilter, ortinference) known to GStreamer, also if
-Gst.init has been called. It needs GStreamer 1.20 or later of the distribution; attach and regions also need PyGObject and
+Gst.init has been called. It needs GStreamer 1.20 or later of the distribution, since tensors are custom metadata; attach and regions also need PyGObject and
 NumPy.
 """
 
@@ -27,17 +27,34 @@ if TYPE_CHECKING:
 __all__ = ["PLUGIN_FOLDER", "Caps", "attach", "model", "regions"]
 
 _FOLDER = Path(__file__).parent / "_libs"
-#: The folder with the plugins. On import it was added to GST_PLUGIN_PATH.
+#: The folder with the plugins. On import it was added to GST_PLUGIN_PATH, after the folders there, unless GStreamer finds
+#: the plugin nmsfilter in a folder of its own.
 PLUGIN_FOLDER = str(_FOLDER / "plugins")
 
 
+def _own_folders() -> list[str]:
+    """The folders of GStreamer's own plugins, as GStreamer chooses them."""
+    for name in ("GST_PLUGIN_SYSTEM_PATH_1_0", "GST_PLUGIN_SYSTEM_PATH"):
+        if name in os.environ:
+            return os.environ[name].split(os.pathsep)
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    folders = [os.path.join(data, "gstreamer-1.0/plugins")]
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        libraries = {line.split(maxsplit=5)[5].strip() for line in maps if "/libgstreamer-1.0.so" in line}
+    return folders + [os.path.join(os.path.dirname(library), "gstreamer-1.0") for library in sorted(libraries)]
+
+
 def _add_plugins() -> None:
-    path = os.environ.get("GST_PLUGIN_PATH", "")
+    if any(os.path.exists(os.path.join(folder, "libgstnmsfilter.so")) for folder in _own_folders()):
+        return
+    # GStreamer does not read the second variable if the first is set.
+    name = "GST_PLUGIN_PATH_1_0" if "GST_PLUGIN_PATH_1_0" in os.environ else "GST_PLUGIN_PATH"
+    path = os.environ.get(name, "")
     if PLUGIN_FOLDER not in path.split(os.pathsep):
-        os.environ["GST_PLUGIN_PATH"] = os.pathsep.join(filter(None, [PLUGIN_FOLDER, path]))
+        os.environ[name] = os.pathsep.join(filter(None, [path, PLUGIN_FOLDER]))
     # Who has not imported it cannot have called Gst.init.
     Gst = getattr(sys.modules.get("gi.repository"), "Gst", None)
-    if Gst is not None and Gst.is_initialized():
+    if Gst is not None and Gst.is_initialized() and Gst.Registry.get().find_plugin("nmsfilter") is None:
         Gst.Registry.get().scan_path(PLUGIN_FOLDER)
 
 
@@ -61,8 +78,8 @@ def _load() -> ctypes.CDLL:
     return library
 
 
-_add_plugins()
 _library = _load()
+_add_plugins()
 
 #: The errors of the library whose text names what a C program does.
 _WORDS = (

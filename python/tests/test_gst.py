@@ -347,8 +347,9 @@ class Attach(unittest.TestCase):
 
 @needs_gstreamer
 class Import(unittest.TestCase):
-    def run_python(self, program):
+    def run_python(self, program, **variables):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GST_PLUGIN")}
+        environment.update(variables)
         with tempfile.TemporaryDirectory() as folder:
             environment["GST_REGISTRY"] = f"{folder}/registry.bin"
             done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
@@ -362,6 +363,14 @@ class Import(unittest.TestCase):
         expected = [os.path.join(gst.PLUGIN_FOLDER, "libgstnmsfilter.so")]
         self.assertEqual(self.run_python(f"import nmsfilter.gst; {self.GST} {self.FIND}"), expected)
         self.assertEqual(self.run_python(f"{self.GST} import nmsfilter.gst; {self.FIND}"), expected)
+
+    def test_a_plugin_that_gstreamer_finds_elsewhere_comes_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = shutil.copy(os.path.join(gst.PLUGIN_FOLDER, "libgstnmsfilter.so"), folder)
+            for name in ("GST_PLUGIN_PATH", "GST_PLUGIN_PATH_1_0", "GST_PLUGIN_SYSTEM_PATH"):
+                for program in (f"import nmsfilter.gst; {self.GST} {self.FIND}", f"{self.GST} import nmsfilter.gst; {self.FIND}"):
+                    with self.subTest(name, program=program):
+                        self.assertEqual(self.run_python(program, **{name: folder}), [other])
 
     def test_buffers_that_outlive_python(self):
         """GStreamer's threads free buffers, with arrays, while and after Python ends."""

@@ -226,6 +226,7 @@ fn one_stats_message_is_posted_at_the_end_of_the_stream_or_at_stop() {
 
 #[test]
 fn a_first_second_without_tensors_gives_one_warning() {
+    gst::init().unwrap();
     let frames = |frames: u32, first_tensor: u32| {
         let pipeline = parse(&format!(
             "videotestsrc name=in num-buffers={frames} ! video/x-raw,framerate=50/1
@@ -246,6 +247,13 @@ fn a_first_second_without_tensors_gives_one_warning() {
     let advice = "so nothing is detected; place nmsfilter directly downstream of the inference element: \
                   elements that write a new picture drop the tensors, such as videoconvert, videoscale, \
                   videocrop and videoflip";
+    let own = gst_newer::Capabilities::get().tensors.map_or_else(
+        |missing| {
+            format!("; {missing}: tensors of GStreamer's own inference elements cannot be read")
+        },
+        |()| String::new(),
+    );
+    let advice = format!("{advice}{own}");
     let expected = format!("no buffer of the first second carried tensors, {advice}");
     assert_eq!(frames(200, 1_000), [expected]);
     let expected = format!("no buffer of the stream carried tensors, {advice}");

@@ -34,7 +34,7 @@ use gst::glib;
 use gst::prelude::*;
 use gst_base::subclass::prelude::*;
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+pub(crate) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "nmsfilter",
         gst::DebugColorFlags::empty(),

@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::mem::{Discriminant, discriminant};
 
+use gst_newer::Capabilities;
+
 use super::CAT;
 use super::NmsFilter;
 use super::enums::{Attach, NmsFilterLetterbox};
@@ -106,7 +108,10 @@ impl Notices {
 
     /// The notice that no buffer of a period had tensors to decode; `None` if another notice has explained it.
     pub fn no_tensors(&self, period: &'static str) -> Option<ElementNotice> {
-        let missing = self.missing.clone().unwrap_or(MissingTensors::Any);
+        let missing = self.missing.clone().unwrap_or_else(|| match Capabilities::get().tensors {
+            Ok(()) => MissingTensors::Any,
+            Err(missing) => MissingTensors::AnyWithout { missing },
+        });
         (!self.is_missing_explained).then_some(ElementNotice::NoTensors { period, missing })
     }
 

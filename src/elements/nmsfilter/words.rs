@@ -7,6 +7,7 @@ use crate::deepstream::region::REGION_LAYOUTS;
 use crate::input::MAX_TENSORS;
 use crate::input::deepstream::OutsideObject;
 use crate::output::Labels;
+use gst_newer::Missing;
 use nmsfilter_core::decoder::{ChoiceError, LayoutError, classifier};
 use nmsfilter_core::engine::EngineError;
 use nmsfilter_core::reading::Notice;
@@ -215,6 +216,8 @@ pub(super) enum MissingTensors {
          picture drop the tensors, such as videoconvert, videoscale, videocrop and videoflip"
     )]
     Any,
+    #[error("{}; {missing}: tensors of GStreamer's own inference elements cannot be read", Self::Any)]
+    AnyWithout { missing: Missing },
     #[error(
         " of the inference element {selection}, so nothing is detected; there are those of {sets}: set tensors-from to one \
          of these numbers or names"
