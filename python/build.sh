@@ -42,6 +42,7 @@ rm -rf nmsfilter/_libs
 mkdir -p nmsfilter/_libs/plugins
 cp "$target/$folder"/libgst{nmsfilter,onnxruntime}.so nmsfilter/_libs/plugins
 cp "$target/$folder/libnmsfilter_gst.so" nmsfilter/_libs
+[ "$profile" = dev ] || ../tests/packages/linked.sh --glibc 2.28 nmsfilter/_libs/plugins/*.so nmsfilter/_libs/*.so
 cp ../LICENSE-APACHE ../LICENSE-MIT .
 
 options=(--zig --compatibility manylinux_2_28)
