@@ -54,7 +54,7 @@ static int decode(Nmsfilter *filter)
     NmsfilterParams params;
 
     if (nmsfilter_params_init(&params, sizeof params) ||
-        nmsfilter_signature(inputs, 2, outputs, 3, &signature, &options, &params)) {
+        nmsfilter_signature(inputs, 2, outputs, 3, NULL, &signature, &options, &params)) {
         fprintf(stderr, "%s\n", nmsfilter_error_text(NULL));
         return 0;
     }

@@ -81,7 +81,7 @@ class Signature:
 
     def _id(self, name: str, output: Any) -> str:
         usual, of_logits, has_images = self._ids[name]
-        if has_images and (output[..., 0] != 0).any():
+        if has_images and (output[..., 0] > 0).any():
             raise InputError(f"output {name} has rows of several pictures; run the model with one picture at a time")
         if of_logits is None:
             return usual

@@ -68,6 +68,26 @@ class Signatures(unittest.TestCase):
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors([logits, numpy.full((1, 2, 4), 0.5, "float32")]))
         self.assertEqual(objects(found), [(16, [16, 16, 48, 48]), (5, [16, 16, 48, 48])])
 
+    def test_a_name_takes_one_of_several(self):
+        model = session([node("images", "float", [1, 3, 640, 640])], [node("output", "float", [1, 8400, 85])])
+        with self.assertRaisesRegex(nmsfilter.InputError, "exporters: yolox, yolox-decoded; pass the name"):
+            nmsfilter.signature(model)
+        facts = nmsfilter.signature(model, name="yolox-decoded")
+        self.assertEqual((facts.name, facts.channels, facts.range), ("yolox-decoded", "bgr", (0, 255)))
+        with self.assertRaisesRegex(nmsfilter.InputError, "not have the signature fcos; it has yolox, yolox-decoded"):
+            nmsfilter.signature(model, name="fcos")
+
+    def test_pairs_that_a_model_selects(self):
+        inputs = [node("input_1", "float", [1, 3, 416, 416]), node("image_shape", "float", [1, 2])]
+        shapes = {"ExpandDims_1:0": [1, 2, 4], "ExpandDims_3:0": [1, 80, 2]}
+        outputs = [node(f"yolonms_layer_1/{name}", "float", shape) for name, shape in shapes.items()]
+        facts = nmsfilter.signature(session(inputs, [*outputs, node("yolonms_layer_1/concat_2:0", "int32", ["n", 3])]))
+        self.assertEqual(facts.name, "zoo-yolov3")
+        boxes = numpy.array([[[10, 20, 30, 40], [5, 6, 70, 80]]], "float32")
+        pairs = numpy.array([[0, 16, 1], [-1, -1, -1]], "int32")
+        tensors = facts.tensors([boxes, numpy.full((1, 80, 2), 0.9, "float32"), pairs])
+        self.assertEqual(objects(nmsfilter.Decoder(**facts.decoder)(tensors)), [(16, [6, 5, 80, 70])])
+
     def test_rows_of_several_pictures_are_an_error(self):
         model = session([node("images", "float", ["B", 3, 64, 96])], [node("output", "float", ["N", 7])])
         facts = nmsfilter.signature(model)

@@ -1408,13 +1408,14 @@ enum NmsfilterStatus nmsfilter_boxes_enqueue(struct NmsfilterBoxes *boxes,
  * `model_height`; `method`, `multi_label`, `max_detections` and `letterbox`. Then pass them to nmsfilter_set_options and
  * nmsfilter_set_params.
  *
- * A model with the signatures of several exporters is an error, whose text nmsfilter_error_text(NULL) has. The metadata of
- * the file are not read.
+ * `name` is the signature that is taken; NULL for the only one. A model with the signatures of several exporters, or others
+ * than `name`, is an error, whose text nmsfilter_error_text(NULL) has. The metadata of the file are not read.
  */
 enum NmsfilterStatus nmsfilter_signature(const struct NmsfilterModelTensorInfo *inputs,
                                          size_t input_count,
                                          const struct NmsfilterModelTensorInfo *outputs,
                                          size_t output_count,
+                                         const char *name,
                                          struct NmsfilterSignature *signature,
                                          struct NmsfilterOptions *options,
                                          struct NmsfilterParams *params);

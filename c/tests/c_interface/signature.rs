@@ -24,6 +24,14 @@ fn find(
     inputs: &[ModelTensorInfo],
     outputs: &[ModelTensorInfo],
 ) -> std::result::Result<Found, String> {
+    find_named(inputs, outputs, null())
+}
+
+fn find_named(
+    inputs: &[ModelTensorInfo],
+    outputs: &[ModelTensorInfo],
+    name: *const c_char,
+) -> std::result::Result<Found, String> {
     // SAFETY: zeros are valid in structures of C.
     let (mut signature, mut options): (Signature, Options) = unsafe { (zeroed(), zeroed()) };
     (signature.size, options.size) = (size_of::<Signature>(), size_of::<Options>());
@@ -37,6 +45,7 @@ fn find(
             inputs.1,
             outputs.0,
             outputs.1,
+            name,
             &mut signature,
             &mut options,
             &mut params,
@@ -185,6 +194,49 @@ fn tensors_decide_between_scores_and_logits_and_unread_ones_are_left_out() {
         ),
         "{error}"
     );
+}
+
+#[test]
+fn a_name_takes_one_of_several_signatures() {
+    let inputs = [info(c"images", FLOAT, &[1, 3, 640, 640])];
+    let outputs = [info(c"output", FLOAT, &[1, 8400, 85])];
+    let error = find(&inputs, &outputs).err().unwrap();
+    let several =
+        "the model has the signatures of several exporters: yolox, yolox-decoded; pass the name";
+    assert!(error.contains(several), "{error}");
+    let found = find_named(&inputs, &outputs, c"yolox-decoded".as_ptr()).unwrap();
+    assert_eq!((found.name(), found.signature.is_bgr), ("yolox-decoded".to_owned(), 1));
+    let error = find_named(&inputs, &outputs, c"fcos".as_ptr()).err().unwrap();
+    let other = "the model does not have the signature fcos; it has yolox, yolox-decoded";
+    assert!(error.contains(other), "{error}");
+}
+
+/// Of two boxes and classes, the model selects one pair, and -1 marks rows that are not used.
+#[test]
+fn the_pairs_that_a_model_selects_are_its_detections() {
+    let inputs = [info(c"input_1", FLOAT, &[1, 3, 416, 416]), info(c"image_shape", FLOAT, &[1, 2])];
+    let outputs = [
+        info(c"yolonms_layer_1", FLOAT, &[1, 2, 4]),
+        info(c"yolonms_layer_1:1", FLOAT, &[1, 80, 2]),
+        info(c"yolonms_layer_1:2", 6, &[1, -1, 3]),
+    ];
+    let found = find(&inputs, &outputs).unwrap();
+    assert_eq!(found.name(), "zoo-tiny-yolov3");
+    let (boxes, pairs) =
+        ([10.0, 20.0, 30.0, 40.0, 5.0, 6.0, 70.0, 80.0], [0i32, 16, 1, -1, -1, -1]);
+    let mut indices = tensor(c"yolonms_layer_1:2", &[1, 2, 3], &[]);
+    indices.element_type = ElementType::I32 as u32;
+    (indices.data, indices.bytes) = (pairs.as_ptr().cast(), size_of_val(&pairs));
+    let scores = [0.9; 160];
+    let mut tensors = vec![
+        tensor(c"yolonms_layer_1", &[1, 2, 4], &boxes),
+        tensor(c"yolonms_layer_1:1", &[1, 80, 2], &scores),
+        indices,
+    ];
+    prepare(&found.signature, &mut tensors).unwrap();
+    let handle = found.handle();
+    handle.run(&tensors).unwrap();
+    assert_eq!(objects(&handle), [(16, [6.0, 5.0, 80.0, 70.0])]);
 }
 
 #[test]

@@ -261,7 +261,7 @@ static void find_signature(void)
     options->size = sizeof *options;
     EXPECT(nmsfilter_params_init(params, sizeof *params) == NMSFILTER_STATUS_OK);
     outputs->shape[0] = -1;
-    EXPECT(nmsfilter_signature(inputs, 1, outputs, 1, signature, options, params) == NMSFILTER_STATUS_OK);
+    EXPECT(nmsfilter_signature(inputs, 1, outputs, 1, NULL, signature, options, params) == NMSFILTER_STATUS_OK);
     free(inputs);
     free(outputs);
     EXPECT(strcmp(signature->name, "yolov7-end2end") == 0 && params->method == NMSFILTER_METHOD_NONE);

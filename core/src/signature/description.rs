@@ -51,9 +51,11 @@ pub fn describe(
     let all = find(inputs, outputs);
     let names = || all.iter().map(|it| it.name).collect();
     let signature = match (name, &all[..]) {
-        (Some(name), all) => all.iter().find(|it| it.name == name).copied().ok_or_else(|| {
-            SignatureError::Other { name: name.to_owned(), found: names() }
-        })?,
+        (Some(name), all) => all
+            .iter()
+            .find(|it| it.name == name)
+            .copied()
+            .ok_or_else(|| SignatureError::Other { name: name.to_owned(), found: names() })?,
         (None, []) => return Ok(None),
         (None, [signature]) => signature,
         (None, _) => return Err(SignatureError::Several(names())),

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use crate::geometry::Letterbox;
 use crate::tensor::ElementType;
 
-pub use description::{Description, OutputError, SeveralSignatures, describe};
+pub use description::{Description, OutputError, SignatureError, describe};
 
 /// The inputs and outputs of a family's models from one exporter, and what is known of these models.
 #[derive(Debug, Default)]
@@ -166,13 +166,10 @@ pub fn constant((name, element, shape): ModelTensor<'_>) -> Option<(Vec<Dim>, Co
 impl Signature {
     /// Returns the pattern of an output.
     pub fn output(&self, (name, element, shape): ModelTensor<'_>) -> Option<&Pattern> {
-        let of_name = |name: &str| {
-            let is_of = |pattern: &&Pattern| {
-                pattern.name == name && pattern.has_form(element, shape, &mut Words::new())
-            };
-            self.outputs.iter().find(is_of)
-        };
-        of_name(name).or_else(|| of_name("*"))
+        let fits = |pattern: &Pattern| pattern.has_form(element, shape, &mut Words::new());
+        let is_any = |pattern: &&Pattern| pattern.name == "*" && fits(pattern);
+        let named = self.outputs.iter().find(|pattern| pattern.name == name);
+        named.or_else(|| self.outputs.iter().find(is_any))
     }
 
     /// Returns the id of the tensor for an output.
