@@ -55,7 +55,7 @@ fn every_input_and_output_must_be_one_of_the_signature() {
     // An output of any name is the one of its form.
     let damo: [ModelTensor<'_>; 2] = [("952", F32, &[1, 8400, 4]), ("output", F32, &[1, 8400, 80])];
     assert_eq!(found(&[images], &damo), ["damo-yolo"]);
-    assert_eq!(find(&[images], &damo)[0].id(damo[0]), Some("boxes"));
+    assert_eq!(find(&[images], &damo)[0].output(damo[0]).unwrap().meaning, "boxes");
     let bytes = ("images", U8, &[1, 3, 640, 640][..]);
     assert_eq!(found(&[bytes], &damo), [""; 0]);
 }

@@ -438,7 +438,7 @@ fn values(
                 values[class * dims[2] + index] = score;
             }
         }
-        "yolox-raw-out" | "nanodet-plus-out" => {
+        "yolox-raw-out" | "nanodet-plus-rows" => {
             let columns =
                 size.map(|side| [8.0f32, 16.0].map(|stride| (side / stride).ceil() as usize));
             for (corners, (class, score)) in objects() {

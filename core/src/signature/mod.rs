@@ -172,11 +172,6 @@ impl Signature {
         named.or_else(|| self.outputs.iter().find(is_any))
     }
 
-    /// Returns the id of the tensor for an output.
-    pub fn id(&self, output: ModelTensor<'_>) -> Option<&'static str> {
-        self.output(output).map(|pattern| pattern.meaning).filter(|id| !id.is_empty())
-    }
-
     fn is_of(
         &self,
         inputs: &[ModelTensor<'_>],

@@ -121,7 +121,7 @@ impl Metadata {
             let [_, _, numbers] = *dims else { return None };
             let (rows, id) = match self.custom.contains_key("head") {
                 true => (6, "rt-detr-end2end-out-normalized"),
-                false => (4 + classes, "rt-detr-out-normalized"),
+                false => (4 + classes, "rt-detr-rows"),
             };
             return (numbers == rows && has("task", "detect")).then_some(id);
         }
@@ -313,7 +313,7 @@ mod tests {
             (flags, metadata.id("output0", dims).map(ToOwned::to_owned))
         };
         // With two classes, both have rows of six.
-        let (rows, rt_detr) = ([1, 300, 6], Some("rt-detr-out-normalized".to_owned()));
+        let (rows, rt_detr) = ([1, 300, 6], Some("rt-detr-rows".to_owned()));
         assert_eq!(id("Ultralytics rtdetr-l model", &[], &rows), ([false, true], rt_detr));
         assert_eq!(id("Ultralytics rtdetr-l model", &[], &[1, 300, 84]), ([false, true], None));
         let end2end = Some("yolo-26-end2end-out".to_owned());
