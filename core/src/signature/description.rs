@@ -26,7 +26,7 @@ pub struct Description {
 /// The reason why a model has no one signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// It has those of several exporters.
+    /// Several exporters have its inputs and outputs.
     #[error("the model has the signatures of several exporters: {}; pass the name of the right one", .0.join(", "))]
     Several(Vec<&'static str>),
     /// It does not have the one of this name.

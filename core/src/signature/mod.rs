@@ -220,7 +220,7 @@ impl Pattern {
         }
     }
 
-    /// True if the first dimension is that of rows, so that rows of several pictures follow each other.
+    /// True if the first dimension counts rows: rows of several pictures follow each other.
     pub fn has_rows_first(&self) -> bool {
         let first = |dims: &'static str| dims.split(',').next().unwrap_or_default();
         self.dims.split('|').map(first).all(|dim| ["N", "M", "L"].contains(&dim))

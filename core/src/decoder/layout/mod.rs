@@ -88,7 +88,7 @@ pub struct Layout {
 /// Rows of image, class and anchor, as ONNX's NonMaxSuppression selects them. A class is the number of its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
-    /// The three components. With an image stride of 0 all images have the same rows, of which each names its image;
+    /// The three components. With an image stride of 0 all images share the rows, which name their images;
     /// otherwise the image of an image's rows is 0.
     pub field: Field,
     /// The number of rows.

@@ -32,7 +32,7 @@ pub struct OutputSpec {
     pub logits: Option<(&'static str, usize)>,
     /// True if the first number of a row is the number of its picture in the batch.
     pub has_images: bool,
-    /// True if the first dimension is known to be that of rows, not of pictures.
+    /// True if the first dimension counts rows, not pictures.
     pub has_rows_first: bool,
 }
 
