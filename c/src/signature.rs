@@ -6,7 +6,9 @@ use std::ffi::{CString, c_char};
 use std::ptr::null;
 use std::sync::LazyLock;
 
-use nmsfilter_core::signature::{self, ConstantNumbers, Description, InputLayout, ModelTensor};
+use nmsfilter_core::signature::{
+    self, ConstantNumbers, Description, InputLayout, Metadata, ModelTensor,
+};
 use nmsfilter_core::tensor::{ElementType, MAX_DIMENSIONS};
 
 use crate::border::{self, Failure, sized_struct};
@@ -113,7 +115,7 @@ impl Signature {
                 deviation: [0.0; 3],
             };
         };
-        let facts = found.signature.facts;
+        let facts = found.facts;
         let mut inputs = [InputNumbers::Picture as u32; 4];
         for (to, numbers) in inputs.iter_mut().zip(&found.inputs) {
             *to = match numbers {
@@ -123,10 +125,10 @@ impl Signature {
                 Some(ConstantNumbers::Ones) => InputNumbers::Ones,
             } as u32;
         }
-        let [width, height] = found.size.unwrap_or_default();
+        let [width, height] = facts.size.unwrap_or_default();
         Self {
             size: size_of::<Self>(),
-            name: NAMES[found.signature.name].as_ptr(),
+            name: NAMES[found.name].as_ptr(),
             inputs,
             letterbox: Letterbox::of(facts.letterbox) as u32,
             width,
@@ -232,24 +234,24 @@ pub unsafe extern "C" fn nmsfilter_signature(
                 .collect::<Vec<_>>()
         });
         let name = border::text(name, "name")?;
-        let found = signature::describe(&inputs, &outputs, name)
+        let found = signature::describe(&inputs, &outputs, &Metadata::default(), name)
             .map_err(|error| Failure::new(Status::Decoder, in_c(error)))?;
         if let Some(found) = &found {
             if !options.is_null() {
                 change(options, "options", |options| {
-                    if let Some(size) = found.size {
+                    if let Some(size) = found.facts.size {
                         [options.model_width, options.model_height] = size.map(|side| side as f32);
                     }
                 })?;
             }
             if !params.is_null() {
                 change(params, "params", |params| {
-                    let facts = found.signature.facts;
-                    params.letterbox = Letterbox::of(facts.letterbox) as u32;
-                    if found.signature.is_suppressed {
+                    let letterbox = found.facts.letterbox;
+                    params.letterbox = Letterbox::of(letterbox) as u32;
+                    if found.is_suppressed {
                         params.method = Method::None as u32;
                     }
-                    params.multi_label |= u32::from(found.signature.selects_pairs);
+                    params.multi_label |= u32::from(found.selects_pairs);
                     if found.pairs > 0 {
                         params.max_detections = found.pairs;
                     }

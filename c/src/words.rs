@@ -35,7 +35,15 @@ fn word(setting: Setting, value: Option<&str>) -> String {
     match (setting, value) {
         (_, None) => name.to_owned(),
         (Setting::Decoder, Some(value)) => format!("the decoder {value}"),
-        (Setting::Background | Setting::BoxFormat | Setting::Coordinates, Some(value)) => {
+        (
+            Setting::Background
+            | Setting::BoxFormat
+            | Setting::Channels
+            | Setting::Coordinates
+            | Setting::RegionEdges
+            | Setting::ScoreActivation,
+            Some(value),
+        ) => {
             let constant = format!("{name}_{value}").to_uppercase();
             format!("{name} = NMSFILTER_{constant}")
         }
@@ -49,11 +57,11 @@ mod tests {
 
     #[test]
     fn settings_have_the_words_of_the_interface() {
-        let text = "set `decoder = end2end`, or `options.num_classes = 2`, or `options.coordinates = pixels`, or \
+        let text = "set `decoder = end2end`, or `options.num_classes = 2`, or `options.channels = last`, or \
                     `model_size`";
         assert_eq!(
             in_c(text),
-            "set the decoder end2end, or class_count = 2, or coordinates = NMSFILTER_COORDINATES_PIXELS, or model_width and model_height"
+            "set the decoder end2end, or class_count = 2, or channels = NMSFILTER_CHANNELS_LAST, or model_width and model_height"
         );
     }
 }

@@ -107,8 +107,12 @@ def slices(
 ) -> list[tuple[int, int, int, int]]: ...
 def decoders() -> list[str]: ...
 def describe(
-    inputs: list[tuple[str, str, list[int]]], outputs: list[tuple[str, str, list[int]]], name: str | None
+    inputs: list[tuple[str, str, list[int]]],
+    outputs: list[tuple[str, str, list[int]]],
+    metadata: dict[str, str],
+    name: str | None,
 ) -> dict[str, Any] | None: ...
+def fit(frame: tuple[int, int], model: tuple[int, int], letterbox: str) -> tuple[int, int, int, int]: ...
 
 class Settings(TypedDict, total=False):
     layout: str | None

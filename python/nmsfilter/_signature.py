@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._core import describe
+from ._core import describe, fit
 from ._errors import InputError
 
 _TYPES = {
@@ -22,10 +23,10 @@ _ARRAYS = {"f32": "float32", "f16": "float16", "i32": "int32", "i64": "int64"}
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model's inputs and outputs say about it.
+    """What a model's inputs and outputs, or its metadata, say about it.
 
-    - name: the signature's name, as in docs/usage.md.
-    - decoder: settings of Decoder.
+    - name: the signature's name, as in docs/usage.md; "metadata" if it is described by these, as Ultralytics' models are.
+    - decoder: settings of Decoder, with the labels if the metadata have them.
     - letterbox: how images are fitted into the model's input: "none" (stretched), "center" or "top-left".
     - size: (width, height) of the input. None if it is dynamic and has no usual size.
     - layout: "nchw" or "nhwc".
@@ -51,6 +52,12 @@ class Signature:
     _ids: dict[str, tuple[str, tuple[str, int] | None, bool]]
     _constants: dict[str, tuple[str, str, int]]
 
+    def place(self, frame_size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """Where a frame of this (width, height) is in the model's input: left, top, width, height. Around it is gray, 114."""
+        if self.size is None:
+            raise InputError("size: expected the size of the model's input, which is dynamic; fit the frame yourself")
+        return fit(frame_size, self.size, self.letterbox)
+
     def feeds(self, picture: Any) -> dict[str, Any]:
         """The inputs of a run: the picture, with the dimensions of the model's input, and those with constant numbers."""
         import numpy
@@ -69,15 +76,16 @@ class Signature:
         return feeds
 
     def tensors(self, outputs: Any) -> dict[str, Any]:
-        """The outputs of a run, all in the model's order, by the ids from which a decoder is chosen.
+        """The outputs of a run, all in the model's order or by their names, by the ids from which a decoder is chosen.
 
         InputError if rows are of several pictures, as some models have them for a batch.
         """
-        tensors = {}
-        for name, output in zip(self._outputs, outputs, strict=True):
-            if name in self._ids:
-                tensors[self._id(name, output)] = output
-        return tensors
+        if isinstance(outputs, Mapping):
+            outputs = [outputs[name] for name in self._outputs]
+        if len(outputs) != len(self._outputs):
+            raise InputError(f"outputs: expected the arrays of {', '.join(self._outputs)}, got {len(outputs)}")
+        named = zip(self._outputs, outputs)
+        return {self._id(name, output): output for name, output in named if name in self._ids}
 
     def _id(self, name: str, output: Any) -> str:
         usual, of_logits, has_images = self._ids[name]
@@ -98,11 +106,15 @@ def _tensors(nodes: Any) -> list[tuple[str, str, list[int]]]:
 
 
 def signature(session: Any, name: str | None = None) -> Signature | None:
-    """The signature of a model, by the names, element types and dimensions of all its inputs and outputs.
+    """The signature of a model, by its metadata, or the names, element types and dimensions of all its inputs and outputs.
 
     session is an onnxruntime.InferenceSession, or has its methods get_inputs and get_outputs. name is the signature that is
-    taken; without it, the only one. None if the exporter is not known. InputError if the model has the signatures of several,
+    taken; without it, the metadata, or the only signature. None if the exporter is not known. InputError if the model has the signatures of several,
     or others than name.
     """
-    facts = describe(_tensors(session.get_inputs()), _tensors(session.get_outputs()), name)
+    if not hasattr(session, "get_inputs"):
+        got = type(session).__name__
+        raise TypeError(f"session: expected an onnxruntime.InferenceSession, which has the model of a file, got {got}")
+    metadata = session.get_modelmeta().custom_metadata_map if hasattr(session, "get_modelmeta") else {}
+    facts = describe(_tensors(session.get_inputs()), _tensors(session.get_outputs()), metadata, name)
     return None if facts is None else Signature(**facts)

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use nmsfilter_core::geometry::{Corners, Letterbox, Mapping, OrientedBox};
 use nmsfilter_core::nms::{DetailedOutcome, Detection, DeviceCounts, Outcome};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice};
 
-use crate::array::{Array, Elements, Memory};
+use crate::array::{Array, Elements, Memory, exceeds_memory};
 use crate::dtype::Dtype;
 use crate::error::{Error, Result};
 use crate::input::{Input, Kind};
@@ -330,6 +330,12 @@ impl<'py> Padded<'_, 'py> {
                         write(&mut to[place..][..width], Survivor { image, index, found });
                     }
                 }
+            })
+            .map_err(|error| match error {
+                Error::Python(error) if error.is_instance_of::<PyMemoryError>(self.py) => {
+                    exceeds_memory(&shape, dtype)
+                }
+                other => other,
             })
             .map_err(|error| match error {
                 Error::Memory(text) => Error::Memory(format!("max_detections: {text}")),

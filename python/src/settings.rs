@@ -136,9 +136,16 @@ impl Settings {
         };
         let region = |&[left, top, right, bottom]: &[u32; 4]| {
             let (width, height) = (right.saturating_sub(left), bottom.saturating_sub(top));
-            FrameRegion { left, top, width, height }
+            let region = FrameRegion { left, top, width, height };
+            region.is_inside(frame).then_some(region).ok_or_else(|| {
+                let [frame_width, frame_height] = frame;
+                Error::Input(format!(
+                    "regions: expected (left, upper, right, lower) edges inside of the frame of {frame_width} x {frame_height}, \
+                     got ({left}, {top}, {right}, {bottom})"
+                ))
+            })
         };
-        let regions: Vec<_> = regions.iter().map(region).collect();
+        let regions = regions.iter().map(region).collect::<Result<Vec<_>>>()?;
         Ok(self.place.fit(frame).regions(&regions)?)
     }
 

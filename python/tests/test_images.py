@@ -175,6 +175,7 @@ class Slices(unittest.TestCase):
         for arguments, text in (
             ((outputs[:2], slices), "expected an image for each of 3 regions, got 2 images"),
             ((outputs, [(0, 0, 1201, 640)] * 3), "regions: .*1201"),
+            ((outputs, [(560, 0, 560, 640)] * 3), r"regions: expected \(left, upper, right, lower\) edges inside of the frame"),
             ((outputs, []), "regions: expected .* at least one region, got none"),
         ):
             with self.assertRaisesRegex(nmsfilter.InputError, text):

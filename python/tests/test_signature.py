@@ -13,8 +13,9 @@ def node(name, type, shape):
     return types.SimpleNamespace(name=name, type=f"tensor({type})", shape=shape)
 
 
-def session(inputs, outputs):
-    return types.SimpleNamespace(get_inputs=lambda: inputs, get_outputs=lambda: outputs)
+def session(inputs, outputs, **metadata):
+    meta = types.SimpleNamespace(custom_metadata_map=metadata)
+    return types.SimpleNamespace(get_inputs=lambda: inputs, get_outputs=lambda: outputs, get_modelmeta=lambda: meta)
 
 
 def objects(found):
@@ -88,6 +89,25 @@ class Signatures(unittest.TestCase):
         tensors = facts.tensors([boxes, numpy.full((1, 80, 2), 0.9, "float32"), pairs])
         self.assertEqual(objects(nmsfilter.Decoder(**facts.decoder)(tensors)), [(16, [6, 5, 80, 70])])
 
+    def test_metadata_of_ultralytics_describe_the_model(self):
+        metadata = {"task": "pose", "names": "{0: 'person', 1: 'dog'}", "imgsz": "[64, 96]", "kpt_shape": "[2, 3]"}
+        images, rows = node("images", "float", [1, 3, "height", "width"]), node("output0", "float", [1, 12, 126])
+        facts = nmsfilter.signature(session([images], [rows], **metadata))
+        self.assertEqual((facts.name, facts.letterbox, facts.size, facts.range), ("metadata", "center", (96, 64), (0, 1)))
+        output = numpy.zeros((1, 12, 126), "float32")
+        output[0, :, 7] = [48, 32, 20, 10, 0.1, 0.9, 40, 30, 1, 50, 35, 0.5]
+        # A frame of 192 x 64 is 96 x 32 pixels of the model's input, from row 16 on.
+        decoder = nmsfilter.Decoder(frame_size=(192, 64), letterbox=facts.letterbox, **facts.decoder)
+        [image] = decoder(facts.tensors([output]))
+        self.assertEqual((image.labels, image.boxes.tolist()), (["dog"], [[76, 22, 116, 42]]))
+        self.assertEqual(image.keypoints.tolist(), [[[80, 28, 1], [100, 38, 0.5]]])
+        suppressed = {"task": "detect", "names": "{0: 'person'}", "args": "{'nms': True}"}
+        outputs = [node("output0", "float", [1, 300, 6])]
+        facts = nmsfilter.signature(session([node("images", "float", [1, 3, 64, 96])], outputs, **suppressed))
+        self.assertEqual(facts.decoder, {"method": "none", "model_size": (96, 64), "labels": ["person"]})
+        unnamed = nmsfilter.signature(session([images], [rows], author="Ultralytics"))
+        self.assertIsNone(unnamed)
+
     def test_rows_of_several_pictures_are_an_error(self):
         model = session([node("images", "float", ["B", 3, 64, 96])], [node("output", "float", ["N", 7])])
         facts = nmsfilter.signature(model)
@@ -98,6 +118,20 @@ class Signatures(unittest.TestCase):
         rows[1, 0] = 1
         with self.assertRaisesRegex(nmsfilter.InputError, "^output output has rows of several pictures; run the model with one"):
             facts.tensors([rows])
+
+    def test_mistakes(self):
+        with self.assertRaisesRegex(TypeError, "^session: expected an onnxruntime.InferenceSession, .*, got str$"):
+            nmsfilter.signature("model.onnx")
+        model = session([node("images", "float", [1, 3, 64, 96])], [node("output", "float", ["N", 7])])
+        facts = nmsfilter.signature(model)
+        rows = numpy.zeros((0, 7), "float32")
+        self.assertEqual(list(facts.tensors({"output": rows})), list(facts.tensors([rows])))
+        with self.assertRaisesRegex(nmsfilter.InputError, "^outputs: expected the arrays of output, got 2$"):
+            facts.tensors([rows, rows])
+        # A frame of 192 x 64 is 96 x 32 pixels.
+        self.assertEqual(facts.place((192, 64)), (0, 16, 96, 32))
+        with self.assertRaisesRegex(TypeError, r"^frame_size: expected \(width, height\) .*, got \(64, 192, 3\)$"):
+            facts.place((64, 192, 3))
 
     def test_a_model_that_is_nearly_known_is_unknown(self):
         inputs = [node("images", "float", [1, 3, 64, 64])]

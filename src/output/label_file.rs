@@ -15,8 +15,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::names::parse_names;
 use nmsfilter_core::decoder::MAX_CLASSES;
+use nmsfilter_core::signature::parse_names;
 
 /// The form of a file that is not read.
 #[derive(Debug, PartialEq, thiserror::Error)]

@@ -267,6 +267,8 @@ fn other_models_are_unknown_and_wrong_arguments_are_errors() {
     let error = prepare(&found.signature, &mut vec![windows()]).unwrap_err();
     assert_eq!(error, "signature: expected one that nmsfilter_signature has found, got none");
 
+    let error = find_named(&[images], &[output], c"rt-detr".as_ptr()).err().unwrap();
+    assert_eq!(error, "the model does not have the signature rt-detr; it has none");
     assert_eq!(find(&[], &[output]).err().unwrap(), "inputs: expected at least one, got 0");
     let unnamed = ModelTensorInfo { name: null(), ..output };
     let error = find(&[images], &[output, unnamed]).err().unwrap();

@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a program that runs a model itself must know of it.
 //!
-//! In: the names, element types and dimensions of a model's inputs and outputs. Out: the [`Description`] by its only signature.
+//! In: the names, element types and dimensions of a model's inputs and outputs, and its metadata. Out: the [`Description`].
 
-use super::{ConstantNumbers, InputLayout, ModelTensor, Normalization, Signature, constant, find};
+use super::{
+    ConstantNumbers, Facts, InputLayout, Metadata, ModelTensor, Normalization, Pattern, Signature,
+    constant, find,
+};
+use crate::geometry::Letterbox;
 use crate::tensor::{ElementType, TensorError, TensorView};
 
-/// A model with one signature.
+/// What is known of a model.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The signature.
-    pub signature: &'static Signature,
+    /// The name of the signature; `metadata` if the file's metadata have the ids of outputs.
+    pub name: &'static str,
     /// For each input, the numbers that it takes; `None` for the picture.
     pub inputs: Vec<Option<ConstantNumbers>>,
+    /// Facts about the picture. The size is `None` if it is dynamic, and there is no usual one.
+    pub facts: Facts,
     /// The order of the picture's dimensions.
     pub layout: InputLayout,
-    /// The picture's width and height; `None` if they are dynamic and the signature has none.
-    pub size: Option<[u32; 2]>,
     /// How pixels become numbers.
     pub normalization: Normalization,
-    /// The number of detections, if they are the best pairs of box and class; 0 if it is dynamic, or if they are not.
+    /// For each output that is read, its name, the id of its tensor, and what the signature says beside.
+    pub ids: Vec<(String, String, Option<&'static Pattern>)>,
+    /// True if the model's detections need no suppression.
+    pub is_suppressed: bool,
+    /// True if the detections are the best pairs of box and class.
+    pub selects_pairs: bool,
+    /// The number of these pairs; 0 if it is dynamic.
     pub pairs: usize,
+    /// The class names; empty if unknown.
+    pub labels: Vec<String>,
+    /// The number of keypoints, and of their components.
+    pub keypoints: Option<[u32; 2]>,
 }
 
 /// The reason why a model has no one signature.
@@ -39,53 +53,104 @@ pub enum SignatureError {
     },
 }
 
-/// Describes a model by its signature of this name, or its only one; `None` if it has none.
+/// Describes a model by its signature of this name; without a name by its metadata, such as Ultralytics', or its only
+/// signature. `None` if it has neither.
 ///
 /// # Errors
-/// If it has several, or others.
+/// If it has several signatures, or others.
 pub fn describe(
     inputs: &[ModelTensor<'_>],
     outputs: &[ModelTensor<'_>],
+    metadata: &Metadata,
     name: Option<&str>,
 ) -> Result<Option<Description>, SignatureError> {
-    let all = find(inputs, outputs);
-    let names = || all.iter().map(|it| it.name).collect();
-    let signature = match (name, &all[..]) {
-        (Some(name), all) => all
-            .iter()
-            .find(|it| it.name == name)
-            .copied()
-            .ok_or_else(|| SignatureError::Other { name: name.to_owned(), found: names() })?,
-        (None, []) => return Ok(None),
-        (None, [signature]) => signature,
-        (None, _) => return Err(SignatureError::Several(names())),
+    let with_id = |&(name, _, dims): &ModelTensor<'_>| {
+        Some((name.to_owned(), metadata.id(name, dims)?.to_owned(), None))
     };
-    let facts = signature.facts;
-    let numbers: Vec<_> =
-        inputs.iter().map(|&input| constant(input).map(|(_, numbers)| numbers)).collect();
-    let picture = numbers.iter().position(Option::is_none).expect("each signature has a picture");
-    let (_, element, dims) = inputs[picture];
-    let &[.., first, second, last] = dims else { unreachable!("pictures have three dimensions") };
+    let ids: Vec<_> = outputs.iter().filter_map(with_id).collect();
+    let mut description = if name.is_none() && !ids.is_empty() && inputs.len() == 1 {
+        let letterbox = if metadata.is_rt_detr() { Letterbox::None } else { Letterbox::Center };
+        Description {
+            name: "metadata",
+            facts: Facts { letterbox, size: metadata.size, ..Facts::default() },
+            ids,
+            is_suppressed: metadata.is_suppressed(),
+            ..Description::of_picture()
+        }
+    } else {
+        let all = find(inputs, outputs);
+        let names = || all.iter().map(|it| it.name).collect();
+        let signature = match (name, &all[..]) {
+            (Some(name), all) => {
+                all.iter().find(|it| it.name == name).copied().ok_or_else(|| {
+                    SignatureError::Other { name: name.to_owned(), found: names() }
+                })?
+            }
+            (None, []) => return Ok(None),
+            (None, [signature]) => signature,
+            (None, _) => return Err(SignatureError::Several(names())),
+        };
+        let pattern = |&output: &ModelTensor<'_>| {
+            let pattern = signature.output(output).filter(|it| !it.meaning.is_empty())?;
+            Some((output.0.to_owned(), pattern.meaning.to_owned(), Some(pattern)))
+        };
+        // Both outputs, of boxes and of scores, have a row for each query.
+        let rows = outputs.first().and_then(|(.., dims)| usize::try_from(*dims.get(1)?).ok());
+        Description {
+            name: signature.name,
+            inputs: inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
+            facts: signature.facts,
+            ids: outputs.iter().filter_map(pattern).collect(),
+            is_suppressed: signature.is_suppressed,
+            selects_pairs: signature.selects_pairs,
+            pairs: rows.filter(|_| signature.selects_pairs).unwrap_or(0),
+            ..Description::of_picture()
+        }
+    };
+    let picture = description.inputs.iter().position(Option::is_none);
+    let Some(&(_, element, dims)) = picture.and_then(|picture| inputs.get(picture)) else {
+        return Ok(None);
+    };
+    let &[.., first, second, last] = dims else { return Ok(None) };
     let is_nhwc = matches!(last, 1 | 3) && !matches!(first, 1 | 3);
-    let layout =
-        facts.layout.unwrap_or(if is_nhwc { InputLayout::Nhwc } else { InputLayout::Nchw });
-    let sides = match layout {
+    let found = if is_nhwc { InputLayout::Nhwc } else { InputLayout::Nchw };
+    description.layout = description.facts.layout.unwrap_or(found);
+    let sides = match description.layout {
         InputLayout::Nchw => [last, second],
         InputLayout::Nhwc => [second, first],
     };
     let [width, height] = sides.map(|side| u32::try_from(side).ok().filter(|&side| side > 0));
-    let white = if element == ElementType::U8 { 255.0 } else { 1.0 };
-    let usual = Normalization { range: [0.0, white], mean: [0.0; 3], std: [1.0; 3] };
-    // Both outputs, of boxes and of scores, have a row for each query.
-    let rows = outputs.first().and_then(|(.., dims)| usize::try_from(*dims.get(1)?).ok());
-    Ok(Some(Description {
-        signature,
-        inputs: numbers,
-        layout,
-        size: width.zip(height).map(<[u32; 2]>::from).or(facts.size),
-        normalization: facts.normalization.unwrap_or(usual),
-        pairs: rows.filter(|_| signature.selects_pairs).unwrap_or(0),
-    }))
+    if let Some(size) = width.zip(height) {
+        description.facts.size = Some(size.into());
+    }
+    if element == ElementType::U8 {
+        description.normalization.range = [0.0, 255.0];
+    }
+    if let Some(normalization) = description.facts.normalization {
+        description.normalization = normalization;
+    }
+    description.labels.clone_from(&metadata.labels);
+    description.keypoints = metadata.keypoints();
+    Ok(Some(description))
+}
+
+impl Description {
+    /// One of a model whose only input is a picture of the range 0 to 1.
+    fn of_picture() -> Self {
+        Self {
+            name: "",
+            inputs: vec![None],
+            facts: Facts::default(),
+            layout: InputLayout::Nchw,
+            normalization: Normalization { range: [0.0, 1.0], mean: [0.0; 3], std: [1.0; 3] },
+            ids: Vec::new(),
+            is_suppressed: false,
+            selects_pairs: false,
+            pairs: 0,
+            labels: Vec::new(),
+            keypoints: None,
+        }
+    }
 }
 
 /// The tensor of an output cannot be read by the signature.
@@ -120,8 +185,15 @@ impl Signature {
     /// If an id depends on numbers in device memory, or if rows are of several pictures.
     pub fn tensor_id(&self, tensor: &TensorView<'_>) -> Result<Option<&'static str>, OutputError> {
         let dims: Vec<i64> = tensor.shape.iter().map(|&length| length as i64).collect();
-        let output = self.output((tensor.id, tensor.element, &dims));
-        let Some(pattern) = output.filter(|it| !it.meaning.is_empty()) else {
+        // A dimension of the model can be dynamic, which has a length here.
+        let with_dynamic = (0..dims.len()).map(|axis| {
+            let mut dims = dims.clone();
+            dims[axis] = -1;
+            dims
+        });
+        let output = |dims: Vec<i64>| self.output((tensor.id, tensor.element, &dims));
+        let pattern = output(dims.clone()).or_else(|| with_dynamic.map(output).find_map(|it| it));
+        let Some(pattern) = pattern.filter(|it| !it.meaning.is_empty()) else {
             return Ok(None);
         };
         if pattern.logits.is_none() && !pattern.has_images {

@@ -8,6 +8,8 @@
 //! `signatures.txt` has the signatures, and says what its lines mean.
 
 mod description;
+mod metadata;
+mod names;
 mod parse;
 
 use std::sync::LazyLock;
@@ -16,6 +18,8 @@ use crate::geometry::Letterbox;
 use crate::tensor::ElementType;
 
 pub use description::{Description, OutputError, SignatureError, describe};
+pub use metadata::Metadata;
+pub use names::parse_names;
 
 /// The inputs and outputs of a family's models from one exporter, and what is known of these models.
 #[derive(Debug, Default)]

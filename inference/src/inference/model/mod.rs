@@ -296,7 +296,7 @@ impl Model {
         overrides: &Overrides,
     ) -> Result<Self, ModelError> {
         let info = InfoFile::beside(path)?;
-        let mut metadata = Metadata::read(session);
+        let mut metadata = metadata::read(session);
         let inputs = session.inputs();
         if let Some(info) = &info {
             info.check_groups(inputs.iter().chain(session.outputs()).map(|outlet| outlet.name()))?;
@@ -362,7 +362,7 @@ impl Model {
             task: metadata.task().map(ToOwned::to_owned),
             end2end: metadata.end2end(),
             keypoints: metadata.keypoints(),
-            keypoint_layout: metadata.keypoint_layout(),
+            keypoint_layout: metadata::keypoint_layout(&metadata),
             labels: metadata.labels,
         })
     }

@@ -7,7 +7,7 @@
 
 use std::str::Chars;
 
-use nmsfilter_core::decoder::MAX_CLASSES;
+use crate::decoder::MAX_CLASSES;
 
 /// Returns the names, starting with class 0. A class without a name gets an empty one. `None` if `text` has another
 /// form, or two names for a class.
