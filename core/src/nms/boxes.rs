@@ -172,7 +172,7 @@ impl BoxNms {
     ) -> Result<&[u32], NmsError> {
         let input = BoxInput::new(boxes, scores, groups)?;
         self.set_params(&input)?;
-        if input.tensors().iter().any(TensorView::is_on_device)
+        if input.is_on_device()
             && self.run_on_device(&input, |engine, job| engine.run(job))?.is_some()
         {
             return Ok(&self.kept);

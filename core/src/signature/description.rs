@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program that runs a model itself must know of it.
+//! Descriptions of models for programs that run them themselves.
 //!
 //! In: the names, element types and dimensions of a model's inputs and outputs, and its metadata. Out: the [`Description`].
 
@@ -10,7 +10,7 @@ use super::{
 use crate::geometry::Letterbox;
 use crate::tensor::{ElementType, TensorError, TensorView};
 
-/// What is known of a model.
+/// Facts about a model.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The name of the signature; `metadata` if the file's metadata have the ids of outputs.

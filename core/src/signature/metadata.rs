@@ -6,11 +6,11 @@
 //! - Exports by Ultralytics have the keys `names` (the class names, see [`parse_names`]), `imgsz` (height and width) and,
 //!   since YOLOv8, `task`. The id of an output follows from these keys and the output's dimensions. For C classes,
 //!   `[1,4+C,N]` with the task `detect` is an output of YOLOv8, and `[1,N,5+C]` without a task is an output of
-//!   YOLOv5, whose authors' successors have such metadata for other outputs, too. With `end2end`, or `nms` among the export's arguments `args`, `[1,N,6]` with the task `detect` is the output
-//!   of an end-to-end model, and with the `head` `RTDETRDecoder` (since 8.4) that of RT-DETR. Before, the name in the
-//!   `description` says that a model is RT-DETR, whose output then is `[1,N,4+C]`, or YOLOv10. The outputs of
-//!   the tasks `segment`, `pose` and `obb` have more numbers, and `segment` has a second output `output1` with the
-//!   prototypes of the masks. `kpt_shape` has the number of keypoints and of their components.
+//!   YOLOv5, whose authors' successors have such metadata for other outputs, too. With `end2end`, or `nms` among the
+//!   export's arguments `args`, `[1,N,6]` with the task `detect` is the output of an end-to-end model, and with the `head`
+//!   `RTDETRDecoder` (since 8.4) the output of RT-DETR. Before, the name in the `description` says that a model is RT-DETR,
+//!   whose output then is `[1,N,4+C]`, or YOLOv10. The outputs of the tasks `segment`, `pose` and `obb` have more numbers,
+//!   and `segment` has a second output `output1` with the prototypes of the masks. `kpt_shape` has the number of keypoints and of their components.
 //! - A key that is an output's name has the id of this output's tensor as its value, as in `onnxinference` of
 //!   GStreamer 1.26.
 
