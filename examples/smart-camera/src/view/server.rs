@@ -3,7 +3,7 @@
 //! pictures.
 //!
 //! Numbers, sizes and times are limited, so that nobody who connects can take memory, or a place for long without
-//! reading. Requests have no body. (Libraries of this size that were considered have no such limits.)
+//! reading. Requests have no body. (tiny_http 0.12 has no such limits.)
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
