@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use super::super::{Detection, Params};
 use super::block::Block;
 use crate::geometry::oriented::Rectangle;
-use crate::geometry::overlap::{Measure, Measured, Pair};
+use crate::geometry::overlap::{Measure, Measured, Pair, Visitor};
 use crate::geometry::{Corners, greater, lesser};
 
 /// A candidate's box with its area. For an oriented candidate, the box is the bounds, `shape` is the
@@ -41,10 +41,46 @@ impl<S> Entry<S> {
 pub(super) trait Shape: Copy + Default {
     /// The value in an unused element of a block.
     const NONE: Self;
+
+    /// Calls `work` with the test that is compiled for the parameters.
+    fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output;
 }
 
 impl Shape for () {
     const NONE: Self = ();
+
+    #[inline(always)]
+    fn with_test<W: WithTest<()>>(params: &Params, work: W) -> W::Output {
+        params.overlap.visit(OfMeasure { params, work })
+    }
+}
+
+/// Work with the test for some parameters.
+pub(super) trait WithTest<S> {
+    type Output;
+
+    fn run<C: Conflict<Shape = S>>(self) -> Self::Output;
+}
+
+/// Work with the [`Test`] of the measure that calls this visitor.
+struct OfMeasure<'a, W> {
+    params: &'a Params,
+    work: W,
+}
+
+impl<W: WithTest<()>> Visitor for OfMeasure<'_, W> {
+    type Output = W::Output;
+
+    #[inline(always)]
+    fn visit<M: Measure>(self) -> W::Output {
+        let Self { params, work } = self;
+        match (params.threshold_inclusive, params.pixel_offset != 0.0) {
+            (false, false) => work.run::<Test<M, false, false>>(),
+            (false, true) => work.run::<Test<M, false, true>>(),
+            (true, false) => work.run::<Test<M, true, false>>(),
+            (true, true) => work.run::<Test<M, true, true>>(),
+        }
+    }
 }
 
 /// A test for conflicts between boxes. Each test is a type, so that loops over pairs have no
@@ -153,23 +189,5 @@ impl<M: Measure, const INCLUSIVE: bool, const OFFSET: bool> Conflict
     #[inline(always)]
     fn offset(self) -> f32 {
         self.offset
-    }
-}
-
-/// Work with the test of upright boxes for some parameters.
-pub(super) trait WithTest {
-    type Output;
-
-    fn run<C: Conflict<Shape = ()>>(self) -> Self::Output;
-}
-
-/// Calls `work` with the [`Test`] that is compiled for the parameters and the measure.
-#[inline(always)]
-pub(super) fn with_test<M: Measure, W: WithTest>(params: &Params, work: W) -> W::Output {
-    match (params.threshold_inclusive, params.pixel_offset != 0.0) {
-        (false, false) => work.run::<Test<M, false, false>>(),
-        (false, true) => work.run::<Test<M, false, true>>(),
-        (true, false) => work.run::<Test<M, true, false>>(),
-        (true, true) => work.run::<Test<M, true, true>>(),
     }
 }

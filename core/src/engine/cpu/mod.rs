@@ -49,7 +49,7 @@ use host_tensors::{HostTensors, ImageTensors};
 use masks::{ImageMasks, MaskBuffers};
 use merging::{Merged, Merging};
 use ranking::Ranking;
-use suppression::{Suppress, SuppressByClass, SuppressOriented, Suppression};
+use suppression::{EachClass, Suppression};
 use suppressors::Lists;
 
 /// The engine that runs on the CPU.
@@ -282,17 +282,11 @@ impl Cpu {
         let suppression =
             Suppression { found: &decoder.found, ranking, by_class, survivors, params };
         match (decoder.is_oriented, compares_classes) {
-            (false, true) if is_by_class => {
-                dispatch(SuppressByClass { suppression, suppressors: of_all });
-            }
-            (false, true) => dispatch(Suppress { suppression, suppressors: of_classes }),
-            (false, false) => dispatch(Suppress { suppression, suppressors: of_all }),
-            (true, true) => {
-                dispatch(SuppressOriented { suppression, suppressors: &mut oriented.of_classes });
-            }
-            (true, false) => {
-                dispatch(SuppressOriented { suppression, suppressors: &mut oriented.of_all });
-            }
+            (false, true) if is_by_class => dispatch((suppression, EachClass(of_all))),
+            (false, true) => dispatch((suppression, of_classes)),
+            (false, false) => dispatch((suppression, of_all)),
+            (true, true) => dispatch((suppression, &mut oriented.of_classes)),
+            (true, false) => dispatch((suppression, &mut oriented.of_all)),
         }
     }
 
@@ -356,7 +350,7 @@ mod tests {
         let Cpu { decoder, ranking, by_class, survivors, suppressors, .. } = &mut portable;
         let found = &decoder.found;
         let suppression = Suppression { found, ranking, by_class, survivors, params: &params };
-        Work::run(Suppress { suppression, suppressors: &mut suppressors.of_all });
+        Work::run((suppression, &mut suppressors.of_all));
         assert_eq!(portable.decoder.found.candidates, dispatched.decoder.found.candidates);
         assert_eq!(portable.survivors, dispatched.survivors);
         assert!(

@@ -8,34 +8,28 @@
 
 use super::super::{Detection, Overlap, Params};
 use super::block::Block;
-use super::conflict::{Conflict, Entry, Shape};
+use super::conflict::{Conflict, Entry, Shape, WithTest};
 use crate::geometry::oriented::{self, DistanceLimit, Rectangle, greatest_intersection};
 use crate::geometry::overlap::Measured;
 use crate::geometry::{greater, lesser};
 
-/// Calls `visitor` with the type of the measure, so that loops over pairs are compiled for each measure.
-#[inline(always)]
-pub(super) fn visit(overlap: Overlap, visitor: impl Visitor) {
-    match overlap {
-        Overlap::Iou => visitor.visit::<Iou>(),
-        Overlap::Representative => visitor.visit::<Representative>(),
-        Overlap::Smaller => visitor.visit::<Smaller>(),
-        Overlap::ProbIou => visitor.visit::<ProbIou>(),
-        Overlap::Diou => unreachable!("`validate` has checked it"),
+impl Shape for Rectangle {
+    const NONE: Self = Self { center: [0.0; 2], half: [0.0; 2], direction: [0.0; 2], area: 0.0 };
+
+    #[inline(always)]
+    fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output {
+        match params.overlap {
+            Overlap::Iou => work.run::<Test<Iou>>(),
+            Overlap::Representative => work.run::<Test<Representative>>(),
+            Overlap::Smaller => work.run::<Test<Smaller>>(),
+            Overlap::ProbIou => work.run::<Test<ProbIou>>(),
+            Overlap::Diou => unreachable!("`validate` has checked it"),
+        }
     }
 }
 
-/// A function that is generic over the measure's type.
-pub(super) trait Visitor {
-    fn visit<M: Measure>(self);
-}
-
-impl Shape for Rectangle {
-    const NONE: Self = Self { center: [0.0; 2], half: [0.0; 2], direction: [0.0; 2], area: 0.0 };
-}
-
 /// A measure of overlap of oriented boxes.
-pub(super) trait Measure: Copy {
+trait Measure: Copy {
     fn new(params: &Params, threshold: f32) -> Self;
 
     /// If two boxes with these areas conflict, their intersection is at least this large.
@@ -136,7 +130,7 @@ impl Measure for ProbIou {
 
 /// The test for a measure.
 #[derive(Clone, Copy)]
-pub(super) struct Test<M>(M);
+struct Test<M>(M);
 
 impl<M: Measure> Test<M> {
     /// Returns true if the bounds intersect. Has no branches.

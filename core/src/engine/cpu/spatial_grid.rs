@@ -196,7 +196,7 @@ impl<S: Shape> SpatialGrid<S> {
 #[cfg(test)]
 mod tests {
     use super::super::super::{Detection, Params};
-    use super::super::conflict::{Test, WithTest, with_test};
+    use super::super::conflict::{Test, WithTest};
     use super::*;
     use crate::geometry::Overlap;
     use crate::geometry::overlap::{Measure, Visitor};
@@ -227,7 +227,7 @@ mod tests {
         params: &'a Params,
     }
 
-    impl WithTest for Check<'_> {
+    impl WithTest<()> for Check<'_> {
         type Output = usize;
 
         fn run<C: Conflict<Shape = ()>>(self) -> usize {
@@ -249,14 +249,6 @@ mod tests {
         }
     }
 
-    impl Visitor for Check<'_> {
-        type Output = usize;
-
-        fn visit<M: Measure>(self) -> usize {
-            with_test::<M, _>(self.params, self)
-        }
-    }
-
     #[test]
     fn conflicts_are_found_for_all_sizes_and_positions() {
         let overlaps = [Overlap::Iou, Overlap::Representative, Overlap::Smaller, Overlap::Diou];
@@ -270,9 +262,11 @@ mod tests {
                         iou_threshold,
                         pixel_offset,
                         threshold_inclusive: inclusive,
+                        overlap,
                         ..Params::default()
                     };
-                    let conflicts = overlap.visit(Check { boxes: &boxes, params: &params });
+                    let conflicts =
+                        <()>::with_test(&params, Check { boxes: &boxes, params: &params });
                     assert!(conflicts > 2, "{conflicts} conflicts, {overlap:?}, {params:?}");
                 }
             }

@@ -6,14 +6,11 @@
 use super::super::params::cap;
 use super::super::{Detection, Method, Params};
 use super::by_class::ByClass;
-use super::conflict::{Conflict, Entry, WithTest, with_test};
+use super::conflict::{Conflict, Entry, Shape, WithTest};
 use super::decode::Found;
 use super::dispatch::Work;
-use super::oriented;
 use super::ranking::{self, Ranking};
 use super::suppressors::{SuppressorList, Suppressors};
-use crate::geometry::oriented::Rectangle;
-use crate::geometry::overlap::{Measure, Visitor};
 
 /// The suppression of the candidates of a group.
 pub(super) struct Suppression<'a> {
@@ -109,86 +106,48 @@ impl Suppression<'_> {
     }
 }
 
-/// Suppression with the measure that calls this visitor.
-pub(super) struct Suppress<'a, S> {
-    pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut S,
+/// The lists of boxes that candidates are compared with.
+pub(super) trait Compare {
+    type Shape: Shape;
+
+    /// Runs a suppression with these lists.
+    fn suppress<C: Conflict<Shape = Self::Shape>>(self, suppression: Suppression<'_>);
 }
 
-impl<S: Suppressors<Shape = ()>> WithTest for Suppress<'_, S> {
-    type Output = ();
+impl<S: Suppressors> Compare for &mut S {
+    type Shape = S::Shape;
 
     #[inline(always)]
-    fn run<C: Conflict<Shape = ()>>(self) {
-        self.suppression.run::<C>(self.suppressors);
+    fn suppress<C: Conflict<Shape = S::Shape>>(self, suppression: Suppression<'_>) {
+        suppression.run::<C>(self);
     }
 }
 
-impl<S: Suppressors<Shape = ()>> Work for Suppress<'_, S> {
+/// One list, for one class after the other.
+pub(super) struct EachClass<'a>(pub &'a mut SuppressorList);
+
+impl Compare for EachClass<'_> {
+    type Shape = ();
+
+    #[inline(always)]
+    fn suppress<C: Conflict<Shape = ()>>(self, suppression: Suppression<'_>) {
+        suppression.run_by_class::<C>(self.0);
+    }
+}
+
+impl<L: Compare> WithTest<L::Shape> for (Suppression<'_>, L) {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Conflict<Shape = L::Shape>>(self) {
+        let (suppression, lists) = self;
+        lists.suppress::<C>(suppression);
+    }
+}
+
+impl<L: Compare> Work for (Suppression<'_>, L) {
     #[inline(always)]
     fn run(self) {
-        self.suppression.params.overlap.visit(self);
-    }
-}
-
-impl<S: Suppressors<Shape = ()>> Visitor for Suppress<'_, S> {
-    type Output = ();
-
-    #[inline(always)]
-    fn visit<M: Measure>(self) {
-        with_test::<M, _>(self.suppression.params, self);
-    }
-}
-
-/// Suppression of each class separately, with the measure that calls this visitor. Classes need not
-/// be compared.
-pub(super) struct SuppressByClass<'a> {
-    pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut SuppressorList,
-}
-
-impl WithTest for SuppressByClass<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<C: Conflict<Shape = ()>>(self) {
-        self.suppression.run_by_class::<C>(self.suppressors);
-    }
-}
-
-impl Work for SuppressByClass<'_> {
-    #[inline(always)]
-    fn run(self) {
-        self.suppression.params.overlap.visit(self);
-    }
-}
-
-impl Visitor for SuppressByClass<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn visit<M: Measure>(self) {
-        with_test::<M, _>(self.suppression.params, self);
-    }
-}
-
-/// Suppression of oriented candidates with the measure that calls this visitor.
-pub(super) struct SuppressOriented<'a, S> {
-    pub suppression: Suppression<'a>,
-    pub suppressors: &'a mut S,
-}
-
-impl<S: Suppressors<Shape = Rectangle>> Work for SuppressOriented<'_, S> {
-    #[inline(always)]
-    fn run(self) {
-        oriented::visit(self.suppression.params.overlap, self);
-    }
-}
-
-impl<S: Suppressors<Shape = Rectangle>> oriented::Visitor for SuppressOriented<'_, S> {
-    #[inline(always)]
-    fn visit<M: oriented::Measure>(self) {
-        let Self { suppression, suppressors } = self;
-        suppression.run::<oriented::Test<M>>(suppressors);
+        L::Shape::with_test(self.0.params, self);
     }
 }
