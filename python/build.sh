@@ -25,18 +25,23 @@ if ! "$tools/bin/python" -c 'import importlib.metadata, sys; [importlib.metadata
     "$tools/bin/pip" install --quiet "${wanted[@]}"
 fi
 
-folder=debug for_target=()
+folder=debug for_target=() linker=(env)
 if [ "$profile" != dev ]; then
     # zig links the plugins, too: with this machine's linker they would need its glibc.
     host=$(rustc -vV | sed -n 's/^host: //p')
     folder=$host/$profile for_target=(--target "$host")
-    mkdir -p "$target"
-    printf '#!/bin/sh\nPATH=%q:$PATH exec maturin zig cc -- -target %s-linux-gnu.2.28 "$@"\n' "$tools/bin" "${host%%-*}" >"$target/zig-cc"
-    chmod +x "$target/zig-cc"
-    export "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_LINKER=$target/zig-cc"
+    # It does not look where the system's libraries are; of these it gets GStreamer's and GLib's only.
+    rm -rf "$target/zig"
+    mkdir -p "$target/zig"
+    libdir=$(pkg-config --variable=libdir gstreamer-1.0)
+    ln -s "$libdir"/lib{gstreamer,gstbase,gstvideo}-1.0.so "$libdir"/lib{glib,gobject}-2.0.so "$target/zig"
+    printf '#!/bin/sh\nPATH=%q:$PATH exec maturin zig cc -- -target %s-linux-gnu.2.28 "$@" -L%q\n' \
+        "$tools/bin" "${host%%-*}" "$target/zig" >"$target/zig/cc"
+    chmod +x "$target/zig/cc"
+    linker+=("CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_LINKER=$target/zig/cc")
 fi
 # With these packages alone, so that the plugins have no feature of the tests.
-(cd .. && cargo build --locked --profile "$profile" "${for_target[@]}" --package gst-plugin-nmsfilter \
+(cd .. && "${linker[@]}" cargo build --locked --profile "$profile" "${for_target[@]}" --package gst-plugin-nmsfilter \
     --package gst-plugin-onnxruntime --package nmsfilter-gst-c)
 rm -rf nmsfilter/_libs
 mkdir -p nmsfilter/_libs/plugins
