@@ -335,6 +335,7 @@ build_combiner() {
     cp -r "$(dirname "$source")" "$target/combiner/source"
     # The versions of other packages are those of this workspace, which are there.
     cp Cargo.lock "$target/combiner/source/"
+    printf '\n[workspace]\n' >>"$target/combiner/source/Cargo.toml"
     "$@" CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo build --manifest-path "$target/combiner/source/Cargo.toml" --features v1_28 --lib \
         --target-dir "$target/combiner"
 }
