@@ -34,7 +34,7 @@ if [ "$profile" != dev ]; then
     rm -rf "$target/zig"
     mkdir -p "$target/zig"
     libdir=$(pkg-config --variable=libdir gstreamer-1.0)
-    ln -s "$libdir"/lib{gstreamer,gstbase,gstvideo}-1.0.so "$libdir"/lib{glib,gobject}-2.0.so "$target/zig"
+    ln -s "$libdir"/libgst{reamer,base,video}-1.0.so "$libdir"/lib{gio,glib,gmodule,gobject}-2.0.so "$target/zig"
     printf '#!/bin/sh\nPATH=%q:$PATH exec maturin zig cc -- -target %s-linux-gnu.2.28 "$@" -L%q\n' \
         "$tools/bin" "${host%%-*}" "$target/zig" >"$target/zig/cc"
     chmod +x "$target/zig/cc"
