@@ -35,8 +35,19 @@ if [ "$profile" != dev ]; then
     mkdir -p "$target/zig"
     libdir=$(pkg-config --variable=libdir gstreamer-1.0)
     ln -s "$libdir"/libgst{reamer,base,video}-1.0.so "$libdir"/lib{gio,glib,gmodule,gobject}-2.0.so "$target/zig"
-    printf '#!/bin/sh\nPATH=%q:$PATH exec maturin zig cc -- -target %s-linux-gnu.2.28 "$@" -L%q\n' \
-        "$tools/bin" "${host%%-*}" "$target/zig" >"$target/zig/cc"
+    cat >"$target/zig/cc" <<CC
+#!/bin/sh
+# zig does not know --exclude-libs, by which the library does not export the entry points of the plugin in it.
+for argument; do
+    shift
+    case \$argument in
+        -Wl,--version-script=*) exports=\${argument#*=} ;;
+        -Wl,--exclude-libs,ALL) sed -i '/gst_plugin_/d' "\$exports"; continue ;;
+    esac
+    set -- "\$@" "\$argument"
+done
+PATH="$tools/bin:\$PATH" exec maturin zig cc -- -target ${host%%-*}-linux-gnu.2.28 "\$@" -L"$target/zig"
+CC
     chmod +x "$target/zig/cc"
     linker+=("CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_LINKER=$target/zig/cc")
 fi
