@@ -373,7 +373,7 @@ in_root() {
     local complete=yes
     : >"$log"
     for program in "${programs[@]}"; do
-        step "$where: $program" "${enter[@]}" "$(sed -n "s/.*\"name\":\"$program\".*\"executable\":\"\([^\"]*\)\".*/\1/p" "$built" | tail -n 1)" \
+        step "$where: $program" "${enter[@]}" "$(sed -n "s/.*\"kind\":\[\"test\"\],[^}]*\"name\":\"$program\".*\"executable\":\"\([^\"]*\)\".*/\1/p" "$built")" \
             "${harness[@]}" || complete=
     done
     count "$where"
