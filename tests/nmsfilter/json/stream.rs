@@ -212,9 +212,9 @@ fn lines_have_the_file_of_their_stream() {
     let [one, two] = [Some(first.clone()), Some(second.clone())];
     assert_eq!(
         files(&format!("filesrc location=\"{first}\" ! pngdec ! videoconvert")),
-        [one.clone()]
+        std::slice::from_ref(&one)
     );
-    assert_eq!(files(&format!("uridecodebin uri=\"{uri}\" ! queue")), [one.clone()]);
+    assert_eq!(files(&format!("uridecodebin uri=\"{uri}\" ! queue")), std::slice::from_ref(&one));
     assert_eq!(
         files(&format!("filesrc location={video} ! decodebin")),
         [Some(video.clone()), Some(video)]
