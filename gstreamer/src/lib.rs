@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What GStreamer has since 1.20, found at run time.
+//! What GStreamer has since 1.18, found at run time.
 //!
 //! The plugins are linked to functions of GStreamer 1.14 only. This crate declares each newer function once, with the
 //! version that has it, and looks it up in the loaded libraries when it is first used (`library`). The other modules wrap
@@ -12,6 +12,7 @@ mod batch;
 mod capabilities;
 mod custom_meta;
 pub mod ffi;
+mod formats;
 mod keypoints;
 mod library;
 mod objects;
@@ -23,6 +24,7 @@ mod unique_list;
 pub use batch::{AnalyticsBatchMeta, AnalyticsBatchStream};
 pub use capabilities::Capabilities;
 pub use custom_meta::CustomMeta;
+pub use formats::raw_video_formats;
 pub use library::{Missing, hide_from};
 pub use objects::{
     AnalyticsClassificationMtd, AnalyticsODMtd, AnalyticsTrackingMtd, Location, OrientedLocation,

@@ -66,6 +66,8 @@ fn minor() -> u32 {
 
 /// GStreamer's core library, to which every program is linked.
 const CORE: &str = "libgstreamer-1.0.so.0";
+/// The video library, to which the plugins are linked.
+const VIDEO: &str = "libgstvideo-1.0.so.0";
 /// The analytics library, of GStreamer's bad plugins.
 const ANALYTICS: &str = "libgstanalytics-1.0.so.0";
 
@@ -74,8 +76,9 @@ const ANALYTICS: &str = "libgstanalytics-1.0.so.0";
 fn open(name: &'static str) -> Option<&'static Library> {
     /// Opens a library only if it is already loaded.
     const RTLD_NOLOAD: c_int = 4;
-    static OPENED: [OnceLock<Option<Library>>; 2] = [const { OnceLock::new() }; 2];
-    let library = OPENED[usize::from(name == ANALYTICS)].get_or_init(|| {
+    static OPENED: [OnceLock<Option<Library>>; 3] = [const { OnceLock::new() }; 3];
+    let index = [CORE, VIDEO, ANALYTICS].iter().position(|known| *known == name)?;
+    let library = OPENED[index].get_or_init(|| {
         // SAFETY: the initializers of GStreamer's libraries have no preconditions.
         unsafe {
             Library::open(Some(name), RTLD_LAZY | RTLD_NOLOAD)
@@ -170,6 +173,10 @@ pub(crate) type MtdType = usize;
 type Relation = *mut GstAnalyticsRelationMeta;
 type Mtd = *const GstAnalyticsMtd;
 type NewMtd = *mut GstAnalyticsMtd;
+
+table! { FormatTable, "list of video formats", VIDEO, 18:
+    fn gst_video_formats_raw(*mut c_uint) -> *const c_int;
+}
 
 table! { CustomMetaTable, "GstCustomMeta", CORE, 20:
     fn gst_meta_register_custom(

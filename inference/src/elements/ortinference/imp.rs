@@ -5,6 +5,7 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
+use gst::glib::translate::from_glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
@@ -352,14 +353,24 @@ impl ElementImpl for OrtInference {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let mut caps = gst_video::VideoCapsBuilder::new().build();
+            let mut caps = any_format().build();
             // The memory of GStreamer's CUDA elements. The GPU providers read it directly; for the CPU, it is
             // copied to the host.
-            let on_device = gst_video::VideoCapsBuilder::new().features(["memory:CUDAMemory"]);
+            let on_device = any_format().features(["memory:CUDAMemory"]);
             caps.get_mut().expect("the caps are new").append(on_device.build());
             caps.merge(analytics_batch::any_batch());
             filter_templates(&caps)
         });
         &TEMPLATES
+    }
+}
+
+/// Caps with all formats of the running GStreamer. The bindings know those of 1.14.
+fn any_format() -> gst_video::VideoCapsBuilder<gst::caps::NoFeature> {
+    let caps = gst_video::VideoCapsBuilder::new();
+    match gst_newer::raw_video_formats() {
+        // SAFETY: these are formats of the running GStreamer.
+        Ok(all) => caps.format_list(all.iter().map(|&format| unsafe { from_glib(format) })),
+        Err(_) => caps,
     }
 }
