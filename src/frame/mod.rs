@@ -9,10 +9,12 @@
 //! layout of a frame in device memory with [`FrameLayout::plane_at`].
 
 mod component;
+mod formats;
 mod layout;
 mod mapped;
 
 pub use component::{COLORS, Component, components};
+pub use formats::raw_formats;
 pub use layout::{FrameError, FrameLayout};
 pub use mapped::MappedFrame;
 pub use mapped::Plane;

@@ -191,6 +191,9 @@ pub(super) fn is_attached(
     frame: [u32; 2],
     region: DetailedRegion<'_>,
 ) -> bool {
+    if buffer.meta::<AnalyticsRelationMeta>().is_none() {
+        return false;
+    }
     let is_there = |object: AnalyticsMtdRef<'_, AnalyticsODMtd>| {
         if let Some(oriented) = &region.oriented
             && Capabilities::get().oriented.is_ok()

@@ -82,13 +82,14 @@ fn check_decoder(chosen: Chosen<'_>) -> Option<Finding> {
     if is_confirmed {
         return None;
     }
-    let tensor = tensors[layout.groups[0].boxes.tensor].to_string();
+    let tensor = || tensors[layout.groups[0].boxes.tensor].to_string();
     if layout.has_rows_without_objectness() && layout.score.components == 81 {
-        return Some(Finding::CocoColumns { decoder, tensor });
+        return Some(Finding::CocoColumns { decoder, tensor: tensor() });
     }
     if !decoder::may_be_end_to_end(choice, options) {
         return None;
     }
+    let tensor = tensor();
     // RT-DETR has centers and sizes in such rows, too.
     let other = if decoder == "detr" { "detr-end2end" } else { "end2end" };
     Some(Finding::SixColumns { decoder, tensor, classes, other })

@@ -10,7 +10,7 @@ use gst::prelude::*;
 use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
-use gst_video::{VideoFormat, VideoFormatInfo, VideoInfo, VideoRegionOfInterestMeta};
+use gst_video::{VideoFormatInfo, VideoInfo, VideoRegionOfInterestMeta};
 
 use super::color::{DARK_COLOR, Rgb};
 use super::font::Font;
@@ -22,7 +22,7 @@ use super::surface::{Rect, Surface, SurfaceFormat};
 use super::tails::Tails;
 use super::{ColorBy, LabelMode};
 use gstnmsfilter::elements::{filter_templates, lock};
-use gstnmsfilter::frame::{FrameError, components};
+use gstnmsfilter::frame::{FrameError, components, raw_formats};
 
 /// Opacity of dark lines, and of the background of labels.
 const OUTLINE_ALPHA: u8 = 140;
@@ -132,8 +132,8 @@ impl ElementImpl for RoiOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            // Only formats that the installed version of GStreamer has.
-            let formats = VideoFormat::iter_raw()
+            let formats = raw_formats()
+                .into_iter()
                 .filter(|&format| components(&VideoFormatInfo::from_format(format)).is_some());
             filter_templates(&gst_video::VideoCapsBuilder::new().format_list(formats).build())
         });

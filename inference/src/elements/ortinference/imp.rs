@@ -5,7 +5,6 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::glib;
-use gst::glib::translate::from_glib;
 use gst::prelude::*;
 use gst::subclass::prelude::*;
 
@@ -20,6 +19,7 @@ use crate::inference::debug_category::CAT;
 use crate::inference::instance::Interrupt;
 use crate::regions::MAX_OVERLAP;
 use gstnmsfilter::elements::{filter_templates, lock, property};
+use gstnmsfilter::frame::raw_formats;
 use gstnmsfilter::input::analytics_batch;
 
 /// The instance data of the element.
@@ -365,12 +365,7 @@ impl ElementImpl for OrtInference {
     }
 }
 
-/// Caps with all formats of the running GStreamer. The bindings know those of 1.14.
+/// Caps with all formats of the running GStreamer.
 fn any_format() -> gst_video::VideoCapsBuilder<gst::caps::NoFeature> {
-    let caps = gst_video::VideoCapsBuilder::new();
-    match gst_newer::raw_video_formats() {
-        // SAFETY: these are formats of the running GStreamer.
-        Ok(all) => caps.format_list(all.iter().map(|&format| unsafe { from_glib(format) })),
-        Err(_) => caps,
-    }
+    gst_video::VideoCapsBuilder::new().format_list(raw_formats())
 }
