@@ -107,11 +107,16 @@ impl Attached {
         Self { spec, memory, defect, analytics: bytes.one_in(3) }
     }
 
+    /// Whether it is written as `GstTensorMeta`, which the running GStreamer may not have.
+    fn is_analytics(&self) -> bool {
+        self.analytics && Capabilities::get().tensors.is_ok()
+    }
+
     /// Returns true if a reader must return exactly this tensor.
     pub fn is_valid(&self) -> bool {
         // In GStreamer 1.26.2, a buffer has only one GstTensorMeta, so another one replaces its
         // tensors.
-        if self.analytics && Capabilities::get().tensors.is_ok() {
+        if self.is_analytics() {
             return false;
         }
         let fits = self.spec.dims.len() <= nmsfilter_core::tensor::MAX_DIMENSIONS;
@@ -121,7 +126,7 @@ impl Attached {
 
     /// Writes the tensor to `buffer`.
     pub fn write(&self, buffer: &mut gst::BufferRef) {
-        if self.analytics {
+        if self.is_analytics() {
             let id = match self.defect {
                 Defect::Bare | Defect::Null(_) | Defect::Missing(_) => None,
                 Defect::NotUtf8(_) => Some(NOT_UTF8),
