@@ -4,6 +4,7 @@
 
 use gst_video::prelude::*;
 use gst_video::{VideoFormat, VideoFrameRef, VideoInfo, VideoRegionOfInterestMeta};
+use gstnmsfilter::frame::raw_formats;
 
 use crate::support::pipeline::{self, intercept, parse, run, watch};
 
@@ -21,7 +22,7 @@ fn formats() -> Vec<String> {
 #[test]
 fn every_format_of_8_bits_is_accepted() {
     let formats = formats();
-    for format in VideoFormat::iter_raw() {
+    for format in raw_formats() {
         let info = gst_video::VideoFormatInfo::from_format(format);
         let is_packed = info.is_complex() || info.is_tiled() || info.has_palette();
         let expected = info.depth().iter().all(|&depth| depth == 8)

@@ -4,6 +4,7 @@
 
 use gst::prelude::*;
 use gst_video::{VideoFormat, VideoInfo, VideoInterlaceMode};
+use gstnmsfilter::frame::raw_formats;
 use gstonnxruntime::inference::picture::Resampler;
 
 use crate::exact_memory::{Border, memory};
@@ -57,9 +58,11 @@ fn a_model_receives_the_picture_of_every_frame_that_videoconvert_makes() {
     let (mut read, mut others) = (0, Vec::new());
     for ([width, height], mode) in SIZES.iter().flat_map(|&size| modes.map(|mode| (size, mode))) {
         let info = |format| {
-            VideoInfo::builder(format, width, height).interlace_mode(mode).build().unwrap()
+            let info = VideoInfo::builder(format, width, height).interlace_mode(mode).build();
+            // Caps say how many rows fields have, which the bindings for 1.14 do not set.
+            VideoInfo::from_caps(&info.unwrap().to_caps().unwrap()).unwrap()
         };
-        for format in VideoFormat::iter_raw() {
+        for format in raw_formats() {
             let info_of_format = info(format);
             let pattern = if info_of_format.is_gray() { "gradient" } else { "smpte" };
             let mut picture = |info: &VideoInfo, border| {

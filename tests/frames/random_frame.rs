@@ -3,6 +3,7 @@
 
 use gst::glib::translate::IntoGlib;
 use gst_video::{VideoFormat, VideoFormatFlags, VideoFormatInfo, VideoInfo, VideoInterlaceMode};
+use gstnmsfilter::frame::raw_formats;
 
 use crate::exact_memory::{Border, memory};
 
@@ -57,7 +58,7 @@ pub struct RandomFrame {
 impl RandomFrame {
     pub fn new(seed: u64) -> Self {
         let random = &mut fastrand::Rng::with_seed(seed);
-        let formats: Vec<_> = VideoFormat::iter_raw().collect();
+        let formats = raw_formats();
         let format = formats[random.usize(..formats.len())];
         let [width, height] = [random.u32(1..40), random.u32(1..30)];
         let mode = match random.u8(..8) {
