@@ -181,7 +181,7 @@ more_on_host() {
     # Not for its figures: a test machine is busy, and this is not a release build. --workspace --tests: with the features
     # of the tests' dependencies, so that what was compiled for them is used.
     step "nmsbench: cargo build" cargo build --locked --workspace --bins --tests || true
-    step "plugins: linked to GStreamer 1.14 only" tests/packages/linked.sh "$target"/debug/libgst{nmsfilter,objecttracker,onnxruntime}.so || true
+    step "plugins: linked to GStreamer 1.14 only" tests/packages/linked.sh "$target"/debug/deps/libgst{nmsfilter,objecttracker,onnxruntime}.so || true
     step "$host: nmsbench --quick" "$target/debug/nmsbench" --quick --out "$target/nmsbench" || true
     # Each run has a new seed, which is printed. Cases that find a defect are kept in fuzz/seeds.
     step "$host: fuzz" fuzz/run.sh --asan --seconds 45 || true
