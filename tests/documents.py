@@ -168,7 +168,7 @@ class Runner:
         self.environment = {
             **os.environ,
             "BUILD": str(build),
-            "GST_PLUGIN_PATH": str(build),
+            "GST_PLUGIN_PATH": ":".join(filter(None, [str(build), os.environ.get("GST_PLUGIN_PATH")])),
             "LD_LIBRARY_PATH": str(libraries),
             "TCP_PORT": str(tcp_server()),
         }
