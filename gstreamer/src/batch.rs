@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `GstAnalyticsBatchMeta` (1.28): several streams on one buffer.
 
-use gst::glib;
-use gst::glib::translate::{from_glib, from_glib_none};
+use gst::glib::translate::from_glib_none;
 use gst::prelude::*;
 
-use crate::NO_META;
 use crate::ffi::{GstAnalyticsBatchMeta, GstAnalyticsBatchStream};
 use crate::library::{BatchTable, Missing};
+use crate::metadata::metadata;
 
-/// The metadata.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct AnalyticsBatchMeta(GstAnalyticsBatchMeta);
-
-// SAFETY: the buffer that owns the metadata guards it.
-unsafe impl Send for AnalyticsBatchMeta {}
-// SAFETY: as above.
-unsafe impl Sync for AnalyticsBatchMeta {}
-
-// SAFETY: metadata with this API type are of this structure.
-unsafe impl MetaAPI for AnalyticsBatchMeta {
-    type GstType = GstAnalyticsBatchMeta;
-
-    fn meta_api() -> glib::Type {
-        // SAFETY: the function has no preconditions.
-        BatchTable::get().map_or(NO_META, |it| unsafe {
-            from_glib((it.gst_analytics_batch_meta_api_get_type)())
-        })
-    }
+metadata! {
+    AnalyticsBatchMeta, GstAnalyticsBatchMeta, BatchTable,
+    gst_analytics_batch_meta_api_get_type, gst_buffer_add_analytics_batch_meta,
+    /// Adds metadata without streams.
 }
 
 /// A stream of a batch: events and buffers.
@@ -54,21 +37,6 @@ unsafe fn slice_mut<'a, T, P>(items: *mut P, count: usize) -> &'a mut [T] {
 }
 
 impl AnalyticsBatchMeta {
-    /// Adds metadata without streams.
-    ///
-    /// # Errors
-    /// If the running GStreamer has no batches.
-    pub fn add(
-        buffer: &mut gst::BufferRef,
-    ) -> Result<gst::MetaRefMut<'_, Self, gst::meta::Standalone>, Missing> {
-        let table = BatchTable::get()?;
-        // SAFETY: the buffer is writable; the function returns metadata of this type.
-        unsafe {
-            let meta = (table.gst_buffer_add_analytics_batch_meta)(buffer.as_mut_ptr());
-            Ok(Self::from_mut_ptr(buffer, meta))
-        }
-    }
-
     /// The streams.
     pub fn streams(&self) -> &[AnalyticsBatchStream] {
         // SAFETY: the metadata owns the array.

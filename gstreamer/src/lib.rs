@@ -15,6 +15,7 @@ pub mod ffi;
 mod formats;
 mod keypoints;
 mod library;
+mod metadata;
 mod objects;
 mod relations;
 mod segmentation;

@@ -9,30 +9,14 @@ use gst::glib;
 use gst::glib::translate::from_glib;
 use gst::prelude::*;
 
-use crate::NO_META;
 use crate::ffi::{GstAnalyticsMtd, GstAnalyticsRelationMeta, GstAnalyticsRelationMetaInitParams};
 use crate::library::{Missing, MtdType, RelationTable};
+use crate::metadata::metadata;
 
-/// The metadata.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct AnalyticsRelationMeta(GstAnalyticsRelationMeta);
-
-// SAFETY: the buffer that owns the metadata guards it.
-unsafe impl Send for AnalyticsRelationMeta {}
-// SAFETY: as above.
-unsafe impl Sync for AnalyticsRelationMeta {}
-
-// SAFETY: metadata with this API type are of this structure.
-unsafe impl MetaAPI for AnalyticsRelationMeta {
-    type GstType = GstAnalyticsRelationMeta;
-
-    fn meta_api() -> glib::Type {
-        // SAFETY: the function has no preconditions.
-        RelationTable::get().map_or(NO_META, |it| unsafe {
-            from_glib((it.gst_analytics_relation_meta_api_get_type)())
-        })
-    }
+metadata! {
+    AnalyticsRelationMeta, GstAnalyticsRelationMeta, RelationTable,
+    gst_analytics_relation_meta_api_get_type, gst_buffer_add_analytics_relation_meta,
+    /// Adds metadata to the buffer, unless it has some.
 }
 
 /// Types of relation, as bits.
@@ -99,21 +83,6 @@ pub(crate) fn added(
 }
 
 impl AnalyticsRelationMeta {
-    /// Adds metadata to the buffer, unless it has some.
-    ///
-    /// # Errors
-    /// If the running GStreamer has no such metadata.
-    pub fn add(
-        buffer: &mut gst::BufferRef,
-    ) -> Result<gst::MetaRefMut<'_, Self, gst::meta::Standalone>, Missing> {
-        let table = RelationTable::get()?;
-        // SAFETY: the buffer is writable; the function returns metadata of this type.
-        unsafe {
-            let meta = (table.gst_buffer_add_analytics_relation_meta)(buffer.as_mut_ptr());
-            Ok(Self::from_mut_ptr(buffer, meta))
-        }
-    }
-
     /// Adds metadata to the buffer, unless it has some, with room for this number of items of so many bytes together.
     ///
     /// # Errors
@@ -128,7 +97,7 @@ impl AnalyticsRelationMeta {
             initial_relation_order: items,
             initial_buf_size: bytes,
         };
-        // SAFETY: as above; the parameters are only read.
+        // SAFETY: the buffer is writable; the function returns metadata of this type, and only reads the parameters.
         unsafe {
             let add = table.gst_buffer_add_analytics_relation_meta_full;
             let meta = add(buffer.as_mut_ptr(), &mut params);

@@ -6,12 +6,12 @@ use std::ptr::NonNull;
 
 use gst::glib;
 use gst::glib::ffi::GQuark;
-use gst::glib::translate::{IntoGlib, IntoGlibPtr, from_glib};
+use gst::glib::translate::{IntoGlib, IntoGlibPtr};
 use gst::prelude::*;
 
-use crate::NO_META;
 use crate::ffi::{GstTensor, GstTensorMeta};
 use crate::library::{Missing, TensorTable};
+use crate::metadata::metadata;
 
 /// The type of a tensor's elements, as `GstTensorDataType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,44 +173,13 @@ impl Drop for Tensor {
     }
 }
 
-/// The metadata.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct TensorMeta(GstTensorMeta);
-
-// SAFETY: the buffer that owns the metadata guards it.
-unsafe impl Send for TensorMeta {}
-// SAFETY: as above.
-unsafe impl Sync for TensorMeta {}
-
-// SAFETY: metadata with this API type are of this structure. (GStreamer 1.24 has another one of this name in a plugin,
-// whose type this function does not return.)
-unsafe impl MetaAPI for TensorMeta {
-    type GstType = GstTensorMeta;
-
-    fn meta_api() -> glib::Type {
-        // SAFETY: the function has no preconditions.
-        TensorTable::get()
-            .map_or(NO_META, |table| unsafe { from_glib((table.gst_tensor_meta_api_get_type)()) })
-    }
+// GStreamer 1.24 has another type of this name in a plugin, which the function does not return.
+metadata! {
+    TensorMeta, GstTensorMeta, TensorTable, gst_tensor_meta_api_get_type, gst_buffer_add_tensor_meta,
+    /// Adds metadata without tensors. (The first versions of 1.26 return the buffer's metadata if it has some.)
 }
 
 impl TensorMeta {
-    /// Adds metadata without tensors. (The first versions of 1.26 return the buffer's metadata if it has some.)
-    ///
-    /// # Errors
-    /// If the running GStreamer has no tensors.
-    pub fn add(
-        buffer: &mut gst::BufferRef,
-    ) -> Result<gst::MetaRefMut<'_, Self, gst::meta::Standalone>, Missing> {
-        let table = TensorTable::get()?;
-        // SAFETY: the buffer is writable; the function returns metadata of this type.
-        unsafe {
-            let meta = (table.gst_buffer_add_tensor_meta)(buffer.as_mut_ptr());
-            Ok(Self::from_mut_ptr(buffer, meta))
-        }
-    }
-
     /// Replaces the tensors.
     pub fn set(&mut self, tensors: Vec<Tensor>) {
         let count = u32::try_from(tensors.len()).expect("nobody has so many tensors");
