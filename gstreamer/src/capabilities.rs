@@ -2,6 +2,7 @@
 //! What the running GStreamer has.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::library::{
     BatchTable, CustomMetaTable, KeypointTable, Missing, OrientedTable, RelationTable,
@@ -33,8 +34,9 @@ pub struct Capabilities {
 impl Capabilities {
     /// What the running GStreamer has, which must be initialized, or loading plugins. Its libraries are searched in the
     /// first call only.
-    pub fn get() -> Self {
-        Self {
+    pub fn get() -> &'static Self {
+        static ALL: OnceLock<Capabilities> = OnceLock::new();
+        ALL.get_or_init(|| Self {
             custom_meta: CustomMetaTable::get().map(|_| ()),
             relations: RelationTable::get().map(|_| ()),
             oriented: OrientedTable::get().map(|_| ()),
@@ -43,7 +45,7 @@ impl Capabilities {
             tensor_caps: UniqueListTable::get().map(|_| ()),
             batches: BatchTable::get().map(|_| ()),
             keypoints: KeypointTable::get().map(|_| ()),
-        }
+        })
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn attach(
     let parents = parents(buffer, regions);
     let count = regions.regions.len().max(1);
     let newer = Capabilities::get();
-    let [items, bytes] = size_of_details(regions, &newer);
+    let [items, bytes] = size_of_details(regions, newer);
     let bytes = count * OBJECT_SIZE + bytes;
     let mut meta = AnalyticsRelationMeta::add_with_room(buffer, count + items, bytes)?;
     let first_id = meta.len() as u32;
