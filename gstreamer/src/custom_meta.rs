@@ -4,8 +4,8 @@
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use gst::glib;
 use gst::glib::translate::from_glib;
+use gst::glib::{self, IntoGStr};
 
 use crate::NO_META;
 use crate::library::{CustomMetaTable, Missing};
@@ -60,11 +60,13 @@ impl CustomMeta {
     ) -> Result<(), Missing> {
         let table = CustomMetaTable::get()?;
         self.api();
-        let name = CString::new(self.name).expect("the name has no zero byte");
         // SAFETY: the metadata is registered and the buffer writable, so that the function returns metadata. It owns the
         // structure, and nothing else refers to it.
         unsafe {
-            let meta = (table.gst_buffer_add_custom_meta)(buffer.as_mut_ptr(), name.as_ptr());
+            // Every frame comes here: the name is copied to the stack.
+            let meta = self.name.run_with_gstr(|name| {
+                (table.gst_buffer_add_custom_meta)(buffer.as_mut_ptr(), name.as_ptr())
+            });
             let structure = (table.gst_custom_meta_get_structure)(meta);
             write(gst::StructureRef::from_glib_borrow_mut(structure));
         }
