@@ -225,22 +225,20 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
     let any_number =
         Options { num_classes: 0, labels: options.known_classes().unwrap_or(0), ..options };
     let mut readings = Readings::default();
+    let is_whole = |of: &usize| !is_single_row(&tensors[*of]) && !is_part(tensors, &unknown, *of);
+    let whole: Vec<usize> = unknown.iter().copied().filter(is_whole).collect();
     for &decoder in decoders() {
         for &form in decoder.forms_for(tensors, any_number).iter() {
-            readings.add(tensors, (decoder, form), &unknown, any_number);
+            let among = match form.roles() {
+                [_] if decoder.is_alone() && unknown.len() > 1 => &[],
+                [_] if !decoder.is_alone() => &whole[..],
+                _ => &unknown,
+            };
+            readings.add(tensors, (decoder, form), among, any_number);
         }
     }
-    let mut fits = std::mem::take(&mut readings.fits);
+    let fits = std::mem::take(&mut readings.fits);
     let errors = std::mem::take(&mut readings.errors);
-    let can_be_right = |(fit, form): &(Choice, &'static dyn Form)| match form.roles() {
-        [_] if fit.decoder.is_alone() => unknown.len() == 1,
-        [_] => {
-            let of = fit.layout.groups[0].boxes.tensor;
-            !is_single_row(&tensors[of]) && !is_part(tensors, &unknown, of)
-        }
-        _ => true,
-    };
-    fits.retain(can_be_right);
 
     let pair = fits.iter().any(|(_, form)| form.roles().len() > 1);
     let mut unambiguous: Vec<&Choice> = fits
@@ -274,9 +272,7 @@ fn by_shape(tensors: &[TensorView<'_>], options: Options) -> Result<Choice, Choi
             let can_fit = |decoder: &&'static dyn Decoder| {
                 let name = decoder.name();
                 fits.iter().any(|(fit, _)| fit.decoder.name() == name)
-                    || errors.iter().any(|error| {
-                        needs_setting(error) == Some(name) && !is_of_part(tensors, &unknown, error)
-                    })
+                    || errors.iter().any(|error| needs_setting(error) == Some(name))
             };
             match Offers::find(tensors, decoders().iter().copied().filter(can_fit), options) {
                 Some(offers) if !fits.is_empty() => {
@@ -333,13 +329,6 @@ fn is_part(tensors: &[TensorView<'_>], among: &[usize], of: usize) -> bool {
                 >= BoxFormat::Corners.components()
     };
     among.iter().any(|&index| index != of && has_more(&tensors[index]))
-}
-
-/// True if the error is about a tensor that is a part of the detections.
-fn is_of_part(tensors: &[TensorView<'_>], among: &[usize], error: &LayoutError) -> bool {
-    let LayoutError::Keypoints { tensor, .. } = error else { return false };
-    let of = among.iter().find(|&&index| tensors[index].to_string() == *tensor);
-    of.is_some_and(|&of| is_part(tensors, among, of))
 }
 
 /// True if these tensors have one row of numbers each, as the outputs of classifiers have.
