@@ -164,6 +164,67 @@ fn refusals_are_short_and_offer_only_decoders_that_read_the_tensors() {
     assert!(refused > 500 && ambiguous > 100, "{refused} refused, {ambiguous} of them ambiguous");
 }
 
+/// The names of the offered decoders for tensors of unknown models with these numbers.
+fn offered(tensors: &[(&str, &[usize], &[f32])], model: [f32; 2]) -> Vec<String> {
+    let views: Vec<TensorView<'_>> =
+        tensors.iter().map(|(id, shape, all)| TensorView::from_slice(id, shape, all)).collect();
+    let options = Options { model_size: Some(model), ..Options::default() };
+    match decoder::choose(&views, None, options).err().expect("no id is known") {
+        error @ ChoiceError::Ambiguous { .. } => {
+            let text = error.to_string();
+            offers(&text).into_iter().map(|(name, _)| name.to_owned()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A reading is not offered if the numbers are none of its own.
+#[test]
+fn readings_that_the_numbers_contradict_are_not_offered() {
+    let mut rng = Rng::with_seed(4848);
+    let mut within = |low: f32, high: f32| low + rng.f32() * (high - low);
+    // Corners and centers with sizes, in units of the model's input.
+    let corners: Vec<[f32; 4]> = (0..8400)
+        .map(|_| {
+            let [x, y] = [within(0.0, 0.8), within(0.0, 0.8)];
+            [x, y, x + within(0.01, 0.2), y + within(0.01, 0.2)]
+        })
+        .collect();
+    let center =
+        |&[x1, y1, x2, y2]: &[f32; 4]| [(x1 + x2) / 2.0, (y1 + y2) / 2.0, x2 - x1, y2 - y1];
+    let centers: Vec<[f32; 4]> = corners.iter().map(center).collect();
+    let offsets: Vec<f32> = (0..4420 * 4).map(|_| within(-2.0, 2.0)).collect();
+    let two_scores: Vec<f32> = (0..4420).flat_map(|_| [0.9, 0.1]).collect();
+    let faces = |boxes: &[f32]| {
+        let scores: (&str, &[usize], &[f32]) = ("onnx/scores", &[1, 4420, 2], &two_scores);
+        offered(&[scores, ("onnx/boxes", &[1, 4420, 4], boxes)], [320.0, 240.0])
+    };
+    assert_eq!(faces(&corners[..4420].concat()), ["ultraface"]);
+    assert_eq!(faces(&offsets), ["ultraface-raw"]);
+    // Nothing is known of zeros.
+    let zeros = [0.0; 4420 * 4];
+    assert!(faces(&zeros).contains(&"ultraface-raw".to_owned()));
+    // Rows of 85 numbers.
+    let rows = |boxes: &[[f32; 4]]| -> Vec<f32> {
+        let row = |of: &[f32; 4]| [&of.map(|it| 640.0 * it)[..], &[0.01; 81]].concat();
+        boxes.iter().flat_map(row).collect()
+    };
+    let offered_rows = |boxes| offered(&[("output", &[1, 8400, 85], &rows(boxes))], [640.0; 2]);
+    assert_eq!(offered_rows(&centers)[..2], ["yolov5", "yolox"]);
+    assert!(!offered_rows(&centers).contains(&"yolox-raw".to_owned()));
+    assert_eq!(offered_rows(&corners), [""; 0]);
+    // Selected detections, of which three are there.
+    let list = |boxes: &[[f32; 4]], by: f32| {
+        let row = |of: &[f32; 4]| [&of.map(|it| by * it)[..], &[0.9, 3.0]].concat();
+        let mut rows: Vec<f32> = boxes[..3].iter().flat_map(row).collect();
+        rows.resize(300 * 6, 0.0);
+        offered(&[("output0", &[1, 300, 6], &rows)], [640.0; 2])
+    };
+    assert_eq!(list(&corners, 640.0), ["end2end"]);
+    assert!(list(&centers, 1.0).contains(&"detr-end2end".to_owned()));
+    assert!(!list(&centers, 1.0).contains(&"end2end".to_owned()));
+}
+
 #[test]
 fn refusals_of_many_tensors_and_of_each_decoder_are_short() {
     let many: Shapes = (0..60).map(|index| vec![1, 3, 3, 3, 3 + index]).collect();

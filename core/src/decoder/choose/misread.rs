@@ -4,9 +4,9 @@
 //! In: a [`Choice`]. Out: a fact that contradicts it.
 
 use super::{Choice, choose, has_id};
-use crate::decoder::layout::{Group, Reference};
-use crate::decoder::{BoxFormat, Decoder, Layout, Options, decoders, model_family};
-use crate::tensor::TensorView;
+use crate::decoder::layout::{Activation, BoxTransform, Field, Group, Reference};
+use crate::decoder::{BoxFormat, Decoder, Layout, Options, Scores, decoders, model_family};
+use crate::tensor::{HostImages, TensorError, TensorView};
 
 /// Returns a tensor that `choice` reads although its id belongs to another decoder, with that decoder; `None` also if
 /// that decoder reads the tensors alike, as `yolov5` and `yolox` do. The decoder was set then, since
@@ -113,4 +113,125 @@ pub(super) fn is_unlikely(choice: &Choice, options: Options) -> bool {
         || may_be_end_to_end(choice, options)
         || (layout.classes > MANY_CLASSES && !is_any)
         || (layout.anchors() < layout.score.components && layout.tensors().len() == 1)
+}
+
+/// How much the numbers of tensors contradict a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Contradiction {
+    /// Not at all, or the numbers cannot be read.
+    None,
+    /// They are normalized, but read as pixels, or the reverse, or no corners: there are settings for these.
+    Settings,
+    /// They are no such boxes, classes or scores.
+    Numbers,
+}
+
+/// Compares the numbers of the first image with what `choice` takes them for. Rows of zeros have no detection.
+pub(super) fn contradiction(tensors: &[TensorView<'_>], choice: &Choice) -> Contradiction {
+    let mut numbers = Numbers::default();
+    match choice.layout.groups.iter().try_for_each(|group| numbers.add(tensors, choice, group)) {
+        Ok(()) => numbers.contradiction(&choice.layout),
+        Err(_) => Contradiction::None,
+    }
+}
+
+/// The numbers of rows of some kind.
+#[derive(Default)]
+struct Numbers {
+    rows: usize,
+    /// With a class that is none, or a score that is no probability.
+    wrong: usize,
+    /// Whose last two numbers both are greater than the first two, as those of corners.
+    ordered: usize,
+    /// Of which one is less.
+    inverted: usize,
+    /// With a number below 0.
+    negative: usize,
+    /// Of which one of the last two is, as no size.
+    hollow: usize,
+    /// With no number beyond those of normalized boxes.
+    small: usize,
+    /// With a number far beyond these.
+    large: usize,
+}
+
+/// So many rows of offsets have a number below 0.
+const MANY_OFFSETS: usize = 50;
+
+impl Numbers {
+    fn add(
+        &mut self,
+        tensors: &[TensorView<'_>],
+        choice: &Choice,
+        group: &Group,
+    ) -> Result<(), TensorError> {
+        let read = |field: &Field, anchors: usize, components: usize| {
+            let (field, tensor) = (*field, &tensors[field.tensor]);
+            let elements = HostImages::new(tensor)?.holding(0)?;
+            let number = move |anchor, component| {
+                let element = elements.to_f32(field.index(anchor, component));
+                tensor.quantization.map_or(element, |it| it.number(element))
+            };
+            Ok((0..anchors).map(move |row| (0..components).map(move |it| number(row, it))))
+        };
+        let score = choice.layout.score;
+        let are_probabilities = choice.decoder.scores() == Scores::Probabilities
+            && score.activation == Activation::None;
+        let mut is_wrong = vec![false; group.anchors];
+        if are_probabilities {
+            for (row, scores) in read(&group.scores, group.anchors, score.columns())?.enumerate() {
+                is_wrong[row] = scores.into_iter().any(|it| !(-0.01..=1.01).contains(&it));
+            }
+        }
+        if let Some(class) = &group.class {
+            for (row, class) in read(class, group.anchors, 1)?.enumerate() {
+                is_wrong[row] |= class.into_iter().any(|it| it < -1.0 || it.fract() != 0.0);
+            }
+        }
+        let components = group.box_components(&choice.layout.boxes).min(4);
+        for (row, numbers) in read(&group.boxes, group.anchors, components)?.enumerate() {
+            let all: Vec<f32> = numbers.collect();
+            if all.iter().all(|&it| it == 0.0) {
+                continue;
+            }
+            self.rows += 1;
+            self.wrong += usize::from(is_wrong[row]);
+            self.negative += usize::from(all.iter().any(|&it| it < 0.0));
+            self.small += usize::from(all.iter().all(|it| (-0.5..=1.5).contains(it)));
+            self.large += usize::from(all.iter().any(|it| it.abs() > 4.0));
+            if let [left, top, right, bottom] = all[..] {
+                self.ordered += usize::from(right > left && bottom > top);
+                self.inverted += usize::from(right < left || bottom < top);
+                self.hollow += usize::from(right < 0.0 || bottom < 0.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn contradiction(&self, layout: &Layout) -> Contradiction {
+        let &Self { rows, wrong, ordered, inverted, negative, hollow, small, large } = self;
+        let is_decoded = layout.boxes.transform == BoxTransform::None
+            && layout.groups.iter().all(|group| group.reference == Reference::None);
+        let is_most = |part: usize| part > 0 && 4 * part >= rows;
+        // A few objects can have any numbers.
+        let is_grid = layout.anchors() > FEW_ROWS;
+        let are_corners = inverted == 0 && ordered >= if is_grid { 3 } else { 10 };
+        let is_center = layout.boxes.format == BoxFormat::Center;
+        // Offsets, logarithms and logits are of both signs.
+        let are_offsets = negative > 0 || rows < MANY_OFFSETS;
+        if is_most(wrong)
+            || is_center && if is_decoded { are_corners || is_most(hollow) } else { !are_offsets }
+        {
+            return Contradiction::Numbers;
+        }
+        let is_other_unit = match layout.normalized {
+            true => 2 * large >= rows,
+            false => small == rows,
+        };
+        let is_inverted = layout.boxes.format == BoxFormat::Corners && is_most(inverted);
+        match is_decoded && rows > 0 && (is_other_unit || is_inverted) {
+            true => Contradiction::Settings,
+            false => Contradiction::None,
+        }
+    }
 }

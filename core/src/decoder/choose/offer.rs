@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::misread::{FEW_ROWS, is_unlikely};
+use super::misread::{Contradiction, FEW_ROWS, contradiction, is_unlikely};
 use super::{Choice, ChoiceError, choose};
 use crate::decoder::{Decoder, KeypointShape, LayoutError, Options, by_name};
 use crate::tensor::TensorView;
@@ -74,7 +74,17 @@ impl Offers {
             let is_large = |it: &(Choice, Offer)| is_good(it) && it.0.layout.anchors() > FEW_ROWS;
             found.extend(of_grids.into_iter().take(MOST).filter_map(read).filter(is_large));
         }
-        // Facts contradict some readings, which are left out if there are others.
+        // Numbers contradict some readings. Those that a setting corrects, which a notice names, are offered if there are no
+        // others.
+        let contradictions: Vec<_> =
+            found.iter().map(|(choice, _)| contradiction(tensors, choice)).collect();
+        let least = contradictions.iter().copied().min()?;
+        if least == Contradiction::Numbers {
+            return None;
+        }
+        let mut contradictions = contradictions.into_iter();
+        found.retain(|_| contradictions.next() == Some(least));
+        // Facts contradict others.
         let read = |(choice, _): &(Choice, Offer)| choice.layout.tensors().len();
         let most = found.iter().filter(|it| is_good(it)).map(read).max();
         let mut good: Vec<&(Choice, Offer)> =
