@@ -39,6 +39,7 @@ impl From<NmsError> for Failure {
             NmsError::Engine(
                 EngineError::Unsupported { .. }
                 | EngineError::NeedsHost { .. }
+                | EngineError::ImagesOnDevice { .. }
                 | EngineError::Overlap { .. }
                 | EngineError::OrientedMethod { .. }
                 | EngineError::MethodColumn { .. }

@@ -12,7 +12,7 @@ use gstnmsfilter::input::cuda_memory::from_buffer;
 use gstnmsfilter::input::custom_meta::NewTensor;
 use nmsfilter_core::device::{Device, DeviceBuffer, Stream};
 use nmsfilter_core::engine::{
-    ClassThresholds, Cpu, Cuda, Engine, EngineError, Job, Method, Overlap, Params, Reference,
+    Auto, ClassThresholds, Cpu, Cuda, Engine, EngineError, Job, Method, Overlap, Params, Reference,
 };
 use nmsfilter_core::tensor::{Storage, TensorView};
 
@@ -192,6 +192,33 @@ fn the_cpu_engine_reads_device_memory_through_a_copy() {
             .unwrap()
             .group(0);
         assert_eq!(bits(&expected), bits(&found), "seed {seed}: {scene:?}");
+    }
+}
+
+/// The kernels would mix the rows of two images. The CPU compares their numbers.
+#[test]
+#[ignore = "needs a GPU"]
+fn rows_that_name_their_image_are_compared_on_the_cpu() {
+    engines::require_gpu();
+    pipeline::init();
+    let mut uploader = Uploader::new(0).unwrap();
+    for (images, is_read) in [([0.0f32, 0.0], true), ([0.0, 1.0], false)] {
+        let rows = images.map(|image| [image, 10.0, 20.0, 30.0, 40.0, 2.0, 0.9]).concat();
+        let tensors = [TensorView::from_slice("yolov7-end2end-rows", &[2, 7], &rows)];
+        let layout = layout(&tensors);
+        let (params, places) = (Params::default(), engines::places(&layout));
+        let copies = on_device(&mut uploader, &tensors);
+        let copies = attached(&copies);
+        let views = copies.views();
+        let job = Job::new(&views, &layout, &params, &places);
+        let error = Cuda::new(Some(0)).unwrap().run(job).unwrap_err();
+        assert!(matches!(error, EngineError::ImagesOnDevice { .. }), "{error}");
+        let mut auto = Auto::new(Some(0));
+        let found = auto.run(job).map(|outcome| (outcome.engine(), outcome.group(0).candidates));
+        match is_read {
+            true => assert_eq!(found, Ok(("cpu", 2))),
+            false => assert!(matches!(found, Err(EngineError::OtherImage { row: 1, .. }))),
+        }
     }
 }
 

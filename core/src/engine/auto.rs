@@ -89,12 +89,12 @@ impl Engine for Auto {
     }
 
     fn run(&mut self, job: Job<'_>) -> Result<Outcome<'_>, EngineError> {
-        let Job { tensors, layout, params, .. } = job;
+        let Job { tensors, layout, .. } = job;
         let on_device = layout
             .tensors()
             .into_iter()
             .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
-        let is_supported = cuda::supports_run(layout, params).is_ok();
+        let is_supported = cuda::supports_run(job).is_ok();
         self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);

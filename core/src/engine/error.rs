@@ -171,6 +171,15 @@ pub enum EngineError {
         /// The number in the row.
         number: String,
     },
+    /// The rows of a tensor in device memory have the numbers of their images.
+    #[error(
+        "tensor {tensor}: its rows have the numbers of their images, which are not compared in device memory; choose the \
+         backend auto, which copies memory of GStreamer, or pass the tensor in host memory"
+    )]
+    ImagesOnDevice {
+        /// The tensor, as displayed.
+        tensor: String,
+    },
     /// Parts of the layout do not fit each other.
     #[error("the layout: expected {expected}; correct the layout")]
     Layout {

@@ -68,17 +68,18 @@ pub(super) fn validate(
     check_image_numbers(tensors, layout)
 }
 
-/// Checks that the rows of tensors in host memory are of their image, whose number they have, or 0. A tensor without a
-/// dimension for images could have rows of several.
+/// Checks that rows are of their image, whose number they have, or 0. A tensor without a dimension for images could have
+/// rows of several.
 fn check_image_numbers(tensors: &[TensorView<'_>], layout: &Layout) -> Result<(), EngineError> {
     let Some(field) = layout.image.filter(|_| layout.anchors() > 0) else { return Ok(()) };
     let tensor = &tensors[field.tensor];
-    if tensor.is_on_device() {
-        return Ok(());
-    }
-    let host = HostImages::new(tensor)?;
+    let on_device = |error| match error {
+        TensorError::NotOnHost { tensor } => EngineError::ImagesOnDevice { tensor },
+        error => error.into(),
+    };
+    let host = HostImages::new(tensor).map_err(on_device)?;
     for image in 0..layout.images {
-        let elements = host.holding(image)?;
+        let elements = host.holding(image).map_err(on_device)?;
         let field = if tensor.has_separate_images() { field } else { field.of_image(image) };
         let number = |row| {
             let element = elements.to_f32(field.index(row, 0));

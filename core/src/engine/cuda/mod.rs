@@ -95,7 +95,7 @@ impl Cuda {
         job: Job<'_>,
         mut caller: Option<CallersStream<'_>>,
     ) -> Result<DeviceWork, EngineError> {
-        supports_run(job.layout, job.params)?;
+        supports_run(job)?;
         validate(job)?;
         let inputs = Inputs::new(job.tensors, job.layout)?;
         self.follow_tensors(|on| on.run_batch(&inputs, job, caller.as_mut()))
@@ -152,11 +152,22 @@ pub fn supports(params: &Params) -> Result<(), EngineError> {
     }
 }
 
-/// Checks that the kernels support this layout with these parameters.
+/// Checks that the kernels support this run. They do not compare the numbers of images that rows have.
 ///
 /// # Errors
-/// [`EngineError::Unsupported`] if they do not.
-pub(super) fn supports_run(layout: &Layout, params: &Params) -> Result<(), EngineError> {
+/// [`EngineError::Unsupported`] or [`EngineError::ImagesOnDevice`] if they do not.
+pub(super) fn supports_run(
+    Job { tensors, layout, params, .. }: Job<'_>,
+) -> Result<(), EngineError> {
+    supports_layout(layout, params)?;
+    let with_images = layout.image.and_then(|field| tensors.get(field.tensor));
+    match with_images.filter(|tensor| tensor.is_on_device()) {
+        Some(tensor) => Err(EngineError::ImagesOnDevice { tensor: tensor.to_string() }),
+        None => Ok(()),
+    }
+}
+
+fn supports_layout(layout: &Layout, params: &Params) -> Result<(), EngineError> {
     supports(params)?;
     let has_sizes = layout.groups.iter().any(|group| group.sizes.is_some());
     if layout.score.peaks || layout.pairs.is_some() || has_sizes {
@@ -176,7 +187,7 @@ impl Engine for Cuda {
     }
 
     fn supports(&self, layout: &Layout, params: &Params) -> Result<(), EngineError> {
-        supports_run(layout, params)?;
+        supports_layout(layout, params)?;
         check_overlap(layout.is_oriented(), params.overlap)?;
         check_method(layout.is_oriented(), params.method)?;
         check_column(layout, params.method)
@@ -205,7 +216,7 @@ impl Engine for Cuda {
         memory: Option<ResultMemory>,
     ) -> Result<DeviceOutcome<'_>, EngineError> {
         let Job { tensors, layout, params, images } = job;
-        supports_run(layout, params)?;
+        supports_run(job)?;
         validate(job)?;
         if layout.prototypes.is_some() {
             return Err(EngineError::NeedsHost {
