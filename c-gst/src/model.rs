@@ -2,6 +2,7 @@
 //! The description of the model.
 
 use std::ffi::c_char;
+use std::num::NonZeroU32;
 
 use gst::glib::translate::IntoGlibPtr;
 use gstnmsfilter::input::model::{self, ModelInfo};
@@ -54,6 +55,11 @@ pub struct Model {
     pub keypoint_components: u32,
     /// The meaning of the keypoints of every class: "coco-17", "face-5" or "points"; NULL if it is unknown.
     pub keypoint_layout: *const c_char,
+    /// 1 if the detections need no suppression; else 0.
+    pub suppressed: u32,
+    /// The number of best pairs of box and class that are the detections of a frame, as of RT-DETR with sigmoid; 0 if a box
+    /// has one class.
+    pub queries: u32,
 }
 
 sized_struct!(Model, "NmsfilterGstModel", keypoint_components: u32);
@@ -99,12 +105,14 @@ unsafe fn info(model: &Model) -> Result<ModelInfo, Failure> {
     if let Some(task) = unsafe { border::text(model.task, "model: task") }? {
         info = info.with_task(task);
     }
-    info = match model.end2end {
-        end2end @ (0 | 1) => info.with_end2end(end2end == 1),
-        other => {
-            return Err(Failure::argument(format!("model: end2end: expected 0 or 1, got {other}")));
-        }
+    let flag = |name: &str, number: u32| match number {
+        0 | 1 => Ok(number == 1),
+        other => Err(Failure::argument(format!("model: {name}: expected 0 or 1, got {other}"))),
     };
+    info = info
+        .with_end2end(flag("end2end", model.end2end)?)
+        .with_suppression(flag("suppressed", model.suppressed)?);
+    info.queries = NonZeroU32::new(model.queries);
     // SAFETY: as above.
     if let Some(name) = unsafe { border::text(model.keypoint_layout, "model: keypoint_layout") }? {
         info = info.with_keypoint_layout(KeypointLayout::by_name(name).ok_or_else(|| {

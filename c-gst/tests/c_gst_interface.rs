@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, c_void};
 use std::mem::zeroed;
+use std::num::NonZeroU32;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -202,21 +203,29 @@ fn caps_describe_the_model() {
         model.end2end = 1;
         (model.keypoint_count, model.keypoint_components) = (17, 3);
         model.keypoint_layout = c"points".as_ptr();
+        (model.suppressed, model.queries) = (1, 300);
     });
-    let expected = ModelInfo::default()
+    let mut expected = ModelInfo::default()
         .with_size([640, 480])
         .with_letterbox(model::Letterbox::Center)
         .with_labels(["person", "", "bicycle"])
         .with_task("pose")
         .with_end2end(true)
         .with_keypoints([17, 3])
-        .with_keypoint_layout(KeypointLayout::Points);
+        .with_keypoint_layout(KeypointLayout::Points)
+        .with_suppression(true);
+    expected.queries = NonZeroU32::new(300);
     assert_eq!(ModelInfo::from_caps(&caps.unwrap()), Ok(expected));
     let nothing = model_caps(|_| {}).unwrap();
     assert_eq!(ModelInfo::from_caps(&nothing), Ok(ModelInfo::default()));
 
     type Change = fn(&mut Model);
-    let wrong: [(Change, &str); 7] = [
+    let wrong: [(Change, &str); 9] = [
+        (|model| model.suppressed = 2, "model: suppressed: expected 0 or 1, got 2"),
+        (
+            |model| model.queries = u32::MAX,
+            "the tensors' model: expected queries as an int from 1 to 2147483647, got 4294967295",
+        ),
         (
             |model| model.keypoint_layout = c"coco".as_ptr(),
             r#"model: keypoint_layout: expected one of coco-17, face-5, points, got "coco""#,

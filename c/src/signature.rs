@@ -93,6 +93,8 @@ pub struct Signature {
     pub mean: [f64; 3],
     /// For red, green and blue.
     pub deviation: [f64; 3],
+    /// The number of outputs with masks or keypoints, which are not read.
+    pub unread: u32,
 }
 
 sized_struct!(Signature, "NmsfilterSignature", deviation: [f64; 3]);
@@ -113,6 +115,7 @@ impl Signature {
                 range: [0.0; 2],
                 mean: [0.0; 3],
                 deviation: [0.0; 3],
+                unread: 0,
             };
         };
         let facts = found.facts;
@@ -142,6 +145,7 @@ impl Signature {
             range: found.normalization.range,
             mean: found.normalization.mean,
             deviation: found.normalization.std,
+            unread: found.unread.len() as u32,
         }
     }
 }

@@ -29,6 +29,8 @@ class Model(ctypes.Structure):
         ("keypoint_count", ctypes.c_uint32),
         ("keypoint_components", ctypes.c_uint32),
         ("keypoint_layout", ctypes.c_char_p),
+        ("suppressed", ctypes.c_uint32),
+        ("queries", ctypes.c_uint32),
     ]
 
 

@@ -33,6 +33,7 @@ class Signature:
     - channels: "rgb" or "bgr".
     - range, mean, std: a channel's value v, 0 to 255, becomes (low + v * (high - low) / 255 - mean) / std; for red, green and
       blue. For bytes, the range is (0, 255).
+    - unread: the outputs with masks or keypoints, which are not read.
     - pixels_vary: models of the exporter have other pixels, too: channels, range, mean and std are those of the model's
       configuration.
     """
@@ -47,6 +48,7 @@ class Signature:
     std: tuple[float, float, float]
     channels: str
     pixels_vary: bool
+    unread: list[str]
     _picture: str
     _outputs: list[str]
     _ids: dict[str, tuple[str, tuple[str, int] | None, bool]]

@@ -144,14 +144,19 @@ def model(
     task: str | None = None,
     keypoint_shape: tuple[int, int] | None = None,
     keypoint_layout: str | None = None,
+    suppressed: bool = False,
+    queries: int | None = None,
 ) -> Caps:
     """Describes a model: make it once, and pass it to attach with each frame.
 
     size: width and height of the model's input. letterbox: how frames were fitted into it: "none" (stretched), "center" (the
     shorter side rounded to the nearest pixel, as Ultralytics) or "top-left" (rounded down, as YOLOX). end2end: whether the model selects the detections itself. task: such as "detect" or "pose".
     keypoint_layout: the meaning of the keypoints of every class, "coco-17" (a person), "face-5" or "points" (any other);
-    without it, the labels of classes decide.
+    without it, the labels of classes decide. suppressed: whether the detections need no suppression. queries: how many best
+    pairs of box and class the detections are, as of RT-DETR with sigmoid; without it, a box has one class.
     """
+    if queries is not None and not 1 <= operator.index(queries) < 2**31:
+        raise InputError(f"queries: expected the number of pairs of box and class, at least 1, got {queries!r}")
     if letterbox is not None and letterbox not in LETTERBOXES:
         raise InputError(f"letterbox: expected one of {', '.join(LETTERBOXES)}, got {letterbox!r}")
     width, height = _pair("size", "width and height of the model's input in pixels", size)
@@ -179,6 +184,8 @@ def model(
         keypoint_count=count,
         keypoint_components=components,
         keypoint_layout=keypoint_layout.encode() if keypoint_layout else None,
+        suppressed=suppressed,
+        queries=queries or 0,
     )
     caps = ctypes.c_void_p()
     _check(_library.nmsfilter_gst_model_caps(info, caps))

@@ -121,6 +121,7 @@ fn fields<'py>(
     dict.set_item("std", <(f64, f64, f64)>::from(found.normalization.std))?;
     dict.set_item("channels", if facts.is_bgr { "bgr" } else { "rgb" })?;
     dict.set_item("pixels_vary", facts.pixels_vary)?;
+    dict.set_item("unread", &found.unread)?;
     dict.set_item("_outputs", outputs.iter().map(|(name, ..)| name).collect::<Vec<_>>())?;
     dict.set_item("_ids", ids)?;
     dict.set_item("_constants", constants)?;

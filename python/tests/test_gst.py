@@ -194,6 +194,20 @@ class Attach(unittest.TestCase):
         self.assertEqual([int(found[side][0]) for side in ("left", "top", "width", "height")], [50, 10, 20, 20])
         self.assertEqual((len(found), int(found["parent_id"][0])), (1, 7))
 
+    def test_a_model_says_that_a_box_can_have_several_classes(self):
+        boxes = numpy.float32([[[0.5, 0.5, 0.25, 0.5], [0.1, 0.1, 0.1, 0.1]]])
+        logits = numpy.float32([[[4, 3, -9], [2, -9, -9]]])
+        for queries, expected in [(2, [(0, 0.5), (1, 0.5)]), (None, [(0, 0.5), (0, 0.1)])]:
+            model = gst.model((64, 64), letterbox="none", suppressed=True, queries=queries)
+            with Pipeline(64, 64) as pipeline:
+                buffer = pipeline.buffer()
+                gst.attach(buffer, {"detr-boxes": boxes, "detr-logits": logits}, model=model)
+                found = gst.regions(pipeline.run(buffer))
+            centers = (found["x_min"] + found["x_max"]) / 2
+            self.assertEqual(list(zip(found["class_id"].tolist(), centers.round(2).tolist())), expected)
+        with self.assertRaisesRegex(InputError, "queries: expected the number of pairs of box and class, at least 1, got 0"):
+            gst.model((64, 64), queries=0)
+
     def test_objects_have_the_classes_of_a_classifier(self):
         model = gst.model(labels=["red", "green", "blue"])
         with Pipeline(128, 64, "multi-label=true score-threshold=0.1") as pipeline:

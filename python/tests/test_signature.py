@@ -44,6 +44,13 @@ class Signatures(unittest.TestCase):
         found = nmsfilter.Decoder(**facts.decoder)(facts.tensors(outputs))
         self.assertEqual(objects(found), [(7, [10, 20, 30, 40])])
 
+    def test_masks_that_are_not_read_are_named(self):
+        shapes = {"dets": [1, 300, 4], "labels": [1, 300, 91], "masks": [1, 300, 108, 108]}
+        for names, unread in [(["dets", "labels"], []), (list(shapes), ["masks"])]:
+            outputs = [node(name, "float", shapes[name]) for name in names]
+            facts = nmsfilter.signature(session([node("input", "float", [1, 3, 432, 432])], outputs))
+            self.assertEqual((facts.name, facts.unread), ("rf-detr", unread))
+
     def test_transformers_have_dynamic_dimensions_and_softmax(self):
         dims = ["batch_size", "num_channels", "height", "width"]
         model = session(

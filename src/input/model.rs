@@ -18,8 +18,11 @@
 //! | `end2end` | boolean | whether the model selects the detections itself, and outputs their classes |
 //! | `suppressed` | boolean | whether the detections need no suppression |
 //! | `queries` | int, from 1 on | the detections are so many best pairs of box and class |
+//! | `signatures` | array of strings | the exporters whose inputs and outputs the model has, if there are several ([`Signature`]) |
 //! | `keypoint-layout` | string | the meaning of the keypoints of every class: `coco-17`, `face-5`, or `points` for any other ([`KeypointLayout`]) |
 //! | `keypoints` | array of two int | the number of keypoints per detection, and of components per keypoint (2 or 3) |
+//!
+//! [`Signature`]: nmsfilter_core::signature::Signature
 //!
 //! `task` and `end2end` are not required. If they name another model family than the chosen decoder's, for example
 //! `segment`, the errors and warnings of `nmsfilter` name this family. `keypoints` is required if the shape of the
@@ -103,6 +106,8 @@ pub struct ModelInfo {
     pub is_suppressed: bool,
     /// The number of best pairs of box and class that are the detections of a frame, if a box can have several classes.
     pub queries: Option<NonZeroU32>,
+    /// The names of the model's signatures, if there are several, of which none is taken.
+    pub signatures: Vec<String>,
     /// The number of keypoints per detection, 1 to [`MAX_KEYPOINTS`], and of components per keypoint, 2 or 3.
     pub keypoints: Option<[u32; 2]>,
     /// The meaning of the keypoints of every class. If it is unknown, it follows from the label of a class.
@@ -273,6 +278,10 @@ impl ModelInfo {
             let number = i32::try_from(queries.get()).map_err(|_| wrong_queries(&queries))?;
             caps = caps.field("queries", number);
         }
+        if !self.signatures.is_empty() {
+            let names = self.signatures.iter().map(String::as_str);
+            caps = caps.field("signatures", gst::Array::new(names));
+        }
         if let Some(keypoints) = self.keypoints {
             check_keypoints(keypoints)?;
             caps = caps.field("keypoints", gst::Array::new(keypoints.map(|number| number as i32)));
@@ -307,11 +316,12 @@ impl ModelInfo {
             letterbox,
             rounding: rounding.unwrap_or_default(),
             pixel_aspect_ratio: pixel_aspect_ratio(structure)?,
-            labels: labels(structure)?,
+            labels: names(structure, "labels", "label")?,
             task: task(structure)?,
             end2end: flag(structure, "end2end")?,
             is_suppressed: flag(structure, "suppressed")?,
             queries: queries(structure)?,
+            signatures: names(structure, "signatures", "name")?,
             keypoints: keypoints(structure)?,
             keypoint_layout: keypoint_layout(structure)?,
         })
@@ -387,21 +397,26 @@ fn pixel_aspect_ratio(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>,
     }
 }
 
-fn labels(structure: &gst::StructureRef) -> Result<Vec<String>, InputError> {
-    let Ok(value) = structure.value("labels") else {
+/// The texts of an array, of which each is a `what`.
+fn names(
+    structure: &gst::StructureRef,
+    field: &str,
+    what: &str,
+) -> Result<Vec<String>, InputError> {
+    let Ok(value) = structure.value(field) else {
         return Ok(Vec::new());
     };
-    let labels: gst::ArrayRef<'_> = value.get().map_err(|_| {
-        malformed(format!("expected labels as an array of strings, got {}", value.type_()))
+    let names: gst::ArrayRef<'_> = value.get().map_err(|_| {
+        malformed(format!("expected {field} as an array of strings, got {}", value.type_()))
     })?;
-    let labels = labels.as_slice();
-    check_number_of_labels(labels.len())?;
-    let label = |(class, value): (usize, &gst::glib::SendValue)| {
+    let names = names.as_slice();
+    check_number_of_labels(names.len())?;
+    let name = |(index, value): (usize, &gst::glib::SendValue)| {
         string(value)
             .map(str::to_owned)
-            .map_err(|got| malformed(format!("expected text as label {class}, got {got}")))
+            .map_err(|got| malformed(format!("expected text as {what} {index}, got {got}")))
     };
-    labels.iter().enumerate().map(label).collect()
+    names.iter().enumerate().map(name).collect()
 }
 
 fn task(structure: &gst::StructureRef) -> Result<Option<String>, InputError> {

@@ -105,7 +105,10 @@ fn run(
     });
     let seen = watch(&pipeline, "nms", found);
     let ended = pipeline::run(&pipeline);
-    assert_eq!(ended.warnings, [""; 0]);
+    // Of masks and keypoints.
+    let is_other =
+        |warning: &&String| !warning.contains("which are not read: there are boxes only");
+    assert_eq!(ended.warnings.iter().filter(is_other).count(), 0, "{:?}", ended.warnings);
     let signature = signature.lock().unwrap().clone();
     let result = match ended.error {
         Some(error) => Err(error),
@@ -265,8 +268,9 @@ fn no_object_is_the_last_class_of_transformers_detr() {
     if !has_onnx_runtime() {
         return;
     }
-    // Models for COCO have 91 numbers of classes, and a score for no object.
-    for (scores, is_known) in [(92, true), (91, false)] {
+    // Models for COCO have 91 numbers of classes, and a score for no object. With others, the scores can be of DETR or of
+    // RT-DETR.
+    for scores in [92, 91] {
         let [boxes, logits] = detr(|object| {
             let mut row = vec![1e-6f32; scores];
             row[scores - 1] = object.map_or(1.0, |(_, score)| 1.0 - score);
@@ -282,11 +286,14 @@ fn no_object_is_the_last_class_of_transformers_detr() {
         ];
         let dims = "batch_size,num_channels,height,width";
         let model = model(("pixel_values", Element::F32, dims), &outputs);
-        if is_known {
+        if scores == 92 {
             assert_found(&model, "transformers-detr", 0);
-        } else {
-            assert_unknown(&model, "input-width=64 input-height=64");
+            continue;
         }
+        let error = run(&model, "", "").0.unwrap_err();
+        assert!(error.contains("transformers-softmax, transformers-sigmoid"), "{error}");
+        let (found, signature) = run(&model, "signature=transformers-softmax", "");
+        assert_eq!((found, signature.as_deref()), (Ok(expected(0)), Some("transformers-softmax")));
     }
 }
 
@@ -362,8 +369,8 @@ fn row(id: &str, corners: [f32; 4], size: [f32; 2], of: (usize, f32), columns: u
         "scores" if columns == 80 => one_hot(80, class, score, 0.0),
         "rf-detr-logits" | "detr-logits" => one_hot(columns, class, logit(score), -9.0),
         "detr-softmax-logits" => {
-            let mut row = one_hot(92, class, score.ln(), -20.0);
-            row[91] = (1.0 - score).ln();
+            let mut row = one_hot(columns, class, score.ln(), -20.0);
+            row[columns - 1] = (1.0 - score).ln();
             row
         }
         "mmdetection-boxes" => [corners, vec![score]].concat(),
@@ -549,6 +556,7 @@ fn values(
 /// A word's length in a model whose picture has this size.
 fn length(dim: &str, [width, height]: [i64; 2]) -> i64 {
     match dim.split('|').next().unwrap().trim_start_matches('>').trim_end_matches('?') {
+        _ if dim.starts_with('!') => 91,
         "B" | "OB" => 1,
         "N" | "Q" | "M" | "" => 2,
         "K" | "MH" | "MW" => 5,
@@ -1008,7 +1016,42 @@ fn rows_that_do_not_name_their_picture_are_refused_in_batches() {
     for (model, output) in [(torchvision, "boxes"), (paddle, "multiclass_nms3_0.tmp_0")] {
         let (found, _) = run(&model, "batch-size=2 model-instance-id=unnamed", "");
         let error = found.expect_err("the rows are of two pictures");
-        assert!(error.contains("batch-size") && error.contains(output), "{error}");
+        let words = "no number of their picture";
+        assert!(error.contains("leave batch-size at 0") && error.contains(words), "{error}");
+        assert!(error.contains(output), "{error}");
+    }
+}
+
+/// Masks of torchvision and RF-DETR are not read, which a warning says.
+#[test]
+fn a_warning_names_masks_that_are_not_read() {
+    if !has_onnx_runtime() {
+        return;
+    }
+    let masks =
+        |name| -> Output<'_> { (name, Element::F32, "1,3,16,16", &[1, 3, 16, 16], vec![0.0; 768]) };
+    let [boxes, logits] = detr(|object| {
+        let mut row = vec![-9.0; 91];
+        object.into_iter().for_each(|(class, score)| row[class] = logit(score));
+        row
+    });
+    let outputs: [Output<'_>; 2] = [
+        ("dets", Element::F32, "1,3,4", &[1, 3, 4], boxes),
+        ("labels", Element::F32, "1,3,91", &[1, 3, 91], logits),
+    ];
+    for further in [None, Some("masks"), Some("4245")] {
+        let all: Vec<Output<'_>> = outputs.iter().cloned().chain(further.map(masks)).collect();
+        let model = model(("input", Element::F32, "1,3,64,64"), &all);
+        assert_found(&model, "rf-detr", 0);
+        let file = file(&model);
+        let pipeline = parse(&format!(
+            "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=160,height=80 ! {} ! nmsfilter ! fakesink",
+            element::inference(&file, "provider=cpu")
+        ));
+        let warnings = pipeline::run(&pipeline).warnings.concat();
+        let named =
+            further.map(|name| format!("keypoints in the outputs {name}, which are not read"));
+        assert!(named.map_or(warnings.is_empty(), |it| warnings.contains(&it)), "{warnings}");
     }
 }
 
@@ -1038,14 +1081,17 @@ fn of_several_signatures_the_property_takes_one() {
         assert!(error.starts_with(expected), "{error}");
     }
     let file = file(&model);
-    let warnings = |properties: &str| {
-        let pipeline = parse(&format!(
+    let ended = |properties: &str, nms: &str| {
+        pipeline::run(&parse(&format!(
             "videotestsrc num-buffers=1 ! video/x-raw,format=RGB,width=160,height=80 ! {}
-               ! nmsfilter decoder=yolox ! fakesink",
+               ! nmsfilter {nms} ! fakesink",
             element::inference(&file, &format!("provider=cpu {properties}"))
-        ));
-        pipeline::run(&pipeline).warnings.concat()
+        )))
     };
+    let error = ended("", "").error.unwrap();
+    let named = "or set signature of ortinference to the right one of those that the model has: yolox, yolox-decoded";
+    assert!(error.contains("decoder") && error.contains(named), "{error}");
+    let warnings = |properties: &str| ended(properties, "decoder=yolox").warnings.concat();
     let told = warnings("");
     assert!(told.contains("of which none is taken: yolox, yolox-decoded; set signature"), "{told}");
     // Who sets the pixels knows the model.

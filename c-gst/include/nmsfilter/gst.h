@@ -176,6 +176,15 @@ typedef struct NmsfilterGstModel {
      * The meaning of the keypoints of every class: "coco-17", "face-5" or "points"; NULL if it is unknown.
      */
     const char *keypoint_layout;
+    /**
+     * 1 if the detections need no suppression; else 0.
+     */
+    uint32_t suppressed;
+    /**
+     * The number of best pairs of box and class that are the detections of a frame, as of RT-DETR with sigmoid; 0 if a box
+     * has one class.
+     */
+    uint32_t queries;
 } NmsfilterGstModel;
 
 /**

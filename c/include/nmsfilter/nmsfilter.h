@@ -1170,6 +1170,10 @@ typedef struct NmsfilterSignature {
      * For red, green and blue.
      */
     double deviation[3];
+    /**
+     * The number of outputs with masks or keypoints, which are not read.
+     */
+    uint32_t unread;
 } NmsfilterSignature;
 
 /**

@@ -153,6 +153,15 @@ fn pictures_are_described_to_the_pixel() {
     assert_eq!((signature.width, signature.height), (800, 800));
     assert_eq!(signature.mean, [0.485, 0.456, 0.406]);
     assert_eq!(signature.deviation, [0.229, 0.224, 0.225]);
+    // Masks are not read.
+    let inputs = [info(c"input", FLOAT, &[1, 3, 432, 432])];
+    let masks = info(c"masks", FLOAT, &[1, 300, 108, 108]);
+    let outputs =
+        [info(c"dets", FLOAT, &[1, 300, 4]), info(c"labels", FLOAT, &[1, 300, 91]), masks];
+    for (outputs, unread) in [(&outputs[..], 1), (&outputs[..2], 0)] {
+        let Found { signature, .. } = find(&inputs, outputs).unwrap();
+        assert_eq!((text(signature.name), signature.unread), ("rf-detr".to_owned(), unread));
+    }
     // Bytes keep their numbers; red-green-blue is not known.
     let inputs = [info(c"images", 2, &[1, 3, 640, 640])];
     let outputs = [

@@ -25,6 +25,8 @@ pub struct Description {
     pub normalization: Normalization,
     /// For each output that is read, its name, the id of its tensor, and what the signature says beside.
     pub ids: Vec<(String, String, Option<&'static Pattern>)>,
+    /// The outputs with masks or keypoints, which are not read.
+    pub unread: Vec<String>,
     /// True if the model's detections need no suppression.
     pub is_suppressed: bool,
     /// True if the detections are the best pairs of box and class.
@@ -101,6 +103,7 @@ pub fn describe(
             inputs: inputs.iter().map(|&it| constant(it).map(|(_, numbers)| numbers)).collect(),
             facts: signature.facts,
             ids: outputs.iter().filter_map(pattern).collect(),
+            unread: signature.unread(outputs),
             is_suppressed: signature.is_suppressed,
             selects_pairs: signature.selects_pairs,
             pairs: rows.filter(|_| signature.selects_pairs).unwrap_or(0),
@@ -144,6 +147,7 @@ impl Description {
             layout: InputLayout::Nchw,
             normalization: Normalization { range: [0.0, 1.0], mean: [0.0; 3], std: [1.0; 3] },
             ids: Vec::new(),
+            unread: Vec::new(),
             is_suppressed: false,
             selects_pairs: false,
             pairs: 0,

@@ -54,6 +54,8 @@ pub struct Pattern {
     dims: &'static str,
     /// True if some models do not have it.
     pub is_optional: bool,
+    /// True if an output has masks or keypoints, which are not read.
+    pub is_unread: bool,
     /// The id of an output's tensor, or the word for a constant input's numbers; empty for none.
     pub meaning: &'static str,
     /// True if the first number of an output's rows is the number of their picture in the batch.
@@ -176,6 +178,13 @@ impl Signature {
         named.or_else(|| self.outputs.iter().find(is_any))
     }
 
+    /// The names of the outputs with masks or keypoints, which are not read.
+    pub fn unread(&self, outputs: &[ModelTensor<'_>]) -> Vec<String> {
+        let is_unread =
+            |output: &&ModelTensor<'_>| self.output(**output).is_some_and(|it| it.is_unread);
+        outputs.iter().filter(is_unread).map(|&(name, ..)| name.to_owned()).collect()
+    }
+
     fn is_of(
         &self,
         inputs: &[ModelTensor<'_>],
@@ -250,6 +259,9 @@ fn has_dims(shape: &[i64], dims: &'static str, words: &mut Words) -> bool {
         if dim == "?" {
             return length < 0;
         }
+        if let Some(others) = dim.strip_prefix('!') {
+            return length > 0 && others.split('!').all(|other| other.parse() != Ok(length));
+        }
         if let Some(least) = dim.strip_prefix('>') {
             return least.parse().is_ok_and(|least: i64| length > least);
         }
@@ -306,6 +318,9 @@ mod tests {
         assert!(has_dims(&[-1, 4], "7?,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], "7,4", &mut Vec::new()));
         assert!(!has_dims(&[-1, 4], ">5,4", &mut Vec::new()));
+        for (length, fits) in [(7, false), (8, true), (9, false), (-1, false)] {
+            assert_eq!(has_dims(&[length], "!7!9", &mut Vec::new()), fits, "{length}");
+        }
         let mut sides = vec![("H", 64), ("W", 32)];
         for (cells, fits) in [(40, true), (42, false), (-1, true)] {
             assert_eq!(has_dims(&[cells], "8+16", &mut sides), fits, "{cells}");

@@ -28,7 +28,10 @@ fn set(signature: &mut Signature, line: &'static str) -> Option<()> {
         ("source", _) => signature.source = value,
         ("left", _) => signature.left = value,
         ("input" | "input?", _) => signature.inputs.push(pattern(value, key.ends_with('?'))?),
-        ("output" | "output?", _) => signature.outputs.push(pattern(value, key.ends_with('?'))?),
+        ("output" | "output?" | "unread" | "unread?", _) => {
+            let is_unread = key.starts_with("unread");
+            signature.outputs.push(Pattern { is_unread, ..pattern(value, key.ends_with('?'))? });
+        }
         ("frame", "stretched") => facts.letterbox = Letterbox::None,
         ("frame", "center") => facts.letterbox = Letterbox::Center,
         ("frame", "top-left") => facts.letterbox = Letterbox::TopLeft,
@@ -71,7 +74,8 @@ fn pattern(text: &'static str, is_optional: bool) -> Option<Pattern> {
         [id, "or", logits, "from", column] => (id, Some((logits, column.parse().ok()?)), false),
         _ => return None,
     };
-    Some(Pattern { form, name, types, dims, is_optional, meaning, has_images, logits })
+    let is_unread = false;
+    Some(Pattern { form, name, types, dims, is_optional, is_unread, meaning, has_images, logits })
 }
 
 #[cfg(test)]

@@ -195,7 +195,10 @@ fn attach(
         let (output, shape) = (output.clone(), vec![batch, rows, columns]);
         return Ok(AttachedOutput { output, shape, rows: Some(1), has_images: true });
     }
-    if batch > 1 && (output.has_rows_first || shape.first() != Some(&batch)) {
+    if batch > 1 && output.has_rows_first {
+        return Err(ModelError::UnnamedRows { name: output.name.clone() }.into());
+    }
+    if batch > 1 && shape.first() != Some(&batch) {
         let (name, dims) = (output.name.clone(), model::dims_text(dims));
         return Err(ModelError::OutputBatch { name, batch, dims }.into());
     }

@@ -138,7 +138,9 @@ impl FrameDecoder {
             family: model.family(),
             batch: images.batch(),
         };
-        model.update((element, &mut *notices), &**engine, of_model, now)?;
+        model
+            .update((element, &mut *notices), &**engine, of_model, now)
+            .map_err(|error| error.with_signatures(&model.description().signatures))?;
         if let Output::Classes(_) = model.made().reading.output {
             return self.classify(DecodeContext { element, now }, images, run, (index, model));
         }

@@ -20,6 +20,11 @@ pub(super) enum FrameError {
     Input(#[from] InputError),
     #[error("{}", words::of_choice(.0))]
     Choice(#[from] ChoiceError),
+    #[error(
+        "{}; or set signature of ortinference to the right one of those that the model has: {signatures}",
+        words::of_choice(error)
+    )]
+    Signatures { error: ChoiceError, signatures: String },
     #[error("{}", words::phrase(.0))]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -65,6 +70,16 @@ impl From<Refusal> for FrameError {
 }
 
 impl FrameError {
+    /// The error with the signatures of the model, one of which would say how the tensors are read.
+    pub fn with_signatures(self, signatures: &[String]) -> Self {
+        match self {
+            Self::Choice(error) if !signatures.is_empty() => {
+                Self::Signatures { error, signatures: signatures.join(", ") }
+            }
+            other => other,
+        }
+    }
+
     /// The error of a frame of the stream with this number.
     pub fn in_stream(self, stream: Option<u32>) -> Self {
         match stream {
@@ -90,6 +105,7 @@ impl FrameError {
             Self::NoCaps => gst::error_msg!(gst::CoreError::Negotiation, ("{self}"), ["{context}"]),
             Self::Input(_)
             | Self::Choice(_)
+            | Self::Signatures { .. }
             | Self::OtherRegion { .. }
             | Self::RegionsWithoutModelSize
             | Self::Output(OutputError::DeepStream(_)) => {

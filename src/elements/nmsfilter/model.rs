@@ -21,7 +21,7 @@ use super::settings::Settings;
 use super::settings::nvinfer_config::NvinferConfig;
 use crate::elements::property;
 use crate::input::InputError;
-use crate::input::model::ModelInput;
+use crate::input::model::{ModelInfo, ModelInput};
 use crate::input::source::ImageFrame;
 use crate::output::Labels;
 use nmsfilter_core::decoder;
@@ -152,6 +152,11 @@ impl Model {
             self.is_stale = true;
         }
         Ok(self.description.info().input())
+    }
+
+    /// What is known of the tensors' model.
+    pub fn description(&self) -> &ModelInfo {
+        self.description.info()
     }
 
     /// The family of the tensors' model, if it is known and not a plain detector.

@@ -51,6 +51,12 @@ pub(super) enum OrtNotice {
     )]
     PixelsVary { signature: &'static str },
     #[error(
+        "models with the signature {signature} have masks or keypoints in the outputs {}, which are not read: there are boxes \
+         only",
+        outputs.join(", ")
+    )]
+    Unread { signature: &'static str, outputs: Vec<String> },
+    #[error(
         "outputs of the model cannot be attached, so that nmsfilter does not see them: {}; if they have boxes, scores or \
          classes, export them as f32",
         .0.join(", ")
@@ -141,6 +147,9 @@ impl OrtInference {
         }
         if let (Some(signature), true) = (signature, model.pixels_vary) {
             self.warn(OrtNotice::PixelsVary { signature });
+        }
+        if let (Some(signature), false) = (signature, model.unread.is_empty()) {
+            self.warn(OrtNotice::Unread { signature, outputs: model.unread.clone() });
         }
         if !model.left_out.is_empty() {
             self.warn(OrtNotice::LeftOut(model.left_out.clone()));

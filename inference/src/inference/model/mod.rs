@@ -96,6 +96,8 @@ pub struct Model {
     pub is_suppressed: bool,
     /// True if the detections are the best pairs of box and class, as many as boxes, by the signature.
     pub selects_pairs: bool,
+    /// The outputs with masks or keypoints that are not read.
+    pub unread: Vec<String>,
     /// True if models with the signature differ in the numbers of pixels, and nothing says them.
     pub pixels_vary: bool,
 }
@@ -214,6 +216,23 @@ pub enum ModelError {
         /// The dimensions of the output.
         dims: String,
     },
+    /// The rows of several pictures follow each other.
+    #[error(
+        "the model's output {name} has the rows of all pictures of a batch one after the other, and no number of their picture \
+         in them: leave batch-size at 0, for runs of one picture"
+    )]
+    UnnamedRows {
+        /// The name of the output.
+        name: String,
+    },
+    /// The input cannot be the picture as it is, and there are several signatures, which say more.
+    #[error("{error}; or set signature to the right one of those that the model has: {}", .signatures.join(", "))]
+    Signatures {
+        /// What is wrong with the input.
+        error: Box<Self>,
+        /// The names.
+        signatures: Vec<&'static str>,
+    },
     /// A run has more rows than can be attached.
     #[error(
         "the model's output {name} has {rows} rows; expected at most {limit}: export the model with a higher score \
@@ -320,7 +339,7 @@ impl Model {
         let found = if found.len() > 1 && is_known { Vec::new() } else { found };
         let mut overrides = overrides.clone();
         let mut letterbox = metadata.is_rt_detr().then_some(Letterbox::None);
-        let mut pixels_vary = false;
+        let (mut pixels_vary, mut unread) = (false, Vec::new());
         if let [signature] = found[..] {
             let facts = signature.facts;
             pixels_vary = facts.pixels_vary && !is_known;
@@ -333,6 +352,8 @@ impl Model {
             overrides.layout = overrides.layout.or(facts.layout);
             metadata.size = metadata.size.or(facts.size);
             letterbox = Some(facts.letterbox);
+            unread =
+                signature.unread(&output::model_tensors(session.outputs()).unwrap_or_default());
             for output in &mut outputs {
                 if let Some(pattern) = signature
                     .output((&output.name, output.element, &output.dims))
@@ -346,14 +367,22 @@ impl Model {
             }
         }
         let scale = |is_signed| input_scale::find(&std::fs::read(path).ok()?, name, is_signed);
-        let input =
-            InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)?;
+        let signatures: Vec<_> = found.iter().map(|signature| signature.name).collect();
+        let with_signatures = |error| match signatures.len() > 1 {
+            true => {
+                ModelError::Signatures { error: Box::new(error), signatures: signatures.clone() }
+            }
+            false => error,
+        };
+        let input = InputSpec::new(name, dtype, batch, &overrides, info.as_ref(), &metadata, scale)
+            .map_err(with_signatures)?;
         Ok(Self {
-            signatures: found.iter().map(|signature| signature.name).collect(),
             is_suppressed: matches!(found[..], [signature] if signature.is_suppressed)
                 || metadata.is_suppressed(),
             selects_pairs: matches!(found[..], [signature] if signature.selects_pairs),
+            signatures,
             letterbox,
+            unread,
             pixels_vary,
             constants: constants::describe(inputs, &overrides.inputs, &input)?,
             input,
