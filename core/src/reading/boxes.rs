@@ -109,17 +109,6 @@ impl BoxReading {
         separate.unwrap_or(&self.choice.layout)
     }
 
-    /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
-    fn anchors(&self) -> usize {
-        let layout = &self.choice.layout;
-        let anchors = layout.anchors();
-        if self.params.multi_label && !layout.has_class_field() {
-            anchors.saturating_mul(layout.score.components)
-        } else {
-            anchors
-        }
-    }
-
     /// Looks at the outcome of a run of `tensors` with these `images`, in separate allocations or not. `now` is the time
     /// since any moment; without a clock, images are counted instead. Returns what is to be told; notices of one kind can
     /// come again. Allocates with the first image only, unless there is a notice.
@@ -131,11 +120,10 @@ impl BoxReading {
         are_separate: bool,
         now: Option<Duration>,
     ) -> Vec<Notice> {
-        let anchors = self.anchors();
         let Self { choice, details, params, separate_images, watch } = self;
         let separate = separate_images.as_ref().filter(|_| are_separate);
         let layout = separate.unwrap_or(&choice.layout);
-        watch.observe(&Seen { outcome, tensors, layout, details, params, images, anchors }, now)
+        watch.observe(&Seen { outcome, tensors, layout, details, params, images }, now)
     }
 
     pub(super) fn restart_clock(&mut self) {

@@ -334,7 +334,8 @@ impl Evidence {
     /// Looks for a class that nearly all anchors have.
     fn check_ends(&self, reading: &Interpretation) -> Option<Finding> {
         let &Self { frames, anchors, candidates, survivors, at_ends, .. } = self;
-        let &Interpretation { classes, first_class, boxes, .. } = reading;
+        let &Interpretation { classes, first_class, boxes, pairs, .. } = reading;
+        let anchors = anchors / pairs;
         let is_most = |part: usize, of: usize| part as f32 >= MOST * of as f32;
         if boxes.class_field
             || classes < 2

@@ -24,6 +24,8 @@ pub(super) struct Interpretation {
     /// The number of labels, if classes are numbers in a tensor and any number of classes is possible. Otherwise the
     /// numbers of classes and of labels are compared before a run.
     pub labels: Option<usize>,
+    /// The number of pairs with a class that each anchor counts for.
+    pub pairs: usize,
     /// The lowest score threshold of any class.
     pub threshold: f32,
     /// How boxes are read.
@@ -47,6 +49,10 @@ impl Interpretation {
             classes: layout.classes,
             first_class: layout.first_label(),
             labels: Some(options.labels).filter(|&labels| labels > 0 && has_any_class),
+            pairs: match params.multi_label && !layout.has_class_field() {
+                true => layout.score.components.max(1),
+                false => 1,
+            },
             threshold: params.thresholds.lowest(layout.classes),
             boxes: ReadBoxes {
                 normalized: layout.normalized,

@@ -173,8 +173,8 @@ pub(super) enum Finding {
     ClassWithoutLabel { class: u32, labels: usize, first: u32, decoder: &'static str },
     #[error(
         "{candidates} of {anchors} anchors are candidates, and nearly all boxes have class {class}, the {background} one, \
-         which is probably the background; set {}",
-        Background.to(background)
+         which is probably the background; set {}, and for DETR {}",
+        Background.to(background), ScoreActivation.to("softmax")
     )]
     BackgroundColumn { candidates: usize, anchors: usize, class: u32, background: &'static str },
     #[error(

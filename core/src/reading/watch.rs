@@ -32,8 +32,6 @@ pub(super) struct Seen<'a> {
     pub details: &'a Details,
     pub params: &'a Params,
     pub images: &'a [ImagePlace],
-    /// The number of anchors of an image, or with multi-label, of pairs of anchor and class.
-    pub anchors: usize,
 }
 
 /// The evidence for an interpretation.
@@ -100,8 +98,9 @@ impl Watch {
         if !self.is_open || images.iter().any(|image| image.boxes == BoxPixels::Frame) {
             return notices;
         }
+        let anchors = seen.layout.anchors().saturating_mul(self.interpretation.pairs);
         for image in outcome.groups() {
-            self.evidence.add(&image, seen.anchors, &self.interpretation);
+            self.evidence.add(&image, anchors, &self.interpretation);
         }
         self.evidence.add_details(details(seen));
         if !self.is_score_told

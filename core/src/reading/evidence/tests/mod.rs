@@ -24,6 +24,7 @@ fn reading(decoder: &str) -> Interpretation {
         classes: 2,
         first_class: 0,
         labels: None,
+        pairs: 1,
         threshold: 0.25,
         boxes: BOXES,
     }
@@ -279,20 +280,22 @@ fn a_class_without_a_label_contradicts_the_labels() {
 /// DETR's last class is "no object", pytorch-ssd's first is the background.
 #[test]
 fn a_class_that_nearly_all_anchors_have_is_the_background() {
-    let found = |anchors: usize, classes: &[(u32, usize)]| {
-        let reading = Interpretation { classes: 21, ..reading("boxes") };
+    let found_of = |anchors: usize, classes: &[(u32, usize)], pairs: usize| {
+        let reading = Interpretation { classes: 21, pairs, ..reading("boxes") };
         let of = |&(class, count): &(u32, usize)| {
             vec![Detection { class, ..survivor([50.0, 50.0, 150.0, 250.0], 0.9) }; count]
         };
         let survivors: Vec<Detection> = classes.iter().flat_map(of).collect();
         let mut evidence = Evidence::default();
-        evidence.add(&frame(&survivors, survivors.len(), 0), anchors, &reading);
+        evidence.add(&frame(&survivors, survivors.len(), 0), anchors * pairs, &reading);
         evidence.check(&reading)
     };
+    let found = |anchors, classes: &[(u32, usize)]| found_of(anchors, classes, 1);
     let column = |candidates, anchors, class, background| {
         Some(Finding::BackgroundColumn { candidates, anchors, class, background })
     };
     assert_eq!(found(100, &[(20, 97), (3, 3)]), column(100, 100, 20, "last"));
+    assert_eq!(found_of(100, &[(20, 97), (3, 3)], 21), column(100, 100, 20, "last"));
     assert_eq!(found(799, &[(0, 796), (7, 3)]), column(799, 799, 0, "first"));
     assert_eq!(found(100, &[(5, 97), (3, 3)]), None, "a class in the middle");
     assert_eq!(found(400, &[(20, 97), (3, 3)]), None, "most anchors are no candidates");
