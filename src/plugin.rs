@@ -10,6 +10,7 @@ use crate::input::{custom_meta, inference_mark};
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
     gst::info!(elements::nmsfilter::CAT, "{}", Capabilities::get());
+    gst_newer::load_again_after_updates(plugin);
     custom_meta::register();
     inference_mark::register();
     elements::nmsfilter::register(plugin)?;

@@ -15,6 +15,7 @@ use gstnmsfilter::input::custom_meta;
 pub use tensor_memory::TensorMemory;
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
+    gst_newer::load_again_after_updates(plugin);
     custom_meta::register();
     crowdtestsrc::register(plugin)?;
     roioverlay::register(plugin)?;

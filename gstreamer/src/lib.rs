@@ -26,7 +26,7 @@ pub use batch::{AnalyticsBatchMeta, AnalyticsBatchStream};
 pub use capabilities::Capabilities;
 pub use custom_meta::CustomMeta;
 pub use formats::raw_video_formats;
-pub use library::{Missing, hide_from};
+pub use library::{Missing, hide_from, load_again_after_updates};
 pub use objects::{
     AnalyticsClassificationMtd, AnalyticsODMtd, AnalyticsTrackingMtd, Location, OrientedLocation,
     Track,

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_float, c_int, c_uint, c_void};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use gst::ffi::{GstBuffer, GstCaps, GstClockTime, GstMetaInfo, GstStructure};
@@ -105,6 +105,15 @@ fn folder() -> Option<PathBuf> {
     let file = unsafe { std::ffi::CStr::from_ptr(info.file) };
     let file = PathBuf::from(file.to_str().ok()?);
     file.ends_with(CORE).then(|| file.parent().map(PathBuf::from))?
+}
+
+/// Makes GStreamer load the plugin again, where it would take its elements and their pads from the registry, after its
+/// libraries have been replaced, removed or added: these depend on what the running GStreamer has.
+pub fn load_again_after_updates(plugin: &gst::Plugin) {
+    if let Some(folder) = folder().as_deref().and_then(Path::to_str) {
+        let flags = gst::PluginDependencyFlags::empty();
+        plugin.add_dependency(&[], &[folder], &[CORE, VIDEO, ANALYTICS], flags);
+    }
 }
 
 /// `Dl_info`: the file with an address, and what is not used here.

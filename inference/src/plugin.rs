@@ -7,6 +7,7 @@ use gstnmsfilter::input::custom_meta;
 use crate::elements;
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
+    gst_newer::load_again_after_updates(plugin);
     custom_meta::register();
     elements::ortinference::register(plugin)
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Descriptions of the plugins and their elements in the registry.
 
+use std::path::Path;
+use std::process::Command;
+
 use gst::prelude::*;
 
 use crate::support::pipeline;
+use crate::support::scratch::Scratch;
 
 /// The plugins, which are named like their packages, and their elements. The plugin `onnxruntime`
 /// is tested in the program `inference`.
@@ -47,4 +51,52 @@ fn every_element_is_registered_and_describes_itself() {
             assert!(!text.is_empty(), "{name} has no {key}");
         }
     }
+}
+
+/// What is in the registry depends on GStreamer, whose update leaves the plugin's file as it was.
+#[test]
+fn the_plugin_is_loaded_again_if_gstreamers_libraries_change() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let core = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let core = core.map(Path::new).find(|file| is_core(file)).expect("it is linked");
+    let folder = Scratch::new();
+    let (copy, plugins) = (folder.join(CORE), folder.join("plugins"));
+    std::fs::copy(core, &copy).unwrap();
+    std::fs::create_dir(&plugins).unwrap();
+    let built = std::env::current_exe().unwrap().with_file_name("libgstnmsfilter.so");
+    std::os::unix::fs::symlink(built, plugins.join("libgstnmsfilter.so")).unwrap();
+    let is_loaded = || {
+        let program = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "registry::inside_of_a_new_process", "--ignored"])
+            .envs([("GST_DEBUG", "nmsfilter:4"), ("GST_REGISTRY_FORK", "no")])
+            .envs([("LD_LIBRARY_PATH", &*folder), ("GST_PLUGIN_PATH", &*plugins)])
+            .env("GST_PLUGIN_SYSTEM_PATH", &*folder)
+            .env("GST_REGISTRY", folder.join("registry.bin"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&program.stderr).into_owned();
+        assert!(program.status.success(), "{text}");
+        text.contains("plugin_init")
+    };
+    assert_eq!([is_loaded(), is_loaded()], [true, false]);
+    let day = std::time::Duration::from_secs(86_400);
+    let opened = std::fs::File::options().write(true).open(&copy).unwrap();
+    opened.set_modified(std::time::SystemTime::now() - day).unwrap();
+    assert_eq!([is_loaded(), is_loaded()], [true, false]);
+    std::fs::write(folder.join("libgstanalytics-1.0.so.0"), "").unwrap();
+    assert_eq!([is_loaded(), is_loaded()], [true, false]);
+}
+
+const CORE: &str = "libgstreamer-1.0.so.0";
+
+/// Returns true for GStreamer's core library, whose file has further numbers.
+fn is_core(file: &Path) -> bool {
+    file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(CORE))
+}
+
+#[test]
+#[ignore = "the test above runs it"]
+fn inside_of_a_new_process() {
+    gst::init().unwrap();
+    assert!(gst::ElementFactory::find("nmsfilter").is_some());
 }
