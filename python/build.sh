@@ -55,10 +55,12 @@ fi
 (cd .. && "${linker[@]}" cargo build --locked --profile "$profile" "${for_target[@]}" --package gst-plugin-nmsfilter \
     --package gst-plugin-onnxruntime --package nmsfilter-gst-c)
 rm -rf nmsfilter/_libs
-mkdir -p nmsfilter/_libs/plugins
-cp "$target/$folder"/libgst{nmsfilter,onnxruntime}.so nmsfilter/_libs/plugins
+# Each plugin has a folder, so that GStreamer can be shown those that are not installed.
+for plugin in nmsfilter onnxruntime; do
+    install -D "$target/$folder/libgst$plugin.so" -t "nmsfilter/_libs/plugins/$plugin"
+done
 cp "$target/$folder/libnmsfilter_gst.so" nmsfilter/_libs
-[ "$profile" = dev ] || ../tests/packages/linked.sh --glibc 2.28 nmsfilter/_libs/plugins/*.so nmsfilter/_libs/*.so
+[ "$profile" = dev ] || ../tests/packages/linked.sh --glibc 2.28 nmsfilter/_libs/plugins/*/*.so nmsfilter/_libs/*.so
 cp ../LICENSE-APACHE ../LICENSE-MIT .
 
 options=(--zig --compatibility manylinux_2_28)

@@ -77,15 +77,18 @@ def _gstreamer() -> str:
     found, missing = [], []
     for name in ("nmsfilter", "ortinference"):
         factory = Gst.ElementFactory.find(name)
-        (found if factory else missing).append(name)
+        if factory is None:
+            missing.append(name)
+            continue
+        file = factory.get_plugin().get_filename()
+        owner = "of this package" if file.startswith(gst.PLUGIN_FOLDER) else "of another installation"
+        found.append(f"{name} {owner}: {file}")
     if missing:
         raise RuntimeError(
             f"{Gst.version_string()} does not load the plugin with {', '.join(missing)}; gst-inspect-1.0 "
-            f"{gst.PLUGIN_FOLDER}/libgst*.so has the reason"
+            f"{gst.PLUGIN_FOLDER}/*/libgst*.so has the reason"
         )
-    plugin = Gst.ElementFactory.find("nmsfilter").get_plugin().get_filename()
-    note = "of this package" if plugin.startswith(gst.PLUGIN_FOLDER) else "of another installation"
-    return f"{Gst.version_string()}, elements {', '.join(found)} {note}: {plugin}"
+    return f"{Gst.version_string()}, elements {', '.join(found)}"
 
 
 def _attach() -> str:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["PLUGIN_FOLDER", "Caps", "attach", "model", "regions"]
 
 _FOLDER = Path(__file__).parent / "_libs"
-#: The folder with the plugins. On import it was added to GST_PLUGIN_PATH, after the folders there, unless GStreamer finds
-#: the plugin nmsfilter in a folder of its own.
+#: The folder with the plugins. On import the folders in it were added to GST_PLUGIN_PATH, after those there, except that of
+#: a plugin which GStreamer finds in a folder of its own.
 PLUGIN_FOLDER = str(_FOLDER / "plugins")
 
 
@@ -45,17 +45,21 @@ def _own_folders() -> list[str]:
 
 
 def _add_plugins() -> None:
-    if any(os.path.exists(os.path.join(folder, "libgstnmsfilter.so")) for folder in _own_folders()):
-        return
     # GStreamer does not read the second variable if the first is set.
     name = "GST_PLUGIN_PATH_1_0" if "GST_PLUGIN_PATH_1_0" in os.environ else "GST_PLUGIN_PATH"
-    path = os.environ.get(name, "")
-    if PLUGIN_FOLDER not in path.split(os.pathsep):
-        os.environ[name] = os.pathsep.join(filter(None, [path, PLUGIN_FOLDER]))
+    path = list(filter(None, os.environ.get(name, "").split(os.pathsep)))
     # Who has not imported it cannot have called Gst.init.
     Gst = getattr(sys.modules.get("gi.repository"), "Gst", None)
-    if Gst is not None and Gst.is_initialized() and Gst.Registry.get().find_plugin("nmsfilter") is None:
-        Gst.Registry.get().scan_path(PLUGIN_FOLDER)
+    own = _own_folders()
+    for file in Path(PLUGIN_FOLDER).glob("*/*.so"):
+        plugin, folder = file.parent.name, str(file.parent)
+        if any(os.path.exists(os.path.join(other, file.name)) for other in own):
+            continue
+        if folder not in path:
+            path.append(folder)
+            os.environ[name] = os.pathsep.join(path)
+        if Gst is not None and Gst.is_initialized() and Gst.Registry.get().find_plugin(plugin) is None:
+            Gst.Registry.get().scan_path(folder)
 
 
 def _load() -> ctypes.CDLL:

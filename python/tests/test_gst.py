@@ -370,21 +370,28 @@ class Import(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.split()
 
-    FIND = "print(Gst.ElementFactory.find('nmsfilter').get_plugin().get_filename())"
+    FIND = "print(*(Gst.ElementFactory.find(n).get_plugin().get_filename() for n in ('nmsfilter', 'ortinference')))"
     GST = "import gi; gi.require_version('Gst', '1.0'); from gi.repository import Gst; Gst.init(None);"
+    PROGRAMS = f"import nmsfilter.gst; {GST} {FIND}", f"{GST} import nmsfilter.gst; {FIND}"
+
+    def setUp(self):
+        self.own = [os.path.join(gst.PLUGIN_FOLDER, name, f"libgst{name}.so") for name in ("nmsfilter", "onnxruntime")]
 
     def test_before_and_after_gstreamer(self):
-        expected = [os.path.join(gst.PLUGIN_FOLDER, "libgstnmsfilter.so")]
-        self.assertEqual(self.run_python(f"import nmsfilter.gst; {self.GST} {self.FIND}"), expected)
-        self.assertEqual(self.run_python(f"{self.GST} import nmsfilter.gst; {self.FIND}"), expected)
+        for program in self.PROGRAMS:
+            self.assertEqual(self.run_python(program), self.own)
 
-    def test_a_plugin_that_gstreamer_finds_elsewhere_comes_first(self):
-        with tempfile.TemporaryDirectory() as folder:
-            other = shutil.copy(os.path.join(gst.PLUGIN_FOLDER, "libgstnmsfilter.so"), folder)
-            for name in ("GST_PLUGIN_PATH", "GST_PLUGIN_PATH_1_0", "GST_PLUGIN_SYSTEM_PATH"):
-                for program in (f"import nmsfilter.gst; {self.GST} {self.FIND}", f"{self.GST} import nmsfilter.gst; {self.FIND}"):
-                    with self.subTest(name, program=program):
-                        self.assertEqual(self.run_python(program, **{name: folder}), [other])
+    def test_a_plugin_that_gstreamer_finds_elsewhere_comes_first_and_the_other_is_of_the_package(self):
+        for index in range(2):
+            with tempfile.TemporaryDirectory() as folder:
+                expected = list(self.own)
+                expected[index] = shutil.copy(self.own[index], folder)
+                for name in ("GST_PLUGIN_PATH", "GST_PLUGIN_PATH_1_0", "GST_PLUGIN_SYSTEM_PATH"):
+                    for program in self.PROGRAMS:
+                        with self.subTest(name, program=program, index=index):
+                            self.assertEqual(self.run_python(program, **{name: folder}), expected)
+                told = self.run_python("from nmsfilter.__main__ import main; main()", **{name: folder})
+                self.assertEqual([word.rstrip(",") for word in told if word.strip(",").endswith(".so")], expected)
 
     def test_buffers_that_outlive_python(self):
         """GStreamer's threads free buffers, with arrays, while and after Python ends."""
