@@ -46,7 +46,7 @@ for argument; do
     esac
     set -- "\$@" "\$argument"
 done
-PATH="$tools/bin:\$PATH" exec maturin zig cc -- -target ${host%%-*}-linux-gnu.2.28 "\$@" -L"$target/zig"
+PATH="$tools/bin:\$PATH" exec maturin zig cc -- -target ${host%%-*}-linux-gnu.2.27 "\$@" -L"$target/zig"
 CC
     chmod +x "$target/zig/cc"
     linker+=("CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_LINKER=$target/zig/cc")
@@ -60,7 +60,7 @@ for plugin in nmsfilter onnxruntime; do
     install -D "$target/$folder/libgst$plugin.so" -t "nmsfilter/_libs/plugins/$plugin"
 done
 cp "$target/$folder/libnmsfilter_gst.so" nmsfilter/_libs
-[ "$profile" = dev ] || ../tests/packages/linked.sh --glibc 2.28 nmsfilter/_libs/plugins/*/*.so nmsfilter/_libs/*.so
+[ "$profile" = dev ] || ../tests/packages/linked.sh --glibc 2.27 nmsfilter/_libs/plugins/*/*.so nmsfilter/_libs/*.so
 cp ../LICENSE-APACHE ../LICENSE-MIT .
 
 options=(--zig --compatibility manylinux_2_28)
