@@ -105,15 +105,23 @@ impl Decay {
         }
     }
 
-    /// The decay of Matrix NMS for an overlap with a candidate that has this compensation.
+    /// What [`matrix`](Self::matrix) makes the decay of Matrix NMS of, for an overlap with a candidate that has this
+    /// compensation.
     #[inline(always)]
-    pub fn matrix(self, overlap: f32, compensation: f32) -> f32 {
+    pub fn exponent(self, overlap: f32, compensation: f32) -> f32 {
         match self {
             Self::Linear if compensation == 1.0 => 1.0,
             Self::Linear => (1.0 - overlap) / (1.0 - compensation),
-            Self::Gaussian { sigma } => {
-                exp((compensation * compensation - overlap * overlap) / sigma)
-            }
+            Self::Gaussian { .. } => compensation * compensation - overlap * overlap,
+        }
+    }
+
+    /// The decay of Matrix NMS. It is monotonic, with rounding included, so the least exponent gives the least decay.
+    #[inline(always)]
+    pub fn matrix(self, exponent: f32) -> f32 {
+        match self {
+            Self::Linear => exponent,
+            Self::Gaussian { sigma } => exp(exponent / sigma),
         }
     }
 }
@@ -161,11 +169,11 @@ mod tests {
     #[test]
     fn decays_are_those_of_the_definitions() {
         assert_eq!(Decay::Linear.soft(0.25), 0.75);
-        assert_eq!(Decay::Linear.matrix(0.25, 0.5), 1.5);
-        assert_eq!(Decay::Linear.matrix(0.25, 1.0), 1.0);
+        assert_eq!(Decay::Linear.exponent(0.25, 0.5), 1.5);
+        assert_eq!(Decay::Linear.exponent(0.25, 1.0), 1.0);
         let gaussian = Decay::of(Method::SoftGaussian, 0.5);
         assert_eq!(gaussian.soft(0.5), exp(-0.5));
-        assert_eq!(gaussian.matrix(0.5, 0.5), 1.0);
+        assert_eq!(gaussian.matrix(gaussian.exponent(0.5, 0.5)), 1.0);
     }
 
     #[test]

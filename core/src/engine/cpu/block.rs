@@ -4,7 +4,7 @@
 //! In: entries. Out: entries, read by loops that the compiler vectorizes
 //! ([`Conflict`](super::conflict::Conflict)).
 
-use super::conflict::{Entry, Shape};
+use super::conflict::Entry;
 use crate::geometry::Corners;
 use crate::geometry::overlap::Measured;
 
@@ -19,15 +19,18 @@ pub(super) struct Block<const WIDTH: usize, S = ()> {
     shape: [S; WIDTH],
 }
 
-impl<const WIDTH: usize, S: Shape> Block<WIDTH, S> {
-    pub const EMPTY: Self = Self {
-        x1: [f32::INFINITY; WIDTH],
-        y1: [f32::INFINITY; WIDTH],
-        x2: [f32::NEG_INFINITY; WIDTH],
-        y2: [f32::NEG_INFINITY; WIDTH],
-        area: [0.0; WIDTH],
-        shape: [S::NONE; WIDTH],
-    };
+impl<const WIDTH: usize, S: Copy + Default> Block<WIDTH, S> {
+    #[inline(always)]
+    pub fn empty() -> Self {
+        Self {
+            x1: [f32::INFINITY; WIDTH],
+            y1: [f32::INFINITY; WIDTH],
+            x2: [f32::NEG_INFINITY; WIDTH],
+            y2: [f32::NEG_INFINITY; WIDTH],
+            area: [0.0; WIDTH],
+            shape: [S::default(); WIDTH],
+        }
+    }
 
     #[inline(always)]
     pub fn set(&mut self, index: usize, entry: &Entry<S>) {

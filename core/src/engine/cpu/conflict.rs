@@ -39,16 +39,11 @@ impl<S> Entry<S> {
 
 /// Additional data that a test needs besides the upright box.
 pub(super) trait Shape: Copy + Default {
-    /// The value in an unused element of a block.
-    const NONE: Self;
-
     /// Calls `work` with the test that is compiled for the parameters.
     fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output;
 }
 
 impl Shape for () {
-    const NONE: Self = ();
-
     #[inline(always)]
     fn with_test<W: WithTest<()>>(params: &Params, work: W) -> W::Output {
         params.overlap.visit(OfMeasure { params, work })

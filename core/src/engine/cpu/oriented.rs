@@ -14,8 +14,6 @@ use crate::geometry::overlap::Measured;
 use crate::geometry::{greater, lesser};
 
 impl Shape for Rectangle {
-    const NONE: Self = Self { center: [0.0; 2], half: [0.0; 2], direction: [0.0; 2], area: 0.0 };
-
     #[inline(always)]
     fn with_test<W: WithTest<Self>>(params: &Params, work: W) -> W::Output {
         match params.overlap {

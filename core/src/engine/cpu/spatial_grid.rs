@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A hierarchical hash grid of boxes. With it, a candidate is only compared with nearby boxes.
 //!
-//! In: boxes, in any order. Out: true if any of them conflicts with a given box.
+//! In: boxes, in any order. Out: true if any of them conflicts with a given box, or all that can.
 //!
 //! A box belongs to the level of the least power of two that is greater than its longer side. The cells of a
 //! level are squares of that side, and a box is stored in the cell of its upper left corner. Therefore all
@@ -15,7 +15,7 @@ use arrayvec::ArrayVec;
 use super::block::Block;
 use super::conflict::{Conflict, Entry, Shape};
 
-const BLOCK_WIDTH: usize = 8;
+pub(super) const BLOCK_WIDTH: usize = 8;
 /// The index that means "no block".
 const NO_BLOCK: u32 = u32::MAX;
 /// The cell side of level 0 is 2 to this power. Boxes with shorter sides belong to level 0 too.
@@ -32,9 +32,12 @@ pub(super) struct SpatialGrid<S = ()> {
     levels: u64,
 }
 
+/// Boxes of a slot.
+pub(super) type GridBlock<S> = Block<BLOCK_WIDTH, S>;
+
 #[derive(Debug)]
 struct LinkedBlock<S> {
-    block: Block<BLOCK_WIDTH, S>,
+    block: GridBlock<S>,
     len: u32,
     /// The index of the slot's previous block.
     next: u32,
@@ -87,7 +90,7 @@ fn level<S>(entry: &Entry<S>) -> usize {
     (exponent + 1 - LOWEST_LEVEL_EXPONENT).clamp(0, LEVELS as i32 - 1) as usize
 }
 
-impl<S: Shape> SpatialGrid<S> {
+impl<S: Copy + Default> SpatialGrid<S> {
     /// Removes all boxes and sizes the hash table for about `boxes` boxes.
     pub fn clear(&mut self, boxes: usize) {
         self.blocks.clear();
@@ -118,13 +121,51 @@ impl<S: Shape> SpatialGrid<S> {
         let is_full = last == NO_BLOCK || self.blocks[last as usize].len == BLOCK_WIDTH as u32;
         if is_full {
             self.slots[slot] = self.blocks.len() as u32;
-            self.blocks.push(LinkedBlock { block: Block::EMPTY, len: 0, next: last });
+            self.blocks.push(LinkedBlock { block: Block::empty(), len: 0, next: last });
         }
         let linked = &mut self.blocks[self.slots[slot] as usize];
         linked.block.set(linked.len as usize, entry);
         linked.len += 1;
     }
 
+    /// Calls `visit` for blocks that together have all boxes that intersect `entry`, at least once.
+    #[inline(always)]
+    pub fn for_each_block(
+        &self,
+        entry: &Entry<S>,
+        offset: f32,
+        mut visit: impl FnMut(&GridBlock<S>),
+    ) {
+        let mut ranges = ArrayVec::<(usize, Range), LEVELS>::new();
+        let (mut levels, mut cells) = (self.levels, 0_u64);
+        while levels != 0 {
+            let level = levels.trailing_zeros() as usize;
+            levels &= levels - 1;
+            let range = Range::new(entry, level, offset);
+            cells = cells.saturating_add(range.cells());
+            ranges.push((level, range));
+        }
+        // A cell takes about as long as a block.
+        if cells > self.blocks.len() as u64 {
+            self.blocks.iter().for_each(|linked| visit(&linked.block));
+            return;
+        }
+        for (level, range) in &ranges {
+            for y in range.y.0..=range.y.1 {
+                for x in range.x.0..=range.x.1 {
+                    let mut block = self.slots[self.slot(*level, x, y)];
+                    while block != NO_BLOCK {
+                        let linked = &self.blocks[block as usize];
+                        visit(&linked.block);
+                        block = linked.next;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<S: Shape> SpatialGrid<S> {
     /// Returns true if any of the boxes conflicts with `entry`, or `None` if the search would visit
     /// more than `max_cells` cells besides the entry's own.
     #[inline(always)]
@@ -241,6 +282,11 @@ mod tests {
                 let expected = entries[..i].iter().any(|other| test.conflict(other, entry));
                 // The grid is not searched for a box that spans more cells than the limit.
                 let found = grid.any_conflicts(entry, test, 1 << 12).unwrap_or(expected);
+                assert_eq!(found, expected, "{entry:?}");
+                let mut found = false;
+                grid.for_each_block(entry, params.pixel_offset, |block| {
+                    found |= test.any_conflicts(block, entry);
+                });
                 assert_eq!(found, expected, "{entry:?}");
                 conflicts += usize::from(expected);
                 grid.push(entry);

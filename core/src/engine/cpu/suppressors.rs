@@ -112,7 +112,7 @@ impl<S: Shape> SuppressorList<S> {
     #[inline(always)]
     pub fn push(&mut self, entry: &Entry<S>, max_boxes: usize) {
         if self.len.is_multiple_of(BLOCK_WIDTH) {
-            self.blocks.push(Block::EMPTY);
+            self.blocks.push(Block::empty());
         }
         let last = self.blocks.last_mut().expect("blocks is not empty");
         last.set(self.len % BLOCK_WIDTH, entry);

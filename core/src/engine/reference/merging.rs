@@ -202,7 +202,7 @@ fn matrix(ranked: &[Candidate], params: &Params) -> Vec<Survivor> {
         let (mut factor, mut compensation) = (1.0, 0.0);
         for (higher, &of_higher) in ranked[..keeper].iter().zip(&compensations) {
             let overlap = overlap_of(higher, candidate, params);
-            factor = f32::min(factor, decay.matrix(overlap, of_higher));
+            factor = f32::min(factor, decay.matrix(decay.exponent(overlap, of_higher)));
             compensation = f32::max(compensation, overlap);
         }
         compensations.push(compensation);

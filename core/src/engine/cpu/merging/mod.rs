@@ -10,6 +10,7 @@ mod box_grid;
 mod by_column;
 mod claims;
 mod fusion;
+mod matrix;
 mod rescoring;
 
 use super::super::merging;
@@ -34,6 +35,7 @@ pub(super) struct Merging {
     claims: Claims,
     fusion: Fusion,
     rescoring: Rescoring,
+    matrix: matrix::Grid,
     merged: Merged,
 }
 
@@ -185,7 +187,7 @@ impl Merging {
         C: Conflict<Shape = ()>,
         Strict: Conflict<Shape = ()>,
     {
-        let Self { grid, claims, fusion, rescoring, merged, .. } = self;
+        let Self { grid, claims, fusion, rescoring, matrix, merged, .. } = self;
         match params.method {
             Method::Merge | Method::MergeTransitive => {
                 claims.find::<C>(part, grid, params);
@@ -204,7 +206,7 @@ impl Merging {
                 rescoring.soft::<M, C>(part, grid, params, merged);
             }
             Method::MatrixLinear | Method::MatrixGaussian => {
-                rescoring.matrix::<M>(part, grid, params, merged);
+                matrix::run::<M>(part, matrix, params, merged);
             }
             Method::Adaptive | Method::Feature => by_column::run::<C>(part, grid, params, merged),
             Method::Greedy | Method::MapReduce | Method::None => {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Methods that lower scores: Soft-NMS and Matrix NMS.
+//! Soft-NMS.
 //!
-//! In: the candidates of a part, in descending rank. Out: all candidates with their final scores,
-//! or with Soft-NMS those whose score reaches the threshold of their class.
+//! In: the candidates of a part, in descending rank. Out: those whose final score reaches the threshold of their class.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +21,6 @@ pub(super) struct Rescoring {
     is_done: Vec<bool>,
     /// The remaining candidates by a score that is at least the current one.
     queue: BinaryHeap<(u32, Reverse<u32>)>,
-    compensations: Vec<f32>,
 }
 
 impl Rescoring {
@@ -78,36 +76,6 @@ impl Rescoring {
                     *score = lowered(*score, decay.soft(overlap));
                 }
             });
-        }
-    }
-
-    /// Adds all candidates with the scores of Matrix NMS.
-    #[inline(always)]
-    pub fn matrix<M: Measure>(
-        &mut self,
-        part: &Part<'_>,
-        grid: &mut BoxGrid,
-        params: &Params,
-        merged: &mut Merged,
-    ) {
-        let compensations = &mut self.compensations;
-        let decay = Decay::of(params.method, params.sigma);
-        grid.clear(part.entries, params.pixel_offset);
-        compensations.clear();
-        for (index, entry) in (0..).zip(part.entries) {
-            let (mut factor, mut compensation) = (1.0, 0.0);
-            // Candidates without an overlap have a decay of at least 1.
-            grid.for_each(entry, |higher, of_higher| {
-                let offset = params.pixel_offset;
-                let overlap = overlap_of::<M>(&of_higher.measured, &entry.measured, offset);
-                let of_higher = compensations[higher as usize];
-                factor = f32::min(factor, decay.matrix(overlap, of_higher));
-                compensation = f32::max(compensation, overlap);
-            });
-            compensations.push(compensation);
-            grid.push(index, entry);
-            let score = lowered(part.detection(index).score, factor);
-            merged.push(part, index, *entry.corners(), score);
         }
     }
 }
