@@ -283,11 +283,13 @@ mod tests {
                 // The grid is not searched for a box that spans more cells than the limit.
                 let found = grid.any_conflicts(entry, test, 1 << 12).unwrap_or(expected);
                 assert_eq!(found, expected, "{entry:?}");
-                let mut found = false;
-                grid.for_each_block(entry, params.pixel_offset, |block| {
-                    found |= test.any_conflicts(block, entry);
-                });
-                assert_eq!(found, expected, "{entry:?}");
+                if i.is_multiple_of(16) {
+                    let mut found = false;
+                    grid.for_each_block(entry, params.pixel_offset, |block| {
+                        found |= test.any_conflicts(block, entry);
+                    });
+                    assert_eq!(found, expected, "{entry:?}");
+                }
                 conflicts += usize::from(expected);
                 grid.push(entry);
             }
