@@ -5,7 +5,8 @@ use fastrand::Rng;
 use nmsfilter_core::cuda::{ForeignStream, Stream};
 use nmsfilter_core::device::Device;
 use nmsfilter_core::engine::{
-    ClassThresholds, Cuda, Detection, DeviceCounts, Engine, Job, Method, Overlap, Params, Reference,
+    Auto, ClassThresholds, Cuda, Detection, DeviceCounts, Engine, Job, Method, Overlap, Params,
+    Reference,
 };
 use nmsfilter_core::tensor::TensorView;
 
@@ -44,6 +45,29 @@ fn random_scenes_that_are_merged_after_each_other_equal_reference() {
         }
     }
     assert!(survivors > 10 && left_out > 10, "{survivors} survivors, {left_out} left out");
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn auto_does_not_try_sequential_methods_on_the_gpu() {
+    engines::require_gpu();
+    let scene = Scene::any(3);
+    let (tensors, layout) = scene.tensors();
+    for (method, tries) in [
+        (Method::SoftLinear, 0),
+        (Method::SoftGaussian, 0),
+        (Method::WeightedFusion, 0),
+        (Method::MatrixLinear, 8),
+    ] {
+        let mut auto = Auto::new(None);
+        let params = Params { method, ..scene.params.clone() };
+        let places = scene.places();
+        let on_gpu = (0..16).filter(|_| {
+            let outcome = auto.run(Job::new(&tensors, &layout, &params, &places)).unwrap();
+            outcome.engine() == "cuda"
+        });
+        assert_eq!(on_gpu.count(), tries, "{}", method.name());
+    }
 }
 
 /// The method, the number of components, the tensors' addresses, the limit above which candidates

@@ -17,11 +17,6 @@ pub const SECTION: Section = Section {
 
 const SIZES: [usize; 2] = [1_312, 33_337];
 
-/// Returns true if the method processes one box after the other, which takes up to a second for the larger size.
-fn is_sequential(method: Method) -> bool {
-    matches!(method, Method::WeightedFusion | Method::SoftLinear | Method::SoftGaussian)
-}
-
 fn run(bench: &mut Bench) -> Result<()> {
     let columns = ["centers", "n", "method", "survivors", "engine", "median us", "kernels us"];
     let mut table = Table::new(columns);
@@ -29,7 +24,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         for centers in [Centers::Crowded, Centers::Scattered] {
             // The boxes have no column.
             let methods = Method::ALL.into_iter().filter(|method| method.column().is_none());
-            for method in methods.filter(|&method| n == SIZES[0] || !is_sequential(method)) {
+            // The others take a GPU up to a second.
+            for method in methods.filter(|method| n == SIZES[0] || !method.is_sequential()) {
                 let params = Params {
                     method,
                     overlap: Overlap::Smaller,

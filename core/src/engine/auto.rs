@@ -3,7 +3,8 @@
 //!
 //! In: see any engine. Out: the outcome of [`Cuda`] or [`Cpu`]. The two are equal except for the
 //! engine's name and [`DeviceWork`](super::DeviceWork). Tensors in device memory go to the GPU. For
-//! tensors in host memory, measurements decide which engine is faster ([`Trial`]).
+//! tensors in host memory, measurements decide which engine is faster ([`Trial`]), except for
+//! sequential methods ([`Method::is_sequential`](super::Method::is_sequential)), which run on the CPU.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -95,12 +96,14 @@ impl Engine for Auto {
             .into_iter()
             .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
         let is_supported = cuda::supports_run(job).is_ok();
-        self.on_cuda = is_supported && self.has_cuda() && (on_device || self.trial.wants_cuda());
+        let is_for_cuda = is_supported && (on_device || !params.method.is_sequential());
+        let is_tried = is_for_cuda && !on_device;
+        self.on_cuda = is_for_cuda && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
         let cuda = self.cuda.as_mut().filter(|_| self.on_cuda);
         match cuda.map(|cuda| cuda.run_batch(job, None)) {
             Some(Ok(work)) => {
-                if !on_device {
+                if is_tried {
                     self.trial.record(true, began.elapsed());
                 }
                 return Ok(self.cuda.as_ref().expect("the GPU ran the frame").outcome(work));
@@ -113,7 +116,7 @@ impl Engine for Auto {
             None => {}
         }
         let outcome = self.cpu.run(job)?;
-        if !on_device && is_supported {
+        if is_tried {
             self.trial.record(false, began.elapsed());
         }
         Ok(outcome)

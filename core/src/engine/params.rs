@@ -83,6 +83,11 @@ impl Method {
         }
     }
 
+    /// Returns true if the method processes one box after the other, which takes a CPU less time than a GPU.
+    pub fn is_sequential(self) -> bool {
+        matches!(self, Self::WeightedFusion | Self::SoftLinear | Self::SoftGaussian)
+    }
+
     /// Returns true if the method is defined for oriented boxes.
     pub(crate) fn allows_oriented(self) -> bool {
         matches!(self, Self::Greedy | Self::MapReduce | Self::None)
