@@ -96,7 +96,7 @@ impl Engine for Auto {
             .into_iter()
             .any(|index| tensors.get(index).is_some_and(TensorView::is_on_device));
         let is_supported = cuda::supports_run(job).is_ok();
-        let is_for_cuda = is_supported && (on_device || !params.method.is_sequential());
+        let is_for_cuda = is_supported && (on_device || !job.params.method.is_sequential());
         let is_tried = is_for_cuda && !on_device;
         self.on_cuda = is_for_cuda && self.has_cuda() && (on_device || self.trial.wants_cuda());
         let began = Instant::now();
