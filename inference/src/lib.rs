@@ -9,7 +9,7 @@
 pub mod elements;
 pub mod inference;
 #[cfg(test)]
-#[path = "../../core/src/device/kernel_headers.rs"]
+#[path = "../../core/src/device/tests/kernel_headers.rs"]
 #[allow(dead_code, reason = "the core uses more of it")]
 mod kernel_headers;
 mod plugin;

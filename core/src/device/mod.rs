@@ -10,6 +10,7 @@ mod driver;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 #[cfg(test)]
+#[path = "tests/kernel_headers.rs"]
 pub(crate) mod kernel_headers;
 mod memory;
 mod module;

@@ -28,10 +28,12 @@
 //! the host, and `tests/gpu/run.sh` with those on a GPU.
 
 #[cfg(test)]
+#[path = "tests/checksums.rs"]
 mod checksums;
 mod exponential;
 mod logarithm;
 #[cfg(test)]
+#[path = "tests/measure.rs"]
 mod measure;
 mod order;
 mod trigonometric;

@@ -12,6 +12,7 @@
 mod conflict;
 mod intersection;
 #[cfg(test)]
+#[path = "tests/pairs.rs"]
 mod pairs;
 mod prob_iou;
 mod upper_bound;
