@@ -17,6 +17,7 @@ mod list;
 pub mod nmsfilter;
 pub mod nmstensordec;
 pub mod property;
+mod property_enum;
 
 /// Raw video of any format in any memory, for filters that do not access pixels.
 pub fn any_video() -> gst::Caps {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `BaseTransform` subclass: properties, start and stop, negotiation, and a new buffer for each frame.
-#![allow(missing_docs, reason = "the derive macro generates accessors without documentation")]
 
 use std::sync::{LazyLock, Mutex};
 
@@ -17,7 +16,8 @@ use super::settings::{Settings, SettingsError};
 use super::undecoded;
 use super::upstream::Files;
 use crate::deepstream::{DeepStreamError, NVMM};
-use crate::elements::{any_video, frame_size, lock, not_started, property};
+use crate::elements::property::{self, Properties};
+use crate::elements::{any_video, frame_size, lock, not_started};
 use crate::input::inference_mark;
 use crate::json::{Detections, FrameCaps, Line};
 
@@ -33,36 +33,8 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 const NDJSON: &str = "application/x-ndjson";
 
 /// The instance data of the element.
-#[derive(Default, glib::Properties)]
-#[properties(wrapper_type = super::DetectionJson)]
+#[derive(Default)]
 pub struct DetectionJson {
-    #[property(
-        name = "source", get, set, type = Option<String>, member = source,
-        nick = "Source",
-        blurb = "Text for the field source of each line, such as the URI of the camera (unset: lines have no source)",
-        mutable_ready
-    )]
-    #[property(
-        name = "tags", get, set, type = Option<String>, member = tags,
-        nick = "Tags",
-        blurb = "JSON object for the field tags of each line (unset or empty: lines have no tags)",
-        mutable_ready
-    )]
-    #[property(
-        name = "add-empty-results", get, set, type = bool, member = add_empty_results,
-        default = Settings::default().add_empty_results,
-        nick = "Add empty results",
-        blurb = "Whether a frame without detections has a line, or an entry in the line of its batch",
-        mutable_ready
-    )]
-    #[property(
-        name = "deepstream-version", get, set, type = Option<String>, member = deepstream_version,
-        nick = "DeepStream version",
-        blurb = "Version of DeepStream, such as 7.1, whose structures the metadata has; other sizes of structures \
-                 are an error (unset: the version that DeepStream's libraries report or, if that is unknown, a known \
-                 version with structures of equal sizes)",
-        mutable_ready
-    )]
     settings: Mutex<Settings>,
     /// `None` before start and after stop.
     state: Mutex<Option<State>>,
@@ -190,16 +162,18 @@ impl ObjectSubclass for DetectionJson {
 
 impl ObjectImpl for DetectionJson {
     fn properties() -> &'static [glib::ParamSpec] {
-        Self::derived_properties()
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> =
+            LazyLock::new(|| Settings::specs().collect());
+        &PROPERTIES
     }
 
-    fn property(&self, id: usize, spec: &glib::ParamSpec) -> glib::Value {
-        self.derived_property(id, spec)
+    fn property(&self, _id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        lock(&self.settings).value(spec.name()).expect("GObject knows the properties")
     }
 
-    fn set_property(&self, id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+    fn set_property(&self, _id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
         if property::accepts(*CAT, self.obj().upcast_ref(), value, spec) {
-            self.derived_set_property(id, value, spec);
+            lock(&self.settings).set_value(spec.name(), value);
         }
     }
 }

@@ -5,20 +5,22 @@ use serde_json::value::RawValue;
 
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
+use crate::settings;
 
+settings! {
 /// The values of the properties.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
-    pub source: Option<String>,
-    pub tags: Option<String>,
-    pub add_empty_results: bool,
-    pub deepstream_version: Option<String>,
+    source: Option<String>; "Source", ready,
+        "Text for the field source of each line, such as the URI of the camera (unset: lines have no source)";
+    tags: Option<String>; "Tags", ready,
+        "JSON object for the field tags of each line (unset or empty: lines have no tags)";
+    add_empty_results: bool = true; "Add empty results", ready,
+        "Whether a frame without detections has a line, or an entry in the line of its batch";
+    deepstream_version: Option<String>; "DeepStream version", ready,
+        "Version of DeepStream, such as 7.1, whose structures the metadata has; other sizes of structures are an \
+         error (unset: the version that DeepStream's libraries report or, if that is unknown, a known version with \
+         structures of equal sizes)";
 }
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { source: None, tags: None, add_empty_results: true, deepstream_version: None }
-    }
 }
 
 nmsfilter_core::texts! {

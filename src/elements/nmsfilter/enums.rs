@@ -8,76 +8,10 @@ use gst::glib::translate::IntoGlib;
 
 use crate::bindings::type_names::format;
 use crate::output::{KeypointLayout, Kinds};
+use crate::{property_enum, property_kind};
 use nmsfilter_core::decoder::layout::{self, Activation};
 use nmsfilter_core::reading::Classifiers;
 use nmsfilter_core::{decoder, engine, geometry};
-
-/// Declares the enumeration of a property: `Value = number, "nick", "description"`. Its values can be those of an
-/// enumeration of the core (`for`), or those and one that leaves the choice open (`for Option of`, `auto`).
-macro_rules! property_enum {
-    (
-        $(#[$doc:meta])*
-        $name:ident as $type_name:literal {
-            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
-        }
-    ) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, glib::Enum)]
-        #[repr(u32)]
-        #[enum_type(name = $type_name, allow_name_conflict)]
-        pub enum $name {
-            $($(#[$value_doc])* #[enum_value(name = $blurb, nick = $nick)] $value = $number,)+
-        }
-    };
-    (
-        $(#[$doc:meta])*
-        $name:ident as $type_name:literal for Option of $core:path {
-            auto = $auto:literal, $auto_blurb:literal;
-            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
-        }
-    ) => {
-        property_enum! {
-            $(#[$doc])*
-            $name as $type_name {
-                /// The choice is open.
-                #[default]
-                Auto = $auto, "auto", $auto_blurb;
-                $($(#[$value_doc])* $value = $number, $nick, $blurb;)+
-            }
-        }
-
-        impl $name {
-            /// The value of the core; `None` for `auto`.
-            pub fn chosen(self) -> Option<$core> {
-                match self {
-                    Self::Auto => None,
-                    $(Self::$value => Some(<$core>::$value),)+
-                }
-            }
-        }
-    };
-    (
-        $(#[$doc:meta])*
-        $name:ident as $type_name:literal for $core:path {
-            $($(#[$value_doc:meta])* $value:ident = $number:literal, $nick:literal, $blurb:literal;)+
-        }
-    ) => {
-        property_enum! {
-            $(#[$doc])*
-            $name as $type_name {
-                $($(#[$value_doc])* $value = $number, $nick, $blurb;)+
-            }
-        }
-
-        impl From<$name> for $core {
-            fn from(value: $name) -> Self {
-                match value {
-                    $($name::$value => <$core>::$value,)+
-                }
-            }
-        }
-    };
-}
 
 property_enum! {
     /// The rule by which candidates survive.
@@ -244,6 +178,10 @@ pub enum Attach {
     #[flags_value(name = "NvDsObjectMeta, on buffers with DeepStream's metadata", nick = "nvds")]
     NVDS = 4,
 }
+
+property_kind!(Attach, |default, name, _| {
+    glib::ParamSpecFlags::builder::<Attach>(name).default_value(default)
+});
 
 impl From<Attach> for Kinds {
     fn from(attach: Attach) -> Self {

@@ -14,90 +14,99 @@ use crate::inference::model::{Overrides, constants, numbers};
 use crate::inference::plugin_provider::PluginLibrary;
 use crate::inference::provider_options::ProviderOptions;
 use crate::inference::{InferenceOptions, provider};
-use crate::regions::RegionSettings;
+use crate::regions::{MAX_OVERLAP, RegionSettings};
 use gstnmsfilter::output::Labels;
+use gstnmsfilter::settings;
 
+settings! {
 /// The values of the properties.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
-    pub model: Option<String>,
-    pub library: Option<String>,
-    pub provider: Provider,
-    pub provider_library: Option<String>,
-    pub provider_device: Option<String>,
-    pub provider_options: Option<String>,
-    pub threads: u32,
-    pub cuda_device_id: u32,
-    pub cuda_graph: CudaGraph,
-    pub model_instance_id: Option<String>,
-    pub batch_size: u32,
-    pub batch_timeout: u32,
-    pub letterbox: OrtInferenceLetterbox,
-    pub input_width: u32,
-    pub input_height: u32,
-    pub input_layout: InputLayout,
-    pub channel_order: ChannelOrder,
-    pub range: Option<String>,
-    pub mean: Option<String>,
-    pub std: Option<String>,
-    pub inputs: Option<String>,
-    pub signature: Option<String>,
-    pub label_file: Option<String>,
-    pub regions: OrtInferenceRegions,
-    pub tile_width: u32,
-    pub tile_height: u32,
-    pub tile_overlap: f64,
-    pub full_frame: bool,
-    pub region_list: Option<String>,
-    pub roi_labels: Option<String>,
-    pub roi_margin: f64,
-    pub roi_limit: u32,
-    pub roi_predicted: bool,
-    pub inference_interval: u32,
-    pub max_rate: f64,
+    model: Option<String>; "Model", ready,
+        "File of the model in the ONNX format";
+    library: Option<String>; "Library", ready,
+        "ONNX Runtime's library, or a folder that contains it (unset: searched in ORT_DYLIB_PATH, the dynamic \
+         loader's path and Python packages)";
+    provider: Provider; "Provider", ready,
+        "The processor that runs the model";
+    provider_library: Option<String>; "Provider library", ready,
+        "Library with an execution provider for ONNX Runtime 1.24 or later, with provider=plugin; for example \
+         libonnxruntime_providers_openvino_plugin.so of the Python package onnxruntime-ep-openvino";
+    provider_device: Option<String>; "Provider device", ready,
+        "Device of the provider library: cpu, gpu or npu, with its number if there are several, as in gpu:1 (unset: \
+         the first that the library offers)";
+    provider_options: Option<String>; "Provider options", ready,
+        "Options of the provider cuda, tensorrt or plugin, as ONNX Runtime and the provider name them: \
+         key=value,key=value, with a value that contains commas in double quotes";
+    threads: u32, 0..=1024; "Threads", ready,
+        "Number of threads that ONNX Runtime's CPU provider uses for a run (0: one per core)";
+    cuda_device_id: u32; "CUDA device id", ready,
+        "Number of the GPU to use";
+    cuda_graph: CudaGraph; "CUDA graph", ready,
+        "Whether the model runs as a CUDA graph, with provider cuda";
+    model_instance_id: Option<String>; "Model instance id", ready,
+        "Elements of one process with equal ids share the model, which runs batches of their frames; their other \
+         properties must be equal, too (unset: the model is not shared)";
+    batch_size: u32, 0..=1024; "Batch size", ready,
+        "Number of frames per run, for models whose batch is dynamic or 1 (0: the model's batch, or 1 if it is \
+         dynamic); a batch with fewer frames is filled up";
+    batch_timeout: u32 = 5; "Batch timeout", ready,
+        "How long a frame waits for frames of other elements with the same model-instance-id, in milliseconds \
+         (nvstreammux has microseconds)";
+    letterbox: OrtInferenceLetterbox; "Letterbox", ready,
+        "How frames are fitted into the model's input; borders are gray";
+    input_width: u32; "Input width", ready,
+        "Width of the model's input in pixels, for models in which it is dynamic (0: the model's width)";
+    input_height: u32; "Input height", ready,
+        "Height of the model's input in pixels, for models in which it is dynamic (0: the model's height)";
+    input_layout: InputLayout; "Input layout", ready,
+        "The order of the dimensions of the model's input";
+    channel_order: ChannelOrder; "Channel order", ready,
+        "The order of the channels of the model's input";
+    range: Option<String>; "Range", ready,
+        "Normalization range: the values of black and white in the model's input, as in -1,1 (unset: the range in \
+         the file MODEL.modelinfo, else 0,1, or 0,255 for an input of type u8, or -128,127 for i8)";
+    mean: Option<String>; "Mean", ready,
+        "Number to subtract after range is applied, or one number each for red, green and blue (unset: 0)";
+    std: Option<String>; "Standard deviation", ready,
+        "Number to divide by after mean is subtracted, or one number each for red, green and blue (unset: 1)";
+    inputs: Option<String>; "Inputs", ready,
+        "Numbers of the model's inputs beside the picture, the same for every frame, as in scale=1,1;size=640,640 \
+         (unset: inputs of known exporters get the numbers with which boxes are in pixels of the model's input)";
+    signature: Option<String>; "Signature", ready,
+        "Exporter as whose model the model is read: auto recognizes it by the names, types and dimensions of all \
+         inputs and outputs together; none; or the name of a signature, which decides if the model has several. \
+         Other properties come first (unset: auto)";
+    label_file: Option<String>; "Label file", ready,
+        "Text file in UTF-8 with one label per line, the first for class 0, in the forms that nmsfilter's label-file \
+         can have (unset or empty: the names in the model's metadata); the labels go with the tensors";
+    inference_interval: u32; "Inference interval", playing,
+        "Number of frames that pass without inference between two inferred frames, as nvinfer's interval";
+    max_rate: f64, 0.0..=f64::MAX; "Maximum rate", playing,
+        "The most frames per second to infer, by their timestamps, also in reverse playback; others pass without \
+         inference (0: no limit)";
+    regions: OrtInferenceRegions; "Regions", playing,
+        "The parts of each frame on which the model runs; nmsfilter compares the boxes of all parts";
+    tile_width: u32; "Tile width", playing,
+        "Width of a tile in pixels of the frame, with regions=tiles (0: the width of the model's input)";
+    tile_height: u32; "Tile height", playing,
+        "Height of a tile in pixels of the frame, with regions=tiles (0: the height of the model's input)";
+    tile_overlap: f64 = RegionSettings::default().tile_overlap, 0.0..=MAX_OVERLAP; "Tile overlap", playing,
+        "Overlap of two tiles, as a fraction of their side; objects smaller than the overlap are whole in a tile";
+    full_frame: bool = RegionSettings::default().full_frame; "Full frame", playing,
+        "Whether the model also runs on the whole frame, with regions=tiles; for objects larger than a tile";
+    region_list: Option<String>; "Region list", playing,
+        "Left, top, width and height of each region in pixels of the frame, with regions=list, as in \
+         0,0,640,480;640,200,640,480, or center-square for the largest square in the middle of the frame (empty: no \
+         region)";
+    roi_labels: Option<String>; "Labels of regions of interest", playing,
+        "Labels of the regions of interest to run on, separated by commas, with regions=rois (unset or empty: all)";
+    roi_margin: f64, 0.0..=10.0; "Margin of regions of interest", playing,
+        "Margin on each side of a region of interest, as a fraction of its width or height, with regions=rois";
+    roi_limit: u32; "Limit of regions of interest", playing,
+        "The most regions of interest of a frame to run on, the first ones, with regions=rois (0: no limit)";
+    roi_predicted: bool; "Predicted regions of interest", playing,
+        "Whether to run also on regions of interest that objecttracker has predicted, with regions=rois";
 }
-
-impl Default for Settings {
-    fn default() -> Self {
-        let regions = RegionSettings::default();
-        Self {
-            model: None,
-            library: None,
-            provider: Provider::default(),
-            provider_library: None,
-            provider_device: None,
-            provider_options: None,
-            threads: 0,
-            cuda_device_id: 0,
-            cuda_graph: CudaGraph::default(),
-            model_instance_id: None,
-            batch_size: 0,
-            batch_timeout: 5,
-            letterbox: OrtInferenceLetterbox::default(),
-            input_width: 0,
-            input_height: 0,
-            input_layout: InputLayout::default(),
-            channel_order: ChannelOrder::default(),
-            range: None,
-            mean: None,
-            std: None,
-            inputs: None,
-            signature: None,
-            label_file: None,
-            regions: OrtInferenceRegions::default(),
-            tile_width: 0,
-            tile_height: 0,
-            tile_overlap: regions.tile_overlap,
-            full_frame: regions.full_frame,
-            region_list: regions.list,
-            roi_labels: regions.roi_labels,
-            roi_margin: regions.roi_margin,
-            roi_limit: regions.roi_limit,
-            roi_predicted: regions.roi_predicted,
-            inference_interval: 0,
-            max_rate: 0.0,
-        }
-    }
 }
 
 impl Settings {
@@ -165,8 +174,8 @@ impl Settings {
         });
         let overrides = Overrides {
             size: [side(self.input_width), side(self.input_height)],
-            layout: self.input_layout.into(),
-            order: self.channel_order.into(),
+            layout: self.input_layout.chosen(),
+            order: self.channel_order.chosen(),
             range: self.range.as_ref().map(|text| numbers::range(text)).transpose()?,
             mean: mean.transpose()?,
             std: std.transpose()?,
@@ -182,7 +191,7 @@ impl Settings {
             library: self.library.as_ref().map(PathBuf::from),
             model: PathBuf::from(model),
             overrides,
-            letterbox: self.letterbox.into(),
+            letterbox: self.letterbox.chosen(),
             labels,
             plugin: self.plugin()?,
             provider_options: self.provider_options()?,

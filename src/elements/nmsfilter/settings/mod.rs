@@ -7,17 +7,15 @@
 pub(super) mod class_rules;
 mod layout_file;
 pub(super) mod nvinfer_config;
+mod properties;
 pub(super) mod quantization;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::enums::{
-    Attach, Backend, Background, BoxFormat, Channels, Coordinates, Decoder, MaskSize, Method,
-    NmsFilterLetterbox, Overlap, PointLayout, RegionEdges, ScoreActivation,
-};
+use super::enums::{Attach, Decoder};
 use crate::deepstream::layout::{StructureLayout, Version};
 use crate::deepstream::structures::StructureLayoutError;
+use crate::elements::property;
 use crate::input::model::ModelInput;
 use class_rules::ClassRules;
 use gst_newer::{Capabilities, Missing};
@@ -26,98 +24,7 @@ use nmsfilter_core::decoder::{self, MAX_KEYPOINTS};
 use nmsfilter_core::engine::{self, Params, Scalar, ScalarKind, SizeLimits};
 use nmsfilter_core::geometry::{self, FrameRegion, Mapping, MappingError};
 use nvinfer_config::NvinferConfig;
-
-/// The values of the properties; the defaults are in the [`Default`] implementation only.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::elements::nmsfilter) struct Settings {
-    pub decoder: Decoder,
-    pub box_format: BoxFormat,
-    pub coordinates: Coordinates,
-    pub channels: Channels,
-    pub method: Method,
-    pub overlap: Overlap,
-    /// The parameters in the core's table. All other fields have their defaults.
-    pub scalars: Params,
-    pub pixel_offset: u32,
-    pub classes: Option<String>,
-    pub class_thresholds: Option<String>,
-    pub class_iou_thresholds: Option<String>,
-    pub class_max_detections: Option<String>,
-    pub class_sizes: Option<String>,
-    pub min_size: f32,
-    pub max_size: f32,
-    pub region_edges: RegionEdges,
-    pub mask_size: MaskSize,
-    pub score_activation: ScoreActivation,
-    pub background: Background,
-    pub keypoint_layout: PointLayout,
-    pub layout_file: Option<String>,
-    pub quantization: Option<String>,
-    pub label_file: Option<String>,
-    pub num_classes: u32,
-    pub keypoint_shape: Option<String>,
-    pub model_width: u32,
-    pub model_height: u32,
-    pub letterbox: NmsFilterLetterbox,
-    pub backend: Backend,
-    pub cuda_device_id: i32,
-    pub attach: Attach,
-    pub keep_tensors: bool,
-    pub tensors_from: Option<String>,
-    pub unique_id: u32,
-    pub deepstream_version: Option<String>,
-    pub nvinfer_config: Option<String>,
-    /// The names of the properties that were set.
-    pub was_set: BTreeSet<&'static str>,
-    /// The configuration of nvinfer that these values have been taken from, where a property was not set.
-    pub nvinfer: Option<Arc<NvinferConfig>>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            decoder: Decoder::default(),
-            box_format: BoxFormat::default(),
-            coordinates: Coordinates::default(),
-            channels: Channels::default(),
-            method: Method::default(),
-            overlap: Overlap::default(),
-            // Every region costs time in every element downstream.
-            scalars: Params { max_detections: 1000, ..Params::default() },
-            pixel_offset: 0,
-            classes: None,
-            class_thresholds: None,
-            class_iou_thresholds: None,
-            class_max_detections: None,
-            class_sizes: None,
-            min_size: 0.0,
-            max_size: 0.0,
-            region_edges: RegionEdges::default(),
-            mask_size: MaskSize::default(),
-            score_activation: ScoreActivation::default(),
-            background: Background::default(),
-            keypoint_layout: PointLayout::default(),
-            layout_file: None,
-            quantization: None,
-            label_file: None,
-            num_classes: 0,
-            keypoint_shape: None,
-            model_width: 0,
-            model_height: 0,
-            letterbox: NmsFilterLetterbox::default(),
-            backend: Backend::default(),
-            cuda_device_id: -1,
-            attach: Attach::all(),
-            keep_tensors: true,
-            tensors_from: None,
-            unique_id: 0,
-            deepstream_version: None,
-            nvinfer_config: None,
-            was_set: BTreeSet::new(),
-            nvinfer: None,
-        }
-    }
-}
+pub(super) use properties::Settings;
 
 /// Values of properties that cannot be used together.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -177,18 +84,13 @@ impl From<MappingError> for SettingsError {
     }
 }
 
-/// The property of a parameter in the core's table.
-pub(in crate::elements::nmsfilter) fn property_name(scalar: &Scalar) -> String {
-    scalar.name.replace('_', "-")
-}
-
 /// The property whose number is NaN, if there is one.
 fn not_a_number(params: &Params) -> Option<String> {
     let is_nan = |scalar: &&Scalar| match scalar.kind {
         ScalarKind::Number { field, .. } => (field.get)(params).is_nan(),
         ScalarKind::Flag(_) | ScalarKind::Count(_) => false,
     };
-    Params::SCALARS.iter().find(is_nan).map(property_name)
+    Params::SCALARS.iter().find(is_nan).map(|scalar| property::name(scalar.name))
 }
 
 /// The origin of a value, for the log.
