@@ -41,6 +41,7 @@ pub(super) struct Keys<'a> {
     pub kind: &'a str,
     pub name: &'a str,
     pub entries: Vec<Entry<'a>>,
+    taken: Vec<Entry<'a>>,
 }
 
 /// The sections of a text.
@@ -57,7 +58,7 @@ impl<'a> Sections<'a> {
             let reason = format!("expected at most {MAX_LENGTH} bytes of text, got {}", text.len());
             return Err(DescriptionError::new(1, reason));
         }
-        let mut sections = vec![Keys { line: 1, kind: "", name: "", entries: Vec::new() }];
+        let mut sections = vec![Keys::new(1, "", "")];
         let mut priors: Option<Vec<[f32; 4]>> = None;
         let mut is_in_priors = false;
         for (index, line) in text.lines().enumerate() {
@@ -85,7 +86,7 @@ impl<'a> Sections<'a> {
                     let reason = format!("expected at most {MAX_SECTIONS} sections");
                     return Err(DescriptionError::new(number, reason));
                 }
-                sections.push(Keys { line: number, kind, name, entries: Vec::new() });
+                sections.push(Keys::new(number, kind, name));
             } else if let Some(rows) = priors.as_mut().filter(|_| is_in_priors) {
                 rows.push(prior(number, line)?);
             } else {
@@ -152,14 +153,25 @@ pub(super) fn take_section<'a>(
 }
 
 impl<'a> Keys<'a> {
-    pub fn take(&mut self, key: &str) -> Option<Entry<'a>> {
-        let index = self.entries.iter().position(|entry| entry.key == key)?;
-        Some(self.entries.swap_remove(index))
+    pub fn new(line: usize, kind: &'a str, name: &'a str) -> Self {
+        Self { line, kind, name, entries: Vec::new(), taken: Vec::new() }
     }
 
-    /// The entry of a key, which stays.
+    pub fn take(&mut self, key: &str) -> Option<Entry<'a>> {
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        self.taken.push(self.entries.swap_remove(index));
+        self.taken.last().copied()
+    }
+
+    /// The entry of a key, taken or not, which stays.
     pub fn peek(&self, key: &str) -> Option<Entry<'a>> {
-        self.entries.iter().find(|entry| entry.key == key).copied()
+        self.entries.iter().chain(&self.taken).find(|entry| entry.key == key).copied()
+    }
+
+    /// Checks that a key, taken or not, is not set if it `is_wrong`.
+    pub fn refuse(&self, key: &str, is_wrong: bool, expected: &str) -> Parsed<()> {
+        let entry = self.peek(key).filter(|_| is_wrong);
+        entry.map_or(Ok(()), |entry| Err(entry.error(expected)))
     }
 
     pub fn required(&mut self, key: &str) -> Parsed<Entry<'a>> {
@@ -188,6 +200,17 @@ impl<'a> Keys<'a> {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             entry.error(&words.join(", "))
         })
+    }
+
+    pub fn number(
+        &mut self,
+        key: &str,
+        is_valid: impl Fn(f32) -> bool,
+        expected: &str,
+    ) -> Parsed<Option<f32>> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        let number = entry.value.parse().ok().filter(|&number| is_valid(number));
+        number.map(Some).ok_or_else(|| entry.error(expected))
     }
 
     pub fn is_yes(&mut self, key: &str) -> Parsed<bool> {

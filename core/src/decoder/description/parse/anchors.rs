@@ -63,17 +63,10 @@ pub(super) fn read(
     }
     let words = [("down", Rounding::Down), ("up", Rounding::Up), ("fit", Rounding::Fit)];
     let rounding = keys.word("rounding", Rounding::Down, &words)?;
-    let offset = match keys.take("offset") {
-        None => 0.0,
-        Some(entry) => {
-            let number = entry.value.parse().ok().filter(|number| (0.0..=1.0).contains(number));
-            number.ok_or_else(|| entry.error("a number from 0 to 1"))?
-        }
-    };
-    let scale_xy = match keys.take("scale-xy") {
-        None => ArrayVec::new(),
-        Some(entry) => scales(entry, groups)?,
-    };
+    let is_in_cell = |number: f32| (0.0..=1.0).contains(&number);
+    let offset = keys.number("offset", is_in_cell, "a number from 0 to 1")?.unwrap_or(0.0);
+    let scale_xy = keys.take("scale-xy").map(|entry| scales(entry, groups)).transpose()?;
+    let scale_xy = scale_xy.unwrap_or_default();
     let per_cell = keys.whole_numbers::<MAX_GROUPS>("per-cell", 1..=256)?;
     let sizes =
         keys.take("sizes").map(|entry| sizes(entry, &levels)).transpose()?.unwrap_or_default();
@@ -91,7 +84,6 @@ pub(super) fn read(
         None if sizes.is_empty() => (0..groups).map(|_| 1).collect(),
         None => sizes.iter().map(ArrayVec::len).collect(),
     };
-    let order = keys.peek("order");
     let mut by_cell = keys.word("order", true, &[("cell", true), ("anchor", false)])?;
     for shape in fields.tensors.iter().flat_map(|tensor| &tensor.shapes) {
         let Some(of_shape) = shape.cell_order() else { continue };
@@ -103,9 +95,7 @@ pub(super) fn read(
             continue;
         }
         let of_shape = of_shape == CellOrder::CellFirst;
-        if let (Some(entry), true) = (order, of_shape != by_cell) {
-            return Err(entry.error("the order of the tensors' shapes"));
-        }
+        keys.refuse("order", of_shape != by_cell, "the order of the tensors' shapes")?;
         by_cell = of_shape;
     }
     let priors = fields.anchor_field(keys, "priors", |_| Count::constant(4))?;
@@ -116,11 +106,8 @@ pub(super) fn read(
             "count: expected one tensor, not one for each level",
         ));
     }
-    let pairs_entry = keys.peek("pairs");
     let pairs = fields.anchor_field(keys, "pairs", |_| Count::constant(3))?;
-    if let (Some(entry), true) = (pairs_entry, has_grid) {
-        return Err(entry.error("no pairs of anchors that are cells"));
-    }
+    keys.refuse("pairs", has_grid, "no pairs of anchors that are cells")?;
     let image = fields.anchor_field(keys, "image", |_| Count::constant(1))?;
     keys.finish(
         "strides, cells, rounding, offset, scale-xy, per-cell, order, sizes, priors, count, pairs, image",

@@ -17,20 +17,12 @@ pub(super) fn read(
     let formats = BoxFormat::ALL.map(|format| (format.name(), format));
     let format = keys.word("format", BoxFormat::Corners, &formats)?;
     let axes = keys.word("axes", Axes::Xy, &Axes::ALL.map(|axes| (axes.name(), axes)))?;
-    let transform_line = keys.peek("transform");
     let transforms = BoxTransform::ALL.map(|transform| (transform.name(), transform));
     let transform = keys.word("transform", BoxTransform::None, &transforms)?;
-    let bins_line = keys.peek("bins");
     let bins = keys.whole_number("bins", 2..=MAX_BINS as u32)?.map(|bins| bins as usize);
-    match (transform_line, bins_line) {
-        (Some(entry), None) if transform == BoxTransform::Expectation => {
-            return Err(entry.error("bins with expectation"));
-        }
-        (_, Some(entry)) if transform != BoxTransform::Expectation => {
-            return Err(entry.error("transform = expectation"));
-        }
-        _ => {}
-    }
+    let is_expectation = transform == BoxTransform::Expectation;
+    keys.refuse("transform", is_expectation && bins.is_none(), "bins with expectation")?;
+    keys.refuse("bins", !is_expectation, "transform = expectation")?;
     let mut rule = BoxRule { axes, transform, bins: bins.unwrap_or(1), ..BoxRule::decoded(format) };
     if let Some(entry) = keys.take("variances") {
         let mut words = entry.value.split_whitespace();
@@ -40,42 +32,22 @@ pub(super) fn read(
             entry.error("two numbers separated by a space, for positions and for sizes")
         })?;
     }
-    let unit = keys.peek("unit");
     let normalized = keys.word("unit", false, &[("pixels", false), ("normalized", true)])?;
-    match (levels, unit) {
-        (Levels::Strides(_), Some(entry)) if normalized => {
-            return Err(entry.error("pixels, the unit of strides"));
-        }
-        (Levels::Cells(_), _) if !normalized => {
-            return Err(DescriptionError::new(
-                keys.line,
-                "section [box] needs unit = normalized with cells",
-            ));
-        }
-        _ => {}
+    let has_strides = matches!(levels, Levels::Strides(_));
+    keys.refuse("unit", has_strides && normalized, "pixels, the unit of strides")?;
+    if matches!(levels, Levels::Cells(_)) && !normalized {
+        let text = "section [box] needs unit = normalized with cells";
+        return Err(DescriptionError::new(keys.line, text));
     }
-    let angle_line = keys.peek("angle");
     let angle = fields.anchor_field(keys, "angle", |_| Count::constant(1))?;
-    match angle_line {
-        Some(entry) if format != BoxFormat::Center => {
-            return Err(entry.error("format = center with an angle"));
-        }
-        _ => {}
-    }
-    if let Some(entry) = keys.take("angle-factor") {
-        let number = entry.value.parse().ok().filter(|number: &f32| number.is_normal());
-        rule.angle_factor = number
-            .filter(|_| angle.is_some())
-            .ok_or_else(|| entry.error("a number other than 0, with an angle"))?;
-    }
-    let sizes_line = keys.peek("sizes");
+    let is_center = format == BoxFormat::Center;
+    keys.refuse("angle", !is_center, "format = center with an angle")?;
+    let is_factor = |number: f32| number.is_normal() && angle.is_some();
+    let factor = keys.number("angle-factor", is_factor, "a number other than 0, with an angle")?;
+    rule.angle_factor = factor.unwrap_or(rule.angle_factor);
     let sizes = fields.anchor_field(keys, "sizes", |_| Count::constant(2))?;
-    match sizes_line {
-        Some(entry) if format != BoxFormat::Center || rule.bins > 1 || angle.is_some() => {
-            return Err(entry.error("format = center without bins and angle"));
-        }
-        _ => {}
-    }
+    let has_other = !is_center || rule.bins > 1 || angle.is_some();
+    keys.refuse("sizes", has_other, "format = center without bins and angle")?;
     let components = if sizes.is_some() { 2 } else { rule.components() };
     let field = fields.anchor_field(keys, "box", |_| Count::constant(components))?;
     let field = field.ok_or_else(|| keys.missing("box"))?;

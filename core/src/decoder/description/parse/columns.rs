@@ -4,7 +4,7 @@
 //! In: the lines of the sections, and the tensors. Out: the numbers that survivors carry along.
 
 use super::super::error::Quoted;
-use super::super::sections::{Entry, Keys, Parsed};
+use super::super::sections::{Keys, Parsed};
 use super::super::shape::{Count, Open, Pattern};
 use super::super::{ColumnNumbers, ColumnRule, DescriptionError, PointCount, PointUnit};
 use super::fields::Fields;
@@ -120,7 +120,6 @@ fn plain_or_points(
     count: Count,
     has_reference: bool,
 ) -> Parsed<ColumnNumbers> {
-    let kind_entry = keys.peek("kind");
     let words = [
         ("numbers", KindWord::Plain(ColumnKind::Numbers)),
         ("points", KindWord::Points(2)),
@@ -129,12 +128,8 @@ fn plain_or_points(
         ("embedding", KindWord::Plain(ColumnKind::Embedding)),
     ];
     let kind = keys.word("kind", KindWord::Plain(ColumnKind::Numbers), &words)?;
-    let relative_entry = keys.take("relative");
-    let shift_entry = keys.take("shift");
-    let visibility_entry = keys.peek("visibility");
     let words = [("none", Activation::None), ("sigmoid", Activation::Sigmoid)];
     let visibility = keys.word("visibility", Activation::None, &words)?;
-    let unit_entry = keys.peek("unit");
     let units = [
         ("pixels", PointUnit::Pixels),
         ("normalized", PointUnit::Normalized),
@@ -143,16 +138,12 @@ fn plain_or_points(
     let unit = keys.word("unit", PointUnit::Pixels, &units)?;
     let count = match (count.open, kind) {
         (None, KindWord::Plain(kind)) => {
-            if let Some(entry) = relative_entry.or(shift_entry).or(visibility_entry).or(unit_entry)
-            {
-                return Err(entry.error("kind = points in the same section"));
+            for key in ["relative", "shift", "visibility", "unit"] {
+                keys.refuse(key, true, "kind = points in the same section")?;
             }
             let components = count.constant;
-            if let Some(entry) = kind_entry.filter(|_| kind == ColumnKind::Density)
-                && components != 1
-            {
-                return Err(entry.error("count = 1 in the same section"));
-            }
+            let is_wrong = kind == ColumnKind::Density && components != 1;
+            keys.refuse("kind", is_wrong, "count = 1 in the same section")?;
             return Ok(ColumnNumbers::Plain { components, kind });
         }
         (None, KindWord::Points(of_point)) => {
@@ -165,37 +156,18 @@ fn plain_or_points(
             return Err(DescriptionError::new(keys.line, text));
         }
     };
-    if let PointCount::Fixed { components, of_point } = count
-        && let Some(entry) = kind_entry.filter(|_| !components.is_multiple_of(of_point))
-    {
-        return Err(entry.error(&format!("a count that is a multiple of {of_point}")));
+    if let PointCount::Fixed { components, of_point } = count {
+        let expected = format!("a count that is a multiple of {of_point}");
+        keys.refuse("kind", !components.is_multiple_of(of_point), &expected)?;
+        let expected = "kind = points-with-visibility in the same section";
+        keys.refuse("visibility", of_point == 2, expected)?;
     }
-    if let (PointCount::Fixed { of_point: 2, .. }, Some(entry)) = (count, visibility_entry) {
-        return Err(entry.error("kind = points-with-visibility in the same section"));
-    }
-    let relative = relative_entry.map(|entry| factor(entry, has_reference)).transpose()?;
-    let shift = match shift_entry {
-        Some(entry) if relative.is_none() => {
-            return Err(entry.error("relative in the same section"));
-        }
-        Some(entry) => {
-            let number = entry.value.parse().ok().filter(|number: &f32| number.is_finite());
-            number.ok_or_else(|| entry.error("a number"))?
-        }
-        None => 0.0,
-    };
-    if let Some(entry) = unit_entry.filter(|_| relative.is_some()) {
-        return Err(entry.error("relative points without it: they have the unit of the boxes"));
-    }
+    let relative = keys.number("relative", f32::is_normal, "a number other than 0")?;
+    keys.refuse("relative", !has_reference, "strides, cells or priors in [anchors]")?;
+    keys.refuse("shift", relative.is_none(), "relative in the same section")?;
+    let shift = keys.number("shift", f32::is_finite, "a number")?.unwrap_or(0.0);
+    let expected = "relative points without it: they have the unit of the boxes";
+    keys.refuse("unit", relative.is_some(), expected)?;
     let unit = if relative.is_some() { PointUnit::Boxes } else { unit };
     Ok(ColumnNumbers::Points { count, relative, shift, visibility, unit })
-}
-
-/// The factor of coordinates relative to the anchor.
-fn factor(entry: Entry<'_>, has_reference: bool) -> Parsed<f32> {
-    match entry.value.parse().ok().filter(|number: &f32| number.is_normal()) {
-        Some(_) if !has_reference => Err(entry.error("strides, cells or priors in [anchors]")),
-        Some(factor) => Ok(factor),
-        None => Err(entry.error("a number other than 0")),
-    }
 }

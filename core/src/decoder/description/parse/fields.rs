@@ -75,16 +75,11 @@ impl Fields<'_, '_> {
         key: &str,
         components: impl FnOnce(&TensorRule<'_>) -> Count,
     ) -> Parsed<Option<FieldRule>> {
-        let entry = keys.peek(key);
         let field = self.field(keys, key, components)?;
         let has_anchors =
             |field: FieldRule| self.tensors[field.tensor].shapes.iter().all(Pattern::has_anchors);
-        match (field, entry) {
-            (Some(field), Some(entry)) if !has_anchors(field) => {
-                return Err(entry.error("a tensor whose shape has N, or H and W"));
-            }
-            _ => {}
-        }
+        let is_wrong = field.is_some_and(|field| !has_anchors(field));
+        keys.refuse(key, is_wrong, "a tensor whose shape has N, or H and W")?;
         Ok(field)
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Description<'a> {
             return Err(DescriptionError::expected(other.line, "section", &expected, other.kind));
         }
 
-        let empty = || Keys { line: last, kind: "anchors", name: "", entries: Vec::new() };
+        let empty = || Keys::new(last, "anchors", "");
         let mut anchor_keys = take_section(&mut named, "anchors")?.unwrap_or_else(empty);
         let has_any_strides =
             anchor_keys.peek("strides").is_some_and(|entry| entry.value == anchors::ANY);

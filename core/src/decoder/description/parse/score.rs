@@ -34,20 +34,12 @@ pub(super) fn read(
             ("no", none),
         ],
     )?;
-    let peaks_line = keys.peek("peaks");
     let peaks = keys.is_yes("peaks")?;
-    if let (Some(entry), true) = (peaks_line, peaks && !has_cells) {
-        return Err(
-            entry.error("no peaks without strides or cells, or with several anchors of a cell")
-        );
-    }
+    let expected = "no peaks without strides or cells, or with several anchors of a cell";
+    keys.refuse("peaks", peaks && !has_cells, expected)?;
     let first_class = keys.whole_number("first-class", 0..=255)?.unwrap_or(0);
-    let class_entry = keys.peek("class");
     let class = fields.anchor_field(keys, "class", |_| Count::constant(1))?;
-    if let (Some(entry), true) = (class_entry, background != none) {
-        return Err(entry.error("no background where the class has a field"));
-    }
-    let scores_entry = keys.peek("scores");
+    keys.refuse("class", background != none, "no background where the class has a field")?;
     let scores = fields.anchor_field(keys, "scores", |tensor| {
         let has_classes = tensor.shapes.iter().any(|shape| shape.numbers().has_classes);
         // `C` includes the background.
@@ -59,11 +51,9 @@ pub(super) fn read(
     let scores = scores.ok_or_else(|| keys.missing("scores"))?;
     let shapes = &fields.tensors[scores.tensor].shapes;
     let has_classes = |shape: &Pattern| shape.numbers().has_classes;
-    if let (Some(entry), false) =
-        (scores_entry, shapes.iter().all(|shape| has_classes(shape) == has_classes(&shapes[0])))
-    {
-        return Err(entry.error("C in every shape of the tensor, or in none"));
-    }
+    let is_other = |shape: &Pattern| has_classes(shape) != has_classes(&shapes[0]);
+    let is_mixed = shapes.iter().any(is_other);
+    keys.refuse("scores", is_mixed, "C in every shape of the tensor, or in none")?;
     let objectness = fields.anchor_field(keys, "objectness", |_| Count::constant(1))?;
     keys.finish("scores, class, objectness, combine, peaks, activation, background, first-class")?;
     Ok(ScoreFields {
