@@ -5,7 +5,7 @@
 //! Lengths are in pixels of the frame, or in pixels of the model's input if images are not in a
 //! frame.
 
-use super::scalar::{Scalar, ScalarField, ScalarKind, scalar_field};
+use super::scalar::{Scalar, ScalarField, ScalarKind, scalars};
 use crate::decoder::layout::ColumnKind;
 use crate::geometry::Overlap;
 use crate::named::named;
@@ -275,101 +275,40 @@ impl Default for Params {
 impl Params {
     /// The parameters with a single value. [`score_threshold`](ClassThresholds::default) is the
     /// threshold of classes that have no other one.
-    pub const SCALARS: &[Scalar] = &[
-        Scalar::new(
-            "iou_threshold",
-            "IoU threshold",
-            "Overlap above which two boxes conflict, so that the higher-ranked can suppress the \
-             other",
-            ScalarKind::number(0.0, 1.0, scalar_field!(iou_threshold)),
-        ),
-        Scalar::new(
-            "score_threshold",
-            "Score threshold",
-            "Minimum score of a candidate, or of a classifier's class; any number, since scores \
-             of some detectors exceed 1",
-            ScalarKind::number(f32::MIN, f32::MAX, scalar_field!(thresholds.default)),
-        ),
-        Scalar::new(
-            "threshold_inclusive",
-            "Threshold inclusive",
-            "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of \
-             >)",
-            ScalarKind::Flag(scalar_field!(threshold_inclusive)),
-        ),
-        Scalar::new(
-            "class_agnostic",
-            "Class agnostic",
-            "Whether boxes of different classes suppress each other",
-            ScalarKind::Flag(scalar_field!(class_agnostic)),
-        ),
-        Scalar::new(
-            "sigma",
-            "Sigma",
-            "Width of the Gaussian function of the methods soft-gaussian and matrix-gaussian",
-            ScalarKind::number(f32::MIN_POSITIVE, f32::MAX, scalar_field!(sigma)),
-        ),
-        Scalar::new(
-            "lose_released",
-            "Lose released",
-            "Whether the methods merge and merge-transitive lose boxes that do not overlap the \
-             grown box, as SAHI does, instead of keeping them",
-            ScalarKind::Flag(scalar_field!(lose_released)),
-        ),
-        Scalar::new(
-            "edge_margin",
-            "Edge margin",
-            "Distance in pixels of the frame at which a box touches an inner edge of its region",
-            ScalarKind::number(MIN_EDGE_MARGIN, f32::MAX, scalar_field!(edge_margin)),
-        ),
-        Scalar::new(
-            "edge_score",
-            "Edge score",
-            "Greatest score of a box that touches an inner edge, if edges lower scores; the \
-             score is not lowered below the score threshold of the class",
-            ScalarKind::number(f32::MIN, f32::MAX, scalar_field!(edge_score)),
-        ),
-        Scalar::new(
-            "embedding_distance",
-            "Embedding distance",
-            "Distance of embeddings above which two boxes do not conflict with the method feature",
-            ScalarKind::number(0.0, f32::MAX, scalar_field!(embedding_distance)),
-        ),
-        Scalar::new(
-            "embedding_iou_threshold",
-            "Embedding IoU threshold",
-            "Overlap above which two boxes conflict with the method feature, whatever their \
-             embeddings are",
-            ScalarKind::number(0.0, 1.0, scalar_field!(embedding_iou_threshold)),
-        ),
-        Scalar::new(
-            "multi_label",
-            "Multi-label",
-            "Whether every class of an anchor that reaches its score threshold gives a candidate, \
-             instead of the best class only",
-            ScalarKind::Flag(scalar_field!(multi_label)),
-        ),
-        Scalar::new(
-            "max_candidates",
-            "Max candidates",
-            "Maximum number of candidates that enter suppression, the highest-ranked (0: no limit)",
-            ScalarKind::Count(scalar_field!(max_candidates)),
-        ),
-        Scalar::new(
-            "max_detections",
-            "Max detections",
-            "Maximum number of survivors, or of a classifier's classes, the highest-ranked (0: no \
-             limit)",
-            ScalarKind::Count(scalar_field!(max_detections)),
-        ),
-        Scalar::new(
-            "masks",
-            "Masks",
-            "Whether survivors of a segmentation model have masks. If not, its prototypes are not \
-             read",
-            ScalarKind::Flag(scalar_field!(masks)),
-        ),
-    ];
+    pub const SCALARS: &[Scalar] = scalars! {
+        iou_threshold: number(0.0, 1.0) of iou_threshold; "IoU threshold",
+            "Overlap above which two boxes conflict, so that the higher-ranked can suppress the other";
+        score_threshold: number(f32::MIN, f32::MAX) of thresholds.default; "Score threshold",
+            "Minimum score of a candidate, or of a classifier's class; any number, since scores of some detectors \
+             exceed 1";
+        threshold_inclusive: Flag of threshold_inclusive; "Threshold inclusive",
+            "Whether two boxes also conflict at an overlap equal to the threshold (>= instead of >)";
+        class_agnostic: Flag of class_agnostic; "Class agnostic",
+            "Whether boxes of different classes suppress each other";
+        sigma: number(f32::MIN_POSITIVE, f32::MAX) of sigma; "Sigma",
+            "Width of the Gaussian function of the methods soft-gaussian and matrix-gaussian";
+        lose_released: Flag of lose_released; "Lose released",
+            "Whether the methods merge and merge-transitive lose boxes that do not overlap the grown box, as SAHI \
+             does, instead of keeping them";
+        edge_margin: number(MIN_EDGE_MARGIN, f32::MAX) of edge_margin; "Edge margin",
+            "Distance in pixels of the frame at which a box touches an inner edge of its region";
+        edge_score: number(f32::MIN, f32::MAX) of edge_score; "Edge score",
+            "Greatest score of a box that touches an inner edge, if edges lower scores; the score is not lowered \
+             below the score threshold of the class";
+        embedding_distance: number(0.0, f32::MAX) of embedding_distance; "Embedding distance",
+            "Distance of embeddings above which two boxes do not conflict with the method feature";
+        embedding_iou_threshold: number(0.0, 1.0) of embedding_iou_threshold; "Embedding IoU threshold",
+            "Overlap above which two boxes conflict with the method feature, whatever their embeddings are";
+        multi_label: Flag of multi_label; "Multi-label",
+            "Whether every class of an anchor that reaches its score threshold gives a candidate, instead of the \
+             best class only";
+        max_candidates: Count of max_candidates; "Max candidates",
+            "Maximum number of candidates that enter suppression, the highest-ranked (0: no limit)";
+        max_detections: Count of max_detections; "Max detections",
+            "Maximum number of survivors, or of a classifier's classes, the highest-ranked (0: no limit)";
+        masks: Flag of masks; "Masks",
+            "Whether survivors of a segmentation model have masks. If not, its prototypes are not read";
+    };
 
     /// The overlap threshold above which a candidate of `class` is suppressed.
     #[inline]

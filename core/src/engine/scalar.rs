@@ -20,17 +20,6 @@ pub struct Scalar {
     pub kind: ScalarKind,
 }
 
-impl Scalar {
-    pub(super) const fn new(
-        name: &'static str,
-        title: &'static str,
-        text: &'static str,
-        kind: ScalarKind,
-    ) -> Self {
-        Self { name, title, text, kind }
-    }
-}
-
 /// The type and the range of a [`Scalar`], and its field in [`Params`].
 #[derive(Clone, Copy, Debug)]
 pub enum ScalarKind {
@@ -64,10 +53,21 @@ pub struct ScalarField<T> {
     pub set: fn(&mut Params, T),
 }
 
-/// The [`ScalarField`] with this path in [`Params`].
-macro_rules! scalar_field {
-    ($($path:ident).+) => {
-        ScalarField { get: |params| params.$($path).+, set: |params, it| params.$($path).+ = it }
+/// The table of the parameters. A line has the name, the kind, the path of the field in [`Params`], and both texts.
+macro_rules! scalars {
+    ($(
+        $name:ident: $kind:ident $(($minimum:expr, $maximum:expr))? of $($path:ident).+;
+            $title:literal, $text:literal;
+    )*) => {
+        &[$(Scalar {
+            name: stringify!($name),
+            title: $title,
+            text: $text,
+            kind: ScalarKind::$kind($($minimum, $maximum,)? ScalarField {
+                get: |params| params.$($path).+,
+                set: |params, value| params.$($path).+ = value,
+            }),
+        }),*]
     };
 }
-pub(super) use scalar_field;
+pub(super) use scalars;
