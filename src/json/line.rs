@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Writes a line of JSON.
 //!
-//! In: plain structures. Out: JSON text in one line. Each structure in this file is one object of the JSON text;
+//! In: plain structures. Out: JSON text in one line. Each `serialize` in this file writes one object of the JSON text;
 //! [`super`] documents the fields.
 
-use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::object::{Class, Keypoints, Number, Object};
-use super::runs::MaskRuns;
-use super::{Detections, FrameDetections, Rtp, Size};
+use super::object::{Keypoints, Number, Object};
+use super::{Detections, Rtp, Size};
 
 /// The parts of a line other than the detections.
 #[derive(Clone, Copy, Debug)]
@@ -38,125 +37,83 @@ impl Line<'_> {
     /// # Errors
     /// Never: only writing to memory could fail.
     pub fn write(&self, detections: &Detections, text: &mut Vec<u8>) -> serde_json::Result<()> {
-        let is_batch = detections.is_batch;
-        let line = LineText {
-            resolution: self.size.into(),
-            index: self.index,
-            source: self.source,
-            file: self.file,
-            timestamp: self.timestamp,
-            rtp: self.unix_time.map(Rtp::from),
-            tags: self.tags,
-            inferred: self.inferred,
-            objects: (!is_batch).then_some(&detections.objects),
-            streams: is_batch.then_some(&detections.streams),
-        };
         text.clear();
-        serde_json::to_writer(&mut *text, &line)?;
+        serde_json::to_writer(&mut *text, &LineText(self, detections))?;
         text.push(b'\n');
         Ok(())
     }
 }
 
-#[derive(serde::Serialize)]
-struct LineText<'a> {
-    resolution: Size,
-    index: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timestamp: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rtp: Option<Rtp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tags: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inferred: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    objects: Option<&'a Vec<Object>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    streams: Option<&'a Vec<FrameDetections>>,
+/// Adds a field, unless its value is unknown.
+fn add<M: SerializeMap>(
+    map: &mut M,
+    name: &'static str,
+    value: Option<impl Serialize>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
+}
+
+struct LineText<'a>(&'a Line<'a>, &'a Detections);
+
+impl Serialize for LineText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let &Self(line, detections) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("resolution", &Size::from(line.size))?;
+        map.serialize_entry("index", &line.index)?;
+        add(&mut map, "source", line.source)?;
+        add(&mut map, "file", line.file)?;
+        add(&mut map, "timestamp", line.timestamp)?;
+        add(&mut map, "rtp", line.unix_time.map(Rtp::from))?;
+        add(&mut map, "tags", line.tags)?;
+        add(&mut map, "inferred", line.inferred)?;
+        match detections.is_batch {
+            true => map.serialize_entry("streams", &detections.streams)?,
+            false => map.serialize_entry("objects", &detections.objects)?,
+        }
+        map.end()
+    }
 }
 
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct ObjectText<'a> {
-            x: i64,
-            y: i64,
-            w: i64,
-            h: i64,
-            region_id: i64,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            parent_id: Option<i64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            id: Option<u64>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            predicted: Option<bool>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            roi_type: Option<&'a str>,
-            detection: DetectionText<'a>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            rotation: Option<f32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            keypoints: Option<&'a Keypoints>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            mask: Option<&'a MaskRuns>,
-            #[serde(skip_serializing_if = "<[Class]>::is_empty")]
-            classification: &'a [Class],
+        let mut map = serializer.serialize_map(None)?;
+        for (name, side) in ["x", "y", "w", "h"].into_iter().zip(self.rect) {
+            map.serialize_entry(name, &side)?;
         }
+        map.serialize_entry("region_id", &self.region_id)?;
+        add(&mut map, "parent_id", self.parent_id)?;
+        add(&mut map, "id", self.track_id)?;
+        add(&mut map, "predicted", self.is_predicted.then_some(true))?;
+        add(&mut map, "roi_type", self.label.as_deref())?;
+        map.serialize_entry("detection", &DetectionText(self))?;
+        add(&mut map, "rotation", self.rotation)?;
+        add(&mut map, "keypoints", self.keypoints.as_ref())?;
+        add(&mut map, "mask", self.mask.as_ref())?;
+        let classes = Some(&self.classification).filter(|classes| !classes.is_empty());
+        add(&mut map, "classification", classes)?;
+        map.end()
+    }
+}
 
-        #[derive(serde::Serialize)]
-        struct DetectionText<'a> {
-            #[serde(skip_serializing_if = "Option::is_none")]
-            bounding_box: Option<BoxText>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            confidence: Option<Number>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            label_id: Option<i32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            label: Option<&'a str>,
-        }
+struct DetectionText<'a>(&'a Object);
 
-        #[derive(serde::Serialize)]
-        struct BoxText {
-            x_min: f64,
-            y_min: f64,
-            x_max: f64,
-            y_max: f64,
-        }
+impl Serialize for DetectionText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        add(&mut map, "bounding_box", self.0.bounds.map(BoxText))?;
+        add(&mut map, "confidence", self.0.confidence)?;
+        add(&mut map, "label_id", self.0.label_id)?;
+        add(&mut map, "label", self.0.label.as_deref())?;
+        map.end()
+    }
+}
 
-        let [x, y, w, h] = self.rect;
-        let label = self.label.as_deref();
-        let text = ObjectText {
-            x,
-            y,
-            w,
-            h,
-            region_id: self.region_id,
-            parent_id: self.parent_id,
-            id: self.track_id,
-            predicted: self.is_predicted.then_some(true),
-            roi_type: label,
-            detection: DetectionText {
-                bounding_box: self.bounds.map(|[x_min, y_min, x_max, y_max]| BoxText {
-                    x_min,
-                    y_min,
-                    x_max,
-                    y_max,
-                }),
-                confidence: self.confidence,
-                label_id: self.label_id,
-                label,
-            },
-            rotation: self.rotation,
-            keypoints: self.keypoints.as_ref(),
-            mask: self.mask.as_ref(),
-            classification: &self.classification,
-        };
-        text.serialize(serializer)
+struct BoxText([f64; 4]);
+
+impl Serialize for BoxText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(["x_min", "y_min", "x_max", "y_max"].into_iter().zip(self.0))
     }
 }
 
@@ -172,24 +129,17 @@ impl Serialize for Number {
 
 impl Serialize for Keypoints {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct KeypointsText<'a> {
-            layout: &'a str,
-            points: Points<'a>,
-        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("layout", &self.layout)?;
+        map.serialize_entry("points", &Points(self))?;
+        map.end()
+    }
+}
 
-        struct Points<'a>(&'a Keypoints);
+struct Points<'a>(&'a Keypoints);
 
-        impl Serialize for Points<'_> {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let Keypoints { components, numbers, .. } = self.0;
-                let points = numbers.chunks_exact(*components);
-                let mut all = serializer.serialize_seq(Some(points.len()))?;
-                points.into_iter().try_for_each(|point| all.serialize_element(point))?;
-                all.end()
-            }
-        }
-
-        KeypointsText { layout: &self.layout, points: Points(self) }.serialize(serializer)
+impl Serialize for Points<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.numbers.chunks_exact(self.0.components))
     }
 }
