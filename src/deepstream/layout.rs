@@ -324,83 +324,60 @@ pub struct StructureLayout {
 ///
 /// They were compared with the headers of these versions on x86-64: 6.0, 6.0.1, 6.1, 6.1.1, 6.2, 6.3, 6.4, 7.0,
 /// 7.1, 8.0, 9.0 and 9.1.
-pub const LAYOUTS: [StructureLayout; 5] = [
-    StructureLayout {
-        first: Version::new(6, 0),
-        last: Version::new(6, 0),
-        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
-        maintain_aspect_ratio: None,
-        symmetric_padding: None,
-        rotation_angle: None,
-        object_mask: 208,
-        object_text: 232,
-        object_label: 336,
-        object_user_metas: 472,
-        roi_meta: None,
-        surface_size: 64,
-        surface_params_size: 384,
-    },
-    StructureLayout {
-        first: Version::new(6, 1),
-        last: Version::new(7, 0),
-        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
-        maintain_aspect_ratio: Some(60),
-        symmetric_padding: None,
-        rotation_angle: None,
-        object_mask: 208,
-        object_text: 232,
-        object_label: 336,
-        object_user_metas: 472,
-        roi_meta: None,
-        surface_size: 64,
-        surface_params_size: 384,
-    },
-    StructureLayout {
-        first: Version::new(7, 1),
-        last: Version::new(7, 1),
-        sizes: StructureSizes { object: 544, frame: 200, user: 48 },
-        maintain_aspect_ratio: Some(60),
-        symmetric_padding: Some(64),
-        rotation_angle: None,
-        object_mask: 208,
-        object_text: 232,
-        object_label: 336,
-        object_user_metas: 472,
-        roi_meta: Some(29),
-        surface_size: 64,
-        surface_params_size: 384,
-    },
-    StructureLayout {
-        first: Version::new(8, 0),
-        last: Version::new(8, 0),
-        sizes: StructureSizes { object: 544, frame: 232, user: 48 },
-        maintain_aspect_ratio: Some(60),
-        symmetric_padding: Some(64),
-        rotation_angle: None,
-        object_mask: 208,
-        object_text: 232,
-        object_label: 336,
-        object_user_metas: 472,
-        roi_meta: Some(30),
-        surface_size: 72,
-        surface_params_size: 416,
-    },
-    StructureLayout {
-        first: Version::new(9, 0),
-        last: Version::new(9, 1),
-        sizes: StructureSizes { object: 552, frame: 232, user: 48 },
-        maintain_aspect_ratio: Some(60),
-        symmetric_padding: Some(64),
-        rotation_angle: Some(104),
-        object_mask: 216,
-        object_text: 240,
-        object_label: 344,
-        object_user_metas: 480,
-        roi_meta: Some(30),
-        surface_size: 72,
-        surface_params_size: 416,
-    },
-];
+pub const LAYOUTS: [StructureLayout; 5] = [V6_0, V6_1, V7_1, V8_0, V9_0];
+
+const V6_0: StructureLayout = StructureLayout {
+    first: Version::new(6, 0),
+    last: Version::new(6, 0),
+    sizes: StructureSizes { object: 544, frame: 200, user: 48 },
+    maintain_aspect_ratio: None,
+    symmetric_padding: None,
+    rotation_angle: None,
+    object_mask: 208,
+    object_text: 232,
+    object_label: 336,
+    object_user_metas: 472,
+    roi_meta: None,
+    surface_size: 64,
+    surface_params_size: 384,
+};
+
+const V6_1: StructureLayout = StructureLayout {
+    first: Version::new(6, 1),
+    last: Version::new(7, 0),
+    maintain_aspect_ratio: Some(60),
+    ..V6_0
+};
+
+const V7_1: StructureLayout = StructureLayout {
+    first: Version::new(7, 1),
+    last: Version::new(7, 1),
+    symmetric_padding: Some(64),
+    roi_meta: Some(29),
+    ..V6_1
+};
+
+const V8_0: StructureLayout = StructureLayout {
+    first: Version::new(8, 0),
+    last: Version::new(8, 0),
+    sizes: StructureSizes { object: 544, frame: 232, user: 48 },
+    roi_meta: Some(30),
+    surface_size: 72,
+    surface_params_size: 416,
+    ..V7_1
+};
+
+const V9_0: StructureLayout = StructureLayout {
+    first: Version::new(9, 0),
+    last: Version::new(9, 1),
+    sizes: StructureSizes { object: 552, frame: 232, user: 48 },
+    rotation_angle: Some(104),
+    object_mask: 216,
+    object_text: 240,
+    object_label: 344,
+    object_user_metas: 480,
+    ..V8_0
+};
 
 /// Returns the range of known versions as text, as in "6.0 to 9.1".
 pub fn known_versions() -> String {
