@@ -53,6 +53,8 @@
 use std::fmt::Display;
 use std::num::NonZeroU32;
 
+use gst::glib::Value;
+
 use super::InputError;
 use crate::bindings::strings;
 use crate::output::KeypointLayout;
@@ -208,12 +210,6 @@ impl ModelInfo {
         Self { end2end, ..self }
     }
 
-    /// Sets whether the detections need no suppression.
-    #[must_use]
-    pub fn with_suppression(self, is_suppressed: bool) -> Self {
-        Self { is_suppressed, ..self }
-    }
-
     /// Sets the number of keypoints per detection, and of components per keypoint.
     #[must_use]
     pub fn with_keypoints(self, keypoints: [u32; 2]) -> Self {
@@ -310,22 +306,33 @@ impl ModelInfo {
                 )));
             }
         };
-        let (letterbox, rounding) = letterbox(structure)?.unzip();
+        let (letterbox, rounding) = field(structure, "letterbox", letterbox)?.unzip();
         Ok(Self {
             size: size(structure)?,
             letterbox,
             rounding: rounding.unwrap_or_default(),
-            pixel_aspect_ratio: pixel_aspect_ratio(structure)?,
-            labels: names(structure, "labels", "label")?,
-            task: task(structure)?,
+            pixel_aspect_ratio: field(structure, "pixel-aspect-ratio", pixel_aspect_ratio)?,
+            labels: field(structure, "labels", |value| names(value, "labels", "label"))?
+                .unwrap_or_default(),
+            task: field(structure, "task", task)?,
             end2end: flag(structure, "end2end")?,
             is_suppressed: flag(structure, "suppressed")?,
-            queries: queries(structure)?,
-            signatures: names(structure, "signatures", "name")?,
-            keypoints: keypoints(structure)?,
-            keypoint_layout: keypoint_layout(structure)?,
+            queries: field(structure, "queries", queries)?,
+            signatures: field(structure, "signatures", |value| names(value, "signatures", "name"))?
+                .unwrap_or_default(),
+            keypoints: field(structure, "keypoints", keypoints)?,
+            keypoint_layout: field(structure, "keypoint-layout", keypoint_layout)?,
         })
     }
+}
+
+/// Reads the field `name`, if the structure has it.
+fn field<T>(
+    structure: &gst::StructureRef,
+    name: &str,
+    read: impl FnOnce(&Value) -> Result<T, InputError>,
+) -> Result<Option<T>, InputError> {
+    structure.value(name).ok().map(|value| read(value)).transpose()
 }
 
 fn malformed(problem: String) -> InputError {
@@ -336,7 +343,7 @@ fn is_side(side: u32) -> bool {
     (1..=MAX_MODEL_SIDE).contains(&side)
 }
 
-fn wrong_side(name: &str, got: &dyn std::fmt::Display) -> InputError {
+fn wrong_side(name: &str, got: &dyn Display) -> InputError {
     malformed(format!("expected {name} of type int, 1 to {MAX_MODEL_SIDE}, got {got}"))
 }
 
@@ -350,12 +357,11 @@ fn check_number_of_labels(number: usize) -> Result<(), InputError> {
 
 fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
     let side = |name: &str| {
-        let Ok(value) = structure.value(name) else {
-            return Ok(None);
-        };
-        let number: i32 = value.get().map_err(|_| wrong_side(name, &value.type_()))?;
-        let side = u32::try_from(number).ok().filter(|&side| is_side(side));
-        side.map(Some).ok_or_else(|| wrong_side(name, &number))
+        field(structure, name, |value| {
+            let number: i32 = value.get().map_err(|_| wrong_side(name, &value.type_()))?;
+            let side = u32::try_from(number).ok().filter(|&side| is_side(side));
+            side.ok_or_else(|| wrong_side(name, &number))
+        })
     };
     match (side("width")?, side("height")?) {
         (Some(width), Some(height)) => Ok(Some([width, height])),
@@ -367,45 +373,32 @@ fn size(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
     }
 }
 
-fn letterbox(structure: &gst::StructureRef) -> Result<Option<(Letterbox, Rounding)>, InputError> {
-    let Ok(value) = structure.value("letterbox") else {
-        return Ok(None);
-    };
-    let wrong = |got: &dyn std::fmt::Display| {
+fn letterbox(value: &Value) -> Result<(Letterbox, Rounding), InputError> {
+    let wrong = |got: &dyn Display| {
         let names = LETTERBOXES.map(|(name, ..)| name).join(", ");
         malformed(format!("expected letterbox as one of {names}, got {got}"))
     };
     let name = string(value).map_err(|got| wrong(&got))?;
     let known = LETTERBOXES.iter().find(|(known, ..)| *known == name);
     let (_, letterbox, rounding) = known.ok_or_else(|| wrong(&format_args!("{name:?}")))?;
-    Ok(Some((*letterbox, *rounding)))
+    Ok((*letterbox, *rounding))
 }
 
-fn wrong_ratio(got: &dyn std::fmt::Display) -> InputError {
+fn wrong_ratio(got: &dyn Display) -> InputError {
     malformed(format!("expected pixel-aspect-ratio as a fraction above 0, got {got}"))
 }
 
-fn pixel_aspect_ratio(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
-    let Ok(value) = structure.value("pixel-aspect-ratio") else {
-        return Ok(None);
-    };
+fn pixel_aspect_ratio(value: &Value) -> Result<[u32; 2], InputError> {
     let ratio: gst::Fraction = value.get().map_err(|_| wrong_ratio(&value.type_()))?;
     let numbers = [ratio.numer(), ratio.denom()].map(|number| u32::try_from(number).ok());
     match numbers {
-        [Some(width @ 1..), Some(height @ 1..)] => Ok(Some([width, height])),
+        [Some(width @ 1..), Some(height @ 1..)] => Ok([width, height]),
         _ => Err(wrong_ratio(&format_args!("{}/{}", ratio.numer(), ratio.denom()))),
     }
 }
 
-/// The texts of an array, of which each is a `what`.
-fn names(
-    structure: &gst::StructureRef,
-    field: &str,
-    what: &str,
-) -> Result<Vec<String>, InputError> {
-    let Ok(value) = structure.value(field) else {
-        return Ok(Vec::new());
-    };
+/// The texts of the array in `field`, of which each is a `what`.
+fn names(value: &Value, field: &str, what: &str) -> Result<Vec<String>, InputError> {
     let names: gst::ArrayRef<'_> = value.get().map_err(|_| {
         malformed(format!("expected {field} as an array of strings, got {}", value.type_()))
     })?;
@@ -419,24 +412,15 @@ fn names(
     names.iter().enumerate().map(name).collect()
 }
 
-fn task(structure: &gst::StructureRef) -> Result<Option<String>, InputError> {
-    let Ok(value) = structure.value("task") else {
-        return Ok(None);
-    };
-    let task =
-        string(value).map_err(|got| malformed(format!("expected text as task, got {got}")))?;
-    Ok(Some(task.to_owned()))
+fn task(value: &Value) -> Result<String, InputError> {
+    let task = string(value).map(str::to_owned);
+    task.map_err(|got| malformed(format!("expected text as task, got {got}")))
 }
 
-fn queries(structure: &gst::StructureRef) -> Result<Option<NonZeroU32>, InputError> {
-    let Ok(value) = structure.value("queries") else {
-        return Ok(None);
-    };
-    let Ok(number) = value.get::<i32>() else {
-        return Err(wrong_queries(&value.type_()));
-    };
+fn queries(value: &Value) -> Result<NonZeroU32, InputError> {
+    let number: i32 = value.get().map_err(|_| wrong_queries(&value.type_()))?;
     let queries = u32::try_from(number).ok().and_then(NonZeroU32::new);
-    queries.map(Some).ok_or_else(|| wrong_queries(&number))
+    queries.ok_or_else(|| wrong_queries(&number))
 }
 
 fn wrong_queries(got: &dyn Display) -> InputError {
@@ -444,12 +428,11 @@ fn wrong_queries(got: &dyn Display) -> InputError {
 }
 
 fn flag(structure: &gst::StructureRef, name: &str) -> Result<bool, InputError> {
-    let Ok(value) = structure.value(name) else {
-        return Ok(false);
+    let wrong = |value: &Value| {
+        malformed(format!("expected {name} of type boolean, got {}", value.type_()))
     };
-    value
-        .get()
-        .map_err(|_| malformed(format!("expected {name} of type boolean, got {}", value.type_())))
+    let flag = field(structure, name, |value| value.get().map_err(|_| wrong(value)))?;
+    Ok(flag.unwrap_or_default())
 }
 
 fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
@@ -460,45 +443,36 @@ fn check_keypoints([count, components]: [u32; 2]) -> Result<(), InputError> {
     }
 }
 
-fn wrong_keypoints(got: &dyn std::fmt::Display) -> InputError {
+fn wrong_keypoints(got: &dyn Display) -> InputError {
     malformed(format!(
         "expected keypoints as an array of two int, 1 to {MAX_KEYPOINTS} and 2 or 3, got {got}"
     ))
 }
 
-fn keypoint_layout(structure: &gst::StructureRef) -> Result<Option<KeypointLayout>, InputError> {
-    let Ok(value) = structure.value("keypoint-layout") else {
-        return Ok(None);
-    };
+fn keypoint_layout(value: &Value) -> Result<KeypointLayout, InputError> {
     let name = strings::of_value(value).ok().flatten();
-    let layout = name.and_then(KeypointLayout::by_name);
-    let wrong = || {
+    name.and_then(KeypointLayout::by_name).ok_or_else(|| {
         let names = KeypointLayout::ALL.map(KeypointLayout::name).join(", ");
         malformed(format!("expected keypoint-layout as one of {names}, got {value:?}"))
-    };
-    layout.map(Some).ok_or_else(wrong)
+    })
 }
 
-fn keypoints(structure: &gst::StructureRef) -> Result<Option<[u32; 2]>, InputError> {
-    let Ok(value) = structure.value("keypoints") else {
-        return Ok(None);
-    };
+fn keypoints(value: &Value) -> Result<[u32; 2], InputError> {
     let array: gst::ArrayRef<'_> = value.get().map_err(|_| wrong_keypoints(&value.type_()))?;
     let number = |value: &gst::glib::SendValue| u32::try_from(value.get::<i32>().ok()?).ok();
     match array.as_slice() {
         [count, components] => {
             let keypoints = number(count).zip(number(components));
-            let keypoints = keypoints.ok_or_else(|| wrong_keypoints(&"other values"))?;
-            let keypoints = [keypoints.0, keypoints.1];
+            let keypoints = keypoints.ok_or_else(|| wrong_keypoints(&"other values"))?.into();
             check_keypoints(keypoints)?;
-            Ok(Some(keypoints))
+            Ok(keypoints)
         }
         values => Err(wrong_keypoints(&format!("{} values", values.len()))),
     }
 }
 
 /// Returns the text of a value, or else a description of the value for a message.
-fn string(value: &gst::glib::Value) -> Result<&str, String> {
+fn string(value: &Value) -> Result<&str, String> {
     match strings::of_value(value) {
         Ok(Some(text)) => Ok(text),
         Ok(None) if value.type_() == gst::glib::Type::STRING => Err("NULL".to_owned()),

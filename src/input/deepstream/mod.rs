@@ -293,11 +293,8 @@ impl<'a> Batch<'a> {
             size: has_size(model).then_some(model.size),
             letterbox: Some(fit),
             rounding: Rounding::EvenSides,
-            pixel_aspect_ratio: None,
-            keypoints: None,
-            is_suppressed: false,
-            queries: None,
             letterbox_is_assumed,
+            ..ModelInput::default()
         }
     }
 
