@@ -18,7 +18,6 @@ mod groups;
 pub mod layout;
 mod matrix;
 pub mod model_family;
-mod ultraface;
 
 use std::borrow::Cow;
 

@@ -13,7 +13,6 @@ use self::Entry::{Described, InRust};
 use self::described::FamilyDecoder;
 pub use self::described::from_text;
 use super::boxes::Boxes;
-use super::ultraface::UltraFace;
 use super::{Decoder, Groups, ModelTask};
 
 /// The decoders, in the order in which tensor ids are compared, and in which messages list them. A family has one text
@@ -26,7 +25,10 @@ const ENTRIES: &[Entry] = &[
     Described(
         family(&[include_str!("yolov8.layout")]).with_group_for_each_id().chosen_by_shape(&[1, 80]),
     ),
-    InRust(&UltraFace),
+    Described(
+        family(&[include_str!("ultraface.layout")])
+            .with_groups(&["ultra-lightweight-face-detection-rfb-320-v1-variant-1-out"]),
+    ),
     Described(family(&[include_str!("yolox.layout")]).with_group_for_each_id()),
     Described(family(&[include_str!("end2end.layout")]).with_group_for_each_id()),
     Described(family(&[
